@@ -5,7 +5,7 @@ HEAPMARK = target/release/heapmark
 # Tests and lints cover the whole code: one build with all features.
 WHOLE = --locked --workspace --features heapmark/parquet
 
-.PHONY: run test check bench counts shape false-alarms reproduction programs docs clean build setup setup-test setup-bench setup-counts setup-programs
+.PHONY: run test test-core check bench counts shape false-alarms reproduction programs docs clean build setup setup-test setup-bench setup-counts setup-programs
 
 run: setup build            ## measure: build what is missing, run the quick suite, print the verdict
 	$(HEAPMARK) run $(ARGS)
@@ -24,6 +24,12 @@ programs: setup-programs build ## the languages of the measured programs that ha
 test: setup-test            ## all tests
 	$(CARGO) test $(WHOLE) --doc
 	$(CARGO) test $(WHOLE) --no-fail-fast --tests
+
+# What a browser, Python, valgrind or an allocator written in C++ is needed for.
+FURTHER = page:: exports:: takes_more_instructions series:: shape::
+test-core:                  ## the tests that need no more than a C compiler: for a first change
+	$(CARGO) test --locked --workspace --lib
+	$(CARGO) test --locked -p heapmark --no-fail-fast --test source --test report --test kernels -- $(FURTHER:%=--skip %)
 
 check: setup-test           ## what a change must pass: format, lints, all tests (which read every data file)
 	$(CARGO) fmt --all --check

@@ -17,8 +17,16 @@ fn main() {
             println!("cargo::rerun-if-changed={path}");
         }
     }
-    for (name, paths) in [("LIBRARY", &LIBRARIES[..]), ("COMPILED_TRACE", &COMPILED_TRACES[..])] {
-        paths.iter().for_each(|path| println!("cargo::rerun-if-changed={path}"));
-        println!("cargo::rustc-env=HEAPMARK_{name}_SOURCES={}", fingerprint(Path::new("."), paths));
+    for (name, paths) in [
+        ("LIBRARY", &LIBRARIES[..]),
+        ("COMPILED_TRACE", &COMPILED_TRACES[..]),
+    ] {
+        paths
+            .iter()
+            .for_each(|path| println!("cargo::rerun-if-changed={path}"));
+        println!(
+            "cargo::rustc-env=HEAPMARK_{name}_SOURCES={}",
+            fingerprint(Path::new("."), paths)
+        );
     }
 }

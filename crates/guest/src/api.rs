@@ -19,7 +19,10 @@ pub fn family(objects: &Objects) -> [(&'static CStr, *mut c_void); 11] {
         (c"aligned_alloc", libc::aligned_alloc as *mut c_void),
         (c"memalign", libc::memalign as *mut c_void),
         (c"reallocarray", libc::reallocarray as *mut c_void),
-        (c"malloc_usable_size", libc::malloc_usable_size as *mut c_void),
+        (
+            c"malloc_usable_size",
+            libc::malloc_usable_size as *mut c_void,
+        ),
         (c"_Znwm", objects.find(c"_Znwm")),
         (c"_ZdlPv", objects.find(c"_ZdlPv")),
     ]
@@ -87,10 +90,13 @@ impl Api {
             // A block must be freed by the library that made it, so one function without the other
             // is of no use.
             let pair = |new, delete| beside_free(new).zip(beside_free(delete));
-            let (new, delete) = pair(c"_Znwm", c"_ZdlPv").unwrap_or((libc::malloc as *mut c_void, free));
+            let (new, delete) =
+                pair(c"_Znwm", c"_ZdlPv").unwrap_or((libc::malloc as *mut c_void, free));
             let own = delete != free;
             Api {
-                malloc: transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(libc::malloc as *mut c_void),
+                malloc: transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(
+                    libc::malloc as *mut c_void,
+                ),
                 free: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8)>(free),
                 calloc: transmute::<*mut c_void, unsafe extern "C" fn(usize, usize) -> *mut u8>(
                     libc::calloc as *mut c_void,
@@ -98,12 +104,16 @@ impl Api {
                 realloc: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize) -> *mut u8>(
                     libc::realloc as *mut c_void,
                 ),
-                posix_memalign: transmute::<*mut c_void, unsafe extern "C" fn(*mut *mut u8, usize, usize) -> i32>(
-                    libc::posix_memalign as *mut c_void,
-                ),
+                posix_memalign: transmute::<
+                    *mut c_void,
+                    unsafe extern "C" fn(*mut *mut u8, usize, usize) -> i32,
+                >(libc::posix_memalign as *mut c_void),
                 // Functions that take fewer arguments ignore the rest.
                 free_sized: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize, usize)>(
-                    FREE_SIZED.iter().find_map(|name| beside_free(name)).unwrap_or(free),
+                    FREE_SIZED
+                        .iter()
+                        .find_map(|name| beside_free(name))
+                        .unwrap_or(free),
                 ),
                 new: transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(new),
                 delete: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8)>(delete),
@@ -111,15 +121,25 @@ impl Api {
                 delete_sized: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize)>(
                     beside_free(c"_ZdlPvm").filter(|_| own).unwrap_or(delete),
                 ),
-                aligned: pair(c"_ZnwmSt11align_val_t", c"_ZdlPvSt11align_val_t").map(|(new, delete)| {
-                    AlignedOperators {
-                        new: transmute::<*mut c_void, unsafe extern "C" fn(usize, usize) -> *mut u8>(new),
-                        delete: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize)>(delete),
-                        delete_sized: beside_free(c"_ZdlPvmSt11align_val_t").map(|delete| {
-                            transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize, usize)>(delete)
-                        }),
-                    }
-                }),
+                aligned:
+                    pair(c"_ZnwmSt11align_val_t", c"_ZdlPvSt11align_val_t").map(|(new, delete)| {
+                        AlignedOperators {
+                            new: transmute::<
+                                *mut c_void,
+                                unsafe extern "C" fn(usize, usize) -> *mut u8,
+                            >(new),
+                            delete: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize)>(
+                                delete,
+                            ),
+                            delete_sized:
+                                beside_free(c"_ZdlPvmSt11align_val_t").map(|delete| {
+                                    transmute::<
+                                        *mut c_void,
+                                        unsafe extern "C" fn(*mut u8, usize, usize),
+                                    >(delete)
+                                }),
+                        }
+                    }),
                 usable_size: beside_free(c"malloc_usable_size").map_or(unknown_size, |address| {
                     transmute::<*mut c_void, unsafe extern "C" fn(*mut u8) -> usize>(address)
                 }),
@@ -138,9 +158,13 @@ impl Api {
         unsafe {
             match (self.aligned, size) {
                 (None, _) => (self.free)(block),
-                (Some(AlignedOperators { delete_sized: Some(delete), .. }), Some(size)) => {
-                    delete(block, size, alignment)
-                }
+                (
+                    Some(AlignedOperators {
+                        delete_sized: Some(delete),
+                        ..
+                    }),
+                    Some(size),
+                ) => delete(block, size, alignment),
                 (Some(AlignedOperators { delete, .. }), _) => delete(block, alignment),
             }
         }

@@ -113,7 +113,8 @@ impl<'a> Bench<'a> {
 
     /// A parameter as it was written.
     pub fn parameter(&self, name: &str) -> &'a str {
-        let found = pairs(self.job_text()).find(|(key, _)| key.strip_prefix("param.") == Some(name));
+        let found =
+            pairs(self.job_text()).find(|(key, _)| key.strip_prefix("param.") == Some(name));
         fail_without(found.map(|(_, value)| value), name)
     }
 
@@ -133,7 +134,11 @@ impl<'a> Bench<'a> {
         {
             fail::give_up(
                 "unsupported",
-                format_args!("needs about {} MiB, {} MiB are available", bytes >> 20, available >> 20),
+                format_args!(
+                    "needs about {} MiB, {} MiB are available",
+                    bytes >> 20,
+                    available >> 20
+                ),
             );
         }
     }
@@ -177,9 +182,18 @@ impl<'a> Bench<'a> {
     }
 
     /// Runs one round of a load whose workers live through `laps` timed laps.
-    pub fn laps<L: Load>(&mut self, round: Round, laps: usize, load: &L, mut note: impl FnMut(usize, Lapse)) {
+    pub fn laps<L: Load>(
+        &mut self,
+        round: Round,
+        laps: usize,
+        load: &L,
+        mut note: impl FnMut(usize, Lapse),
+    ) {
         timed_phases::run(self.threads, laps, load, |lap, lapse, times| {
-            times.iter().enumerate().for_each(|(index, time)| self.thread_time(round, index, *time));
+            times
+                .iter()
+                .enumerate()
+                .for_each(|(index, time)| self.thread_time(round, index, *time));
             note(lap, lapse);
         });
     }
@@ -214,7 +228,12 @@ impl<'a> Bench<'a> {
 
     /// Records the end of a round.
     pub fn record(&self, round: Round, span: Span, purge_ns: u64, ops: u64) {
-        let Span { wall_ns, user_ns, sys_ns, minor_faults } = span;
+        let Span {
+            wall_ns,
+            user_ns,
+            sys_ns,
+            minor_faults,
+        } = span;
         let figures = [wall_ns, purge_ns, user_ns, sys_ns, minor_faults, ops];
         match &self.together {
             None => self.tell_round(round.cold, figures),
@@ -236,8 +255,18 @@ impl<'a> Bench<'a> {
     /// Reports the work done over all rounds, and the work that the parameters prescribe.
     pub fn account(&self, done: &KernelWork, expected: &KernelWork) {
         for (name, work) in [("done", done), ("expected", expected)] {
-            let KernelWork { malloc, free, calloc, realloc, posix_memalign, checksum } = work;
-            self.say(name, format_args!("{malloc} {free} {calloc} {realloc} {posix_memalign} {checksum}"));
+            let KernelWork {
+                malloc,
+                free,
+                calloc,
+                realloc,
+                posix_memalign,
+                checksum,
+            } = work;
+            self.say(
+                name,
+                format_args!("{malloc} {free} {calloc} {realloc} {posix_memalign} {checksum}"),
+            );
         }
     }
 
@@ -259,7 +288,9 @@ impl<'a> Bench<'a> {
     /// Called after the last round: reports memory and thread times.
     pub(crate) fn finish(&self) {
         watched::pause();
-        self.together.iter().for_each(|together| self.tell_round(false, together.get()));
+        self.together
+            .iter()
+            .for_each(|together| self.tell_round(false, together.get()));
         self.say("peak_rss_bytes", memory::peak_resident_bytes());
         self.say("cpus", Cpus::usable().count());
         self.say("baseline_rss_bytes", self.baseline_bytes());
@@ -279,5 +310,10 @@ impl<'a> Bench<'a> {
 }
 
 fn fail_without<T>(value: Option<T>, name: &str) -> T {
-    value.unwrap_or_else(|| fail::give_up("error", format_args!("the job lacks a usable `param.{name}`")))
+    value.unwrap_or_else(|| {
+        fail::give_up(
+            "error",
+            format_args!("the job lacks a usable `param.{name}`"),
+        )
+    })
 }

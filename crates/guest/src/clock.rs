@@ -14,7 +14,10 @@ pub fn now_ns() -> u64 {
         unknown if unknown.is_null() => find(),
         known => known,
     };
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: a function kept by `find` has this signature; it writes into a local.
     unsafe { transmute::<*mut c_void, Read>(function)(libc::CLOCK_MONOTONIC, &mut time) };
     ns(time)
@@ -22,7 +25,10 @@ pub fn now_ns() -> u64 {
 
 /// CPU time of the calling thread.
 pub fn thread_cpu_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: writes into a local.
     unsafe { by_call(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     ns(time)
@@ -58,14 +64,21 @@ fn kernels_own() -> Option<*mut c_void> {
     let len = sys::RawFile::open(c"/proc/self/auxv")?.read(&mut told);
     let (words, _) = told[..len].as_chunks::<8>();
     let (pairs, _) = words.as_chunks::<2>();
-    let place = pairs.iter().find(|[key, _]| u64::from_ne_bytes(*key) == libc::AT_SYSINFO_EHDR)?[1];
+    let place = pairs
+        .iter()
+        .find(|[key, _]| u64::from_ne_bytes(*key) == libc::AT_SYSINFO_EHDR)?[1];
     // SAFETY: the kernel has loaded an object there.
     unsafe { Image::at(usize::from_ne_bytes(place) as *const u8) }?.find(NAME)
 }
 
 unsafe extern "C" fn by_call(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
     // SAFETY: the caller provides the place of the result.
-    unsafe { sys::call(libc::SYS_clock_gettime, [clock as usize, time.addr(), 0, 0, 0, 0]) as c_int }
+    unsafe {
+        sys::call(
+            libc::SYS_clock_gettime,
+            [clock as usize, time.addr(), 0, 0, 0, 0],
+        ) as c_int
+    }
 }
 
 #[cfg(test)]
@@ -75,7 +88,10 @@ mod tests {
     #[test]
     fn the_clock_is_the_kernels_own_and_goes_with_the_c_librarys() {
         let libc_ns = || {
-            let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            let mut time = libc::timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            };
             // SAFETY: writes into a local.
             unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
             ns(time)
@@ -87,7 +103,10 @@ mod tests {
 
     #[test]
     fn without_the_kernels_code_its_call_tells_the_same_time() {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
         let before = now_ns();
         // SAFETY: writes into a local.
         assert_eq!(unsafe { by_call(libc::CLOCK_MONOTONIC, &mut time) }, 0);

@@ -31,7 +31,10 @@ struct Block {
     size: usize,
 }
 
-const NONE: Block = Block { address: ptr::null_mut(), size: 0 };
+const NONE: Block = Block {
+    address: ptr::null_mut(),
+    size: 0,
+};
 
 /// The checks. Each runs in a process of its own, so that an error in one does not affect another.
 pub const ALL: [&str; 8] = [
@@ -106,21 +109,32 @@ impl CornerCheck<'_> {
                 let size = alignment * (1 + index % 3);
                 let address = call(alignment, size);
                 if address.is_null() {
-                    tell(format_args!("{name}({alignment}, {size}) returned no block"));
+                    tell(format_args!(
+                        "{name}({alignment}, {size}) returned no block"
+                    ));
                     continue;
                 }
                 if !address.addr().is_multiple_of(alignment) {
-                    tell(format_args!("{name}({alignment}, {size}) returned a block that is not aligned to that"));
+                    tell(format_args!(
+                        "{name}({alignment}, {size}) returned a block that is not aligned to that"
+                    ));
                 }
                 // SAFETY: the block has that many bytes.
                 unsafe { address.write_bytes(index as u8 + 1, size) };
                 *block = Block { address, size };
             }
-            for (index, block) in blocks.iter().enumerate().filter(|(_, block)| !block.address.is_null()) {
+            for (index, block) in blocks
+                .iter()
+                .enumerate()
+                .filter(|(_, block)| !block.address.is_null())
+            {
                 // SAFETY: a live block of that size, which was filled.
                 let bytes = unsafe { core::slice::from_raw_parts(block.address, block.size) };
                 if bytes.iter().any(|byte| *byte != index as u8 + 1) {
-                    tell(format_args!("{name}({alignment}, {}) returned a block that overlaps another", block.size));
+                    tell(format_args!(
+                        "{name}({alignment}, {}) returned a block that overlaps another",
+                        block.size
+                    ));
                 }
             }
             blocks.iter().for_each(|block| self.free(block.address));
@@ -130,10 +144,17 @@ impl CornerCheck<'_> {
     /// Requests that no memory can hold must be refused. A block that was returned anyway is not
     /// freed.
     fn calloc_overflow(&self) {
-        for (count, size) in [(HALF, 2), (2, HALF), (usize::MAX / 16 + 2, 16), (1 << 33, (1 << 31) + 1)] {
+        for (count, size) in [
+            (HALF, 2),
+            (2, HALF),
+            (usize::MAX / 16 + 2, 16),
+            (1 << 33, (1 << 31) + 1),
+        ] {
             // SAFETY: an ordinary call.
             if !unsafe { (self.api.calloc)(count, size) }.is_null() {
-                return self.tell(format_args!("calloc({count}, {size}) returned memory: the product overflows"));
+                return self.tell(format_args!(
+                    "calloc({count}, {size}) returned memory: the product overflows"
+                ));
             }
         }
     }
@@ -142,7 +163,9 @@ impl CornerCheck<'_> {
         for size in [usize::MAX, usize::MAX - 64, HALF] {
             // SAFETY: an ordinary call.
             if !unsafe { (self.api.malloc)(size) }.is_null() {
-                return self.tell(format_args!("malloc({size}) returned memory: there is not so much"));
+                return self.tell(format_args!(
+                    "malloc({size}) returned memory: there is not so much"
+                ));
             }
         }
     }
@@ -159,9 +182,13 @@ impl CornerCheck<'_> {
             }
             block.write_bytes(7, BYTES);
             if !(self.api.realloc)(block, much).is_null() {
-                self.tell(format_args!("realloc to {much} bytes returned memory: there is not so much"));
+                self.tell(format_args!(
+                    "realloc to {much} bytes returned memory: there is not so much"
+                ));
             } else if !filled(block, BYTES, 7) {
-                self.tell(format_args!("realloc to {much} bytes failed and did not leave the block as it was"));
+                self.tell(format_args!(
+                    "realloc to {much} bytes failed and did not leave the block as it was"
+                ));
             } else {
                 self.free(block);
             }
@@ -181,8 +208,11 @@ impl CornerCheck<'_> {
                 if address.is_null() {
                     return self.tell(format_args!("malloc({size}) returned no block"));
                 }
-                // SAFETY: a live block.
-                *block = Block { address, size: unsafe { (self.api.usable_size)(address) } };
+                *block = Block {
+                    address,
+                    // SAFETY: a live block.
+                    size: unsafe { (self.api.usable_size)(address) },
+                };
             }
             let short = blocks.iter().find(|block| block.size < size);
             let reaches = |one: &Block, other: &Block| {
@@ -190,11 +220,20 @@ impl CornerCheck<'_> {
                 (start..start.saturating_add(one.size)).contains(&other.address.addr())
             };
             let places = |index: usize, one: &Block| {
-                blocks.iter().enumerate().any(|(other, block)| other != index && reaches(one, block))
+                blocks
+                    .iter()
+                    .enumerate()
+                    .any(|(other, block)| other != index && reaches(one, block))
             };
-            let long = blocks.iter().enumerate().find(|(index, block)| places(*index, block));
+            let long = blocks
+                .iter()
+                .enumerate()
+                .find(|(index, block)| places(*index, block));
             if let Some(block) = short {
-                self.tell(format_args!("malloc_usable_size says {} of a block of {size} bytes", block.size));
+                self.tell(format_args!(
+                    "malloc_usable_size says {} of a block of {size} bytes",
+                    block.size
+                ));
             } else if let Some((_, block)) = long {
                 let usable = block.size;
                 self.tell(format_args!(
@@ -215,13 +254,18 @@ impl CornerCheck<'_> {
             // SAFETY: NULL or a live block.
             let address = unsafe { (self.api.realloc)(block.address, size) };
             if address.is_null() {
-                return self.tell(format_args!("realloc from {} to {size} bytes returned no block", block.size));
+                return self.tell(format_args!(
+                    "realloc from {} to {size} bytes returned no block",
+                    block.size
+                ));
             }
             let kept = block.size.min(size);
             block = Block { address, size };
             // SAFETY: the block has that many bytes, of which the first `kept` were filled.
             if !unsafe { filled(address, kept, step as u8) } {
-                return self.tell(format_args!("realloc to {size} bytes lost what the block held"));
+                return self.tell(format_args!(
+                    "realloc to {size} bytes lost what the block held"
+                ));
             }
             // SAFETY: as above.
             unsafe { address.write_bytes(step as u8 + 1, size) };
@@ -236,5 +280,7 @@ impl CornerCheck<'_> {
 /// The block must have them, and they must have been written.
 unsafe fn filled(block: *mut u8, bytes: usize, byte: u8) -> bool {
     // SAFETY: as the caller promises.
-    unsafe { core::slice::from_raw_parts(block, bytes) }.iter().all(|found| *found == byte)
+    unsafe { core::slice::from_raw_parts(block, bytes) }
+        .iter()
+        .all(|found| *found == byte)
 }

@@ -31,7 +31,10 @@ impl Cpus {
         let mut cpus = HarnessTable::<Cpu>::zeroed(numbers().count());
         for (index, number) in numbers().enumerate() {
             let core = first_sibling(number).unwrap_or(number);
-            let turn = cpus[..index].iter().filter(|other| other.core == core).count();
+            let turn = cpus[..index]
+                .iter()
+                .filter(|other| other.core == core)
+                .count();
             cpus[index] = Cpu { number, core, turn };
         }
         cpus.sort_unstable_by_key(|cpu| (cpu.turn, cpu.number));
@@ -45,12 +48,18 @@ impl Cpus {
 
     /// Different cores among the first `count` CPUs.
     pub fn cores(&self, count: usize) -> usize {
-        self.0.iter().take(count).filter(|cpu| cpu.turn == 0).count()
+        self.0
+            .iter()
+            .take(count)
+            .filter(|cpu| cpu.turn == 0)
+            .count()
     }
 
     /// Pins the calling thread to the CPU of this worker.
     pub fn pin(&self, worker: usize) {
-        let Some(cpu) = self.0.get(worker) else { return };
+        let Some(cpu) = self.0.get(worker) else {
+            return;
+        };
         // SAFETY: a set on the stack; the number came from one of the same size.
         unsafe {
             let mut set: libc::cpu_set_t = core::mem::zeroed();
@@ -62,12 +71,22 @@ impl Cpus {
 
 /// The lowest hardware thread of a CPU's core: `0,48` and `0-1` both start with it.
 fn first_sibling(cpu: usize) -> Option<usize> {
-    let mut path = Path { text: [0; 96], len: 0 };
-    write!(path, "/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list\0").ok()?;
+    let mut path = Path {
+        text: [0; 96],
+        len: 0,
+    };
+    write!(
+        path,
+        "/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list\0"
+    )
+    .ok()?;
     let path = core::ffi::CStr::from_bytes_until_nul(&path.text).ok()?;
     let mut room = [0; 64];
     let text = memory::read_file(path, &mut room)?;
-    text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    text.split(|c: char| !c.is_ascii_digit())
+        .next()?
+        .parse()
+        .ok()
 }
 
 /// A path written without heap memory.
@@ -78,7 +97,10 @@ struct Path {
 
 impl Write for Path {
     fn write_str(&mut self, part: &str) -> fmt::Result {
-        let room = self.text.get_mut(self.len..self.len + part.len()).ok_or(fmt::Error)?;
+        let room = self
+            .text
+            .get_mut(self.len..self.len + part.len())
+            .ok_or(fmt::Error)?;
         room.copy_from_slice(part.as_bytes());
         self.len += part.len();
         Ok(())

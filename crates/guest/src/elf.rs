@@ -57,10 +57,17 @@ impl Image {
         // it.
         let headers = unsafe {
             let header = &*start.cast::<libc::Elf64_Ehdr>();
-            core::slice::from_raw_parts(start.add(header.e_phoff as usize).cast::<Header>(), header.e_phnum.into())
+            core::slice::from_raw_parts(
+                start.add(header.e_phoff as usize).cast::<Header>(),
+                header.e_phnum.into(),
+            )
         };
-        let first = headers.iter().find(|header| header.p_type == libc::PT_LOAD)?;
-        let bias = start.addr().wrapping_sub((first.p_vaddr - first.p_offset) as usize);
+        let first = headers
+            .iter()
+            .find(|header| header.p_type == libc::PT_LOAD)?;
+        let bias = start
+            .addr()
+            .wrapping_sub((first.p_vaddr - first.p_offset) as usize);
         // SAFETY: the caller guarantees the object.
         unsafe { Image::of(bias, headers) }
     }
@@ -76,9 +83,12 @@ impl Image {
         const DT_SONAME: i64 = 14;
         const DT_GNU_HASH: i64 = 0x6fff_fef5;
         const DT_VERSYM: i64 = 0x6fff_fff0;
-        let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC)?;
+        let dynamic = headers
+            .iter()
+            .find(|header| header.p_type == libc::PT_DYNAMIC)?;
         let mut entry = bias.wrapping_add(dynamic.p_vaddr as usize) as *const Dynamic;
-        let (mut symbols, mut strings, mut versions, mut soname) = (ptr::null(), ptr::null(), ptr::null(), 0);
+        let (mut symbols, mut strings, mut versions, mut soname) =
+            (ptr::null(), ptr::null(), ptr::null(), 0);
         let (mut gnu, mut old) = (None, None);
         loop {
             // SAFETY: the section ends with a tag of 0.
@@ -99,8 +109,17 @@ impl Image {
             // SAFETY: the section continues until a tag of 0.
             entry = unsafe { entry.add(1) };
         }
-        let names = gnu.or(old).filter(|_| !symbols.is_null() && !strings.is_null())?;
-        Some(Image { bias, symbols, strings, versions, names, soname })
+        let names = gnu
+            .or(old)
+            .filter(|_| !symbols.is_null() && !strings.is_null())?;
+        Some(Image {
+            bias,
+            symbols,
+            strings,
+            versions,
+            names,
+            soname,
+        })
     }
 
     /// Its own name; empty if it has none.
@@ -122,7 +141,8 @@ impl Image {
             let address = self.bias.wrapping_add(symbol.value as usize) as *mut c_void;
             if symbol.info & 15 == INDIRECT {
                 // An indirect function: it returns the variant for this machine.
-                let choose = transmute::<*mut c_void, unsafe extern "C" fn() -> *mut c_void>(address);
+                let choose =
+                    transmute::<*mut c_void, unsafe extern "C" fn() -> *mut c_void>(address);
                 return Some(choose());
             }
             Some(address)
@@ -133,8 +153,9 @@ impl Image {
     /// words of a filter, its shift; the filter in words of 64 bits; each bucket's first symbol;
     /// and the symbols' hashes, the last of a bucket with its lowest bit set.
     unsafe fn by_gnu_hash(&self, table: *const u32, name: &CStr) -> Option<u32> {
-        let hash =
-            name.to_bytes().iter().fold(5381u32, |hash, byte| hash.wrapping_mul(33).wrapping_add((*byte).into()));
+        let hash = name.to_bytes().iter().fold(5381u32, |hash, byte| {
+            hash.wrapping_mul(33).wrapping_add((*byte).into())
+        });
         // SAFETY: the caller guarantees the table.
         unsafe {
             let (buckets, first, filter) = (*table, *table.add(1), *table.add(2));
@@ -163,9 +184,14 @@ impl Image {
         // SAFETY: the caller guarantees the index.
         unsafe {
             let symbol = &*self.symbols.add(index as usize);
-            let is_default = self.versions.is_null() || *self.versions.add(index as usize) & HIDDEN_VERSION == 0;
-            let is_there = symbol.section != 0 && symbol.info >> 4 != LOCAL && KINDS.contains(&(symbol.info & 15));
-            is_there && is_default && CStr::from_ptr(self.strings.add(symbol.name as usize).cast()) == name
+            let is_default =
+                self.versions.is_null() || *self.versions.add(index as usize) & HIDDEN_VERSION == 0;
+            let is_there = symbol.section != 0
+                && symbol.info >> 4 != LOCAL
+                && KINDS.contains(&(symbol.info & 15));
+            is_there
+                && is_default
+                && CStr::from_ptr(self.strings.add(symbol.name as usize).cast()) == name
         }
     }
 }
@@ -183,7 +209,15 @@ mod tests {
     #[test]
     fn what_is_found_is_what_the_dynamic_linker_finds() {
         let objects = Objects::loaded();
-        for name in [c"malloc", c"mallinfo2", c"free", c"pthread_create", c"environ", c"strlen", c"_Unwind_Resume"] {
+        for name in [
+            c"malloc",
+            c"mallinfo2",
+            c"free",
+            c"pthread_create",
+            c"environ",
+            c"strlen",
+            c"_Unwind_Resume",
+        ] {
             assert!(!dlsym(name).is_null(), "{name:?}");
             assert_eq!(objects.find(name), dlsym(name), "{name:?}");
         }
@@ -195,8 +229,13 @@ mod tests {
     #[test]
     fn an_object_is_found_by_where_its_header_lies() {
         // SAFETY: the kernel has loaded an object there.
-        let image = unsafe { Image::at(libc::getauxval(libc::AT_SYSINFO_EHDR) as *const u8) }.unwrap();
-        assert!(image.soname().to_bytes().starts_with(b"linux-vdso"), "{:?}", image.soname());
+        let image =
+            unsafe { Image::at(libc::getauxval(libc::AT_SYSINFO_EHDR) as *const u8) }.unwrap();
+        assert!(
+            image.soname().to_bytes().starts_with(b"linux-vdso"),
+            "{:?}",
+            image.soname()
+        );
         assert_eq!(image.find(c"malloc"), None);
     }
 }

@@ -18,7 +18,11 @@ struct Block {
 /// Ends the process as `wrong-result` if blocks overlap, are misaligned, or lose their contents.
 pub fn run(api: &Api) {
     let mut random = SplitMix::new(0x5eed, 0);
-    let mut blocks = [Block { address: core::ptr::null_mut(), size: 0, fill: 0 }; BLOCKS];
+    let mut blocks = [Block {
+        address: core::ptr::null_mut(),
+        size: 0,
+        fill: 0,
+    }; BLOCKS];
     for (index, block) in blocks.iter_mut().enumerate() {
         *block = allocate(api, &mut random, index);
     }
@@ -32,7 +36,11 @@ pub fn run(api: &Api) {
 fn allocate(api: &Api, random: &mut SplitMix, index: usize) -> Block {
     // Mostly small, one in 16 up to 64 KiB: exercises small size classes, medium ones and the page
     // level.
-    let size = 1 + random.below(if index.is_multiple_of(16) { 65_536 } else { 1024 }) as usize;
+    let size = 1 + random.below(if index.is_multiple_of(16) {
+        65_536
+    } else {
+        1024
+    }) as usize;
     // SAFETY: an ordinary call.
     let address = unsafe { (api.malloc)(size) };
     if address.is_null() {
@@ -45,7 +53,11 @@ fn allocate(api: &Api, random: &mut SplitMix, index: usize) -> Block {
     let fill = random.next() as u8;
     // SAFETY: the block has that many bytes.
     unsafe { address.write_bytes(fill, size) };
-    Block { address, size, fill }
+    Block {
+        address,
+        size,
+        fill,
+    }
 }
 
 fn release(api: &Api, block: &Block) {
@@ -54,7 +66,10 @@ fn release(api: &Api, block: &Block) {
     if let Some(at) = bytes.iter().position(|&byte| byte != block.fill) {
         fail::give_up(
             "wrong-result",
-            format_args!("byte {at} of a live block of {} bytes changed: blocks overlap or are written to", block.size),
+            format_args!(
+                "byte {at} of a live block of {} bytes changed: blocks overlap or are written to",
+                block.size
+            ),
         );
     }
     // SAFETY: a live block, released once.

@@ -39,12 +39,21 @@ pub fn give_up(kind: &str, what: fmt::Arguments<'_>) -> ! {
 /// The allocator returned NULL and the workload needs the memory.
 #[cold]
 pub fn null(call: &str, bytes: usize) -> ! {
-    give_up("oom", format_args!("{call} returned NULL for {bytes} bytes"))
+    give_up(
+        "oom",
+        format_args!("{call} returned NULL for {bytes} bytes"),
+    )
 }
 
 /// posix_memalign returned no block. If malloc has as much memory, the alignment was refused.
 #[cold]
-pub fn no_aligned(api: &Api, alignment: usize, size: usize, error: c_int, place: fmt::Arguments<'_>) -> ! {
+pub fn no_aligned(
+    api: &Api,
+    alignment: usize,
+    size: usize,
+    error: c_int,
+    place: fmt::Arguments<'_>,
+) -> ! {
     let why = match error {
         0 => "returned 0 and no block",
         libc::EINVAL => "returned EINVAL",
@@ -53,21 +62,32 @@ pub fn no_aligned(api: &Api, alignment: usize, size: usize, error: c_int, place:
     };
     // SAFETY: an ordinary call.
     if unsafe { (api.malloc)(size + alignment) }.is_null() {
-        give_up("oom", format_args!("posix_memalign({alignment}, {size}) {why}{place}"));
+        give_up(
+            "oom",
+            format_args!("posix_memalign({alignment}, {size}) {why}{place}"),
+        );
     }
     let more = size + alignment;
     give_up(
         "wrong-result",
-        format_args!("posix_memalign({alignment}, {size}) {why}, though malloc({more}) has memory{place}"),
+        format_args!(
+            "posix_memalign({alignment}, {size}) {why}, though malloc({more}) has memory{place}"
+        ),
     )
 }
 
 /// A block does not have the alignment that every block must have.
 #[cold]
 pub fn misaligned(call: fmt::Arguments<'_>, block: usize, alignment: usize) -> ! {
-    let hint =
-        if block.is_multiple_of(8) { "; built for 8? descendants of dlmalloc take -DMALLOC_ALIGNMENT=16" } else { "" };
-    give_up("wrong-result", format_args!("{call} returned {block:#x}, which is not aligned to {alignment} bytes{hint}"))
+    let hint = if block.is_multiple_of(8) {
+        "; built for 8? descendants of dlmalloc take -DMALLOC_ALIGNMENT=16"
+    } else {
+        ""
+    };
+    give_up(
+        "wrong-result",
+        format_args!("{call} returned {block:#x}, which is not aligned to {alignment} bytes{hint}"),
+    )
 }
 
 /// The page cannot be mapped, although its descriptor existed when the process began.

@@ -21,7 +21,9 @@ impl<'a> Job<'a> {
 
     /// The value of `key`.
     pub fn get(&self, key: &str) -> Option<&'a str> {
-        pairs(self.0).find(|(name, _)| *name == key).map(|(_, value)| value)
+        pairs(self.0)
+            .find(|(name, _)| *name == key)
+            .map(|(_, value)| value)
     }
 
     /// Whether the job has `key` with this value.
@@ -32,13 +34,15 @@ impl<'a> Job<'a> {
     /// The value of a required key. The host writes complete jobs; defaults are only in the
     /// workload files.
     pub fn word(&self, key: &str) -> &'a str {
-        self.get(key).unwrap_or_else(|| fail::give_up("error", format_args!("the job lacks `{key}`")))
+        self.get(key)
+            .unwrap_or_else(|| fail::give_up("error", format_args!("the job lacks `{key}`")))
     }
 
     /// As [`Job::word`], for a number.
     pub fn number(&self, key: &str) -> u64 {
         let word = self.word(key);
-        word.parse().unwrap_or_else(|_| fail::give_up("error", format_args!("`{key}={word}` is no number")))
+        word.parse()
+            .unwrap_or_else(|_| fail::give_up("error", format_args!("`{key}={word}` is no number")))
     }
 
     /// The value of `key` as a C string in `room`.

@@ -40,7 +40,10 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     // it, up to the null that ends `argv`; this process may change the array.
     let (environment, command) = unsafe {
         *argv.add(separator).cast_mut() = core::ptr::null();
-        (argv.add(3 + usize::from(inherits) + usize::from(held)), argv.add(separator + 1))
+        (
+            argv.add(3 + usize::from(inherits) + usize::from(held)),
+            argv.add(separator + 1),
+        )
     };
     // SAFETY: a plain system call. The command inherits nothing of ours.
     unsafe { libc::fcntl(file, libc::F_SETFD, libc::FD_CLOEXEC) };
@@ -79,7 +82,10 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     let (status, usage) = usage;
     // Written before the processes left behind get their grace period.
     let _ = writeln!(OutputFile(file), "ended=1");
-    let launched = Launched { left_behind: sweep(GRACE_MS), ..account(status, wall_ns, &usage) };
+    let launched = Launched {
+        left_behind: sweep(GRACE_MS),
+        ..account(status, wall_ns, &usage)
+    };
     c_int::from(write!(OutputFile(file), "{launched}").is_err())
 }
 
@@ -150,13 +156,19 @@ const PATIENCE_MS: u32 = 1000;
 pub fn sweep(grace_ms: u32) -> u64 {
     let mut ended = 0;
     for round in 0.. {
-        let grace_ms = if ABANDONED.load(Ordering::Relaxed) { 0 } else { grace_ms };
+        let grace_ms = if ABANDONED.load(Ordering::Relaxed) {
+            0
+        } else {
+            grace_ms
+        };
         let mut status = 0;
         let still = loop {
             // SAFETY: writes into a local.
             match unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) } {
                 // Counted as it ends: a process that is slow to end gets the signal more than once.
-                reaped if reaped > 0 => ended += u64::from(round > grace_ms && libc::WIFSIGNALED(status)),
+                reaped if reaped > 0 => {
+                    ended += u64::from(round > grace_ms && libc::WIFSIGNALED(status))
+                }
                 rest => break rest == 0,
             }
         };
@@ -169,7 +181,10 @@ pub fn sweep(grace_ms: u32) -> u64 {
         if round >= grace_ms {
             end_children();
         }
-        let pause = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        let pause = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 1_000_000,
+        };
         // SAFETY: reads a local.
         unsafe { libc::nanosleep(&pause, core::ptr::null_mut()) };
     }
@@ -189,9 +204,16 @@ fn end_children() {
     };
     let text = text.get(..length.max(0) as usize).unwrap_or_default();
     // A number that the buffer cuts off would name another process.
-    let whole = text.iter().rposition(|byte| *byte == b' ').map_or(0, |end| end + 1);
+    let whole = text
+        .iter()
+        .rposition(|byte| *byte == b' ')
+        .map_or(0, |end| end + 1);
     for word in text[..whole].split(|byte| *byte == b' ') {
-        if let Some(pid) = core::str::from_utf8(word).ok().and_then(|word| word.parse().ok()).filter(|pid| *pid > 1) {
+        if let Some(pid) = core::str::from_utf8(word)
+            .ok()
+            .and_then(|word| word.parse().ok())
+            .filter(|pid| *pid > 1)
+        {
             // SAFETY: a child of ours that was not waited for, so its number cannot belong to
             // another process.
             unsafe { libc::kill(pid, libc::SIGKILL) };
@@ -236,6 +258,10 @@ impl Write for OutputFile {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // SAFETY: writes a text to a file that heapmark opened for this.
         let written = unsafe { libc::write(self.0, text.as_ptr().cast(), text.len()) };
-        if written == text.len() as isize { Ok(()) } else { Err(fmt::Error) }
+        if written == text.len() as isize {
+            Ok(())
+        } else {
+            Err(fmt::Error)
+        }
     }
 }

@@ -87,7 +87,11 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
 
     counted::start(&job);
     page.enter(Phase::Setup);
-    let allocator = if job.is("allocator", "null") { null::serve() } else { Api::resolve() };
+    let allocator = if job.is("allocator", "null") {
+        null::serve()
+    } else {
+        Api::resolve()
+    };
     if let Some(corner) = job.get("corner") {
         corners::look(page, &allocator, corner);
         page.enter(Phase::Done);

@@ -13,7 +13,9 @@ pub fn handed_out() -> Option<u64> {
         if let Some(tell) = image.find(c"mallinfo2") {
             // SAFETY: glibc's function since 2.33, which takes no arguments and may be called at
             // any time.
-            let told = unsafe { transmute::<*mut core::ffi::c_void, unsafe extern "C" fn() -> Mallinfo2>(tell)() };
+            let told = unsafe {
+                transmute::<*mut core::ffi::c_void, unsafe extern "C" fn() -> Mallinfo2>(tell)()
+            };
             *sum.get_or_insert(0) += (told.in_arenas + told.mapped) as u64;
         }
     });
@@ -46,7 +48,8 @@ impl Mapping {
     fn parse(line: &str) -> Option<Mapping> {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
-        let (access, offset, _device, inode) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let (access, offset, _device, inode) =
+            (words.next()?, words.next()?, words.next()?, words.next()?);
         let hex = |word| usize::from_str_radix(word, 16).ok();
         Some(Mapping {
             start: hex(start)?,
@@ -68,7 +71,9 @@ fn each(mut look: impl FnMut(&Image)) {
     };
     let mut begun: Option<Mapping> = None;
     lines(|line| {
-        let Some(mapping) = Mapping::parse(line) else { return };
+        let Some(mapping) = Mapping::parse(line) else {
+            return;
+        };
         if mapping.is_start_of_file {
             begun = Some(mapping);
         } else if mapping.executable
@@ -86,13 +91,16 @@ fn code(begin: &Mapping) -> Option<usize> {
     // SAFETY: the mapping is readable, and all reads lie within it, as is checked.
     unsafe {
         let header = &*(begin.start as *const libc::Elf64_Ehdr);
-        let headers = header.e_phoff as usize + header.e_phnum as usize * size_of::<libc::Elf64_Phdr>();
+        let headers =
+            header.e_phoff as usize + header.e_phnum as usize * size_of::<libc::Elf64_Phdr>();
         if !header.e_ident.starts_with(b"\x7fELF") || headers > begin.end - begin.start {
             return None;
         }
         let first = (begin.start + header.e_phoff as usize) as *const libc::Elf64_Phdr;
         let headers = core::slice::from_raw_parts(first, header.e_phnum.into());
-        let code = headers.iter().find(|it| it.p_type == libc::PT_LOAD && it.p_flags & libc::PF_X != 0)?;
+        let code = headers
+            .iter()
+            .find(|it| it.p_type == libc::PT_LOAD && it.p_flags & libc::PF_X != 0)?;
         let first = headers.iter().find(|it| it.p_type == libc::PT_LOAD)?;
         Some(begin.start + (code.p_vaddr - first.p_vaddr) as usize)
     }
@@ -100,7 +108,9 @@ fn code(begin: &Mapping) -> Option<usize> {
 
 /// Passes each line of the kernel's list to `take`.
 fn lines(mut take: impl FnMut(&str)) {
-    let Some(file) = sys::RawFile::open(c"/proc/self/maps") else { return };
+    let Some(file) = sys::RawFile::open(c"/proc/self/maps") else {
+        return;
+    };
     let (mut room, mut kept) = ([0u8; 8192], 0);
     loop {
         let read = file.read(&mut room[kept..]);
@@ -108,8 +118,14 @@ fn lines(mut take: impl FnMut(&str)) {
             return;
         }
         let text = &room[..kept + read];
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
-        text[..whole].split(|byte| *byte == b'\n').filter_map(|line| str::from_utf8(line).ok()).for_each(&mut take);
+        let whole = text
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |place| place + 1);
+        text[..whole]
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| str::from_utf8(line).ok())
+            .for_each(&mut take);
         // A line longer than the buffer is not a library's.
         let rest = if whole == 0 { 0 } else { text.len() - whole };
         room.copy_within(whole..whole + rest, 0);
@@ -131,7 +147,9 @@ mod tests {
 
         // The list as a program would read it.
         let objects = crate::objects::Objects::loaded();
-        let path = objects.path_of(libc::malloc as *mut core::ffi::c_void).unwrap();
+        let path = objects
+            .path_of(libc::malloc as *mut core::ffi::c_void)
+            .unwrap();
         assert!(crate::memory::map_file(path).is_some());
         let mut found = 0;
         each(|_| found += 1);
@@ -140,7 +158,8 @@ mod tests {
         let before = handed_out().unwrap();
         // SAFETY: ordinary calls.
         unsafe {
-            let small: [*mut _; SMALL] = core::array::from_fn(|_| core::hint::black_box(libc::malloc(2000)));
+            let small: [*mut _; SMALL] =
+                core::array::from_fn(|_| core::hint::black_box(libc::malloc(2000)));
             let large = core::hint::black_box(libc::malloc(LARGE));
             let grown = handed_out().unwrap() - before;
             // Other tests of this process allocate at the same time, but less than this.

@@ -72,10 +72,14 @@ impl Moment {
         let usage = unsafe {
             let mut usage: libc::rusage = core::mem::zeroed();
             let who = libc::RUSAGE_SELF as usize;
-            sys::call(libc::SYS_getrusage, [who, (&raw mut usage).addr(), 0, 0, 0, 0]);
+            sys::call(
+                libc::SYS_getrusage,
+                [who, (&raw mut usage).addr(), 0, 0, 0, 0],
+            );
             usage
         };
-        let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        let ns =
+            |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
         Moment {
             wall_ns: 0,
             user_ns: ns(usage.ru_utime),

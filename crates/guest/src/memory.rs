@@ -16,7 +16,8 @@ pub fn map_page(path: &CStr) -> Option<&'static Page> {
     unsafe {
         let fd = libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
         let mut stat: libc::stat = core::mem::zeroed();
-        if fd < 0 || libc::fstat(fd, &mut stat) != 0 || (stat.st_size as usize) < size_of::<Page>() {
+        if fd < 0 || libc::fstat(fd, &mut stat) != 0 || (stat.st_size as usize) < size_of::<Page>()
+        {
             return None;
         }
         let address = libc::mmap(
@@ -28,10 +29,18 @@ pub fn map_page(path: &CStr) -> Option<&'static Page> {
             0,
         );
         libc::close(fd);
-        if let Some(inherited) = path.to_str().ok().and_then(|path| path.strip_prefix("/proc/self/fd/")?.parse().ok()) {
+        if let Some(inherited) = path
+            .to_str()
+            .ok()
+            .and_then(|path| path.strip_prefix("/proc/self/fd/")?.parse().ok())
+        {
             libc::close(inherited);
         }
-        if address == libc::MAP_FAILED { None } else { Some(&*address.cast::<Page>()) }
+        if address == libc::MAP_FAILED {
+            None
+        } else {
+            Some(&*address.cast::<Page>())
+        }
     }
 }
 
@@ -45,7 +54,14 @@ pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
             return None;
         }
         let bytes = stat.st_size as usize;
-        let address = libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, fd, 0);
+        let address = libc::mmap(
+            core::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ,
+            libc::MAP_SHARED,
+            fd,
+            0,
+        );
         libc::close(fd);
         (address != libc::MAP_FAILED).then(|| core::slice::from_raw_parts(address.cast(), bytes))
     }
@@ -79,13 +95,23 @@ impl<T> HarnessTable<T> {
     pub fn reserved(len: usize) -> HarnessTable<T> {
         let table: HarnessTable<T> = HarnessTable::map(len, false, libc::MAP_PRIVATE);
         // SAFETY: advice about a mapping of ours.
-        unsafe { libc::madvise(table.start.as_ptr().cast(), len * size_of::<T>(), libc::MADV_NOHUGEPAGE) };
+        unsafe {
+            libc::madvise(
+                table.start.as_ptr().cast(),
+                len * size_of::<T>(),
+                libc::MADV_NOHUGEPAGE,
+            )
+        };
         table
     }
 
     fn map(len: usize, populated: bool, kind: i32) -> HarnessTable<T> {
         let bytes = len.saturating_mul(size_of::<T>()).max(1);
-        let flags = if populated { libc::MAP_POPULATE } else { libc::MAP_NORESERVE };
+        let flags = if populated {
+            libc::MAP_POPULATE
+        } else {
+            libc::MAP_NORESERVE
+        };
         // SAFETY: a fresh mapping.
         let address = unsafe {
             libc::mmap(
@@ -100,11 +126,18 @@ impl<T> HarnessTable<T> {
         match NonNull::new(address.cast()) {
             Some(start) if address != libc::MAP_FAILED => {
                 published::know(address.addr(), bytes, RangeKind::Harness);
-                let table = HarnessTable { start, len, populated };
+                let table = HarnessTable {
+                    start,
+                    len,
+                    populated,
+                };
                 published::harness_grows(table.resident_bytes() as i64);
                 table
             }
-            _ => fail::give_up("oom", format_args!("no {bytes} bytes for a table of the harness")),
+            _ => fail::give_up(
+                "oom",
+                format_args!("no {bytes} bytes for a table of the harness"),
+            ),
         }
     }
 }
@@ -112,7 +145,13 @@ impl<T> HarnessTable<T> {
 impl<T> HarnessTable<T> {
     /// The bytes known to be resident: for a reserved table only its user knows them.
     fn resident_bytes(&self) -> usize {
-        if self.populated { (self.len * size_of::<T>()).max(1).next_multiple_of(sys::page_bytes()) } else { 0 }
+        if self.populated {
+            (self.len * size_of::<T>())
+                .max(1)
+                .next_multiple_of(sys::page_bytes())
+        } else {
+            0
+        }
     }
 }
 
@@ -171,10 +210,16 @@ impl Resident {
                 let bytes = |key| kib(text, key).unwrap_or(0) << 10;
                 let (rss, pss) = (bytes("Rss:"), bytes("Pss:"));
                 // As shares: a page of shared memory that is mapped at two places is resident once.
-                let shared =
-                    kib(text, "Pss_Shmem:").or_else(|| proc_kib(c"/proc/self/status", "RssShmem:")).unwrap_or(0);
+                let shared = kib(text, "Pss_Shmem:")
+                    .or_else(|| proc_kib(c"/proc/self/status", "RssShmem:"))
+                    .unwrap_or(0);
                 let fileless = bytes("Anonymous:") + (shared << 10);
-                Resident { rss, pss, huge: bytes("AnonHugePages:"), fileless }
+                Resident {
+                    rss,
+                    pss,
+                    huge: bytes("AnonHugePages:"),
+                    fileless,
+                }
             }
             None => Resident::counted(),
         }
@@ -186,7 +231,11 @@ impl Resident {
         let mut room = [0u8; 4096];
         let text = read_file(c"/proc/self/status", &mut room).unwrap_or_default();
         let bytes = |key| kib(text, key).unwrap_or(0) << 10;
-        Resident { rss: bytes("VmRSS:"), fileless: bytes("RssAnon:") + bytes("RssShmem:"), ..Resident::default() }
+        Resident {
+            rss: bytes("VmRSS:"),
+            fileless: bytes("RssAnon:") + bytes("RssShmem:"),
+            ..Resident::default()
+        }
     }
 }
 
@@ -212,7 +261,13 @@ fn proc_kib(path: &CStr, key: &str) -> Option<u64> {
 }
 
 fn kib(text: &str, key: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix(key)?.split_whitespace().next()?.parse().ok())
+    text.lines().find_map(|line| {
+        line.strip_prefix(key)?
+            .split_whitespace()
+            .next()?
+            .parse()
+            .ok()
+    })
 }
 
 /// Reads a small file of the kernel's without the heap.

@@ -16,7 +16,11 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// Returns the null allocator's functions; from now on it serves this process.
 pub fn serve() -> Api {
     SERVES.store(true, Ordering::Relaxed);
-    let aligned = AlignedOperators { new: new_aligned, delete: free_told, delete_sized: Some(free_sized) };
+    let aligned = AlignedOperators {
+        new: new_aligned,
+        delete: free_told,
+        delete_sized: Some(free_sized),
+    };
     Api {
         malloc,
         free,
@@ -96,7 +100,11 @@ unsafe extern "C" fn realloc(_block: *mut u8, size: usize) -> *mut u8 {
 unsafe extern "C" fn posix_memalign(block: *mut *mut u8, alignment: usize, size: usize) -> i32 {
     // SAFETY: as malloc; the caller provides the place of the result.
     unsafe {
-        *block = if alignment <= SLOT_ALIGNMENT { malloc(size) } else { aligned(alignment, size) };
+        *block = if alignment <= SLOT_ALIGNMENT {
+            malloc(size)
+        } else {
+            aligned(alignment, size)
+        };
     }
     0
 }
@@ -148,7 +156,11 @@ fn turn(size: usize) -> *mut u8 {
     let slot = slot(size);
     if slot > WINDOW_BYTES {
         let overlaps = slot <= LARGE_BYTES.load(Ordering::Relaxed);
-        return if overlaps { LARGE.load(Ordering::Relaxed) as *mut u8 } else { map(slot, size) };
+        return if overlaps {
+            LARGE.load(Ordering::Relaxed) as *mut u8
+        } else {
+            map(slot, size)
+        };
     }
     let start = match END.get() {
         0 => SPARE.get(size),
@@ -165,7 +177,10 @@ fn repeated(bytes: usize) -> usize {
     // The kernel allows some 65,000 mappings per process.
     let piece = (bytes >> 14).next_power_of_two().max(2 << 20);
     let bytes = bytes.next_multiple_of(piece);
-    let (usable, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_POPULATE);
+    let (usable, flags) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_POPULATE,
+    );
     // SAFETY: plain system calls; each fixed mapping lies within the region that was mapped just
     // before.
     unsafe {
@@ -174,9 +189,9 @@ fn repeated(bytes: usize) -> usize {
         let start = libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_NONE, aside, -1, 0);
         let is_there = libc::ftruncate(file, piece as i64) == 0
             && start != libc::MAP_FAILED
-            && (0..bytes)
-                .step_by(piece)
-                .all(|at| libc::mmap(start.byte_add(at), piece, usable, flags, file, 0) != libc::MAP_FAILED);
+            && (0..bytes).step_by(piece).all(|at| {
+                libc::mmap(start.byte_add(at), piece, usable, flags, file, 0) != libc::MAP_FAILED
+            });
         libc::close(file);
         if !is_there {
             fail::null("the null allocator", bytes);

@@ -19,7 +19,13 @@ pub struct MappedObject {
     image: Option<Image>,
 }
 
-const NONE: MappedObject = MappedObject { path: c"", start: 0, end: 0, build_id: &[], image: None };
+const NONE: MappedObject = MappedObject {
+    path: c"",
+    start: 0,
+    end: 0,
+    build_id: &[],
+    image: None,
+};
 
 /// The loaded objects, in the order in which the dynamic linker looks names up.
 pub struct Objects {
@@ -30,7 +36,10 @@ pub struct Objects {
 impl Objects {
     /// The objects loaded now.
     pub fn loaded() -> Objects {
-        let mut objects = Objects { list: [NONE; MOST_OBJECTS], len: 0 };
+        let mut objects = Objects {
+            list: [NONE; MOST_OBJECTS],
+            len: 0,
+        };
         // SAFETY: the callback gets the pointer that is passed here, and `objects` outlives the
         // call.
         unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut objects).cast()) };
@@ -40,7 +49,9 @@ impl Objects {
     /// The index of the object that owns this address.
     pub fn owner(&self, address: *mut c_void) -> Option<usize> {
         let address = address as usize;
-        self.all().iter().position(|object| (object.start..object.end).contains(&address))
+        self.all()
+            .iter()
+            .position(|object| (object.start..object.end).contains(&address))
     }
 
     /// The path of the object that owns a function.
@@ -56,22 +67,39 @@ impl Objects {
 
     /// The address of this name in the first object that defines it, or null.
     pub fn find(&self, name: &CStr) -> *mut c_void {
-        self.all().iter().find_map(|object| object.image?.find(name)).unwrap_or(ptr::null_mut())
+        self.all()
+            .iter()
+            .find_map(|object| object.image?.find(name))
+            .unwrap_or(ptr::null_mut())
     }
 
     /// The same, if it belongs to the object that owns `function`, or to the one whose path ends in
     /// `also` (some allocators come in two libraries): a function of another object would not know
     /// its blocks.
-    pub fn find_beside(&self, function: *mut c_void, name: &CStr, also: Option<&str>) -> Option<*mut c_void> {
+    pub fn find_beside(
+        &self,
+        function: *mut c_void,
+        name: &CStr,
+        also: Option<&str>,
+    ) -> Option<*mut c_void> {
         let found = self.find(name);
         let owner = self.owner(found)?;
-        let named =
-            |also: &str| !also.is_empty() && self.list[owner].path.to_str().is_ok_and(|path| path.ends_with(also));
+        let named = |also: &str| {
+            !also.is_empty()
+                && self.list[owner]
+                    .path
+                    .to_str()
+                    .is_ok_and(|path| path.ends_with(also))
+        };
         (Some(owner) == self.owner(function) || also.is_some_and(named)).then_some(found)
     }
 }
 
-unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _size: usize, objects: *mut c_void) -> c_int {
+unsafe extern "C" fn note(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    objects: *mut c_void,
+) -> c_int {
     // SAFETY: both pointers come from `dl_iterate_phdr` and `Objects::loaded`.
     let (info, objects) = unsafe { (&*info, &mut *objects.cast::<Objects>()) };
     if objects.len == MOST_OBJECTS {
@@ -80,12 +108,24 @@ unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _size: usize, objects: 
     // SAFETY: the dynamic linker keeps names and program headers as long as the object is loaded,
     // and nothing is unloaded here.
     let (path, headers) = unsafe {
-        let path = if objects.len == 0 { c"/proc/self/exe" } else { CStr::from_ptr::<'static>(info.dlpi_name) };
-        (path, core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()))
+        let path = if objects.len == 0 {
+            c"/proc/self/exe"
+        } else {
+            CStr::from_ptr::<'static>(info.dlpi_name)
+        };
+        (
+            path,
+            core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()),
+        )
     };
     // SAFETY: as above.
     let image = unsafe { Image::of(info.dlpi_addr as usize, headers) };
-    let mut object = MappedObject { path, start: usize::MAX, image, ..NONE };
+    let mut object = MappedObject {
+        path,
+        start: usize::MAX,
+        image,
+        ..NONE
+    };
     for header in headers {
         let start = (info.dlpi_addr + header.p_vaddr) as usize;
         let end = start + header.p_memsz as usize;
@@ -109,7 +149,9 @@ unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _size: usize, objects: 
 
 /// The descriptor of the GNU build-id note (type 3) in a note segment.
 fn build_id(mut notes: &'static [u8]) -> Option<&'static [u8]> {
-    let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize);
+    let word = |bytes: &[u8], at: usize| {
+        Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize)
+    };
     loop {
         let (name_len, len, kind) = (word(notes, 0)?, word(notes, 4)?, word(notes, 8)?);
         let name = 12 + name_len.next_multiple_of(4);

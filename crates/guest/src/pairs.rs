@@ -21,14 +21,24 @@ const ALIVE: usize = 64;
 pub unsafe fn main(argv: *const *const c_char) -> c_int {
     // SAFETY: the C runtime passed valid strings.
     let count = unsafe { CStr::from_ptr(*argv.add(2)) };
-    let Some(count) = count.to_str().ok().and_then(|text| text.parse().ok()).filter(|count| *count > 0) else {
+    let Some(count) = count
+        .to_str()
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .filter(|count| *count > 0)
+    else {
         return fail::usage();
     };
     let alone = time(count, || {});
     // SAFETY: the thread does nothing and is waited for.
     let started = unsafe {
         let mut thread = core::mem::zeroed();
-        libc::pthread_create(&mut thread, core::ptr::null(), nothing, core::ptr::null_mut()) == 0
+        libc::pthread_create(
+            &mut thread,
+            core::ptr::null(),
+            nothing,
+            core::ptr::null_mut(),
+        ) == 0
             && libc::pthread_join(thread, core::ptr::null_mut()) == 0
     };
     let threaded = time(count, || {});
@@ -72,6 +82,8 @@ fn time(count: u64, at_each: impl Fn()) -> f64 {
     round(count);
     let passed = thread_cpu_ns() - start;
     // SAFETY: as above.
-    blocks.iter().for_each(|block| unsafe { (api.free)(*block) });
+    blocks
+        .iter()
+        .for_each(|block| unsafe { (api.free)(*block) });
     passed as f64 / (2 * count) as f64
 }

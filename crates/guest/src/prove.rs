@@ -15,7 +15,11 @@ pub fn report(page: &Page) {
         // SAFETY: fills a local; objects without a file (the vDSO) read as 0.
         let stat = unsafe {
             let mut stat: libc::stat = zeroed();
-            if libc::stat(object.path.as_ptr(), &mut stat) == 0 { stat } else { zeroed() }
+            if libc::stat(object.path.as_ptr(), &mut stat) == 0 {
+                stat
+            } else {
+                zeroed()
+            }
         };
         let _ = page.say(format_args!(
             "object={index} {} {} {} {}",
@@ -27,7 +31,10 @@ pub fn report(page: &Page) {
     }
     for (name, function) in api::family(&objects) {
         if let Some(index) = objects.owner(function) {
-            let _ = page.say(format_args!("owner={} {index}", name.to_str().unwrap_or("?")));
+            let _ = page.say(format_args!(
+                "owner={} {index}",
+                name.to_str().unwrap_or("?")
+            ));
         }
     }
 }

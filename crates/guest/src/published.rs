@@ -13,7 +13,11 @@ static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
 /// From now on ranges are published in this page, the page itself first.
 pub fn start(page: &'static Page) {
     PAGE.store(ptr::from_ref(page).cast_mut(), Ordering::Release);
-    know(ptr::from_ref(page).addr(), size_of::<Page>(), RangeKind::Harness);
+    know(
+        ptr::from_ref(page).addr(),
+        size_of::<Page>(),
+        RangeKind::Harness,
+    );
 }
 
 /// The shared page, if a series is wanted.
@@ -31,13 +35,19 @@ pub fn wanted() -> bool {
 pub fn know(start: usize, bytes: usize, kind: RangeKind) {
     if let Some(page) = page() {
         let end = start + bytes.next_multiple_of(page_bytes());
-        page.watched().ranges().know(Known { start: start as u64, end: end as u64, kind });
+        page.watched().ranges().know(Known {
+            start: start as u64,
+            end: end as u64,
+            kind,
+        });
     }
 }
 
 /// The harness's own tables hold this many resident bytes more, or fewer if negative.
 pub fn harness_grows(bytes: i64) {
-    page().iter().for_each(|page| page.watched().held().harness_grows(bytes));
+    page()
+        .iter()
+        .for_each(|page| page.watched().held().harness_grows(bytes));
 }
 
 /// Live bytes, if each block is accounted.

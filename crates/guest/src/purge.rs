@@ -21,20 +21,38 @@ impl PurgeCall {
     /// libc would serve instead of the library counts as none: trimming glibc's heap shows nothing
     /// about the allocator under test.
     pub fn from_job(job: &Job<'_>) -> PurgeCall {
-        let none = PurgeCall { address: ptr::null_mut(), args: [0; 6], per_thread: false, word: "none" };
+        let none = PurgeCall {
+            address: ptr::null_mut(),
+            args: [0; 6],
+            per_thread: false,
+            word: "none",
+        };
         match job.get("purge.kind") {
-            Some("configured") => PurgeCall { word: "configured", ..none },
+            Some("configured") => PurgeCall {
+                word: "configured",
+                ..none
+            },
             Some("call") => {
                 let mut name = [0u8; 128];
                 let (malloc, also) = (libc::malloc as *mut c_void, job.get("purge.owner"));
                 let found = job.c_str("purge.symbol", &mut name);
-                let Some(address) = found.and_then(|name| Objects::loaded().find_beside(malloc, name, also)) else {
+                let Some(address) =
+                    found.and_then(|name| Objects::loaded().find_beside(malloc, name, also))
+                else {
                     return none;
                 };
-                let mut purge = PurgeCall { address, word: "called", ..none };
+                let mut purge = PurgeCall {
+                    address,
+                    word: "called",
+                    ..none
+                };
                 purge.per_thread = job.is("purge.per_thread", "1");
                 // `i:N` is an integer, `s:TEXT` a string; the job's text ends each with a blank.
-                let args = job.get("purge.args").unwrap_or("").split(' ').filter(|arg| !arg.is_empty());
+                let args = job
+                    .get("purge.args")
+                    .unwrap_or("")
+                    .split(' ')
+                    .filter(|arg| !arg.is_empty());
                 for (slot, arg) in purge.args.iter_mut().zip(args) {
                     *slot = match arg.split_once(':') {
                         Some(("i", number)) => number.parse::<i64>().unwrap_or(0) as usize,

@@ -36,7 +36,10 @@ pub fn report(say: impl Fn(&str, Arguments<'_>)) {
     }
     let live_bytes = published::live_bytes();
     if live_bytes > 0 {
-        fail::give_up("error", format_args!("the workload has come to its end with {live_bytes} bytes not freed"));
+        fail::give_up(
+            "error",
+            format_args!("the workload has come to its end with {live_bytes} bytes not freed"),
+        );
     }
     let freed_ns = now_ns();
     for after in AFTER_MS {
@@ -49,6 +52,13 @@ pub fn report(say: impl Fn(&str, Arguments<'_>)) {
     }
 }
 
-fn tell(say: &impl Fn(&str, Arguments<'_>), when: impl core::fmt::Display, Resident { rss, pss, huge, .. }: Resident) {
-    say("resident", format_args!("{when} {rss} {pss} {huge} {}", published::harness_bytes()));
+fn tell(
+    say: &impl Fn(&str, Arguments<'_>),
+    when: impl core::fmt::Display,
+    Resident { rss, pss, huge, .. }: Resident,
+) {
+    say(
+        "resident",
+        format_args!("{when} {rss} {pss} {huge} {}", published::harness_bytes()),
+    );
 }

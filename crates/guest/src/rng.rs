@@ -44,7 +44,9 @@ impl MersenneTwister {
         state[0] = start;
         for i in 1..624 {
             let previous = state[i - 1];
-            state[i] = (previous ^ (previous >> 30)).wrapping_mul(1_812_433_253).wrapping_add(i as u32);
+            state[i] = (previous ^ (previous >> 30))
+                .wrapping_mul(1_812_433_253)
+                .wrapping_add(i as u32);
         }
         MersenneTwister { state, next: 624 }
     }
@@ -110,14 +112,20 @@ impl Larson {
 
     /// Starts the generator.
     pub fn new(start: u64) -> Larson {
-        let mut x = ((i128::from(Self::C) - i128::from(start)) % i128::from(Self::M)).unsigned_abs() as u32;
+        let mut x =
+            ((i128::from(Self::C) - i128::from(start)) % i128::from(Self::M)).unsigned_abs() as u32;
         let mut table = [0; 97];
         for entry in &mut table {
             x = Self::step(x);
             *entry = Self::pack(x);
         }
         x = Self::step(x);
-        Larson { table, y: Self::pack(x), x, ahead: Self::step(x) }
+        Larson {
+            table,
+            y: Self::pack(x),
+            x,
+            ahead: Self::step(x),
+        }
     }
 
     /// The next number, below 714025.
@@ -129,7 +137,10 @@ impl Larson {
         self.x = x;
         // SAFETY: every y was packed, so its upper bits hold a remainder below 97. A bounds check
         // would lengthen the one chain of dependent loads that limits this generator.
-        let entry = unsafe { self.table.get_unchecked_mut((self.y >> Self::BITS) as usize) };
+        let entry = unsafe {
+            self.table
+                .get_unchecked_mut((self.y >> Self::BITS) as usize)
+        };
         self.y = *entry;
         *entry = Self::pack(x);
         self.y & ((1 << Self::BITS) - 1)
@@ -164,7 +175,10 @@ impl Modulo {
     /// Prepares a divisor; 0 counts as 1.
     pub fn new(divisor: u32) -> Modulo {
         let divisor = divisor.max(1);
-        Modulo { divisor, inverse: (u64::MAX / u64::from(divisor)).wrapping_add(1) }
+        Modulo {
+            divisor,
+            inverse: (u64::MAX / u64::from(divisor)).wrapping_add(1),
+        }
     }
 
     /// The remainder.

@@ -51,7 +51,9 @@ pub fn look(live_bytes: impl FnOnce() -> u64) {
     let later = blocks + blocks / 2;
     if before < u64::MAX
         && blocks >= next
-        && NEXT.compare_exchange(next, later, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        && NEXT
+            .compare_exchange(next, later, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
     {
         note(before, live_bytes);
     }
@@ -61,17 +63,29 @@ pub fn look(live_bytes: impl FnOnce() -> u64) {
 fn note(before: u64, live_bytes: impl FnOnce() -> u64) {
     let grown = libcs::handed_out().unwrap_or(0).saturating_sub(before);
     if grown >= LEAST_BYTES {
-        PERCENT.fetch_max((100 * grown / live_bytes().max(1)).min(100), Ordering::Relaxed);
+        PERCENT.fetch_max(
+            (100 * grown / live_bytes().max(1)).min(100),
+            Ordering::Relaxed,
+        );
     }
 }
 
 /// Sizes and how many blocks of each: all size classes are probed, whatever the kernel asks for.
-const PROBES: [(usize, usize); 6] = [(24, 8192), (500, 1024), (5_000, 256), (40_000, 64), (300_000, 8), (3_000_000, 2)];
+const PROBES: [(usize, usize); 6] = [
+    (24, 8192),
+    (500, 1024),
+    (5_000, 256),
+    (40_000, 64),
+    (300_000, 8),
+    (3_000_000, 2),
+];
 
 /// Called after the kernel: probes blocks of all sizes and reports the result. Ends the process if
 /// libc serves and the row is not declared a wrapper.
 pub fn report(page: &Page, job: &Job<'_>, api: &Api) {
-    let Some(wrapper) = job.get("wrapper") else { return };
+    let Some(wrapper) = job.get("wrapper") else {
+        return;
+    };
     let mut blocks = [core::ptr::null_mut(); 8192];
     let mut is_told = false;
     for (size, count) in PROBES {
@@ -86,14 +100,20 @@ pub fn report(page: &Page, job: &Job<'_>, api: &Api) {
         }
         note(before.unwrap_or(0), || (size * count) as u64);
         // SAFETY: live blocks, released once.
-        blocks[..count].iter().for_each(|block| unsafe { (api.free)(*block) });
+        blocks[..count]
+            .iter()
+            .for_each(|block| unsafe { (api.free)(*block) });
     }
     let percent = PERCENT.load(Ordering::Relaxed);
     if !is_told {
         let _ = page.say(format_args!("note=who_serves libc does not tell"));
     } else if percent > MOST_PERCENT && wrapper == "refused" {
-        let mend = "a wrapper is measured with --allow-forwarding, or with `wrapper = true` in its entry";
-        fail::give_up("not-loaded", format_args!("libc served {percent} % of the bytes; {mend}"));
+        let mend =
+            "a wrapper is measured with --allow-forwarding, or with `wrapper = true` in its entry";
+        fail::give_up(
+            "not-loaded",
+            format_args!("libc served {percent} % of the bytes; {mend}"),
+        );
     } else if percent > MOST_PERCENT {
         let _ = page.say(format_args!("note=served libc serves {percent} %"));
     }

@@ -15,11 +15,18 @@ impl Sizes {
     /// Reads `SIZE:WEIGHT,SIZE:WEIGHT,…`; the weights must sum up to less than 2^32.
     pub fn parse(text: &str) -> Sizes {
         let classes = text.split(',').count();
-        let mut sizes = Sizes { sizes: HarnessTable::zeroed(classes), until: HarnessTable::zeroed(classes) };
+        let mut sizes = Sizes {
+            sizes: HarnessTable::zeroed(classes),
+            until: HarnessTable::zeroed(classes),
+        };
         let mut sum = 0u32;
         for (index, class) in text.split(',').enumerate() {
-            let parsed = class.split_once(':').and_then(|(s, w)| Some((s.parse().ok()?, w.parse::<u32>().ok()?)));
-            let Some((size, until)) = parsed.and_then(|(size, weight)| Some((size, sum.checked_add(weight)?))) else {
+            let parsed = class
+                .split_once(':')
+                .and_then(|(s, w)| Some((s.parse().ok()?, w.parse::<u32>().ok()?)));
+            let Some((size, until)) =
+                parsed.and_then(|(size, weight)| Some((size, sum.checked_add(weight)?)))
+            else {
                 fail::give_up("error", format_args!("`{class}` is no SIZE:WEIGHT"));
             };
             sum = until;
@@ -52,7 +59,9 @@ mod tests {
     fn classes_are_drawn_as_often_as_their_weights_say() {
         let sizes = Sizes::parse("50:1,100:3");
         let mut random = SplitMix::new(1, 0);
-        let large = (0..100_000).filter(|_| sizes.draw(&mut random) == 100).count();
+        let large = (0..100_000)
+            .filter(|_| sizes.draw(&mut random) == 100)
+            .count();
         assert!((74_000..76_000).contains(&large), "{large}");
         assert_eq!(sizes.largest(), 100);
     }

@@ -26,12 +26,19 @@ pub struct Stack {
 impl Stack {
     /// A stack that the C library provides.
     pub fn none() -> Stack {
-        Stack { start: ptr::null_mut(), bytes: 0 }
+        Stack {
+            start: ptr::null_mut(),
+            bytes: 0,
+        }
     }
 
     /// A known stack if memory over time is recorded, otherwise the C library's.
     pub fn where_wanted() -> Stack {
-        if wanted() { Stack::map() } else { Stack::none() }
+        if wanted() {
+            Stack::map()
+        } else {
+            Stack::none()
+        }
     }
 
     /// As large as the C library would make it, above a guard that cannot be accessed.
@@ -44,15 +51,25 @@ impl Stack {
             libc::pthread_attr_init(&mut attributes);
             libc::pthread_attr_getstacksize(&attributes, &mut bytes);
             libc::pthread_attr_destroy(&mut attributes);
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
-            let start = libc::mmap(ptr::null_mut(), bytes + GUARD, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+            let flags =
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
+            let start = libc::mmap(
+                ptr::null_mut(),
+                bytes + GUARD,
+                libc::PROT_READ | libc::PROT_WRITE,
+                flags,
+                -1,
+                0,
+            );
             if start == libc::MAP_FAILED || libc::mprotect(start, GUARD, libc::PROT_NONE) != 0 {
                 fail::give_up("oom", format_args!("no {bytes} bytes for a stack"));
             }
             know(start.addr() + GUARD, bytes, RangeKind::Stack);
             let stack = Stack { start, bytes };
             let end = start.byte_add(GUARD + bytes).cast::<u8>();
-            (1..=stack.present_bytes()).step_by(4096).for_each(|below| end.byte_sub(below).write_volatile(0));
+            (1..=stack.present_bytes())
+                .step_by(4096)
+                .for_each(|below| end.byte_sub(below).write_volatile(0));
             harness_grows(stack.present_bytes() as i64);
             stack
         }
@@ -69,7 +86,9 @@ impl Stack {
     pub unsafe fn give(&self, attributes: &mut libc::pthread_attr_t) {
         if !self.start.is_null() {
             // SAFETY: the part above the guard is ours.
-            unsafe { libc::pthread_attr_setstack(attributes, self.start.byte_add(GUARD), self.bytes) };
+            unsafe {
+                libc::pthread_attr_setstack(attributes, self.start.byte_add(GUARD), self.bytes)
+            };
         }
     }
 

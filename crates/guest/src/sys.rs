@@ -46,21 +46,44 @@ impl RawFile {
     pub fn open(path: &CStr) -> Option<RawFile> {
         let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
         // SAFETY: the kernel reads the path.
-        let file = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr().addr(), flags, 0, 0, 0]) };
+        let file = unsafe {
+            call(
+                libc::SYS_openat,
+                [
+                    libc::AT_FDCWD as usize,
+                    path.as_ptr().addr(),
+                    flags,
+                    0,
+                    0,
+                    0,
+                ],
+            )
+        };
         (file >= 0).then_some(RawFile(file as usize))
     }
 
     /// Reads the next bytes; 0 at the end, and if that fails.
     pub fn read(&self, room: &mut [u8]) -> usize {
         // SAFETY: the kernel writes into the buffer.
-        unsafe { call(libc::SYS_read, [self.0, room.as_mut_ptr().addr(), room.len(), 0, 0, 0]) }.max(0) as usize
+        unsafe {
+            call(
+                libc::SYS_read,
+                [self.0, room.as_mut_ptr().addr(), room.len(), 0, 0, 0],
+            )
+        }
+        .max(0) as usize
     }
 
     /// Fills the buffer from this offset on; `false` if there are too few bytes, or that fails.
     pub fn fill_from(&self, at: usize, room: &mut [u64]) -> bool {
         let bytes = size_of_val(room);
         // SAFETY: the kernel writes into the buffer.
-        unsafe { call(libc::SYS_pread64, [self.0, room.as_mut_ptr().addr(), bytes, at, 0, 0]) == bytes as isize }
+        unsafe {
+            call(
+                libc::SYS_pread64,
+                [self.0, room.as_mut_ptr().addr(), bytes, at, 0, 0],
+            ) == bytes as isize
+        }
     }
 }
 
@@ -85,7 +108,12 @@ fn futex(word: *mut u32, operation: i32, value: u32) {
     let operation = (operation | libc::FUTEX_PRIVATE_FLAG) as usize;
     let no_limit = ptr::null::<libc::timespec>().addr();
     // SAFETY: the kernel reads a word of the caller's.
-    unsafe { call(libc::SYS_futex, [word.addr(), operation, value as usize, no_limit, 0, 0]) };
+    unsafe {
+        call(
+            libc::SYS_futex,
+            [word.addr(), operation, value as usize, no_limit, 0, 0],
+        )
+    };
 }
 
 /// Yields the CPU.

@@ -53,7 +53,12 @@ unsafe impl<L: Sync> Sync for Course<'_, L> {}
 
 /// Runs `laps` laps. `note` gets each lap's times; the workers' own ones are in the order of the
 /// workers.
-pub fn run<L: Load>(threads: usize, laps: usize, load: &L, mut note: impl FnMut(usize, Lapse, &[ThreadTime])) {
+pub fn run<L: Load>(
+    threads: usize,
+    laps: usize,
+    load: &L,
+    mut note: impl FnMut(usize, Lapse, &[ThreadTime]),
+) {
     let course = Course {
         load,
         threads,
@@ -74,11 +79,24 @@ pub fn run<L: Load>(threads: usize, laps: usize, load: &L, mut note: impl FnMut(
         let usage = release.elapsed();
         for (time, Padded(end)) in times.iter_mut().zip(course.ends.iter()) {
             let LapEnd { at_ns, cpu_ns } = end.get();
-            *time = ThreadTime { wall_ns: at_ns.saturating_sub(release.wall_ns()), cpu_ns };
+            *time = ThreadTime {
+                wall_ns: at_ns.saturating_sub(release.wall_ns()),
+                cpu_ns,
+            };
         }
         let last_ns = times.iter().map(|time| time.wall_ns).max().unwrap_or(0);
         let mean_ns = times.iter().map(|time| time.wall_ns).sum::<u64>() / threads as u64;
-        note(lap, Lapse { span: Span { wall_ns: last_ns, ..usage }, mean_ns }, &times);
+        note(
+            lap,
+            Lapse {
+                span: Span {
+                    wall_ns: last_ns,
+                    ..usage
+                },
+                mean_ns,
+            },
+            &times,
+        );
         (0..threads).for_each(|_| course.go_on.post());
     }
     team.join(&began, |_, _| {});
@@ -91,7 +109,10 @@ fn worker<L: Load>(course: &Course<'_, L>, index: usize) {
         let cpu_ns = clock::thread_cpu_ns();
         course.load.timed(index, lap);
         let at_ns = clock::now_ns();
-        course.ends[index].0.set(LapEnd { at_ns, cpu_ns: clock::thread_cpu_ns() - cpu_ns });
+        course.ends[index].0.set(LapEnd {
+            at_ns,
+            cpu_ns: clock::thread_cpu_ns() - cpu_ns,
+        });
         // A worker that is done sleeps: there may be fewer CPUs than workers, so none to spin on.
         if course.ended.fetch_add(1, Ordering::AcqRel) as usize + 1 == course.threads * (lap + 1) {
             course.last_ended.post();

@@ -11,7 +11,9 @@ use heapmark_wire::Page;
 /// sense.
 pub fn report(page: &Page, job: &Job<'_>) {
     let mut name = [0u8; 128];
-    let Some(symbol) = job.c_str("version.symbol", &mut name) else { return };
+    let Some(symbol) = job.c_str("version.symbol", &mut name) else {
+        return;
+    };
     let address = Objects::loaded().find(symbol);
     if address.is_null() {
         return;
@@ -35,9 +37,20 @@ pub fn report(page: &Page, job: &Job<'_>) {
 fn mallctl(address: *mut c_void) -> *const c_char {
     let mut text: *const c_char = ptr::null();
     let mut len = size_of::<*const c_char>();
-    let args = [c"version".as_ptr() as usize, &raw mut text as usize, &raw mut len as usize, 0, 0, 0];
+    let args = [
+        c"version".as_ptr() as usize,
+        &raw mut text as usize,
+        &raw mut len as usize,
+        0,
+        0,
+        0,
+    ];
     // SAFETY: jemalloc's documented signature.
-    if unsafe { api::call(address, &args) as i32 } == 0 { text } else { ptr::null() }
+    if unsafe { api::call(address, &args) as i32 } == 0 {
+        text
+    } else {
+        ptr::null()
+    }
 }
 
 /// mimalloc's numbers: `225` is 2.2.5; `20502` and `30600` have two digits for minor and patch.

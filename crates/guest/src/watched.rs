@@ -32,22 +32,31 @@ const PATIENCE_NS: u64 = 1_000_000_000;
 
 /// Called before anything else is mapped.
 pub fn start(page: &'static Page, job: &Job<'_>) {
-    let Some(series) = job.get("series") else { return };
+    let Some(series) = job.get("series") else {
+        return;
+    };
     published::start(page);
     stack::present();
     if job.is("memory", "1") {
         // Touched now, so that later writes do not look like growth of a heap.
         let bytes = ptr::from_ref(page).cast::<u8>();
         // SAFETY: within the page, which holds plain bytes and atomics.
-        (0..size_of::<Page>()).step_by(4096).for_each(|at| unsafe { _ = bytes.add(at).read_volatile() });
+        (0..size_of::<Page>())
+            .step_by(4096)
+            .for_each(|at| unsafe { _ = bytes.add(at).read_volatile() });
     }
     if series == "polled" {
         return;
     }
     let mut path = [0u8; 256];
-    let file = job.c_str("series", &mut path).map_or(-1, |path| open(path, libc::O_WRONLY | libc::O_APPEND));
+    let file = job
+        .c_str("series", &mut path)
+        .map_or(-1, |path| open(path, libc::O_WRONLY | libc::O_APPEND));
     if file < 0 {
-        fail::give_up("error", format_args!("cannot open `{series}` for the series"));
+        fail::give_up(
+            "error",
+            format_args!("cannot open `{series}` for the series"),
+        );
     }
     let mut room = core::mem::ManuallyDrop::new(HarnessTable::<u8>::zeroed(ROOM_BYTES));
     ROOM.store(room.as_mut_ptr(), Ordering::Release);
@@ -72,7 +81,9 @@ pub fn pause() {
 #[cold]
 pub fn record() {
     let file = POINTS.load(Ordering::Acquire);
-    let Some(page) = page().filter(|_| file >= 0) else { return };
+    let Some(page) = page().filter(|_| file >= 0) else {
+        return;
+    };
     while ROOM_TAKEN.swap(true, Ordering::Acquire) {
         sys::give_way();
     }
@@ -80,7 +91,12 @@ pub fn record() {
     // SAFETY: made by `start` before the file was opened; the lock makes it this thread's.
     let room = unsafe { core::slice::from_raw_parts_mut(ROOM.load(Ordering::Acquire), ROOM_BYTES) };
     let mut point = SeriesPoint { file, room, len: 0 };
-    point.line(format_args!("@point {} {} {}", now_ns(), live(), page.phase().word()));
+    point.line(format_args!(
+        "@point {} {} {}",
+        now_ns(),
+        live(),
+        page.phase().word()
+    ));
     for Known { start, end, kind } in page.watched().ranges().known() {
         point.line(format_args!("@known {start} {end} {}", kind.word()));
     }
@@ -107,7 +123,9 @@ impl SeriesPoint<'_> {
     }
 
     fn copy(&mut self, path: &CStr) {
-        let Some(from) = sys::RawFile::open(path) else { return };
+        let Some(from) = sys::RawFile::open(path) else {
+            return;
+        };
         loop {
             // Leaves space for what one call may return. Otherwise the kernel splits a line's
             // region over two locks.
@@ -129,7 +147,10 @@ impl SeriesPoint<'_> {
             // SAFETY: writes an initialised buffer.
             let wrote = unsafe { libc::write(self.file, rest.as_ptr().cast(), rest.len()) };
             if wrote <= 0 {
-                fail::give_up("error", format_args!("no room for another point of the series"));
+                fail::give_up(
+                    "error",
+                    format_args!("no room for another point of the series"),
+                );
             }
             done += wrote as usize;
         }
@@ -156,6 +177,9 @@ fn open(path: &CStr, flags: i32) -> i32 {
 /// Where each worker publishes its requested bytes.
 pub fn ledgers(page: &Page, threads: usize) -> &[heapmark_wire::Ledger] {
     page.watched().open_ledgers(threads).unwrap_or_else(|| {
-        fail::give_up("unsupported", format_args!("{threads} threads: memory over time is known of 1024 at most"))
+        fail::give_up(
+            "unsupported",
+            format_args!("{threads} threads: memory over time is known of 1024 at most"),
+        )
     })
 }

@@ -21,36 +21,111 @@ struct Program {
     line: &'static str,
 }
 
-const fn program(name: &'static str, there: &'static str, before: &'static str, line: &'static str) -> Program {
-    Program { name, there, before, line }
+const fn program(
+    name: &'static str,
+    there: &'static str,
+    before: &'static str,
+    line: &'static str,
+) -> Program {
+    Program {
+        name,
+        there,
+        before,
+        line,
+    }
 }
 
 const PROGRAMS: &[Program] = &[
-    program("sh, a pipeline", "", "", "sh -c 'seq 20000 | sort -rn | uniq | tail -1'"),
-    program("sort, four threads", "", "seq 400000 > numbers", "sort -rn --parallel=4 -S 50M -o sorted numbers"),
-    program("500 children", "", "", "sh -c 'i=0; while [ $i -lt 500 ]; do env true; i=$((i + 1)); done'"),
-    program("make, two jobs", "command -v make", "cp $HERE/Makefile .", "make -s -j2 many"),
-    program("C, two threads", "", "cc -O1 -fno-builtin -pthread -o loop $HERE/loop.c", "./loop"),
-    program("C, a daemon", "", "cc -fno-builtin -o daemon $HERE/daemon.c", "./daemon"),
-    program("g++", "command -v g++", "cp $HERE/words.cpp .", "g++ -O1 -c words.cpp -o words.o"),
-    program("C++, a program", "command -v g++", "g++ -O1 -o words $HERE/words.cpp", "./words"),
+    program(
+        "sh, a pipeline",
+        "",
+        "",
+        "sh -c 'seq 20000 | sort -rn | uniq | tail -1'",
+    ),
+    program(
+        "sort, four threads",
+        "",
+        "seq 400000 > numbers",
+        "sort -rn --parallel=4 -S 50M -o sorted numbers",
+    ),
+    program(
+        "500 children",
+        "",
+        "",
+        "sh -c 'i=0; while [ $i -lt 500 ]; do env true; i=$((i + 1)); done'",
+    ),
+    program(
+        "make, two jobs",
+        "command -v make",
+        "cp $HERE/Makefile .",
+        "make -s -j2 many",
+    ),
+    program(
+        "C, two threads",
+        "",
+        "cc -O1 -fno-builtin -pthread -o loop $HERE/loop.c",
+        "./loop",
+    ),
+    program(
+        "C, a daemon",
+        "",
+        "cc -fno-builtin -o daemon $HERE/daemon.c",
+        "./daemon",
+    ),
+    program(
+        "g++",
+        "command -v g++",
+        "cp $HERE/words.cpp .",
+        "g++ -O1 -c words.cpp -o words.o",
+    ),
+    program(
+        "C++, a program",
+        "command -v g++",
+        "g++ -O1 -o words $HERE/words.cpp",
+        "./words",
+    ),
     program(
         "awk",
         "command -v awk",
         "",
         "awk 'BEGIN { for (i = 0; i < 50000; i++) a[i % 999] = a[i % 999] i; print length(a) }'",
     ),
-    program("bash", "command -v bash", "", "bash -c 'for i in {1..5000}; do a[$i]=$i$i; done; echo ${#a[@]}'"),
-    program("perl", "command -v perl", "", "perl -e 'my %h; $h{$_ % 1000} .= $_ for 1..100000; print scalar(keys %h)'"),
+    program(
+        "bash",
+        "command -v bash",
+        "",
+        "bash -c 'for i in {1..5000}; do a[$i]=$i$i; done; echo ${#a[@]}'",
+    ),
+    program(
+        "perl",
+        "command -v perl",
+        "",
+        "perl -e 'my %h; $h{$_ % 1000} .= $_ for 1..100000; print scalar(keys %h)'",
+    ),
     program(
         "perl, fibres (Coro)",
         "perl -MCoro -e 1",
         "",
         "perl -MCoro -e 'my @all = map { my $n = $_; async { for (1..200) { my $s = \"x\" x ($n * 7 + $_); cede } } } 1..20; $_->join for @all'",
     ),
-    program("python3", "command -v python3", "", "env PYTHONMALLOC=malloc python3 $HERE/rows.py"),
-    program("python3, fork without exec", "command -v python3", "", "python3 $HERE/forks.py"),
-    program("python3, multiprocessing", "command -v python3", "", "python3 $HERE/pool.py"),
+    program(
+        "python3",
+        "command -v python3",
+        "",
+        "env PYTHONMALLOC=malloc python3 $HERE/rows.py",
+    ),
+    program(
+        "python3, fork without exec",
+        "command -v python3",
+        "",
+        "python3 $HERE/forks.py",
+    ),
+    program(
+        "python3, multiprocessing",
+        "command -v python3",
+        "",
+        "python3 $HERE/pool.py",
+    ),
     program(
         "python3, fibres (greenlet)",
         "python3 -c 'import greenlet'",
@@ -63,8 +138,18 @@ const PROGRAMS: &[Program] = &[
         "",
         "lua5.4 -e 't = {} for i = 1, 50000 do t[i % 999] = i .. \"x\" end print(#t)'",
     ),
-    program("ruby, with fibres", "command -v ruby", "", "ruby $HERE/fibers.rb"),
-    program("php, with fibres", "command -v php", "", "php $HERE/fibers.php"),
+    program(
+        "ruby, with fibres",
+        "command -v ruby",
+        "",
+        "ruby $HERE/fibers.rb",
+    ),
+    program(
+        "php, with fibres",
+        "command -v php",
+        "",
+        "php $HERE/fibers.php",
+    ),
     program(
         "node",
         "command -v node",
@@ -90,7 +175,12 @@ const PROGRAMS: &[Program] = &[
         "python3 -c 'import json; json.dump([{\"a\": [i] * 9} for i in range(5000)], open(\"rows.json\", \"w\"))'",
         "jq -c 'map(.a | add) | add' rows.json",
     ),
-    program("z3", "command -v z3", "cp $HERE/queens.smt2 .", "z3 queens.smt2"),
+    program(
+        "z3",
+        "command -v z3",
+        "cp $HERE/queens.smt2 .",
+        "z3 queens.smt2",
+    ),
     program(
         "xz, two threads",
         "command -v xz",
@@ -146,8 +236,18 @@ const PROGRAMS: &[Program] = &[
         "sh $HERE/postgres.sh init",
         "sh $HERE/postgres.sh run",
     ),
-    program("redis", "command -v redis-server && command -v redis-benchmark", "", "sh $HERE/redis.sh"),
-    program("memcached, as another user", "command -v memcached", "", "sh $HERE/memcached.sh"),
+    program(
+        "redis",
+        "command -v redis-server && command -v redis-benchmark",
+        "",
+        "sh $HERE/redis.sh",
+    ),
+    program(
+        "memcached, as another user",
+        "command -v memcached",
+        "",
+        "sh $HERE/memcached.sh",
+    ),
     program(
         "nginx, its workers as another user",
         "command -v nginx || test -x /usr/sbin/nginx",
@@ -169,13 +269,23 @@ const PROGRAMS: &[Program] = &[
 ];
 
 fn main() -> Result<ExitCode> {
-    let asked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let asked: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
     let heapmark = Path::new(env!("CARGO_BIN_EXE_heapmark"));
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/counts");
     let (mut agree, mut differ, mut absent) = (0, Vec::new(), Vec::new());
-    println!("{:38}{:>10}{:>12}{:>10}", "", "processes", "calls", "left out");
+    println!(
+        "{:38}{:>10}{:>12}{:>10}",
+        "", "processes", "calls", "left out"
+    );
     for program in PROGRAMS {
-        if !asked.is_empty() && !asked.iter().any(|word| program.name.contains(word.as_str())) {
+        if !asked.is_empty()
+            && !asked
+                .iter()
+                .any(|word| program.name.contains(word.as_str()))
+        {
             continue;
         }
         if !program.there.is_empty() && !succeeds(program.there) {
@@ -186,11 +296,23 @@ fn main() -> Result<ExitCode> {
             Ok(compared) => {
                 let sum = |of: fn(&Process) -> u64| compared.processes.iter().map(of).sum::<u64>();
                 let (calls, left_out) = (sum(Process::calls), sum(|process| process.left_out));
-                print!("{:38}{:>10}{calls:>12}{left_out:>10}", program.name, compared.processes.len());
-                let wrong: Vec<&Process> = compared.processes.iter().filter(|process| !process.agrees()).collect();
+                print!(
+                    "{:38}{:>10}{calls:>12}{left_out:>10}",
+                    program.name,
+                    compared.processes.len()
+                );
+                let wrong: Vec<&Process> = compared
+                    .processes
+                    .iter()
+                    .filter(|process| !process.agrees())
+                    .collect();
                 println!("{}", if wrong.is_empty() { "" } else { "  DIFFERENT" });
                 wrong.iter().for_each(|process| println!("    {process}"));
-                if wrong.is_empty() { agree += 1 } else { differ.push(program.name) }
+                if wrong.is_empty() {
+                    agree += 1
+                } else {
+                    differ.push(program.name)
+                }
             }
             Err(error) => {
                 println!("{:38}  FAILED: {error:#}", program.name);
@@ -203,10 +325,21 @@ fn main() -> Result<ExitCode> {
         println!("differ or failed: {}", differ.join("; "));
     }
     if !absent.is_empty() {
-        println!("not installed here, so not looked at (make setup-counts): {}", absent.join("; "));
+        println!(
+            "not installed here, so not looked at (make setup-counts): {}",
+            absent.join("; ")
+        );
     }
-    ensure!(agree + differ.len() > 0, "there is no such program: {}", asked.join(", "));
-    Ok(if differ.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    ensure!(
+        agree + differ.len() > 0,
+        "there is no such program: {}",
+        asked.join(", ")
+    );
+    Ok(if differ.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn run(program: &Program, heapmark: &Path, here: &Path) -> Result<Compared> {
@@ -220,7 +353,11 @@ fn run(program: &Program, heapmark: &Path, here: &Path) -> Result<Compared> {
             .env("PATH", path())
             .current_dir(place.work.path())
             .output()?;
-        ensure!(end.status.success(), "before: {}", String::from_utf8_lossy(&end.stderr));
+        ensure!(
+            end.status.success(),
+            "before: {}",
+            String::from_utf8_lossy(&end.stderr)
+        );
     }
     let words = shlex::split(&program.line.replace("$HERE", here)).context("a quote is missing")?;
     let compared = place.compare(heapmark, &words);
@@ -228,10 +365,18 @@ fn run(program: &Program, heapmark: &Path, here: &Path) -> Result<Compared> {
     if !compared.end.status.success() {
         bail!("{}: {}", compared.end.status, said.trim());
     }
-    ensure!(compared.processes.iter().any(|process| process.calls() > 0), "nothing was counted: {}", said.trim());
+    ensure!(
+        compared.processes.iter().any(|process| process.calls() > 0),
+        "nothing was counted: {}",
+        said.trim()
+    );
     Ok(compared)
 }
 
 fn succeeds(words: &str) -> bool {
-    Command::new("sh").args(["-c", words]).env("PATH", path()).output().is_ok_and(|end| end.status.success())
+    Command::new("sh")
+        .args(["-c", words])
+        .env("PATH", path())
+        .output()
+        .is_ok_and(|end| end.status.success())
 }

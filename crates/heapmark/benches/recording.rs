@@ -65,7 +65,10 @@ struct Bars(bool);
 impl Bars {
     fn hold(&mut self, what: &str, ours: f64, most: f64) {
         self.0 |= ours > most;
-        println!("{ours:8.2} of {most:5.1} {what}{}", if ours > most { ": missed" } else { "" });
+        println!(
+            "{ours:8.2} of {most:5.1} {what}{}",
+            if ours > most { ": missed" } else { "" }
+        );
     }
 }
 
@@ -76,16 +79,35 @@ fn main() -> Result<ExitCode> {
     let (recorder, guest) = (Recorder::find()?, Guest::find()?);
     let mut bars = Bars(false);
     let cost = recorder.cost(&guest, home.path(), PAIRS)?;
-    bars.hold("ns per event, pairs in a loop, one thread", cost.alone_ns, MOST_NS);
-    println!("{:8.2} ns per reading of the CPU's counter in that loop, without a recorder", cost.counter_ns);
-    bars.hold("ns per event, pairs in a loop, clocked", cost.threaded_ns, MOST_NS + cost.counter_ns);
+    bars.hold(
+        "ns per event, pairs in a loop, one thread",
+        cost.alone_ns,
+        MOST_NS,
+    );
+    println!(
+        "{:8.2} ns per reading of the CPU's counter in that loop, without a recorder",
+        cost.counter_ns
+    );
+    bars.hold(
+        "ns per event, pairs in a loop, clocked",
+        cost.threaded_ns,
+        MOST_NS + cost.counter_ns,
+    );
 
     let python = output(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]))?;
     let xml = home.path().join("items.xml");
     std::fs::write(&xml, items(100_000)).context("cannot write a file")?;
     let programs = [
-        ("python3, JSON", vec![OsString::from(python.trim()), "-c".into(), JSON.into()], "malloc"),
-        ("xmllint", vec!["xmllint".into(), "--noout".into(), xml.into_os_string()], ""),
+        (
+            "python3, JSON",
+            vec![OsString::from(python.trim()), "-c".into(), JSON.into()],
+            "malloc",
+        ),
+        (
+            "xmllint",
+            vec!["xmllint".into(), "--noout".into(), xml.into_os_string()],
+            "",
+        ),
     ];
     let heaptrack = heaptrack();
     for (name, words, python_malloc) in &programs {
@@ -93,13 +115,26 @@ fn main() -> Result<ExitCode> {
             // SAFETY: as above.
             unsafe { std::env::set_var("PYTHONMALLOC", python_malloc) };
         }
-        program(name, words, &recorder, heaptrack.as_deref(), home.path(), &mut bars)?;
+        program(
+            name,
+            words,
+            &recorder,
+            heaptrack.as_deref(),
+            home.path(),
+            &mut bars,
+        )?;
     }
     whole(home.path(), python.trim(), &mut bars)?;
     if heaptrack.is_none() {
-        println!("heaptrack is not installed, so nothing is compared with it: apt-get install heaptrack");
+        println!(
+            "heaptrack is not installed, so nothing is compared with it: apt-get install heaptrack"
+        );
     }
-    Ok(if bars.0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if bars.0 {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 fn program(
@@ -122,14 +157,25 @@ fn program(
         native = native.min(cpu_s(|| status(&mut plain()))?);
         let mut captures = Vec::new();
         // The program inherits our streams and prints one line.
-        let recording = Recording { command: words, subject: None, stem: &stem, most_bytes: None, duration: None };
+        let recording = Recording {
+            command: words,
+            subject: None,
+            stem: &stem,
+            most_bytes: None,
+            duration: None,
+        };
         ours = ours.min(cpu_s(|| {
             let recorded = recorder.run(&recording)?;
-            ensure!(recorded.status.success(), "{name} failed under the recorder");
+            ensure!(
+                recorded.status.success(),
+                "{name} failed under the recorder"
+            );
             captures = recorded.captures;
             Ok(())
         })?);
-        let [capture] = &captures[..] else { bail!("{name} made {} captures", captures.len()) };
+        let [capture] = &captures[..] else {
+            bail!("{name} made {} captures", captures.len())
+        };
         if events == 0 {
             let finished = finish(capture, std::io::sink())?;
             (events, bytes) = (finished.own_events(), finished.capture_bytes);
@@ -137,35 +183,66 @@ fn program(
         std::fs::remove_file(capture).context("cannot remove a capture")?;
         if let Some(library) = heaptrack {
             let mut command = plain();
-            command.env("LD_PRELOAD", library).env("DUMP_HEAPTRACK_OUTPUT", home.join("heaptrack"));
+            command
+                .env("LD_PRELOAD", library)
+                .env("DUMP_HEAPTRACK_OUTPUT", home.join("heaptrack"));
             theirs = theirs.min(cpu_s(|| status(&mut command))?);
         }
     }
     let ns = |with: f64| (with - native) * 1e9 / events as f64;
     println!("{name}: {events} events, {native:.2} s alone");
-    println!("{:8.1} % of the program's CPU time", (ours / native - 1.0) * 100.0);
+    println!(
+        "{:8.1} % of the program's CPU time",
+        (ours / native - 1.0) * 100.0
+    );
     bars.hold(&format!("ns per event, {name}"), ns(ours), MOST_REAL_NS);
-    bars.hold(&format!("bytes per event, {name}"), bytes as f64 / events as f64, MOST_BYTES);
+    bars.hold(
+        &format!("bytes per event, {name}"),
+        bytes as f64 / events as f64,
+        MOST_BYTES,
+    );
     if heaptrack.is_some() {
         println!("{:8.2} ns per event, heaptrack", ns(theirs));
-        bars.hold(&format!("of heaptrack's cost, {name}"), (ours - native) / (theirs - native), MOST_SHARE);
+        bars.hold(
+            &format!("of heaptrack's cost, {name}"),
+            (ours - native) / (theirs - native),
+            MOST_SHARE,
+        );
     }
     Ok(())
 }
 
 /// The commands as users type them.
 fn whole(home: &Path, python: &str, bars: &mut Bars) -> Result<()> {
-    let (source, loops, trace) = (home.join("loops.c"), home.join("loops"), home.join("whole.trace"));
+    let (source, loops, trace) = (
+        home.join("loops.c"),
+        home.join("loops"),
+        home.join("whole.trace"),
+    );
     std::fs::write(&source, TWO_THREADS).context("cannot write a file")?;
-    status(Command::new("cc").args(["-O1", "-fno-builtin", "-pthread", "-o"]).arg(&loops).arg(&source))?;
+    status(
+        Command::new("cc")
+            .args(["-O1", "-fno-builtin", "-pthread", "-o"])
+            .arg(&loops)
+            .arg(&source),
+    )?;
     // SAFETY: as in `main`.
     unsafe { std::env::set_var("PYTHONMALLOC", "malloc") };
     let quiet = |mut command: Command| {
-        status(command.env("HEAPMARK_CACHE", home.join("cache")).stdout(Stdio::null()).stderr(Stdio::null()))
+        status(
+            command
+                .env("HEAPMARK_CACHE", home.join("cache"))
+                .stdout(Stdio::null())
+                .stderr(Stdio::null()),
+        )
     };
     let record = |words: &[OsString]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-        command.args(["record", "--force", "-o"]).arg(&trace).arg("--").args(words);
+        command
+            .args(["record", "--force", "-o"])
+            .arg(&trace)
+            .arg("--")
+            .args(words);
         quiet(command)
     };
     // The cost of an event on this machine is measured only once.
@@ -175,12 +252,28 @@ fn whole(home: &Path, python: &str, bars: &mut Bars) -> Result<()> {
         let began = Instant::now();
         record(&nothing).map(|()| began.elapsed().as_secs_f64() * 1e3)
     };
-    let least = (0..ROUNDS).map(idle_ms).try_fold(f64::INFINITY, |least, ms| Ok::<_, Error>(least.min(ms?)))?;
+    let least = (0..ROUNDS)
+        .map(idle_ms)
+        .try_fold(f64::INFINITY, |least, ms| Ok::<_, Error>(least.min(ms?)))?;
     bars.hold("ms of time, `heapmark record -- true`", least, MOST_IDLE_MS);
-    let there = Command::new("heaptrack").arg("--version").stdout(Stdio::null()).status().is_ok();
+    let there = Command::new("heaptrack")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .is_ok();
     let programs = [
-        ("perl, a hash", vec!["perl".into(), "-e".into(), PERL.into()]),
-        ("python3, JSON", vec![OsString::from(python), "-c".into(), JSON.replace("60000", "12000").into()]),
+        (
+            "perl, a hash",
+            vec!["perl".into(), "-e".into(), PERL.into()],
+        ),
+        (
+            "python3, JSON",
+            vec![
+                OsString::from(python),
+                "-c".into(),
+                JSON.replace("60000", "12000").into(),
+            ],
+        ),
         ("C, two threads", vec![loops.into_os_string()]),
     ];
     for (name, words) in &programs {
@@ -189,7 +282,10 @@ fn whole(home: &Path, python: &str, bars: &mut Bars) -> Result<()> {
             ours = ours.min(cpu_s(|| record(words))?);
             if there {
                 let mut command = Command::new("heaptrack");
-                command.arg("-o").arg(home.join("whole.heaptrack")).args(words);
+                command
+                    .arg("-o")
+                    .arg(home.join("whole.heaptrack"))
+                    .args(words);
                 theirs = theirs.min(cpu_s(|| quiet(command))?);
             }
         }
@@ -197,7 +293,11 @@ fn whole(home: &Path, python: &str, bars: &mut Bars) -> Result<()> {
         println!("{name}: {events} events, {ours:.3} s of CPU time in all with `heapmark record`");
         if there {
             println!("{theirs:8.3} s with `heaptrack`");
-            bars.hold(&format!("of the CPU time of `heaptrack`, {name}"), ours / theirs, MOST_WHOLE_SHARE);
+            bars.hold(
+                &format!("of the CPU time of `heaptrack`, {name}"),
+                ours / theirs,
+                MOST_WHOLE_SHARE,
+            );
         }
     }
     Ok(())
@@ -205,8 +305,15 @@ fn whole(home: &Path, python: &str, bars: &mut Bars) -> Result<()> {
 
 /// The library that heaptrack preloads: its command would also run a second process.
 fn heaptrack() -> Option<PathBuf> {
-    let folders = ["/usr/lib/heaptrack", "/usr/lib/x86_64-linux-gnu/heaptrack", "/usr/lib/aarch64-linux-gnu/heaptrack"];
-    folders.iter().map(|folder| Path::new(folder).join("libheaptrack_preload.so")).find(|file| file.is_file())
+    let folders = [
+        "/usr/lib/heaptrack",
+        "/usr/lib/x86_64-linux-gnu/heaptrack",
+        "/usr/lib/aarch64-linux-gnu/heaptrack",
+    ];
+    folders
+        .iter()
+        .map(|folder| Path::new(folder).join("libheaptrack_preload.so"))
+        .find(|file| file.is_file())
 }
 
 /// CPU time of the child processes that ended during `run`.
@@ -228,13 +335,17 @@ fn children_s() -> f64 {
 }
 
 fn status(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start {command:?}"))?;
     ensure!(status.success(), "{command:?} failed: {status}");
     Ok(())
 }
 
 fn output(command: &mut Command) -> Result<String> {
-    let end = command.output().with_context(|| format!("cannot start {command:?}"))?;
+    let end = command
+        .output()
+        .with_context(|| format!("cannot start {command:?}"))?;
     ensure!(end.status.success(), "{command:?} failed");
     Ok(String::from_utf8(end.stdout)?)
 }

@@ -22,11 +22,17 @@ const LIVE: u64 = 10_000;
 
 fn main() -> Result<()> {
     // Cargo passes its own flags to a bench.
-    let events = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(2_000_000);
+    let events = std::env::args()
+        .skip(1)
+        .find_map(|word| word.parse().ok())
+        .unwrap_or(2_000_000);
     // SAFETY: the only thread so far.
     unsafe { std::env::set_var("HEAPMARK_GUEST", env!("CARGO_BIN_EXE_heapmark-guest")) };
     let mut failed = false;
-    for (name, consumer, bar) in [("one thread", 0, 4.0), ("all freed by another thread", 1, 7.0)] {
+    for (name, consumer, bar) in [
+        ("one thread", 0, 4.0),
+        ("all freed by another thread", 1, 7.0),
+    ] {
         let (cpu_ns, wall_ns, compile_s) = floor(events, consumer)?;
         failed |= cpu_ns > bar;
         println!(
@@ -42,9 +48,20 @@ fn main() -> Result<()> {
 fn trace(events: u64, consumer: u32) -> impl Iterator<Item = Result<(u32, Event), Fault>> {
     let start = (consumer > 0).then_some((0, Event::ThreadStart { child: consumer }));
     let pairs = (0..events / 2).flat_map(move |index| {
-        let freed = index.checked_sub(LIVE).map(|index| Token { thread: 0, index });
-        let malloc = (0, Event::Malloc { size: 16 + index * 7 % 240, operator: false });
-        [Some(malloc), freed.map(|token| (consumer, Event::Free { token }))]
+        let freed = index
+            .checked_sub(LIVE)
+            .map(|index| Token { thread: 0, index });
+        let malloc = (
+            0,
+            Event::Malloc {
+                size: 16 + index * 7 % 240,
+                operator: false,
+            },
+        );
+        [
+            Some(malloc),
+            freed.map(|token| (consumer, Event::Free { token })),
+        ]
     });
     start.into_iter().chain(pairs.flatten()).map(Ok)
 }
@@ -52,13 +69,23 @@ fn trace(events: u64, consumer: u32) -> impl Iterator<Item = Result<(u32, Event)
 fn floor(events: u64, consumer: u32) -> Result<(f64, f64, f64)> {
     let dir = tempfile::tempdir()?;
     let path = dir.path().join("compiled");
-    let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&path)?;
     let began = Instant::now();
     let head = compile(trace(events, consumer), Order::Dependent, file)?;
     let compile_s = began.elapsed().as_secs_f64();
     let compiled = path.display().to_string();
-    let parameters =
-        [("compiled", compiled.as_str()), ("mode", "speed"), ("touch", "none"), ("skew", "1000000"), ("pace", "1")];
+    let parameters = [
+        ("compiled", compiled.as_str()),
+        ("mode", "speed"),
+        ("touch", "none"),
+        ("skew", "1000000"),
+        ("pace", "1"),
+    ];
     let case = Case {
         workload: "trace:floor".into(),
         target: Target::Kernel("replay".into()),
@@ -66,7 +93,9 @@ fn floor(events: u64, consumer: u32) -> Result<(f64, f64, f64)> {
         operation: String::new(),
         threads: head.threads_at_a_time as u32,
         oversubscribed: false,
-        parameters: parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        parameters: parameters
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
         cold: 1,
         iterations: Iterations::Fixed(ROUNDS),
         counts_purge: false,
@@ -76,15 +105,31 @@ fn floor(events: u64, consumer: u32) -> Result<(f64, f64, f64)> {
     };
     let guest = Guest::find()?;
     let allocator = Catalog::load()?.allocator("null")?.clone();
-    let subject = Subject { allocator, library: Library::default(), refused: None };
-    let cell = Cell { id: "floor".into(), allocator: "null".into(), seed: 1, ..Cell::default() };
+    let subject = Subject {
+        allocator,
+        library: Library::default(),
+        refused: None,
+    };
+    let cell = Cell {
+        id: "floor".into(),
+        allocator: "null".into(),
+        seed: 1,
+        ..Cell::default()
+    };
     let (mut cpu_ns, mut wall_ns) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..PROCESSES {
         let job = Job::new(&case, &cell, 1, ROUNDS, false)?;
         let stop = AtomicBool::new(false);
-        let Some(attempt) = execute::run(&guest, &subject, &job, Duration::from_secs(300), &stop)? else { continue };
+        let Some(attempt) = execute::run(&guest, &subject, &job, Duration::from_secs(300), &stop)?
+        else {
+            continue;
+        };
         ensure!(attempt.outcome == Outcome::Ok, "{}", attempt.outcome);
-        for round in attempt.measurement.iter().flat_map(|measurement| measurement.measured()) {
+        for round in attempt
+            .measurement
+            .iter()
+            .flat_map(|measurement| measurement.measured())
+        {
             let ops = round.ops as f64;
             cpu_ns = cpu_ns.min((round.user_ns + round.sys_ns) as f64 / ops);
             wall_ns = wall_ns.min(round.wall_ns as f64 / ops);

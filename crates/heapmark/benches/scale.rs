@@ -44,28 +44,56 @@ const FURTHER: usize = 17;
 const SEED: u64 = 1;
 
 fn main() -> Result<ExitCode> {
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).context("cannot make a folder")?;
+    let folder =
+        tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).context("cannot make a folder")?;
     let (small, large) = (folder.path().join("small"), folder.path().join("large"));
-    let end = Command::new(HEAPMARK).args(SMALL).arg("-o").arg(&small).output().context("cannot start heapmark")?;
-    ensure!(end.status.success(), "the small run failed: {}", String::from_utf8_lossy(&end.stderr));
+    let end = Command::new(HEAPMARK)
+        .args(SMALL)
+        .arg("-o")
+        .arg(&small)
+        .output()
+        .context("cannot start heapmark")?;
+    ensure!(
+        end.status.success(),
+        "the small run failed: {}",
+        String::from_utf8_lossy(&end.stderr)
+    );
     let samples = enlarge(&small, &large)?;
     let bytes = large.join("samples.jsonl").metadata()?.len();
     println!("{samples} samples, {:.2} GB", bytes as f64 / 1e9);
 
     let (began, before) = (Instant::now(), children());
-    let end = Command::new(HEAPMARK).arg("report").arg(&large).output().context("cannot start heapmark")?;
+    let end = Command::new(HEAPMARK)
+        .arg("report")
+        .arg(&large)
+        .output()
+        .context("cannot start heapmark")?;
     let (seconds, usage) = (began.elapsed().as_secs_f64(), children());
-    ensure!(end.status.success() && samples >= SAMPLES, "no report: {}", String::from_utf8_lossy(&end.stderr));
+    ensure!(
+        end.status.success() && samples >= SAMPLES,
+        "no report: {}",
+        String::from_utf8_lossy(&end.stderr)
+    );
     let page = large.join("report.html").metadata()?.len() as f64 / 1e6;
     // The peak of the report, as the small run is small.
     let peak_mib = usage.ru_maxrss as f64 / 1024.0;
-    let bars =
-        [("seconds", seconds, MOST_SECONDS), ("MiB at most", peak_mib, MOST_MIB), ("MB page", page, MOST_PAGE_MB)];
+    let bars = [
+        ("seconds", seconds, MOST_SECONDS),
+        ("MiB at most", peak_mib, MOST_MIB),
+        ("MB page", page, MOST_PAGE_MB),
+    ];
     for (what, ours, most) in bars {
-        println!("{ours:8.1} of {most} {what}{}", if ours > most { ": missed" } else { "" });
+        println!(
+            "{ours:8.1} of {most} {what}{}",
+            if ours > most { ": missed" } else { "" }
+        );
     }
     println!("{:8.1} seconds of CPU time", cpu_s(&usage) - cpu_s(&before));
-    Ok(if bars.iter().any(|(_, ours, most)| ours > most) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if bars.iter().any(|(_, ours, most)| ours > most) {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// Resources used by all child processes that have been waited for.
@@ -85,10 +113,18 @@ fn cpu_s(usage: &libc::rusage) -> f64 {
 
 /// Writes the large run; returns its number of samples.
 fn enlarge(small: &Path, large: &Path) -> Result<usize> {
-    let store::Run { mut head, records, .. } = store::read(small)?;
+    let store::Run {
+        mut head, records, ..
+    } = store::read(small)?;
     let names = widen(&mut head)?;
-    let samples: Vec<&Record> = records.iter().filter(|record| record.purpose == Purpose::Sample).collect();
-    let rows: usize = samples.iter().map(|record| times(record, &names).len()).sum();
+    let samples: Vec<&Record> = records
+        .iter()
+        .filter(|record| record.purpose == Purpose::Sample)
+        .collect();
+    let rows: usize = samples
+        .iter()
+        .map(|record| times(record, &names).len())
+        .sum();
     if rows == 0 {
         bail!("the small run has no sample");
     }
@@ -96,8 +132,13 @@ fn enlarge(small: &Path, large: &Path) -> Result<usize> {
     head.plan.blocks = blocks as u32;
     drop(Store::create(large, &head)?);
     let file = large.join("samples.jsonl");
-    let mut out = BufWriter::new(File::create(&file).with_context(|| format!("cannot write {}", file.display()))?);
-    for record in records.iter().filter(|record| record.purpose != Purpose::Sample) {
+    let mut out = BufWriter::new(
+        File::create(&file).with_context(|| format!("cannot write {}", file.display()))?,
+    );
+    for record in records
+        .iter()
+        .filter(|record| record.purpose != Purpose::Sample)
+    {
         for name in times(record, &names) {
             out.write_all(store::line(&renamed(record, name, 0))?.as_bytes())?;
         }
@@ -120,8 +161,18 @@ fn enlarge(small: &Path, large: &Path) -> Result<usize> {
 
 /// Adds copies of the only allocator that differ in name; returns the names of all.
 fn widen(head: &mut RunFile) -> Result<Vec<String>> {
-    let first = head.plan.allocators.first().context("the small run has no allocator")?.clone();
-    let info = head.allocators.iter().find(|info| info.name == first).context("it is not described")?.clone();
+    let first = head
+        .plan
+        .allocators
+        .first()
+        .context("the small run has no allocator")?
+        .clone();
+    let info = head
+        .allocators
+        .iter()
+        .find(|info| info.name == first)
+        .context("it is not described")?
+        .clone();
     for number in 1..=FURTHER {
         let mut other = info.clone();
         other.name = format!("{first}-{number:02}");
@@ -133,7 +184,11 @@ fn widen(head: &mut RunFile) -> Result<Vec<String>> {
 
 /// The rows that a record stands for.
 fn times<'a>(record: &'a Record, names: &'a [String]) -> &'a [String] {
-    if names.contains(&record.allocator) { names } else { std::slice::from_ref(&record.allocator) }
+    if names.contains(&record.allocator) {
+        names
+    } else {
+        std::slice::from_ref(&record.allocator)
+    }
 }
 
 fn renamed(record: &Record, name: &str, block: u32) -> Record {

@@ -36,7 +36,14 @@ pub struct Draft(PathBuf);
 impl Draft {
     /// A draft file beside `target`. Its name cannot be predicted, and it follows no link.
     pub fn file(target: &Path, mode: u32) -> io::Result<(Draft, File)> {
-        let open = |path: &Path| File::options().read(true).write(true).create_new(true).mode(mode).open(path);
+        let open = |path: &Path| {
+            File::options()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .mode(mode)
+                .open(path)
+        };
         Draft::new(folder_of(target), open)
     }
 
@@ -47,7 +54,10 @@ impl Draft {
 
     fn new<T>(folder: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(Draft, T)> {
         loop {
-            let path = folder.join(format!(".heapmark-{:016x}", RandomState::new().build_hasher().finish()));
+            let path = folder.join(format!(
+                ".heapmark-{:016x}",
+                RandomState::new().build_hasher().finish()
+            ));
             // A signal must not come between the two.
             let mut drafts = drafts();
             match make(&path) {
@@ -135,7 +145,9 @@ pub fn make_folder(folder: &Path) -> io::Result<bool> {
 /// Syncs file names too: otherwise a power cut may keep later writes and lose earlier ones.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     // A folder that is writable but not readable cannot be synced.
-    let Ok(folder) = File::open(folder) else { return Ok(()) };
+    let Ok(folder) = File::open(folder) else {
+        return Ok(());
+    };
     match folder.sync_all() {
         // Nor can some folders that are not on a disk.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTSUP)) => Ok(()),
@@ -150,7 +162,9 @@ pub fn is_there(path: &Path) -> bool {
 
 /// The mode for a file derived from these: only users who may read all of them may read it.
 pub fn mode_of<P: AsRef<Path>>(sources: impl IntoIterator<Item = P>) -> u32 {
-    let modes = sources.into_iter().filter_map(|source| Some(fs::metadata(source).ok()?.permissions().mode()));
+    let modes = sources
+        .into_iter()
+        .filter_map(|source| Some(fs::metadata(source).ok()?.permissions().mode()));
     modes.fold(PUBLIC, |all, mode| all & mode)
 }
 
@@ -171,7 +185,9 @@ pub fn numbered(path: PathBuf, taken: impl Fn(&Path) -> bool) -> PathBuf {
 }
 
 fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
@@ -179,8 +195,10 @@ mod tests {
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<String> =
-            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -195,9 +213,15 @@ mod tests {
             Err::<(), _>(io::Error::other("planted"))
         });
         assert_eq!(failed.unwrap_err().to_string(), "planted");
-        assert_eq!((fs::read_to_string(&target).unwrap(), names(folder.path())), ("old".into(), vec!["a".into()]));
+        assert_eq!(
+            (fs::read_to_string(&target).unwrap(), names(folder.path())),
+            ("old".into(), vec!["a".into()])
+        );
         replace(&target, b"new", PUBLIC).unwrap();
-        assert_eq!((fs::read_to_string(&target).unwrap(), names(folder.path())), ("new".into(), vec!["a".into()]));
+        assert_eq!(
+            (fs::read_to_string(&target).unwrap(), names(folder.path())),
+            ("new".into(), vec!["a".into()])
+        );
     }
 
     #[test]
@@ -209,7 +233,10 @@ mod tests {
         first.keep(&target, Existing::Stays).unwrap();
         let refused = second.keep(&target, Existing::Stays).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
-        assert_eq!((fs::read_to_string(&target).unwrap(), names(folder.path())), ("first".into(), vec!["a".into()]));
+        assert_eq!(
+            (fs::read_to_string(&target).unwrap(), names(folder.path())),
+            ("first".into(), vec!["a".into()])
+        );
     }
 
     #[test]
@@ -220,7 +247,10 @@ mod tests {
         std::os::unix::fs::symlink(&theirs, &link).unwrap();
         replace(&link, b"ours", PUBLIC).unwrap();
         assert_eq!(
-            (fs::read_to_string(&theirs).unwrap(), fs::read_to_string(&link).unwrap()),
+            (
+                fs::read_to_string(&theirs).unwrap(),
+                fs::read_to_string(&link).unwrap()
+            ),
             ("theirs".into(), "ours".into())
         );
     }
@@ -233,15 +263,32 @@ mod tests {
             fs::write(path, "").unwrap();
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         }
-        assert_eq!((mode_of([&public]), mode_of([&public, &private]), mode_of([""; 0])), (0o644, 0o600, PUBLIC));
+        assert_eq!(
+            (
+                mode_of([&public]),
+                mode_of([&public, &private]),
+                mode_of([""; 0])
+            ),
+            (0o644, 0o600, PUBLIC)
+        );
         let (draft, _file) = Draft::file(&public, mode_of([&private])).unwrap();
-        assert_eq!(draft.path().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            draft.path().metadata().unwrap().permissions().mode() & 0o777,
+            0o600
+        );
     }
 
     #[test]
     fn names_are_numbered_before_their_ending() {
-        let taken = |path: &Path| ["a.b.html", "a.b-2.html", "x"].iter().any(|name| path.ends_with(name));
-        assert_eq!(numbered("f/a.b.html".into(), taken), Path::new("f/a.b-3.html"));
+        let taken = |path: &Path| {
+            ["a.b.html", "a.b-2.html", "x"]
+                .iter()
+                .any(|name| path.ends_with(name))
+        };
+        assert_eq!(
+            numbered("f/a.b.html".into(), taken),
+            Path::new("f/a.b-3.html")
+        );
         assert_eq!(numbered("x".into(), taken), Path::new("x-2"));
         assert_eq!(numbered("y".into(), taken), Path::new("y"));
     }

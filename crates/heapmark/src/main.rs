@@ -33,7 +33,10 @@ enum Command {
 
 fn main() -> ExitCode {
     let line = flags::with_numbers_below_zero(Cli::command());
-    let read = line.clone().try_get_matches().and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let read = line
+        .clone()
+        .try_get_matches()
+        .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (command, matches) = match read {
         Ok((cli, matches)) => (cli.command, matches),
         Err(error) => return flags::told(&error).into(),

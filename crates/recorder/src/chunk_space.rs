@@ -6,7 +6,9 @@ use crate::file;
 use crate::layout::{StreamState, WIPED};
 use crate::signals::Quiet;
 use core::sync::atomic::Ordering;
-use heapmark_wire::capture::{CHUNK_BYTES, Event, FIRST_BYTES, MOST_EVENT_BYTES, MOST_OPEN_BYTES, Start};
+use heapmark_wire::capture::{
+    CHUNK_BYTES, Event, FIRST_BYTES, MOST_EVENT_BYTES, MOST_OPEN_BYTES, Start,
+};
 
 /// Bytes of events between two time checks, without and with stamps. Some 128 events, and a
 /// thousand.
@@ -58,7 +60,9 @@ pub unsafe fn stamp_slowly(state: *mut StreamState) -> u64 {
     // takes half of it.
     unsafe {
         if (*state).clocked.load(Ordering::Relaxed) == clock::WANTED {
-            (*state).writer.put(&Event::ClockedOn, Some(process.stamp()));
+            (*state)
+                .writer
+                .put(&Event::ClockedOn, Some(process.stamp()));
             (*state).clocked.store(clock::kind(), Ordering::Relaxed);
         }
     }
@@ -89,7 +93,9 @@ pub unsafe fn make_room(state: *mut StreamState) -> bool {
         if !begun || writer.at().wrapping_add(LOOK_BYTES) >= writer.last_place() {
             let _quiet = Quiet::begin();
             // Most streams belong to short threads and small processes.
-            let Some(chunk) = process.chunk(if begun { CHUNK_BYTES } else { FIRST_BYTES }) else { return false };
+            let Some(chunk) = process.chunk(if begun { CHUNK_BYTES } else { FIRST_BYTES }) else {
+                return false;
+            };
             if begun {
                 writer.seal(true);
                 file::unmap(writer.chunk().cast());
@@ -115,7 +121,10 @@ pub unsafe fn make_room(state: *mut StreamState) -> bool {
         } else if !clocked && clock::kind() == clock::CPU {
             writer.put(&Event::Clock, Some(process.stamp()));
         } else if clock::kind() == clock::MEMORY {
-            writer.put(&Event::Time { ns: process.ns() }, clocked.then(|| stamp_slowly(state)));
+            writer.put(
+                &Event::Time { ns: process.ns() },
+                clocked.then(|| stamp_slowly(state)),
+            );
         }
         let writer = &(*state).writer;
         let pause = writer.at().wrapping_add(PAUSE_BYTES[usize::from(clocked)]);

@@ -29,7 +29,14 @@ pub fn find() {
         let wish = libc::getenv(WISH.as_ptr());
         !wish.is_null() && CStr::from_ptr(wish) == c"counter"
     };
-    KIND.store(if cpu::is_steady() && !is_unwanted { CPU } else { MEMORY }, Ordering::Relaxed);
+    KIND.store(
+        if cpu::is_steady() && !is_unwanted {
+            CPU
+        } else {
+            MEMORY
+        },
+        Ordering::Relaxed,
+    );
 }
 
 /// [`CPU`] or [`MEMORY`].
@@ -45,7 +52,11 @@ pub fn cpu() -> u64 {
 
 /// A stamp of either kind; `counter` is the process's.
 pub fn stamp(counter: &AtomicU64) -> u64 {
-    if kind() == CPU { cpu() } else { counter.fetch_add(1, Ordering::SeqCst) }
+    if kind() == CPU {
+        cpu()
+    } else {
+        counter.fetch_add(1, Ordering::SeqCst)
+    }
 }
 
 /// The kernel's monotonic clock.
@@ -59,7 +70,10 @@ pub fn unix_ns() -> u64 {
 }
 
 fn time(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: fills what is ours.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -69,7 +83,11 @@ fn time(clock: libc::clockid_t) -> u64 {
 /// also hold the time, and their stamps are far enough apart for a better value. 0 if stamps only
 /// count events.
 pub fn stamps_per_second(stamps: u64, ns: u64) -> u64 {
-    if kind() == CPU { (u128::from(stamps) * 1_000_000_000 / u128::from(ns.max(1))) as u64 } else { 0 }
+    if kind() == CPU {
+        (u128::from(stamps) * 1_000_000_000 / u128::from(ns.max(1))) as u64
+    } else {
+        0
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -79,7 +97,8 @@ mod cpu {
     /// The CPU promises one rate in all power states, and the kernel, which knows whether all CPUs
     /// count alike, uses it for its own time.
     pub fn is_steady() -> bool {
-        let promised = __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx >> 8 & 1 == 1;
+        let promised =
+            __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx >> 8 & 1 == 1;
         let mut room = [0; 32];
         let source = c"/sys/devices/system/clocksource/clocksource0/current_clocksource";
         promised && super::file::read(source, &mut room) == b"tsc\n"

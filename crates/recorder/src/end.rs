@@ -9,7 +9,11 @@ use core::ptr;
 
 unsafe extern "C" {
     // As glibc declares it: the function, its argument, and its library.
-    fn __cxa_atexit(call: extern "C" fn(*mut c_void), argument: *mut c_void, library: *mut c_void) -> c_int;
+    fn __cxa_atexit(
+        call: extern "C" fn(*mut c_void),
+        argument: *mut c_void,
+        library: *mut c_void,
+    ) -> c_int;
 }
 
 /// Runs after the destructors of other libraries. Together they are one of the functions that
@@ -40,5 +44,10 @@ extern "C" fn end_process(_: *mut c_void) {
         }
     }
     WIPED.states.seal_idle();
-    process.tell(|text, _| WIPED.states.events().for_each(|(stream, events)| metadata::events(text, stream, events)));
+    process.tell(|text, _| {
+        WIPED
+            .states
+            .events()
+            .for_each(|(stream, events)| metadata::events(text, stream, events))
+    });
 }

@@ -29,7 +29,10 @@ impl CaptureFile {
             return Err("file-size-limit");
         }
         for attempt in 1..1000 {
-            let mut path = Path { bytes: &mut self.path, length: 0 };
+            let mut path = Path {
+                bytes: &mut self.path,
+                length: 0,
+            };
             path.add(stem)?.add(b".")?.add_number(pid)?;
             if attempt > 1 {
                 path.add(b".")?.add_number(attempt)?;
@@ -80,7 +83,15 @@ impl CaptureFile {
                 offset(place),
             )
         };
-        if chunk == -1 { Err(word(errno())) } else { Ok(Fresh { at: chunk as *mut u8, place, bytes: bytes as u32 }) }
+        if chunk == -1 {
+            Err(word(errno()))
+        } else {
+            Ok(Fresh {
+                at: chunk as *mut u8,
+                place,
+                bytes: bytes as u32,
+            })
+        }
     }
 }
 
@@ -103,12 +114,15 @@ pub unsafe fn unmap(chunk: *mut Header) {
 
 /// The start of a file, as much as fits; empty if it cannot be read.
 pub fn read<'a>(path: &CStr, room: &'a mut [u8]) -> &'a [u8] {
-    let Ok(descriptor) = open(path.to_bytes_with_nul(), libc::O_RDONLY | libc::O_CLOEXEC) else { return &[] };
+    let Ok(descriptor) = open(path.to_bytes_with_nul(), libc::O_RDONLY | libc::O_CLOEXEC) else {
+        return &[];
+    };
     let mut length = 0;
     while length < room.len() {
         let rest = &mut room[length..];
         // SAFETY: the buffer is ours.
-        match unsafe { libc::syscall(libc::SYS_read, descriptor.0, rest.as_mut_ptr(), rest.len()) } {
+        match unsafe { libc::syscall(libc::SYS_read, descriptor.0, rest.as_mut_ptr(), rest.len()) }
+        {
             bytes @ 1.. => length += bytes as usize,
             _ => break,
         }
@@ -129,8 +143,16 @@ impl Drop for Descriptor {
 /// `path` ends with a zero byte.
 fn open(path: &[u8], flags: i32) -> Result<Descriptor, i32> {
     // SAFETY: the path is a C string.
-    uninterrupted(|| unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600) })
-        .map(Descriptor)
+    uninterrupted(|| unsafe {
+        libc::syscall(
+            libc::SYS_openat,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            flags,
+            0o600,
+        )
+    })
+    .map(Descriptor)
 }
 
 /// This process lacks the rights, perhaps only by now: heapmark may have them.
@@ -173,9 +195,14 @@ fn fill(descriptor: &Descriptor, place: u32, bytes: usize) -> Result<(), Reason>
     }
     let mut filled = 0;
     while filled < bytes {
-        let (zeros, at) = (ZEROS.0.get().cast::<u8>().wrapping_add(filled), offset(place) + filled as u64);
+        let (zeros, at) = (
+            ZEROS.0.get().cast::<u8>().wrapping_add(filled),
+            offset(place) + filled as u64,
+        );
         // SAFETY: reads zeros that are never written; the chunk is ours and not used yet.
-        let write = || unsafe { libc::syscall(libc::SYS_pwrite64, descriptor.0, zeros, bytes - filled, at) };
+        let write = || unsafe {
+            libc::syscall(libc::SYS_pwrite64, descriptor.0, zeros, bytes - filled, at)
+        };
         match uninterrupted(write).map_err(word)? {
             0 => return Err("no-space"),
             bytes => filled += bytes as usize,
@@ -193,7 +220,10 @@ unsafe impl Sync for Zeros {}
 static ZEROS: Zeros = Zeros(UnsafeCell::new([0; CHUNK_BYTES]));
 
 fn file_size_limit() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
     // SAFETY: fills a local.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
     if known { limit.rlim_cur } else { u64::MAX }
@@ -230,7 +260,10 @@ struct Path<'a> {
 impl Path<'_> {
     fn add(&mut self, part: &[u8]) -> Result<&mut Self, Reason> {
         let end = self.length + part.len();
-        self.bytes.get_mut(self.length..end).ok_or("long-path")?.copy_from_slice(part);
+        self.bytes
+            .get_mut(self.length..end)
+            .ok_or("long-path")?
+            .copy_from_slice(part);
         self.length = end;
         Ok(self)
     }

@@ -10,8 +10,12 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 unsafe extern "C" {
     // As glibc declares it, with an ELF symbol as the last argument's type.
-    fn dladdr1(at: *const c_void, about: *mut libc::Dl_info, symbol: *mut *const libc::Elf64_Sym, what: c_int)
-    -> c_int;
+    fn dladdr1(
+        at: *const c_void,
+        about: *mut libc::Dl_info,
+        symbol: *mut *const libc::Elf64_Sym,
+        what: c_int,
+    ) -> c_int;
 }
 
 /// Requests the symbol from `dladdr1`.
@@ -19,7 +23,13 @@ const RTLD_DL_SYMENT: c_int = 1;
 
 /// The functions that all of the C++ library's operators end in, unless replaced: three from which
 /// others are built, and the C family.
-const REPLACED: [&CStr; 5] = [c"_Znwm", c"_ZdlPv", c"_ZnwmSt11align_val_t", c"_ZdlPvSt11align_val_t", c"malloc"];
+const REPLACED: [&CStr; 5] = [
+    c"_Znwm",
+    c"_ZdlPv",
+    c"_ZnwmSt11align_val_t",
+    c"_ZdlPvSt11align_val_t",
+    c"malloc",
+];
 
 static OPERATORS: AtomicBool = AtomicBool::new(false);
 static MALLOC: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
@@ -33,7 +43,10 @@ pub fn has_operators() -> bool {
 
 /// Searches; once, before anything is recorded.
 pub fn find() {
-    OPERATORS.store(REPLACED.iter().any(|name| !before_us(name).is_null()), Ordering::Relaxed);
+    OPERATORS.store(
+        REPLACED.iter().any(|name| !before_us(name).is_null()),
+        Ordering::Relaxed,
+    );
     MALLOC.store(before_us(c"malloc").cast_mut(), Ordering::Relaxed);
 }
 
@@ -49,13 +62,18 @@ fn before_us(name: &CStr) -> *const c_char {
     // SAFETY: both calls fill locals, for which zeros are valid; a symbol lies in a file that stays
     // mapped.
     unsafe {
-        let (mut found, mut own): (libc::Dl_info, libc::Dl_info) = (core::mem::zeroed(), core::mem::zeroed());
+        let (mut found, mut own): (libc::Dl_info, libc::Dl_info) =
+            (core::mem::zeroed(), core::mem::zeroed());
         let first = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
         let is_known = dladdr1(first, &mut found, &mut symbol, RTLD_DL_SYMENT) != 0
             && libc::dladdr((&raw const OPERATORS).cast(), &mut own) != 0;
         // If a program takes a function's address, it may get that of a stub in the program, which
         // is no definition.
         let is_stub = symbol.as_ref().is_some_and(|symbol| symbol.st_shndx == 0);
-        if is_known && !is_stub && found.dli_fbase != own.dli_fbase { found.dli_fname } else { ptr::null() }
+        if is_known && !is_stub && found.dli_fbase != own.dli_fbase {
+            found.dli_fname
+        } else {
+            ptr::null()
+        }
     }
 }

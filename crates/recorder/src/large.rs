@@ -26,7 +26,11 @@ impl LargeBlocks {
         let count = self.filter[page].fetch_add(1, Ordering::AcqRel);
         if count < u8::MAX {
             for place in reach(place(address)).map(|at| &self.places[at]) {
-                if place.address.compare_exchange(0, BUSY, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                if place
+                    .address
+                    .compare_exchange(0, BUSY, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
+                {
                     place.size.store(size, Ordering::Relaxed);
                     place.address.store(address, Ordering::Release);
                     return;
@@ -40,7 +44,11 @@ impl LargeBlocks {
     #[inline(never)]
     fn remove(&self, address: usize) -> Option<usize> {
         for place in reach(place(address)).map(|at| &self.places[at]) {
-            if place.address.compare_exchange(address, BUSY, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            if place
+                .address
+                .compare_exchange(address, BUSY, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
                 let size = place.size.load(Ordering::Relaxed);
                 place.address.store(0, Ordering::Release);
                 self.filter[page(address)].fetch_sub(1, Ordering::AcqRel);
@@ -86,7 +94,10 @@ pub fn dies(block: *mut c_void) {
 #[cold]
 #[inline(never)]
 fn dies_perhaps(address: usize) {
-    let touch = WIPED.large.remove(address).and_then(|size| touch(address, size));
+    let touch = WIPED
+        .large
+        .remove(address)
+        .and_then(|size| touch(address, size));
     touch.iter().for_each(record_rare);
 }
 
@@ -95,7 +106,9 @@ pub fn tell_of_all(large: &LargeBlocks) {
     for place in &large.places {
         let address = place.address.load(Ordering::Acquire);
         if address > BUSY {
-            touch(address, place.size.load(Ordering::Relaxed)).iter().for_each(record_rare);
+            touch(address, place.size.load(Ordering::Relaxed))
+                .iter()
+                .for_each(record_rare);
         }
     }
 }
@@ -103,11 +116,18 @@ pub fn tell_of_all(large: &LargeBlocks) {
 /// How much of a block is resident.
 fn touch(address: usize, size: usize) -> Option<Event<'static>> {
     let page = metadata::page_bytes();
-    let (first, end) = (address.next_multiple_of(page), (address + size) / page * page);
+    let (first, end) = (
+        address.next_multiple_of(page),
+        (address + size) / page * page,
+    );
     if let Some(resident) = resident(first, end, page)
         && end > first
     {
-        return Some(Event::Touch { address: address as u64, resident, pages: ((end - first) / page) as u64 });
+        return Some(Event::Touch {
+            address: address as u64,
+            resident,
+            pages: ((end - first) / page) as u64,
+        });
     }
     None
 }
@@ -125,7 +145,10 @@ fn resident(first: usize, end: usize, page: usize) -> Option<u64> {
         if unsafe { libc::syscall(libc::SYS_mincore, at, bytes, flags.as_mut_ptr()) } != 0 {
             return None;
         }
-        resident += flags[..bytes / page].iter().filter(|flag| *flag & 1 == 1).count() as u64;
+        resident += flags[..bytes / page]
+            .iter()
+            .filter(|flag| *flag & 1 == 1)
+            .count() as u64;
         at += bytes;
     }
     Some(resident)

@@ -19,8 +19,11 @@ pub struct Wiped {
 unsafe impl Sync for Wiped {}
 
 /// The memory that a child finds wiped.
-pub static WIPED: Wiped =
-    Wiped { process: ProcessState::none(), large: LargeBlocks::none(), states: StreamStates::none() };
+pub static WIPED: Wiped = Wiped {
+    process: ProcessState::none(),
+    large: LargeBlocks::none(),
+    states: StreamStates::none(),
+};
 
 /// Constant settings, which children inherit.
 pub struct Settings {
@@ -196,7 +199,12 @@ impl LargeBlocks {
     pub const fn none() -> LargeBlocks {
         LargeBlocks {
             filter: [const { AtomicU8::new(0) }; PAGES],
-            places: [const { LargeSlot { address: AtomicUsize::new(0), size: AtomicUsize::new(0) } }; PLACES],
+            places: [const {
+                LargeSlot {
+                    address: AtomicUsize::new(0),
+                    size: AtomicUsize::new(0),
+                }
+            }; PLACES],
         }
     }
 }

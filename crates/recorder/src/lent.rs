@@ -7,7 +7,10 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use heapmark_wire::lent::{ADDRESS_BYTES, QUESTION_BYTES, SECRET_BYTES, VARIABLE, filters};
 
 /// Time limit for an answer: heapmark may have been stopped.
-static PATIENCE: libc::timeval = libc::timeval { tv_sec: 2, tv_usec: 0 };
+static PATIENCE: libc::timeval = libc::timeval {
+    tv_sec: 2,
+    tv_usec: 0,
+};
 /// Bytes of `/proc/self/status` per read, and the overlap of two reads, which is longer than a
 /// line. The program's stack is small.
 const PIECE: usize = 256;
@@ -24,17 +27,31 @@ struct Where {
 // SAFETY: written once, when there is one thread.
 unsafe impl Sync for Where {}
 
-static WHERE: Where =
-    Where { known: AtomicBool::new(false), word: UnsafeCell::new([0; WORD_BYTES]), filters: UnsafeCell::new(0) };
+static WHERE: Where = Where {
+    known: AtomicBool::new(false),
+    word: UnsafeCell::new([0; WORD_BYTES]),
+    filters: UnsafeCell::new(0),
+};
 
 /// Reads the environment; once per program.
 pub fn configure() {
     // SAFETY: `getenv` returns a C string, and there is one thread.
     unsafe {
         let value = libc::getenv(VARIABLE.as_ptr());
-        let value = if value.is_null() { &[][..] } else { CStr::from_ptr(value).to_bytes() };
-        let Some((word, rest)) = value.split_first_chunk::<WORD_BYTES>() else { return };
-        let Some(filters) = core::str::from_utf8(rest).ok().and_then(|text| text.parse().ok()) else { return };
+        let value = if value.is_null() {
+            &[][..]
+        } else {
+            CStr::from_ptr(value).to_bytes()
+        };
+        let Some((word, rest)) = value.split_first_chunk::<WORD_BYTES>() else {
+            return;
+        };
+        let Some(filters) = core::str::from_utf8(rest)
+            .ok()
+            .and_then(|text| text.parse().ok())
+        else {
+            return;
+        };
         WHERE.word.get().write(*word);
         WHERE.filters.get().write(filters);
         WHERE.known.store(true, Ordering::Release);
@@ -44,7 +61,11 @@ pub fn configure() {
 /// The descriptor of this process's own file with this inode, or of a new one if it is 0.
 pub fn ask(inode: u64) -> Option<c_int> {
     // One after the other: the first call's stack is free before the second.
-    if WHERE.known.load(Ordering::Acquire) && may_ask() { ask_for(inode) } else { None }
+    if WHERE.known.load(Ordering::Acquire) && may_ask() {
+        ask_for(inode)
+    } else {
+        None
+    }
 }
 
 #[inline(never)]
@@ -62,13 +83,34 @@ fn ask_for(inode: u64) -> Option<c_int> {
             return None;
         }
         let size = size_of::<libc::timeval>();
-        libc::syscall(libc::SYS_setsockopt, socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &raw const PATIENCE, size);
-        libc::syscall(libc::SYS_setsockopt, socket, libc::SOL_SOCKET, libc::SO_SNDTIMEO, &raw const PATIENCE, size);
+        libc::syscall(
+            libc::SYS_setsockopt,
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_RCVTIMEO,
+            &raw const PATIENCE,
+            size,
+        );
+        libc::syscall(
+            libc::SYS_setsockopt,
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_SNDTIMEO,
+            &raw const PATIENCE,
+            size,
+        );
         let connected = connect(socket, &word[..ADDRESS_BYTES]);
         let flags = libc::MSG_NOSIGNAL;
         let asked = connected
-            && libc::syscall(libc::SYS_sendto, socket, question.as_ptr(), QUESTION_BYTES, flags, 0, 0)
-                == QUESTION_BYTES as c_long;
+            && libc::syscall(
+                libc::SYS_sendto,
+                socket,
+                question.as_ptr(),
+                QUESTION_BYTES,
+                flags,
+                0,
+                0,
+            ) == QUESTION_BYTES as c_long;
         let answer = if asked { answer(socket) } else { None };
         libc::syscall(libc::SYS_close, socket);
         answer
@@ -81,7 +123,10 @@ unsafe fn connect(socket: c_long, name: &[u8]) -> bool {
     let mut address: libc::sockaddr_un = unsafe { core::mem::zeroed() };
     address.sun_family = libc::AF_UNIX as _;
     // The first byte stays zero: an abstract address, not a file.
-    address.sun_path[1..].iter_mut().zip(name).for_each(|(to, from)| *to = *from as _);
+    address.sun_path[1..]
+        .iter_mut()
+        .zip(name)
+        .for_each(|(to, from)| *to = *from as _);
     let length = core::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
     // SAFETY: a plain system call on a local.
     unsafe { libc::syscall(libc::SYS_connect, socket, &raw const address, length) == 0 }
@@ -90,13 +135,22 @@ unsafe fn connect(socket: c_long, name: &[u8]) -> bool {
 #[inline(never)]
 unsafe fn answer(socket: c_long) -> Option<c_int> {
     let (mut byte, mut room) = ([0_u8; 1], [0_u64; 4]);
-    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    let mut part = libc::iovec {
+        iov_base: byte.as_mut_ptr().cast(),
+        iov_len: 1,
+    };
     // SAFETY: zeros are a valid message; the kernel fills what it points to.
     unsafe {
         let mut message: libc::msghdr = core::mem::zeroed();
         (message.msg_iov, message.msg_iovlen) = (&mut part, 1);
-        (message.msg_control, message.msg_controllen) = (room.as_mut_ptr().cast(), size_of_val(&room) as _);
-        let read = libc::syscall(libc::SYS_recvmsg, socket, &raw mut message, libc::MSG_CMSG_CLOEXEC);
+        (message.msg_control, message.msg_controllen) =
+            (room.as_mut_ptr().cast(), size_of_val(&room) as _);
+        let read = libc::syscall(
+            libc::SYS_recvmsg,
+            socket,
+            &raw mut message,
+            libc::MSG_CMSG_CLOEXEC,
+        );
         let head = libc::CMSG_FIRSTHDR(&message);
         let has_file = read == 1 && !head.is_null() && (*head).cmsg_type == libc::SCM_RIGHTS;
         has_file.then(|| libc::CMSG_DATA(head).cast::<c_int>().read_unaligned())

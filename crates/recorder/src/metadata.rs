@@ -32,7 +32,10 @@ impl Text {
         self.put(&mut at, b'=');
         for byte in value {
             let (bytes, length) = escape(*byte);
-            bytes.iter().take(length).for_each(|byte| self.put(&mut at, *byte));
+            bytes
+                .iter()
+                .take(length)
+                .for_each(|byte| self.put(&mut at, *byte));
         }
         self.put(&mut at, b'\n');
         if at <= most {
@@ -89,12 +92,27 @@ pub fn describe(text: &mut Text, room: &mut [u8], origin: &Origin) {
     }
     // SAFETY: the path is a C string, and the buffer is ours.
     let bytes = unsafe {
-        libc::syscall(libc::SYS_readlinkat, libc::AT_FDCWD, c"/proc/self/exe".as_ptr(), room.as_mut_ptr(), room.len())
+        libc::syscall(
+            libc::SYS_readlinkat,
+            libc::AT_FDCWD,
+            c"/proc/self/exe".as_ptr(),
+            room.as_mut_ptr(),
+            room.len(),
+        )
     };
     text.add("exe", &room[..bytes.max(0) as usize]);
     let line = file::read(c"/proc/self/cmdline", room);
-    for (index, word) in line.strip_suffix(b"\0").unwrap_or(line).split(|byte| *byte == 0).enumerate() {
-        text.line(&[b"argv.", decimal(index as u64, &mut [0; 20])], word, MOST_BYTES / 4 * 3);
+    for (index, word) in line
+        .strip_suffix(b"\0")
+        .unwrap_or(line)
+        .split(|byte| *byte == 0)
+        .enumerate()
+    {
+        text.line(
+            &[b"argv.", decimal(index as u64, &mut [0; 20])],
+            word,
+            MOST_BYTES / 4 * 3,
+        );
     }
     let path = next::path_of_malloc();
     if !path.is_null() {
@@ -109,8 +127,18 @@ pub fn describe(text: &mut Text, room: &mut [u8], origin: &Origin) {
     variables(text);
     machine(text, room);
     text.number("started-unix-ns", clock::unix_ns());
-    text.add("clock", if clock::kind() == clock::CPU { b"cpu" } else { b"counter" });
-    let (ns, stamps) = (clock::now_ns() - origin.ns, clock::cpu().saturating_sub(origin.stamp));
+    text.add(
+        "clock",
+        if clock::kind() == clock::CPU {
+            b"cpu"
+        } else {
+            b"counter"
+        },
+    );
+    let (ns, stamps) = (
+        clock::now_ns() - origin.ns,
+        clock::cpu().saturating_sub(origin.stamp),
+    );
     text.number("stamps-per-second", clock::stamps_per_second(stamps, ns));
 }
 
@@ -122,7 +150,10 @@ fn variables(text: &mut Text) {
         while !at.is_null() && !(*at).is_null() {
             let pair = CStr::from_ptr(*at).to_bytes();
             let mut halves = pair.splitn(2, |byte| *byte == b'=');
-            let (name, value) = (halves.next().unwrap_or_default(), halves.next().unwrap_or_default());
+            let (name, value) = (
+                halves.next().unwrap_or_default(),
+                halves.next().unwrap_or_default(),
+            );
             if name.starts_with(b"MALLOC_") || name == b"GLIBC_TUNABLES" {
                 text.line(&[b"env.", name], value, MOST_BYTES / 4 * 3);
             }
@@ -132,13 +163,25 @@ fn variables(text: &mut Text) {
 }
 
 fn machine(text: &mut Text, room: &mut [u8]) {
-    text.add("kernel", file::read(c"/proc/sys/kernel/osrelease", room).trim_ascii());
+    text.add(
+        "kernel",
+        file::read(c"/proc/sys/kernel/osrelease", room).trim_ascii(),
+    );
     text.number("page-bytes", page_bytes() as u64);
-    text.add("thp", file::read(c"/sys/kernel/mm/transparent_hugepage/enabled", room).trim_ascii());
+    text.add(
+        "thp",
+        file::read(c"/sys/kernel/mm/transparent_hugepage/enabled", room).trim_ascii(),
+    );
     let short = room.len().min(2048);
     let cpus = file::read(c"/proc/cpuinfo", &mut room[..short]);
-    let model = cpus.split(|byte| *byte == b'\n').find(|line| line.starts_with(b"model name"));
-    if let Some(at) = model.and_then(|line| line.iter().position(|byte| *byte == b':').map(|at| &line[at + 1..])) {
+    let model = cpus
+        .split(|byte| *byte == b'\n')
+        .find(|line| line.starts_with(b"model name"));
+    if let Some(at) = model.and_then(|line| {
+        line.iter()
+            .position(|byte| *byte == b':')
+            .map(|at| &line[at + 1..])
+    }) {
         text.add("cpu", at.trim_ascii());
     }
 }
@@ -164,8 +207,13 @@ pub fn events(text: &mut Text, stream: u32, events: u64) {
 pub fn at_end(text: &mut Text, room: &mut [u8], inner: u64) {
     text.number("end.inner-calls", inner);
     let status = file::read(c"/proc/self/status", room);
-    let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"VmHWM:"));
-    let digits = line.into_iter().flatten().filter(|byte| byte.is_ascii_digit());
+    let line = status
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| line.strip_prefix(b"VmHWM:"));
+    let digits = line
+        .into_iter()
+        .flatten()
+        .filter(|byte| byte.is_ascii_digit());
     let kib = digits.fold(0, |kib: u64, digit| kib * 10 + u64::from(digit - b'0'));
     text.number("end.peak-rss-bytes", kib * 1024);
 }

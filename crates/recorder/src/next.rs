@@ -38,7 +38,12 @@ pub struct NextFunctions {
     pub free_sized: Option<unsafe extern "C" fn(BlockPointer, usize)>,
     pub free_aligned_sized: Option<unsafe extern "C" fn(BlockPointer, usize, usize)>,
     pub pthread_create: Option<
-        unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, StartRoutine, BlockPointer) -> c_int,
+        unsafe extern "C" fn(
+            *mut libc::pthread_t,
+            *const libc::pthread_attr_t,
+            StartRoutine,
+            BlockPointer,
+        ) -> c_int,
     >,
     pub fork: Option<unsafe extern "C" fn() -> libc::pid_t>,
     pub execve: Option<unsafe extern "C" fn(*const c_char, CStringArray, CStringArray) -> c_int>,
@@ -140,7 +145,11 @@ pub unsafe fn look<F: Copy>(name: &CStr) -> Option<F> {
     // SAFETY: as the caller guarantees.
     unsafe {
         let found = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
-        if found.is_null() { None } else { Some(core::mem::transmute_copy(&found)) }
+        if found.is_null() {
+            None
+        } else {
+            Some(core::mem::transmute_copy(&found))
+        }
     }
 }
 
@@ -148,7 +157,9 @@ unsafe fn must<F: Copy>(name: &CStr) -> F {
     // SAFETY: as the caller guarantees.
     match unsafe { look(name) } {
         Some(found) => found,
-        None => give_up(c"heapmark's recorder: no library behind it defines malloc, free, calloc and realloc\n"),
+        None => give_up(
+            c"heapmark's recorder: no library behind it defines malloc, free, calloc and realloc\n",
+        ),
     }
 }
 
@@ -174,7 +185,11 @@ fn find_path_of_malloc() -> *const c_char {
     unsafe {
         let mut found: libc::Dl_info = core::mem::zeroed();
         let known = libc::dladdr(next().malloc as *const c_void, &mut found) != 0;
-        if known { found.dli_fname } else { core::ptr::null() }
+        if known {
+            found.dli_fname
+        } else {
+            core::ptr::null()
+        }
     }
 }
 
@@ -184,8 +199,12 @@ mod first {
     use super::*;
 
     pub unsafe extern "C" fn malloc(size: usize) -> BlockPointer {
-        // SAFETY: as the caller's call.
-        if find() { unsafe { (next().malloc)(size) } } else { take(size) }
+        if find() {
+            // SAFETY: as the caller's call.
+            unsafe { (next().malloc)(size) }
+        } else {
+            take(size)
+        }
     }
 
     pub unsafe extern "C" fn free(block: BlockPointer) {
@@ -196,8 +215,12 @@ mod first {
     }
 
     pub unsafe extern "C" fn calloc(count: usize, size: usize) -> BlockPointer {
-        // SAFETY: as the caller's call.
-        if find() { unsafe { (next().calloc)(count, size) } } else { take(count.saturating_mul(size)) }
+        if find() {
+            // SAFETY: as the caller's call.
+            unsafe { (next().calloc)(count, size) }
+        } else {
+            take(count.saturating_mul(size))
+        }
     }
 
     pub unsafe extern "C" fn realloc(block: BlockPointer, size: usize) -> BlockPointer {

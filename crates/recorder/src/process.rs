@@ -2,7 +2,9 @@
 //! wiped, however it was forked.
 
 use crate::file::{Fresh, Reason};
-use crate::layout::{FRESH, OVER, PATH_BYTES, ProcessState, RECORDING, SETTINGS, STARTING, WIPED, Wiped};
+use crate::layout::{
+    FRESH, OVER, PATH_BYTES, ProcessState, RECORDING, SETTINGS, STARTING, WIPED, Wiped,
+};
 use crate::local::local;
 use crate::metadata::{self, Origin};
 use crate::signals::Quiet;
@@ -23,9 +25,17 @@ pub fn configure() -> bool {
     // SAFETY: `getenv` returns a C string, and there is one thread.
     let value = |name: &CStr| unsafe {
         let value = libc::getenv(name.as_ptr());
-        if value.is_null() { &[][..] } else { CStr::from_ptr(value).to_bytes() }
+        if value.is_null() {
+            &[][..]
+        } else {
+            CStr::from_ptr(value).to_bytes()
+        }
     };
-    let number = |name| core::str::from_utf8(value(name)).ok().and_then(|text| text.parse::<u64>().ok());
+    let number = |name| {
+        core::str::from_utf8(value(name))
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok())
+    };
     let stem = value(TO);
     if stem.is_empty() || stem.len() > PATH_BYTES - 32 {
         return false;
@@ -41,15 +51,25 @@ pub fn configure() -> bool {
         return false;
     }
     // SAFETY: the length was checked, and there is one thread.
-    unsafe { SETTINGS.stem.get().cast::<u8>().copy_from(stem.as_ptr(), stem.len()) };
+    unsafe {
+        SETTINGS
+            .stem
+            .get()
+            .cast::<u8>()
+            .copy_from(stem.as_ptr(), stem.len())
+    };
     if let Some(bytes) = number(MOST_BYTES) {
         let chunks = (bytes / CHUNK_BYTES as u64).clamp(2, u64::from(u32::MAX));
         SETTINGS.most_chunks.store(chunks as u32, Ordering::Relaxed);
     }
     lent::configure();
     program_log::configure();
-    SETTINGS.until_ns.store(number(UNTIL).unwrap_or(u64::MAX), Ordering::Relaxed);
-    SETTINGS.stem_bytes.store(stem.len() as u32, Ordering::Relaxed);
+    SETTINGS
+        .until_ns
+        .store(number(UNTIL).unwrap_or(u64::MAX), Ordering::Relaxed);
+    SETTINGS
+        .stem_bytes
+        .store(stem.len() as u32, Ordering::Relaxed);
     true
 }
 
@@ -67,7 +87,10 @@ impl ProcessState {
         }
         let _quiet = Quiet::begin();
         let bytes = SETTINGS.stem_bytes.load(Ordering::Relaxed) as usize;
-        let mine = self.phase.compare_exchange(FRESH, STARTING, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        let mine = self
+            .phase
+            .compare_exchange(FRESH, STARTING, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok();
         if bytes == 0 || !mine {
             if mine {
                 self.phase.store(OVER, Ordering::Release);
@@ -81,21 +104,34 @@ impl ProcessState {
         self.start_ns.store(ns, Ordering::Relaxed);
         // SAFETY: no arguments.
         let pid = unsafe { libc::getpid() } as u32;
-        let created =
-            file.create(stem, pid).and_then(|()| file.chunk(TEXT_BYTES, u32::MAX).inspect_err(|_| file.remove()));
+        let created = file.create(stem, pid).and_then(|()| {
+            file.chunk(TEXT_BYTES, u32::MAX)
+                .inspect_err(|_| file.remove())
+        });
         let Ok(chunk) = created else {
             self.phase.store(OVER, Ordering::Release);
             return false;
         };
         let header = chunk.at.cast::<Header>();
-        let start = Start { stamp, place: chunk.place, bytes: chunk.bytes, ..Start::default() };
+        let start = Start {
+            stamp,
+            place: chunk.place,
+            bytes: chunk.bytes,
+            ..Start::default()
+        };
         // SAFETY: a fresh chunk.
         unsafe { Header::begin(header, ChunkKind::Text, &start) };
         self.text.store(header, Ordering::Release);
         let parent = SETTINGS.parent.swap(pid, Ordering::Relaxed);
         // SAFETY: the calling thread's own variable.
         let forking = core::mem::take(unsafe { &mut (*local()).forking });
-        let origin = Origin { pid, parent, forking, stamp, ns };
+        let origin = Origin {
+            pid,
+            parent,
+            forking,
+            stamp,
+            ns,
+        };
         self.tell(|text, room| metadata::describe(text, room, &origin));
         self.phase.store(RECORDING, Ordering::Release);
         true
@@ -105,7 +141,9 @@ impl ProcessState {
     pub fn chunk(&self, bytes: usize) -> Option<Fresh> {
         // SAFETY: once the process is recorded, the file is only read and its counters changed.
         let file = unsafe { &*self.file.get() };
-        file.chunk(bytes, SETTINGS.most_chunks.load(Ordering::Relaxed)).map_err(|reason| self.stop(reason)).ok()
+        file.chunk(bytes, SETTINGS.most_chunks.load(Ordering::Relaxed))
+            .map_err(|reason| self.stop(reason))
+            .ok()
     }
 
     /// Counts a chunk given to a stream, so that a reader finds it.
@@ -124,7 +162,11 @@ impl ProcessState {
     #[inline(never)]
     pub fn stop(&self, reason: Reason) {
         let stamp = self.stamp();
-        if self.phase.compare_exchange(RECORDING, OVER, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+        if self
+            .phase
+            .compare_exchange(RECORDING, OVER, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
             self.tell(|text, _| metadata::end(text, reason, stamp, self.ns()));
         }
     }
@@ -147,7 +189,9 @@ impl ProcessState {
 
     /// Counts events that could not be written.
     pub fn drop_events(&self, count: u32) {
-        self.header().iter().for_each(|header| header.count_dropped(count));
+        self.header()
+            .iter()
+            .for_each(|header| header.count_dropped(count));
     }
 
     /// Adds to the text about the process. A second concurrent caller is ignored: both would report
@@ -156,7 +200,9 @@ impl ProcessState {
         let header = self.text.load(Ordering::Acquire);
         if !header.is_null() && !self.telling.swap(true, Ordering::Acquire) {
             // SAFETY: only one thread at a time describes the process.
-            tell(&mut metadata::Text { header }, unsafe { &mut *self.room.get() });
+            tell(&mut metadata::Text { header }, unsafe {
+                &mut *self.room.get()
+            });
             self.telling.store(false, Ordering::Release);
         }
     }

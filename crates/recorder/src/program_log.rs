@@ -20,7 +20,10 @@ struct ProgramLog {
 // SAFETY: written once, when there is one thread.
 unsafe impl Sync for ProgramLog {}
 
-static FILE: ProgramLog = ProgramLog { known: AtomicBool::new(false), path: UnsafeCell::new([0; PATH_BYTES]) };
+static FILE: ProgramLog = ProgramLog {
+    known: AtomicBool::new(false),
+    path: UnsafeCell::new([0; PATH_BYTES]),
+};
 
 /// Reads the environment; once per program.
 pub fn configure() {
@@ -28,7 +31,10 @@ pub fn configure() {
     unsafe {
         let value = libc::getenv(LOG.as_ptr());
         if !value.is_null() && CStr::from_ptr(value).count_bytes() < PATH_BYTES {
-            FILE.path.get().cast::<c_char>().copy_from(value, CStr::from_ptr(value).count_bytes());
+            FILE.path
+                .get()
+                .cast::<c_char>()
+                .copy_from(value, CStr::from_ptr(value).count_bytes());
             FILE.known.store(true, Ordering::Release);
         }
     }
@@ -53,9 +59,17 @@ pub unsafe fn note(sign: &[u8], pid: c_int, path: *const c_char, words: CStringA
         }
         let mut digits = [0; 20];
         let given: &[u8] = if gets_recorder(words) { b" 1 " } else { b" 0 " };
-        let part = |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        let part = |bytes: &[u8]| libc::iovec {
+            iov_base: bytes.as_ptr().cast_mut().cast(),
+            iov_len: bytes.len(),
+        };
         let path = CStr::from_ptr(path).to_bytes_with_nul();
-        let parts = [part(sign), part(decimal(pid as u64, &mut digits)), part(given), part(path)];
+        let parts = [
+            part(sign),
+            part(decimal(pid as u64, &mut digits)),
+            part(given),
+            part(path),
+        ];
         libc::syscall(libc::SYS_writev, file, parts.as_ptr(), parts.len());
         libc::syscall(libc::SYS_close, file);
     }

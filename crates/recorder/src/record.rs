@@ -29,7 +29,11 @@ pub fn record_after(
     if state.is_null() {
         cold_path();
         let block = call();
-        note_streamless(&if block.is_null() { failed() } else { event(block as u64) });
+        note_streamless(&if block.is_null() {
+            failed()
+        } else {
+            event(block as u64)
+        });
         return block;
     }
     let witness = Witness::new();
@@ -91,7 +95,11 @@ pub fn entered() -> Option<u64> {
     // SAFETY: the state is this thread's, if there is one.
     unsafe {
         let state = state();
-        match if state.is_null() { clock::OFF } else { (*state).clocked.load(Ordering::Relaxed) } {
+        match if state.is_null() {
+            clock::OFF
+        } else {
+            (*state).clocked.load(Ordering::Relaxed)
+        } {
             clock::OFF => None,
             clock::CPU => Some(clock::cpu()),
             _ => Some(WIPED.process.stamp()),

@@ -21,6 +21,14 @@ impl Drop for Quiet {
 fn mask(how: i32, signals: u64) -> u64 {
     let mut before = 0_u64;
     // SAFETY: the kernel's signal set has eight bytes.
-    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, &raw const signals, &raw mut before, 8_usize) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            how,
+            &raw const signals,
+            &raw mut before,
+            8_usize,
+        )
+    };
     before
 }

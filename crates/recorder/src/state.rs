@@ -46,13 +46,21 @@ impl StreamState {
 
     /// Its events have stamps from now on.
     pub fn want_clock(&self) {
-        let _ = self.clocked.compare_exchange(clock::OFF, clock::WANTED, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.clocked.compare_exchange(
+            clock::OFF,
+            clock::WANTED,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
     }
 }
 
 impl StreamStates {
     fn get(&self, number: u32) -> *mut StreamState {
-        self.all.get().cast::<StreamState>().wrapping_add(number as usize)
+        self.all
+            .get()
+            .cast::<StreamState>()
+            .wrapping_add(number as usize)
     }
 
     /// Gives the events of all streams stamps from now on. Before there is a second stream, the
@@ -101,7 +109,9 @@ impl StreamStates {
 
     fn exchange(&self, top: u64, number_and_one: u32) -> Result<(), u64> {
         let new = ((top >> 32).wrapping_add(1) << 32) | u64::from(number_and_one);
-        self.idle.compare_exchange_weak(top, new, Ordering::AcqRel, Ordering::Acquire).map(drop)
+        self.idle
+            .compare_exchange_weak(top, new, Ordering::AcqRel, Ordering::Acquire)
+            .map(drop)
     }
 
     fn fresh(&self) -> Option<*mut StreamState> {
@@ -125,7 +135,12 @@ impl StreamStates {
             // SAFETY: the number is atomic; the thread that changes it to 0 has the state.
             unsafe {
                 let task = (*state).task.load(Ordering::Acquire);
-                let is_mine = || (*state).task.compare_exchange(task, 0, Ordering::Acquire, Ordering::Relaxed).is_ok();
+                let is_mine = || {
+                    (*state)
+                        .task
+                        .compare_exchange(task, 0, Ordering::Acquire, Ordering::Relaxed)
+                        .is_ok()
+                };
                 if task != 0 && is_gone(task) && is_mine() {
                     if (*state).writing != 0 {
                         recover(state);
@@ -143,7 +158,11 @@ impl StreamStates {
     pub fn take(&self, thread: u32) -> Option<*mut StreamState> {
         let process = &WIPED.process;
         let idle = self.pop();
-        let left = if idle.is_none() { self.left_behind() } else { None };
+        let left = if idle.is_none() {
+            self.left_behind()
+        } else {
+            None
+        };
         let Some(state) = idle.or(left).or_else(|| self.fresh()) else {
             process.drop_events(1);
             return None;
@@ -177,8 +196,12 @@ impl StreamStates {
     /// The number of events of each stream.
     pub fn events(&self) -> impl Iterator<Item = (u32, u64)> {
         let used = (self.used.load(Ordering::Acquire) as usize).min(MOST_STATES);
-        // SAFETY: states stay.
-        (0..used as u32).map(|number| (number, unsafe { Writer::events(&raw const (*self.get(number)).writer) }))
+        (0..used as u32).map(|number| {
+            // SAFETY: states stay.
+            (number, unsafe {
+                Writer::events(&raw const (*self.get(number)).writer)
+            })
+        })
     }
 
     /// Calls that the next library made to itself, in all threads.
@@ -186,7 +209,9 @@ impl StreamStates {
         let used = self.used.load(Ordering::Acquire).min(MOST_STATES as u32);
         // SAFETY: a number that its thread may be changing; it is only reported, and nothing
         // depends on it.
-        (0..used).map(|number| unsafe { (&raw const (*self.get(number)).inner).read_volatile() }).sum()
+        (0..used)
+            .map(|number| unsafe { (&raw const (*self.get(number)).inner).read_volatile() })
+            .sum()
     }
 
     /// Seals the chunks of the idle states and keeps these: the process ends.
@@ -202,5 +227,7 @@ impl StreamStates {
 fn is_gone(task: u32) -> bool {
     let _errno = Errno::keep();
     // SAFETY: signal 0 sends nothing; only whether it could be sent is asked.
-    unsafe { libc::syscall(libc::SYS_tkill, task, 0) == -1 && *libc::__errno_location() == libc::ESRCH }
+    unsafe {
+        libc::syscall(libc::SYS_tkill, task, 0) == -1 && *libc::__errno_location() == libc::ESRCH
+    }
 }

@@ -92,7 +92,9 @@ pub fn own(state: *mut StreamState) -> *mut StreamState {
     unsafe {
         (*local()).state = state;
         (*state).rounds = 0;
-        (*state).task.store(libc::syscall(libc::SYS_gettid) as u32, Ordering::Release);
+        (*state)
+            .task
+            .store(libc::syscall(libc::SYS_gettid) as u32, Ordering::Release);
         if let Some(key) = key() {
             libc::pthread_setspecific(key, state.cast());
         }
@@ -203,7 +205,11 @@ pub unsafe fn find_room(state: *mut StreamState, witness: usize) -> *mut StreamS
     // SAFETY: the state is this thread's.
     unsafe {
         if (*state).number_and_one != 0 {
-            return if make_room(state) { state } else { core::ptr::null_mut() };
+            return if make_room(state) {
+                state
+            } else {
+                core::ptr::null_mut()
+            };
         }
         (*state).writing = 0;
         begin_child(witness)

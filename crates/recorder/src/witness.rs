@@ -44,7 +44,15 @@ fn is_readable(place: usize) -> bool {
     let _errno = Errno::keep();
     let (nothing, none) = (-1, core::ptr::null_mut::<u64>());
     // SAFETY: reads eight bytes, if they can be read.
-    let end = unsafe { libc::syscall(libc::SYS_rt_sigprocmask, nothing, place, none, size_of::<u64>()) };
+    let end = unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            nothing,
+            place,
+            none,
+            size_of::<u64>(),
+        )
+    };
     // SAFETY: the calling thread's own variable.
     end == -1 && unsafe { *libc::__errno_location() } != libc::EFAULT
 }

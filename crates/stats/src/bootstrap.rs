@@ -41,8 +41,10 @@ pub struct MeanShift {
 /// The mean shift of cells, each given by its differences by block; a cell may lack blocks that
 /// others have. `None` for no cells, for a cell without differences, and if one is not finite.
 pub fn mean_shift(cells: &[BTreeMap<u32, f64>], seed: u64) -> Option<MeanShift> {
-    let estimates: Option<Vec<f64>> =
-        cells.iter().map(|cell| Some(shift(&cell.values().copied().collect::<Vec<f64>>())?.estimate)).collect();
+    let estimates: Option<Vec<f64>> = cells
+        .iter()
+        .map(|cell| Some(shift(&cell.values().copied().collect::<Vec<f64>>())?.estimate))
+        .collect();
     let estimate = mean(estimates?);
     let blocks = cells.iter().map(BTreeMap::len).min()?;
     Some(MeanShift {
@@ -64,18 +66,47 @@ fn of_batches(cells: &[BTreeMap<u32, f64>], estimate: f64) -> Option<Interval> {
         return None;
     }
     let all: Vec<u32> = all.into_iter().collect();
-    let borders = |batch: usize| (all[batch * all.len() / BATCHES], all[(batch + 1) * all.len() / BATCHES - 1]);
-    let of_cell = |cell: &BTreeMap<u32, f64>, (first, last)| {
-        Some(shift(&cell.range(first..=last).map(|(_, value)| *value).collect::<Vec<f64>>())?.estimate)
+    let borders = |batch: usize| {
+        (
+            all[batch * all.len() / BATCHES],
+            all[(batch + 1) * all.len() / BATCHES - 1],
+        )
     };
-    let of_batch = |batch| Some(mean(cells.iter().map(|cell| of_cell(cell, borders(batch))).collect::<Option<_>>()?));
+    let of_cell = |cell: &BTreeMap<u32, f64>, (first, last)| {
+        Some(
+            shift(
+                &cell
+                    .range(first..=last)
+                    .map(|(_, value)| *value)
+                    .collect::<Vec<f64>>(),
+            )?
+            .estimate,
+        )
+    };
+    let of_batch = |batch| {
+        Some(mean(
+            cells
+                .iter()
+                .map(|cell| of_cell(cell, borders(batch)))
+                .collect::<Option<_>>()?,
+        ))
+    };
     let means: Vec<f64> = (0..BATCHES).map(of_batch).collect::<Option<_>>()?;
     let n = BATCHES as f64;
     let centre = mean(means.clone());
-    let variance = means.iter().map(|value| (value - centre).powi(2)).sum::<f64>() / (n - 1.0);
-    let t = StudentsT::new(0.0, 1.0, n - 1.0).expect("several batches").inverse_cdf(0.975);
+    let variance = means
+        .iter()
+        .map(|value| (value - centre).powi(2))
+        .sum::<f64>()
+        / (n - 1.0);
+    let t = StudentsT::new(0.0, 1.0, n - 1.0)
+        .expect("several batches")
+        .inverse_cdf(0.975);
     let half = t * (variance / n).sqrt();
-    Some(Interval { low: estimate - half, high: estimate + half })
+    Some(Interval {
+        low: estimate - half,
+        high: estimate + half,
+    })
 }
 
 fn interval(cells: &[BTreeMap<u32, f64>], blocks: usize, seed: u64) -> Interval {
@@ -96,7 +127,10 @@ fn interval(cells: &[BTreeMap<u32, f64>], blocks: usize, seed: u64) -> Interval 
     }
     means.sort_by(f64::total_cmp);
     let tail = tail(blocks);
-    Interval { low: quantile(&means, tail), high: quantile(&means, 1.0 - tail) }
+    Interval {
+        low: quantile(&means, tail),
+        high: quantile(&means, 1.0 - tail),
+    }
 }
 
 /// The share of resamples beyond either end. 2.5 % would be right for many blocks; with few,
@@ -107,7 +141,9 @@ fn interval(cells: &[BTreeMap<u32, f64>], blocks: usize, seed: u64) -> Interval 
 /// %.
 pub(super) fn tail(blocks: usize) -> f64 {
     let freedom = blocks as f64 - 1.0;
-    let t = StudentsT::new(0.0, 1.0, freedom).expect("at least one degree of freedom").inverse_cdf(0.975);
+    let t = StudentsT::new(0.0, 1.0, freedom)
+        .expect("at least one degree of freedom")
+        .inverse_cdf(0.975);
     upper_tail(t * (blocks as f64 / freedom).sqrt())
 }
 
@@ -133,12 +169,23 @@ struct Cell {
 
 impl Cell {
     fn new(cell: &BTreeMap<u32, f64>, all: &[u32]) -> Cell {
-        let values: Vec<(usize, f64)> =
-            all.iter().enumerate().filter_map(|(place, block)| Some((place, *cell.get(block)?))).collect();
-        let pairs = values.iter().enumerate().flat_map(|(i, a)| values[i..].iter().map(move |b| (a, b)));
-        let mut walsh: Vec<(f64, usize, usize)> = pairs.map(|(a, b)| (f64::midpoint(a.1, b.1), a.0, b.0)).collect();
+        let values: Vec<(usize, f64)> = all
+            .iter()
+            .enumerate()
+            .filter_map(|(place, block)| Some((place, *cell.get(block)?)))
+            .collect();
+        let pairs = values
+            .iter()
+            .enumerate()
+            .flat_map(|(i, a)| values[i..].iter().map(move |b| (a, b)));
+        let mut walsh: Vec<(f64, usize, usize)> = pairs
+            .map(|(a, b)| (f64::midpoint(a.1, b.1), a.0, b.0))
+            .collect();
         walsh.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Cell { walsh, places: values.into_iter().map(|(place, _)| place).collect() }
+        Cell {
+            walsh,
+            places: values.into_iter().map(|(place, _)| place).collect(),
+        }
     }
 
     /// The Hodges-Lehmann estimate of a resample: the Walsh averages and their order stay the same,
@@ -149,7 +196,11 @@ impl Cell {
         let mut seen = 0;
         let mut lower = None;
         for &(average, a, b) in &self.walsh {
-            seen += if a == b { drawn[a] * (drawn[a] + 1) / 2 } else { drawn[a] * drawn[b] };
+            seen += if a == b {
+                drawn[a] * (drawn[a] + 1) / 2
+            } else {
+                drawn[a] * drawn[b]
+            };
             if lower.is_none() && 2 * seen >= total {
                 lower = Some(average);
             }

@@ -73,7 +73,12 @@ pub enum BlocksMore {
 impl Rule {
     /// The rule of a family at the usual threshold.
     pub fn new(family: usize, least: usize, alpha: f64) -> Rule {
-        Rule { family, least, threshold: THRESHOLD, alpha }
+        Rule {
+            family,
+            least,
+            threshold: THRESHOLD,
+            alpha,
+        }
     }
 }
 
@@ -93,31 +98,58 @@ pub struct Tested {
 impl Tested {
     /// Two one-sided tests (Schuirmann 1987), of the differences moved by the threshold in either
     /// direction.
-    fn new(shift: Shift, threshold: f64, p_if_moved: impl Fn(f64) -> Option<f64>) -> Option<Tested> {
+    fn new(
+        shift: Shift,
+        threshold: f64,
+        p_if_moved: impl Fn(f64) -> Option<f64>,
+    ) -> Option<Tested> {
         let inside = shift.estimate.abs() < threshold;
-        let same_p = if inside { p_if_moved(threshold)?.max(p_if_moved(-threshold)?) } else { 1.0 };
-        Some(Tested { shift, p: p_if_moved(0.0)?, same_p })
+        let same_p = if inside {
+            p_if_moved(threshold)?.max(p_if_moved(-threshold)?)
+        } else {
+            1.0
+        };
+        Some(Tested {
+            shift,
+            p: p_if_moved(0.0)?,
+            same_p,
+        })
     }
 }
 
 /// A comparison by its paired differences; `None` for no differences, and if one is not finite.
 pub fn paired(differences: &[f64], threshold: f64) -> Option<Tested> {
-    let moved = |by: f64| differences.iter().map(|difference| difference + by).collect::<Vec<f64>>();
-    Tested::new(shift(differences)?, threshold, |by| Some(signed_rank(&moved(by))?.p))
+    let moved = |by: f64| {
+        differences
+            .iter()
+            .map(|difference| difference + by)
+            .collect::<Vec<f64>>()
+    };
+    Tested::new(shift(differences)?, threshold, |by| {
+        Some(signed_rank(&moved(by))?.p)
+    })
 }
 
 /// A comparison by two samples that are not paired.
 pub fn unpaired(a: &[f64], b: &[f64], threshold: f64) -> Option<Tested> {
     let moved = |by: f64| a.iter().map(|value| value + by).collect::<Vec<f64>>();
-    Tested::new(shift_between(a, b)?, threshold, |by| rank_sum(&moved(by), b))
+    Tested::new(shift_between(a, b)?, threshold, |by| {
+        rank_sum(&moved(by), b)
+    })
 }
 
 /// Judges all comparisons of a family, each given by its differences, at the usual threshold;
 /// `None` for one without any.
-pub fn judge_family<D: AsRef<[f64]>>(family: &[D], least: usize, alpha: f64) -> Vec<Option<Judgement>> {
+pub fn judge_family<D: AsRef<[f64]>>(
+    family: &[D],
+    least: usize,
+    alpha: f64,
+) -> Vec<Option<Judgement>> {
     let rule = Rule::new(family.len(), least, alpha);
-    let tested: Vec<Option<Tested>> =
-        family.iter().map(|differences| paired(differences.as_ref(), rule.threshold)).collect();
+    let tested: Vec<Option<Tested>> = family
+        .iter()
+        .map(|differences| paired(differences.as_ref(), rule.threshold))
+        .collect();
     judge_tested(&tested, &rule)
 }
 
@@ -128,24 +160,40 @@ pub fn judge_family<D: AsRef<[f64]>>(family: &[D], least: usize, alpha: f64) -> 
 /// often than alpha.
 pub fn judge_tested(family: &[Option<Tested>], rule: &Rule) -> Vec<Option<Judgement>> {
     let adjusted = |p: fn(&Tested) -> f64| {
-        let ps: Vec<f64> = family.iter().map(|tested| tested.as_ref().map_or(1.0, p)).collect();
+        let ps: Vec<f64> = family
+            .iter()
+            .map(|tested| tested.as_ref().map_or(1.0, p))
+            .collect();
         holm(&ps).expect("the tests give probabilities")
     };
-    let ps = adjusted(|tested| tested.p).into_iter().zip(adjusted(|tested| tested.same_p));
-    family.iter().zip(ps).map(|(tested, (p, same_p))| Some(judged(tested.as_ref()?.shift, p, same_p, rule))).collect()
+    let ps = adjusted(|tested| tested.p)
+        .into_iter()
+        .zip(adjusted(|tested| tested.same_p));
+    family
+        .iter()
+        .zip(ps)
+        .map(|(tested, (p, same_p))| Some(judged(tested.as_ref()?.shift, p, same_p, rule)))
+        .collect()
 }
 
 fn judged(shift: Shift, adjusted_p: f64, adjusted_same_p: f64, rule: &Rule) -> Judgement {
     let finding = find(&shift, adjusted_p, adjusted_same_p, rule);
     let blocks_more = (finding == Finding::Unclear).then(|| blocks_more(&shift, rule));
-    Judgement { finding, shift, adjusted_p, blocks_more }
+    Judgement {
+        finding,
+        shift,
+        adjusted_p,
+        blocks_more,
+    }
 }
 
 /// `Same` comes before `Small`: figures that repeat to the last digit would otherwise never be the
 /// same.
 fn find(shift: &Shift, adjusted_p: f64, adjusted_same_p: f64, rule: &Rule) -> Finding {
     let significant = adjusted_p < rule.alpha;
-    let inside = shift.interval.is_some_and(|i| -rule.threshold <= i.low && i.high <= rule.threshold);
+    let inside = shift
+        .interval
+        .is_some_and(|i| -rule.threshold <= i.low && i.high <= rule.threshold);
     if shift.n < rule.least {
         Finding::Unclear
     } else if significant && shift.estimate < -rule.threshold {
@@ -194,5 +242,9 @@ fn blocks_more(shift: &Shift, rule: &Rule) -> BlocksMore {
 }
 
 fn counted(more: f64) -> BlocksMore {
-    if more <= f64::from(MOST_BLOCKS_MORE) { BlocksMore::About(more as u32) } else { BlocksMore::TooMany }
+    if more <= f64::from(MOST_BLOCKS_MORE) {
+        BlocksMore::About(more as u32)
+    } else {
+        BlocksMore::TooMany
+    }
 }

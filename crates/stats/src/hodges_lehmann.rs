@@ -36,8 +36,10 @@ pub fn shift(differences: &[f64]) -> Option<Shift> {
     let all = n * (n + 1) / 2;
     Some(Shift {
         estimate: f64::midpoint(walsh.nth(all.div_ceil(2)), walsh.nth(all / 2 + 1)),
-        interval: bound_position(n)
-            .map(|position| Interval { low: walsh.nth(position), high: walsh.nth(all + 1 - position) }),
+        interval: bound_position(n).map(|position| Interval {
+            low: walsh.nth(position),
+            high: walsh.nth(all + 1 - position),
+        }),
         n,
     })
 }
@@ -60,7 +62,11 @@ impl Walsh {
         while low < high {
             // Rounded down, below zero too: otherwise the bisection would not end.
             let middle = (i128::from(low) + i128::from(high)).div_euclid(2) as i64;
-            if self.at_most(number(middle)) >= rank { high = middle } else { low = middle + 1 }
+            if self.at_most(number(middle)) >= rank {
+                high = middle
+            } else {
+                low = middle + 1
+            }
         }
         // Turns -0 into 0.
         number(low) + 0.0

@@ -20,7 +20,8 @@ pub mod wilcoxon;
 pub use alpha::{ALPHA, ALPHA_UNTIL_PRECISE, blocks_needed};
 pub use bootstrap::{MeanShift, mean_shift};
 pub use finding::{
-    BlocksMore, Finding, Judgement, Rule, THRESHOLD, Tested, judge_family, judge_tested, paired, unpaired,
+    BlocksMore, Finding, Judgement, Rule, THRESHOLD, Tested, judge_family, judge_tested, paired,
+    unpaired,
 };
 pub use hodges_lehmann::{Interval, Shift, shift};
 pub use holm::holm;

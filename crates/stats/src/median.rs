@@ -14,5 +14,9 @@ pub(super) fn middle(sorted: &[f64]) -> Option<f64> {
         return None;
     }
     let half = sorted.len() / 2;
-    Some(if sorted.len() % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) })
+    Some(if sorted.len() % 2 == 1 {
+        sorted[half]
+    } else {
+        f64::midpoint(sorted[half - 1], sorted[half])
+    })
 }

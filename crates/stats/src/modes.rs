@@ -53,9 +53,18 @@ pub fn modes(logs: &[f64]) -> Option<Modes> {
     let cuts = (least..=logs.len() - least).map(|cut| (scatter.relative_gap(cut), cut));
     let (gap, cut) = cuts.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
     let (low, high) = sorted.split_at(cut);
-    let mode = |part: &[f64]| Some(Mode { median: middle(part)?, count: part.len() });
-    let modes = Modes { low: mode(low)?, high: mode(high)? };
-    (gap >= needed_gap(logs.len()) && modes.high.median - modes.low.median >= LEAST_APART).then_some(modes)
+    let mode = |part: &[f64]| {
+        Some(Mode {
+            median: middle(part)?,
+            count: part.len(),
+        })
+    };
+    let modes = Modes {
+        low: mode(low)?,
+        high: mode(high)?,
+    };
+    (gap >= needed_gap(logs.len()) && modes.high.median - modes.low.median >= LEAST_APART)
+        .then_some(modes)
 }
 
 /// How many standard deviations wide a gap has to be: 6 for 10 values, 4.7 for 30. From simulated
@@ -97,7 +106,10 @@ impl Scatter<'_> {
 
     /// Sum of the squared distances from the mean of the part.
     fn squares(&self, from: usize, to: usize) -> f64 {
-        let (sum, squares) = (self.sums[to].0 - self.sums[from].0, self.sums[to].1 - self.sums[from].1);
+        let (sum, squares) = (
+            self.sums[to].0 - self.sums[from].0,
+            self.sums[to].1 - self.sums[from].1,
+        );
         (squares - sum * sum / (to - from) as f64).max(0.0)
     }
 }

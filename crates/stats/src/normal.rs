@@ -9,7 +9,11 @@ pub const Z_975: f64 = 1.959_963_984_540_054;
 /// P(Z > z) for z >= 0, to about 14 digits.
 pub fn upper_tail(z: f64) -> f64 {
     let density = (-z * z / 2.0).exp() / (2.0 * PI).sqrt();
-    if z < 3.0 { 0.5 - density * odd_series(z) } else { density / continued_fraction(z) }
+    if z < 3.0 {
+        0.5 - density * odd_series(z)
+    } else {
+        density / continued_fraction(z)
+    }
 }
 
 /// z + z^3/3 + z^5/(3*5) + …: (distribution function - one half) / density. All terms are positive,
@@ -30,7 +34,9 @@ fn odd_series(z: f64) -> f64 {
 /// z + 1/(z + 2/(z + 3/(z + …))), Laplace's continued fraction for density / tail. 100 levels are
 /// enough from z = 3 on.
 fn continued_fraction(z: f64) -> f64 {
-    (1..=100).rev().fold(z, |below, level| z + f64::from(level) / below)
+    (1..=100)
+        .rev()
+        .fold(z, |below, level| z + f64::from(level) / below)
 }
 
 /// The z with P(Z > z) = p, for p up to one half. Found by bisection, as it is called once per
@@ -40,7 +46,11 @@ pub fn upper_point(p: f64) -> f64 {
     let (mut low, mut high) = (0.0, 38.0);
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
-        if upper_tail(middle) > p { low = middle } else { high = middle }
+        if upper_tail(middle) > p {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     f64::midpoint(low, high)
 }

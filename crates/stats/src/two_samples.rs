@@ -21,11 +21,25 @@ pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
     let mut all: Vec<f64> = a.iter().chain(b).copied().collect();
     all.sort_unstable_by(f64::total_cmp);
     // Pairs in which a is larger; a tie counts half.
-    let wins: f64 = a.iter().map(|a| b.iter().map(|b| 0.5 * (f64::from(a >= b) + f64::from(a > b))).sum::<f64>()).sum();
+    let wins: f64 = a
+        .iter()
+        .map(|a| {
+            b.iter()
+                .map(|b| 0.5 * (f64::from(a >= b) + f64::from(a > b)))
+                .sum::<f64>()
+        })
+        .sum();
     let smaller = wins.min((a.len() * b.len()) as f64 - wins);
-    let ties: Vec<f64> = all.chunk_by(|a, b| a == b).map(|tied| tied.len() as f64).filter(|tied| *tied > 1.0).collect();
+    let ties: Vec<f64> = all
+        .chunk_by(|a, b| a == b)
+        .map(|tied| tied.len() as f64)
+        .filter(|tied| *tied > 1.0)
+        .collect();
     Some(if ties.is_empty() && a.len().max(b.len()) <= EXACT_UP_TO {
-        let below: f64 = shares(a.len(), b.len()).iter().take(smaller as usize + 1).sum();
+        let below: f64 = shares(a.len(), b.len())
+            .iter()
+            .take(smaller as usize + 1)
+            .sum();
         (2.0 * below).min(1.0)
     } else {
         normal_p(a.len() as f64, b.len() as f64, smaller, &ties)
@@ -35,12 +49,21 @@ pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
 /// By how much `a` lies above `b`. `None` as for [`rank_sum`]; no interval if even the whole range
 /// covers less than 95 %.
 pub fn shift_between(a: &[f64], b: &[f64]) -> Option<Shift> {
-    let mut differences: Vec<f64> = a.iter().flat_map(|a| b.iter().map(move |b| a - b)).collect();
+    let mut differences: Vec<f64> = a
+        .iter()
+        .flat_map(|a| b.iter().map(move |b| a - b))
+        .collect();
     differences.sort_unstable_by(f64::total_cmp);
     let estimate = middle(&differences)?;
-    let interval = bound_position(a.len(), b.len())
-        .map(|position| Interval { low: differences[position - 1], high: differences[differences.len() - position] });
-    Some(Shift { estimate, interval, n: a.len().min(b.len()) })
+    let interval = bound_position(a.len(), b.len()).map(|position| Interval {
+        low: differences[position - 1],
+        high: differences[differences.len() - position],
+    });
+    Some(Shift {
+        estimate,
+        interval,
+        n: a.len().min(b.len()),
+    })
 }
 
 /// The position, from 1 and from either end, of the ordered differences that bounds the 95 %
@@ -48,7 +71,9 @@ pub fn shift_between(a: &[f64], b: &[f64]) -> Option<Shift> {
 fn bound_position(a: usize, b: usize) -> Option<usize> {
     if a.max(b) > EXACT_UP_TO {
         let (a, b) = (a as f64, b as f64);
-        return Some((a * b / 2.0 - Z_975 * (a * b * (a + b + 1.0) / 12.0).sqrt() + 0.5).floor() as usize);
+        return Some(
+            (a * b / 2.0 - Z_975 * (a * b * (a + b + 1.0) / 12.0).sqrt() + 0.5).floor() as usize,
+        );
     }
     let mut below = 0.0;
     let within = shares(a, b).into_iter().take_while(|share| {

@@ -31,7 +31,12 @@ pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
     nonzero.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
     let ranks = doubled_mid_ranks(&nonzero);
     let total: usize = ranks.iter().sum();
-    let positive: usize = ranks.iter().zip(&nonzero).filter(|(_, d)| **d > 0.0).map(|(rank, _)| rank).sum();
+    let positive: usize = ranks
+        .iter()
+        .zip(&nonzero)
+        .filter(|(_, d)| **d > 0.0)
+        .map(|(rank, _)| rank)
+        .sum();
     let smaller = positive.min(total - positive);
     let p = if nonzero.is_empty() {
         1.0
@@ -40,7 +45,11 @@ pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
     } else {
         normal_p(&ranks, smaller)
     };
-    Some(SignedRank { positive_ranks: positive as f64 / 2.0, n: nonzero.len(), p })
+    Some(SignedRank {
+        positive_ranks: positive as f64 / 2.0,
+        n: nonzero.len(),
+        p,
+    })
 }
 
 /// The position (from 1, from either end) of the ordered Walsh averages that bounds the 95 %
@@ -107,7 +116,11 @@ fn exact_p(ranks: &[usize], smaller: usize) -> f64 {
 /// The sum of the squared mid-ranks is the variance, tie correction included.
 fn normal_p(doubled_ranks: &[usize], smaller: usize) -> f64 {
     let mean = doubled_ranks.iter().sum::<usize>() as f64 / 4.0;
-    let sd = doubled_ranks.iter().map(|rank| (*rank as f64 / 2.0).powi(2) / 4.0).sum::<f64>().sqrt();
+    let sd = doubled_ranks
+        .iter()
+        .map(|rank| (*rank as f64 / 2.0).powi(2) / 4.0)
+        .sum::<f64>()
+        .sqrt();
     let distance = (mean - smaller as f64 / 2.0 - 0.5).max(0.0);
     (2.0 * upper_tail(distance / sd)).min(1.0)
 }

@@ -85,10 +85,19 @@ impl Addresses {
     /// Begins an object at an address. Emits the events that this takes: mostly its own, sometimes
     /// a repair around it.
     #[inline]
-    pub(super) fn begin(&mut self, at: MemoryPoint, address: u64, event: Event, put: &mut impl FnMut(u32, Event)) {
+    pub(super) fn begin(
+        &mut self,
+        at: MemoryPoint,
+        address: u64,
+        event: Event,
+        put: &mut impl FnMut(u32, Event),
+    ) {
         let thread = at.thread;
         let token = self.next_token(thread);
-        let object = PlacedObject { token: token.packed(), size: event.begins().unwrap_or(0) };
+        let object = PlacedObject {
+            token: token.packed(),
+            size: event.begins().unwrap_or(0),
+        };
         if let Some(before) = self.live.insert(address, object) {
             self.gone(before);
             self.mended.unseen += 1;
@@ -96,7 +105,12 @@ impl Addresses {
                 self.owed.clear();
             }
             self.owed.insert(address, at);
-            put(thread, Event::Free { token: before.token() });
+            put(
+                thread,
+                Event::Free {
+                    token: before.token(),
+                },
+            );
         }
         self.live_bytes = self.live_bytes.saturating_add(object.size);
         self.most_bytes = self.most_bytes.max(self.live_bytes);
@@ -123,7 +137,10 @@ impl Addresses {
             self.allocations.resize(place + 1, 0);
         }
         self.allocations[place] += 1;
-        Token { thread, index: self.allocations[place] - 1 }
+        Token {
+            thread,
+            index: self.allocations[place] - 1,
+        }
     }
 
     /// Removes and returns the object at an address. Its bytes count until it is
@@ -162,7 +179,9 @@ impl Addresses {
 
     /// All live objects.
     pub(super) fn live(&self) -> impl Iterator<Item = (u64, Token)> {
-        self.live.iter().map(|(address, object)| (*address, object.token()))
+        self.live
+            .iter()
+            .map(|(address, object)| (*address, object.token()))
     }
 }
 
@@ -170,9 +189,29 @@ impl Addresses {
 #[inline]
 pub(super) fn birth(event: &capture::Event) -> Option<(u64, Event)> {
     Some(match *event {
-        capture::Event::Malloc { address, size, operator } => (address, Event::Malloc { size, operator }),
-        capture::Event::Calloc { address, count, size } => (address, Event::Calloc { count, size }),
-        capture::Event::Aligned { address, align, size, variant } => (address, Event::Aligned { align, size, variant }),
+        capture::Event::Malloc {
+            address,
+            size,
+            operator,
+        } => (address, Event::Malloc { size, operator }),
+        capture::Event::Calloc {
+            address,
+            count,
+            size,
+        } => (address, Event::Calloc { count, size }),
+        capture::Event::Aligned {
+            address,
+            align,
+            size,
+            variant,
+        } => (
+            address,
+            Event::Aligned {
+                align,
+                size,
+                variant,
+            },
+        ),
         _ => return None,
     })
 }
@@ -184,11 +223,18 @@ pub(super) fn death(event: &capture::Event) -> Option<(u64, Event)> {
     let token = Token::default();
     Some(match *event {
         capture::Event::Free { address, .. } => (address, Event::Free { token }),
-        capture::Event::FreeSized { address, size, .. } => (address, Event::FreeSized { token, size }),
-        capture::Event::FreeAlignedSized { address, align, size, .. } => {
-            (address, Event::FreeAlignedSized { token, align, size })
+        capture::Event::FreeSized { address, size, .. } => {
+            (address, Event::FreeSized { token, size })
         }
-        capture::Event::FreeAligned { address, align } => (address, Event::FreeAligned { token, align }),
+        capture::Event::FreeAlignedSized {
+            address,
+            align,
+            size,
+            ..
+        } => (address, Event::FreeAlignedSized { token, align, size }),
+        capture::Event::FreeAligned { address, align } => {
+            (address, Event::FreeAligned { token, align })
+        }
         _ => return None,
     })
 }

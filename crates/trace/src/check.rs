@@ -30,7 +30,11 @@ pub struct Checked {
 impl Checked {
     /// The kind of the worst fault; `None` if there is none.
     pub fn worst(&self) -> Option<FaultKind> {
-        let worst = self.faults.iter().map(Fault::kind).find(|kind| *kind != FaultKind::Impossible);
+        let worst = self
+            .faults
+            .iter()
+            .map(Fault::kind)
+            .find(|kind| *kind != FaultKind::Impossible);
         worst.or((self.impossible > 0).then_some(FaultKind::Impossible))
     }
 }
@@ -38,7 +42,10 @@ impl Checked {
 /// Reads to the end, or to the first place that cannot be read.
 pub fn check<R: Read>(mut reader: Reader<R>) -> Checked {
     let mut checked = Checked::default();
-    let mut check = Check { live: Live::default(), inherited_left: 0 };
+    let mut check = Check {
+        live: Live::default(),
+        inherited_left: 0,
+    };
     while let Some(next) = reader.next() {
         let (chunk, event_number) = (reader.chunk_number(), checked.events);
         let found = match next {
@@ -68,17 +75,33 @@ pub fn check<R: Read>(mut reader: Reader<R>) -> Checked {
 #[inline]
 pub(super) fn alone(event: &Event) -> Result<(), Fault> {
     let cannot_be = match *event {
-        Event::Aligned { align, variant: Variant::PosixMemalign, .. } if !align.is_power_of_two() || align < 8 => true,
-        Event::Touch { resident_pages, pages, .. } => resident_pages > pages,
+        Event::Aligned {
+            align,
+            variant: Variant::PosixMemalign,
+            ..
+        } if !align.is_power_of_two() || align < 8 => true,
+        Event::Touch {
+            resident_pages,
+            pages,
+            ..
+        } => resident_pages > pages,
         _ => event.begins().is_some_and(|size| size > MOST_SIZE),
     };
-    if cannot_be { Err(impossible(why_not(event))) } else { Ok(()) }
+    if cannot_be {
+        Err(impossible(why_not(event)))
+    } else {
+        Ok(())
+    }
 }
 
 #[cold]
 fn why_not(event: &Event) -> String {
     match *event {
-        Event::Touch { resident_pages, pages, .. } => format!("{resident_pages} of {pages} pages are in memory"),
+        Event::Touch {
+            resident_pages,
+            pages,
+            ..
+        } => format!("{resident_pages} of {pages} pages are in memory"),
         Event::Calloc { count, size } if count.checked_mul(size).is_none() => {
             format!("calloc({count}, {size}) did not fail, but its product is more than 64 bits")
         }
@@ -110,7 +133,9 @@ impl Check {
         let left = std::mem::replace(&mut self.inherited_left, 0);
         if left > 0 {
             if event.begins().is_none() || event.ends().is_some() {
-                return Err(impossible(format!("{left} more objects from before the trace must stand here")));
+                return Err(impossible(format!(
+                    "{left} more objects from before the trace must stand here"
+                )));
             }
             self.inherited_left = left - 1;
         }
@@ -121,15 +146,21 @@ impl Check {
         }
         match *event {
             Event::Aligned { align, .. } if align > USUAL_ALIGN => note("alignments above 1 GiB"),
-            Event::Aligned { align, .. } if !align.is_power_of_two() => note("alignments that are no power of two"),
-            Event::FreeSized { size, .. } | Event::FreeAlignedSized { size, .. } if ended != Some(size) => {
+            Event::Aligned { align, .. } if !align.is_power_of_two() => {
+                note("alignments that are no power of two")
+            }
+            Event::FreeSized { size, .. } | Event::FreeAlignedSized { size, .. }
+                if ended != Some(size) =>
+            {
                 note("frees with another size than the allocation had");
             }
             Event::ReallocFree { .. } => note("realloc(object, 0) that freed"),
             Event::Failed { .. } => note("allocations that failed"),
             Event::Dropped { count } if count > 0 => note("places where the recorder lost events"),
             Event::Inherit { objects } if number > 0 => {
-                return Err(impossible(format!("{objects} objects from before the trace, after event 0")));
+                return Err(impossible(format!(
+                    "{objects} objects from before the trace, after event 0"
+                )));
             }
             Event::Inherit { objects } => self.inherited_left = objects,
             _ => {}

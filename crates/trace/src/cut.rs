@@ -54,12 +54,18 @@ pub struct Stretched {
 /// Reads up to the end of the range and writes the range; memory is that of the live objects at its
 /// beginning. Of a damaged trace, everything before the damage is written, and the damage is
 /// returned.
-pub fn cut<R: Read, W: Write>(mut reader: Reader<R>, to: W, stretch: &Stretch) -> Result<Stretched, Fault> {
+pub fn cut<R: Read, W: Write>(
+    mut reader: Reader<R>,
+    to: W,
+    stretch: &Stretch,
+) -> Result<Stretched, Fault> {
     let mut head = reader.head().clone();
     let mut before = Live::default();
     let (mut ns, mut inherited_left, mut number) = (0, 0, 0);
     let first = loop {
-        let Some(next) = reader.next().transpose()? else { break None };
+        let Some(next) = reader.next().transpose()? else {
+            break None;
+        };
         if let (_, Event::Clock { ns: now }) = next {
             ns = now;
         }
@@ -83,7 +89,11 @@ pub fn cut<R: Read, W: Write>(mut reader: Reader<R>, to: W, stretch: &Stretch) -
         Stretch::Events(range) => ("cut.events", range),
         Stretch::Time(range) => ("cut.ns", range),
     };
-    let end = if range.end == u64::MAX { String::new() } else { range.end.to_string() };
+    let end = if range.end == u64::MAX {
+        String::new()
+    } else {
+        range.end.to_string()
+    };
     head.set(name, format!("{}..{end}", range.start));
     let mut writer = Writer::new(to, &head)?;
     let mut tokens = Tokens::write(before, &mut writer)?;
@@ -107,13 +117,21 @@ pub fn cut<R: Read, W: Write>(mut reader: Reader<R>, to: W, stretch: &Stretch) -
             other => other?,
         };
     }
-    Ok(Stretched { totals: writer.finish()?.1, within: number - start, before: (start, start_ns), damage })
+    Ok(Stretched {
+        totals: writer.finish()?.1,
+        within: number - start,
+        before: (start, start_ns),
+        damage,
+    })
 }
 
 /// The call that makes an object of this kind without an earlier object.
 pub(super) fn birth(event: &Event, size: u64) -> Event {
     match event {
-        Event::Realloc { .. } => Event::Malloc { size, operator: false },
+        Event::Realloc { .. } => Event::Malloc {
+            size,
+            operator: false,
+        },
         other => other.clone(),
     }
 }
@@ -128,7 +146,10 @@ struct Tokens {
 }
 
 impl Tokens {
-    fn write<W: Write>(before: Live<(u64, Event)>, writer: &mut Writer<W>) -> Result<Tokens, Fault> {
+    fn write<W: Write>(
+        before: Live<(u64, Event)>,
+        writer: &mut Writer<W>,
+    ) -> Result<Tokens, Fault> {
         let threads = before.threads();
         let mut tokens = Tokens {
             inherited: HashMap::default(),
@@ -137,7 +158,12 @@ impl Tokens {
         let mut objects: Vec<(Token, (u64, Event))> = before.into_objects().collect();
         objects.sort_unstable_by_key(|(_, (number, _))| *number);
         if !objects.is_empty() {
-            writer.write(0, &Event::Inherit { objects: objects.len() as u64 })?;
+            writer.write(
+                0,
+                &Event::Inherit {
+                    objects: objects.len() as u64,
+                },
+            )?;
         }
         for (token, (_, birth)) in objects {
             let alive = &mut tokens.threads[token.thread as usize].1;
@@ -150,8 +176,14 @@ impl Tokens {
 
     fn rename(&mut self, event: &mut Event) {
         let ends = event.ends().is_some();
-        let Some(token) = event.names_mut() else { return };
-        let (allocated, alive) = self.threads.get(token.thread as usize).copied().unwrap_or((0, 0));
+        let Some(token) = event.names_mut() else {
+            return;
+        };
+        let (allocated, alive) = self
+            .threads
+            .get(token.thread as usize)
+            .copied()
+            .unwrap_or((0, 0));
         let packed = token.packed();
         token.index = match self.inherited.get(&packed) {
             Some(index) => *index,

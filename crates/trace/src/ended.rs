@@ -25,7 +25,9 @@ pub fn ended(head: &Head) -> Option<String> {
     // A head without the program's start was made from another tool's trace, which does not record
     // the end either.
     let unsaid = || head.get("started-unix-ns").is_some() && head.get("end").is_none();
-    let signal = head.text("end.signal").map(|signal| format!("the program was killed by {signal}"));
+    let signal = head
+        .text("end.signal")
+        .map(|signal| format!("the program was killed by {signal}"));
     let early = ended_early(head);
     let words = early.or_else(|| {
         (signal.is_none() && unsaid()).then(|| {
@@ -51,10 +53,16 @@ mod tests {
         };
         let full = Some("recording ended early: the disk is full".to_owned());
         assert_eq!(of(&[("end", "no-space")]), (full.clone(), full));
-        assert_eq!([of(&[("end", "exit")]), of(&[])], [(None, None), (None, None)]);
+        assert_eq!(
+            [of(&[("end", "exit")]), of(&[])],
+            [(None, None), (None, None)]
+        );
         let (early, said) = of(&[("started-unix-ns", "7")]);
         assert!(early.is_none() && said.unwrap().contains("ended without its destructors"));
         let killed = Some("the program was killed by SIGSEGV".to_owned());
-        assert_eq!(of(&[("started-unix-ns", "7"), ("end.signal", "SIGSEGV")]), (None, killed));
+        assert_eq!(
+            of(&[("started-unix-ns", "7"), ("end.signal", "SIGSEGV")]),
+            (None, killed)
+        );
     }
 }

@@ -20,7 +20,10 @@ impl Token {
 
     /// The inverse of [`Token::packed`].
     pub fn of_packed(packed: u64) -> Token {
-        Token { thread: (packed >> 48) as u32, index: packed & ((1 << 48) - 1) }
+        Token {
+            thread: (packed >> 48) as u32,
+            index: packed & ((1 << 48) - 1),
+        }
     }
 }
 
@@ -158,7 +161,9 @@ impl Event {
     #[inline]
     pub fn begins(&self) -> Option<u64> {
         match *self {
-            Event::Malloc { size, .. } | Event::Aligned { size, .. } | Event::Realloc { size, .. } => Some(size),
+            Event::Malloc { size, .. }
+            | Event::Aligned { size, .. }
+            | Event::Realloc { size, .. } => Some(size),
             Event::Calloc { count, size } => Some(count.saturating_mul(size)),
             _ => None,
         }

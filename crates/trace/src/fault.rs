@@ -28,7 +28,11 @@ struct Inner {
 impl Fault {
     /// A fault of the file as a whole.
     pub fn new(kind: FaultKind, what: impl Into<String>) -> Fault {
-        Fault(Box::new(Inner { kind, place: None, what: what.into() }))
+        Fault(Box::new(Inner {
+            kind,
+            place: None,
+            what: what.into(),
+        }))
     }
 
     /// The same, at a chunk and an event.

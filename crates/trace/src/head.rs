@@ -12,7 +12,11 @@ impl Head {
     /// Reads lines; bytes that are not text become replacement characters.
     pub fn parse(bytes: &[u8]) -> Head {
         let text = String::from_utf8_lossy(bytes);
-        Head(heapmark_wire::pairs(&text).map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+        Head(
+            heapmark_wire::pairs(&text)
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+        )
     }
 
     /// The value of a key, unescaped; bytes that are not text become replacement characters.
@@ -23,12 +27,16 @@ impl Head {
 
     /// The value of a key, escaped.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.pairs().find(|(name, _)| *name == key).map(|(_, value)| value)
+        self.pairs()
+            .find(|(name, _)| *name == key)
+            .map(|(_, value)| value)
     }
 
     /// Sets a key, or adds it at the end.
     pub fn set(&mut self, key: &str, value: impl ToString) {
-        let value = text::escaped(value.to_string().as_bytes()).map(char::from).collect::<String>();
+        let value = text::escaped(value.to_string().as_bytes())
+            .map(char::from)
+            .collect::<String>();
         self.set_escaped(key, &value);
     }
 
@@ -43,16 +51,26 @@ impl Head {
 
     /// All pairs except those whose keys begin with `start`.
     pub fn without(&self, start: &str) -> Head {
-        Head(self.0.iter().filter(|(key, _)| !key.starts_with(start)).cloned().collect())
+        Head(
+            self.0
+                .iter()
+                .filter(|(key, _)| !key.starts_with(start))
+                .cloned()
+                .collect(),
+        )
     }
 
     /// All pairs.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+        self.0
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
     /// The pairs as lines.
     pub fn lines(&self) -> String {
-        self.pairs().map(|(key, value)| format!("{key}={value}\n")).collect()
+        self.pairs()
+            .map(|(key, value)| format!("{key}={value}\n"))
+            .collect()
     }
 }

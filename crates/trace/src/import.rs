@@ -27,11 +27,20 @@ pub fn import<R: BufRead, W: Write>(mut from: R, to: W) -> Result<Imported, Faul
     refuse(from.fill_buf().map_err(unread)?)?;
     let mut head = Head::default();
     head.set("imported", "glibc mtrace");
-    let mut import = Import { writer: Writer::new(to, &head)?, addresses: Addresses::default(), moving: None };
+    let mut import = Import {
+        writer: Writer::new(to, &head)?,
+        addresses: Addresses::default(),
+        moving: None,
+    };
     let (mut line, mut ended, mut torn) = (Vec::new(), false, false);
     for number in 1u64.. {
         line.clear();
-        if (&mut from).take(MOST_LINE).read_until(b'\n', &mut line).map_err(unread)? == 0 {
+        if (&mut from)
+            .take(MOST_LINE)
+            .read_until(b'\n', &mut line)
+            .map_err(unread)?
+            == 0
+        {
             break;
         }
         // A number that is cut off is a wrong number.
@@ -41,10 +50,17 @@ pub fn import<R: BufRead, W: Write>(mut from: R, to: W) -> Result<Imported, Faul
         }
         let text = String::from_utf8_lossy(&line);
         ended = text.trim_end() == "= End";
-        import.line(text.trim_end()).map_err(|fault| Fault::new(fault.kind(), format!("line {number}: {fault}")))?;
+        import
+            .line(text.trim_end())
+            .map_err(|fault| Fault::new(fault.kind(), format!("line {number}: {fault}")))?;
     }
     let mended = import.addresses.mended;
-    Ok(Imported { totals: import.writer.finish()?.1, mended, ended, torn })
+    Ok(Imported {
+        totals: import.writer.finish()?.1,
+        mended,
+        ended,
+        torn,
+    })
 }
 
 /// Refuses files that cannot be imported, and names their format.
@@ -52,7 +68,9 @@ fn refuse(start: &[u8]) -> Result<(), Fault> {
     let lost = "a recording of heaptrack cannot be replayed: it does not say which thread made a call, nor that a realloc is one";
     match start {
         [] => Err(foreign("the file is empty")),
-        [b'v', b' ', b'0'..=b'9' | b'a'..=b'f', ..] => Err(foreign(format!("{lost}; use `heapmark record`"))),
+        [b'v', b' ', b'0'..=b'9' | b'a'..=b'f', ..] => {
+            Err(foreign(format!("{lost}; use `heapmark record`")))
+        }
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x1f, 0x8b, ..] => Err(foreign(format!(
             "this file is packed (zstd or gzip): unpack it first, if it is text of glibc's mtrace; {lost}"
         ))),
@@ -82,7 +100,11 @@ impl<W: Write> Import<W> {
         }
         let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
         let sign = |word: &&str| matches!(*word, "+" | "-" | "<" | ">" | "!");
-        let Some(at) = words.iter().rposition(sign).filter(|at| *at == 0 || words[0] == "@") else {
+        let Some(at) = words
+            .iter()
+            .rposition(sign)
+            .filter(|at| *at == 0 || words[0] == "@")
+        else {
             return Err(damaged("neither a call (`+ - < > !`) nor a mark (`=`)"));
         };
         let moved = self.moving.take();
@@ -90,8 +112,17 @@ impl<W: Write> Import<W> {
             ("+", [address, size]) => {
                 let (address, size) = (number(address)?, number(size)?);
                 match address {
-                    0 => self.write(Event::Failed { call: Call::Malloc, size }),
-                    _ => self.begin(address, Event::Malloc { size, operator: false }),
+                    0 => self.write(Event::Failed {
+                        call: Call::Malloc,
+                        size,
+                    }),
+                    _ => self.begin(
+                        address,
+                        Event::Malloc {
+                            size,
+                            operator: false,
+                        },
+                    ),
                 }
             }
             ("-", [address]) => match number(address)? {
@@ -102,29 +133,47 @@ impl<W: Write> Import<W> {
                 },
             },
             ("<", [address]) => {
-                self.moving = Some(self.addresses.end(NOW, number(address)?).map(PlacedObject::token));
+                self.moving = Some(
+                    self.addresses
+                        .end(NOW, number(address)?)
+                        .map(PlacedObject::token),
+                );
                 Ok(())
             }
             (">", [address, size]) => {
                 let (address, size) = (number(address)?, number(size)?);
                 match moved {
                     Some(Some(token)) => self.begin(address, Event::Realloc { token, size }),
-                    Some(None) => self.begin(address, Event::Malloc { size, operator: false }),
-                    None => Err(damaged("a new address of a realloc (`>`) without its old one (`<`) before it")),
+                    Some(None) => self.begin(
+                        address,
+                        Event::Malloc {
+                            size,
+                            operator: false,
+                        },
+                    ),
+                    None => Err(damaged(
+                        "a new address of a realloc (`>`) without its old one (`<`) before it",
+                    )),
                 }
             }
-            ("!", [_, size]) => self.write(Event::Failed { call: Call::Realloc, size: number(size)? }),
-            (sign, _) => Err(damaged(format!("`{sign}` with other words behind it than it has"))),
+            ("!", [_, size]) => self.write(Event::Failed {
+                call: Call::Realloc,
+                size: number(size)?,
+            }),
+            (sign, _) => Err(damaged(format!(
+                "`{sign}` with other words behind it than it has"
+            ))),
         }
     }
 
     fn begin(&mut self, address: u64, event: Event) -> Result<(), Fault> {
         let (writer, mut written) = (&mut self.writer, Ok(()));
-        self.addresses.begin(NOW, address, event, &mut |thread, event| {
-            if written.is_ok() {
-                written = writer.write(thread, &event);
-            }
-        });
+        self.addresses
+            .begin(NOW, address, event, &mut |thread, event| {
+                if written.is_ok() {
+                    written = writer.write(thread, &event);
+                }
+            });
         written
     }
 
@@ -134,12 +183,17 @@ impl<W: Write> Import<W> {
 }
 
 /// The file has no times; its lines stand in their order.
-const NOW: MemoryPoint = MemoryPoint { key: 0, thread: 0, stream: 0 };
+const NOW: MemoryPoint = MemoryPoint {
+    key: 0,
+    thread: 0,
+    stream: 0,
+};
 
 fn number(word: &str) -> Result<u64, Fault> {
     if word == "(nil)" {
         return Ok(0);
     }
     let digits = word.strip_prefix("0x").unwrap_or(word);
-    u64::from_str_radix(digits, 16).map_err(|_| damaged(format!("`{word}` is no hexadecimal number")))
+    u64::from_str_radix(digits, 16)
+        .map_err(|_| damaged(format!("`{word}` is no hexadecimal number")))
 }

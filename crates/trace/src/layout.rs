@@ -85,13 +85,19 @@ pub(super) fn file_header() -> [u8; FILE_HEADER] {
 /// Refuses a file that is not a trace, or one of a kind that this version cannot read.
 pub(super) fn check_file_header(bytes: &[u8; FILE_HEADER]) -> Result<(), Fault> {
     if bytes[..8] != MAGIC {
-        return Err(foreign("this is no heapmark trace: it does not begin as one (`heapmark record` makes traces)"));
+        return Err(foreign(
+            "this is no heapmark trace: it does not begin as one (`heapmark record` makes traces)",
+        ));
     }
     if u32_at(bytes, 12) == BYTE_ORDER.swap_bytes() {
-        return Err(foreign("its numbers are big-endian: a trace is little-endian on every machine; record it again"));
+        return Err(foreign(
+            "its numbers are big-endian: a trace is little-endian on every machine; record it again",
+        ));
     }
     if crc32fast::hash(&bytes[..36]) != u32_at(bytes, 36) || u32_at(bytes, 12) != BYTE_ORDER {
-        return Err(damaged("the header of the file is damaged: its checksum is another"));
+        return Err(damaged(
+            "the header of the file is damaged: its checksum is another",
+        ));
     }
     let major = u16::from_le_bytes([bytes[8], bytes[9]]);
     if major != MAJOR {
@@ -115,7 +121,12 @@ impl ChunkHeader {
         (bytes[4], bytes[5]) = (self.content as u8, self.codec as u8);
         bytes[8..16].copy_from_slice(&self.number.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.first_event.to_le_bytes());
-        for (at, number) in [(24, self.events), (28, self.raw_bytes), (32, self.stored_bytes), (36, self.stored_crc)] {
+        for (at, number) in [
+            (24, self.events),
+            (28, self.raw_bytes),
+            (32, self.stored_bytes),
+            (36, self.stored_crc),
+        ] {
             bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
         }
         let crc = crc32fast::hash(&bytes[..44]);
@@ -129,18 +140,28 @@ impl ChunkHeader {
             return Err(damaged("no chunk begins where one must"));
         }
         if crc32fast::hash(&bytes[..44]) != u32_at(bytes, 44) {
-            return Err(damaged("the header of the chunk is damaged: its checksum is another"));
+            return Err(damaged(
+                "the header of the chunk is damaged: its checksum is another",
+            ));
         }
         let content = match bytes[4] {
             1 => Content::Head,
             2 => Content::Events,
             3 => Content::Totals,
-            other => return Err(damaged(format!("a chunk of kind {other}, which there is not"))),
+            other => {
+                return Err(damaged(format!(
+                    "a chunk of kind {other}, which there is not"
+                )));
+            }
         };
         let codec = match bytes[5] {
             0 => Codec::Plain,
             1 => Codec::Zstd,
-            other => return Err(damaged(format!("a chunk packed by method {other}, which there is not"))),
+            other => {
+                return Err(damaged(format!(
+                    "a chunk packed by method {other}, which there is not"
+                )));
+            }
         };
         let header = ChunkHeader {
             content,
@@ -156,18 +177,29 @@ impl ChunkHeader {
     }
 
     fn check_lengths(&self) -> Result<(), Fault> {
-        let &ChunkHeader { raw_bytes: raw, stored_bytes: stored, events, .. } = self;
+        let &ChunkHeader {
+            raw_bytes: raw,
+            stored_bytes: stored,
+            events,
+            ..
+        } = self;
         for (what, bytes) in [("unpacked", raw), ("stored", stored)] {
             if bytes == 0 || bytes as usize > MOST_RAW_BYTES {
-                return Err(damaged(format!("a chunk of {bytes} bytes {what}: it has 1 to {MOST_RAW_BYTES}")));
+                return Err(damaged(format!(
+                    "a chunk of {bytes} bytes {what}: it has 1 to {MOST_RAW_BYTES}"
+                )));
             }
         }
         if self.codec == Codec::Plain && raw != stored {
-            return Err(damaged(format!("a chunk that is not packed has {raw} and {stored} bytes")));
+            return Err(damaged(format!(
+                "a chunk that is not packed has {raw} and {stored} bytes"
+            )));
         }
         // An event has at least one byte.
         if events > raw || (events == 0) == (self.content == Content::Events) {
-            return Err(damaged(format!("a chunk of {raw} bytes says that it has {events} events")));
+            return Err(damaged(format!(
+                "a chunk of {raw} bytes says that it has {events} events"
+            )));
         }
         Ok(())
     }

@@ -17,7 +17,11 @@ pub struct Live<T> {
 
 impl<T> Default for Live<T> {
     fn default() -> Live<T> {
-        Live { objects: HashMap::default(), allocations: Vec::new(), most: MOST_LIVE }
+        Live {
+            objects: HashMap::default(),
+            allocations: Vec::new(),
+            most: MOST_LIVE,
+        }
     }
 }
 
@@ -26,7 +30,10 @@ impl<T> Live<T> {
     #[inline]
     pub fn begin(&mut self, thread: u32, about: T) -> Result<Token, Fault> {
         if self.len() >= self.most {
-            return Err(impossible(format!("more than {} objects live at once", self.most)));
+            return Err(impossible(format!(
+                "more than {} objects live at once",
+                self.most
+            )));
         }
         if self.objects.len() == self.objects.capacity() {
             self.grow()?;
@@ -34,11 +41,16 @@ impl<T> Live<T> {
         let place = thread as usize;
         if place >= self.allocations.len() {
             if thread >= MOST_THREADS {
-                return Err(impossible(format!("thread {thread}: a trace has {MOST_THREADS} threads at most")));
+                return Err(impossible(format!(
+                    "thread {thread}: a trace has {MOST_THREADS} threads at most"
+                )));
             }
             self.allocations.resize(place + 1, 0);
         }
-        let token = Token { thread, index: self.allocations[place] };
+        let token = Token {
+            thread,
+            index: self.allocations[place],
+        };
         self.allocations[place] += 1;
         self.objects.insert(token.packed(), about);
         Ok(token)
@@ -49,8 +61,14 @@ impl<T> Live<T> {
     fn grow(&mut self) -> Result<(), Fault> {
         // Twice as many, each with a byte of the table's own, and one of eight places free.
         let bytes = 2 * self.objects.capacity() * (size_of::<(u64, T)>() + 1) * 8 / 7;
-        let given = room::refusal(bytes as u64)
-            .map_or_else(|| self.objects.try_reserve(1).map_err(|_| "the system gives no more memory".to_owned()), Err);
+        let given = room::refusal(bytes as u64).map_or_else(
+            || {
+                self.objects
+                    .try_reserve(1)
+                    .map_err(|_| "the system gives no more memory".to_owned())
+            },
+            Err,
+        );
         given.map_err(|why| {
             let live = self.objects.len();
             foreign(format!("{live} objects live at once, and more begin: {why}; take a machine with more memory"))
@@ -60,7 +78,9 @@ impl<T> Live<T> {
     /// Ends an object; returns its value.
     #[inline]
     pub fn end(&mut self, token: Token) -> Result<T, Fault> {
-        self.objects.remove(&token.packed()).ok_or_else(|| self.dead(token))
+        self.objects
+            .remove(&token.packed())
+            .ok_or_else(|| self.dead(token))
     }
 
     /// The value of a live object.
@@ -74,13 +94,19 @@ impl<T> Live<T> {
         if !self.objects.contains_key(&token.packed()) {
             return Err(self.dead(token));
         }
-        Ok(self.objects.get_mut(&token.packed()).expect("it was just there"))
+        Ok(self
+            .objects
+            .get_mut(&token.packed())
+            .expect("it was just there"))
     }
 
     #[cold]
     fn dead(&self, token: Token) -> Fault {
         let Token { thread, index } = token;
-        let known = self.allocations.get(thread as usize).is_some_and(|allocations| index < *allocations);
+        let known = self
+            .allocations
+            .get(thread as usize)
+            .is_some_and(|allocations| index < *allocations);
         impossible(match known {
             true => format!("object {index} of thread {thread} is not alive any more"),
             false => format!("object {index} of thread {thread} is not allocated yet"),
@@ -109,7 +135,9 @@ impl<T> Live<T> {
 
     /// All live objects, in no order.
     pub fn into_objects(self) -> impl Iterator<Item = (Token, T)> {
-        self.objects.into_iter().map(|(packed, about)| (Token::of_packed(packed), about))
+        self.objects
+            .into_iter()
+            .map(|(packed, about)| (Token::of_packed(packed), about))
     }
 
     /// Applies an event: `about` makes the value of a new object, given the one it replaces.
@@ -127,7 +155,10 @@ impl<T> Live<T> {
         {
             self.get_mut(token)?;
         }
-        let begun = event.begins().map(|size| self.begin(thread, about(size, ended.as_ref()))).transpose()?;
+        let begun = event
+            .begins()
+            .map(|size| self.begin(thread, about(size, ended.as_ref())))
+            .transpose()?;
         Ok((begun, ended))
     }
 }
@@ -140,11 +171,31 @@ mod tests {
     fn objects_live_from_their_beginning_to_their_end_and_end_once() {
         let mut live = Live::default();
         let (first, second) = (live.begin(3, 'a').unwrap(), live.begin(3, 'b').unwrap());
-        assert_eq!((first, second), (Token { thread: 3, index: 0 }, Token { thread: 3, index: 1 }));
-        assert_eq!((live.end(first).unwrap(), live.len()), ('a', 1));
-        assert_eq!(live.end(first).unwrap_err().to_string(), "object 0 of thread 3 is not alive any more");
         assert_eq!(
-            live.end(Token { thread: 4, index: 0 }).unwrap_err().to_string(),
+            (first, second),
+            (
+                Token {
+                    thread: 3,
+                    index: 0
+                },
+                Token {
+                    thread: 3,
+                    index: 1
+                }
+            )
+        );
+        assert_eq!((live.end(first).unwrap(), live.len()), ('a', 1));
+        assert_eq!(
+            live.end(first).unwrap_err().to_string(),
+            "object 0 of thread 3 is not alive any more"
+        );
+        assert_eq!(
+            live.end(Token {
+                thread: 4,
+                index: 0
+            })
+            .unwrap_err()
+            .to_string(),
             "object 0 of thread 4 is not allocated yet"
         );
         assert_eq!(live.into_objects().collect::<Vec<_>>(), [(second, 'b')]);
@@ -152,9 +203,15 @@ mod tests {
 
     #[test]
     fn there_is_a_limit_of_objects_and_of_threads() {
-        let mut live = Live { most: 2, ..Live::default() };
+        let mut live = Live {
+            most: 2,
+            ..Live::default()
+        };
         assert!(live.begin(0, ()).and(live.begin(0, ())).is_ok());
-        assert_eq!(live.begin(0, ()).unwrap_err().to_string(), "more than 2 objects live at once");
+        assert_eq!(
+            live.begin(0, ()).unwrap_err().to_string(),
+            "more than 2 objects live at once"
+        );
         assert!(Live::default().begin(MOST_THREADS, ()).is_err());
     }
 }

@@ -26,7 +26,10 @@ impl BuildHasher for Near {
 
     #[inline]
     fn build_hasher(&self) -> Hash {
-        Hash { region: self.0.build_hasher(), granule: 0 }
+        Hash {
+            region: self.0.build_hasher(),
+            granule: 0,
+        }
     }
 }
 
@@ -56,7 +59,9 @@ mod tests {
     #[test]
     fn neighbours_lie_side_by_side_and_are_told_apart() {
         let near = Near::default();
-        let hashes: Vec<u64> = (0..32u64).map(|granule| near.hash_one(0x7f12_3456_0000 + granule * 16)).collect();
+        let hashes: Vec<u64> = (0..32u64)
+            .map(|granule| near.hash_one(0x7f12_3456_0000 + granule * 16))
+            .collect();
         let places: HashSet<u64> = hashes.iter().map(|hash| hash & 0xffff).collect();
         let tags: HashSet<u64> = hashes.iter().map(|hash| hash >> TAG_SHIFT).collect();
         assert_eq!((places.len(), tags.len()), (32, 32));
@@ -67,6 +72,8 @@ mod tests {
     fn addresses_that_only_differ_below_a_granule_are_still_others() {
         let mut table: HashMap<u64, u64, Near> = HashMap::default();
         (0..100_000u64).for_each(|address| assert_eq!(table.insert(address, address), None));
-        assert!((0..100_000).all(|address| table.remove(&address) == Some(address)) && table.is_empty());
+        assert!(
+            (0..100_000).all(|address| table.remove(&address) == Some(address)) && table.is_empty()
+        );
     }
 }

@@ -3,7 +3,9 @@
 
 use super::codec::{Bytes, CodecState};
 use super::fault::{Fault, damaged, foreign};
-use super::layout::{CHUNK_HEADER, ChunkHeader, Codec, Content, FILE_HEADER, MOST_RAW_BYTES, check_file_header};
+use super::layout::{
+    CHUNK_HEADER, ChunkHeader, Codec, Content, FILE_HEADER, MOST_RAW_BYTES, check_file_header,
+};
 use super::{Done, Event, Head, Watched};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -51,7 +53,9 @@ impl<R: Read> Reader<R> {
             // For any other file its first bytes explain more than its length.
             FILE_HEADER => {}
             short if header[0] == super::layout::file_header()[0] => {
-                return Err(damaged(format!("the file ends after {short} bytes, within its header")));
+                return Err(damaged(format!(
+                    "the file ends after {short} bytes, within its header"
+                )));
             }
             _ => {}
         }
@@ -97,7 +101,11 @@ impl<R: Read> Reader<R> {
         let mut header = [0; CHUNK_HEADER];
         match fill(&mut self.from, &mut header)? {
             CHUNK_HEADER => {}
-            0 => return Err(damaged("the trace ends here without its last chunk: it was cut short")),
+            0 => {
+                return Err(damaged(
+                    "the trace ends here without its last chunk: it was cut short",
+                ));
+            }
             _ => return Err(damaged("the file ends within the header of a chunk")),
         }
         let header = ChunkHeader::parse(&header)?;
@@ -128,11 +136,21 @@ impl<R: Read> Reader<R> {
             Codec::Plain => std::mem::swap(&mut self.stored, &mut self.payload),
             Codec::Zstd => {
                 self.payload.resize(raw, 0);
-                let unpacked = self.unpacker.decompress_to_buffer(&self.stored, &mut self.payload[..]);
+                let unpacked = self
+                    .unpacker
+                    .decompress_to_buffer(&self.stored, &mut self.payload[..]);
                 match unpacked {
                     Ok(length) if length == raw => {}
-                    Ok(length) => return Err(damaged(format!("it unpacks to {length} bytes and says {raw}"))),
-                    Err(error) => return Err(damaged(format!("it does not unpack to {raw} bytes: {error}"))),
+                    Ok(length) => {
+                        return Err(damaged(format!(
+                            "it unpacks to {length} bytes and says {raw}"
+                        )));
+                    }
+                    Err(error) => {
+                        return Err(damaged(format!(
+                            "it does not unpack to {raw} bytes: {error}"
+                        )));
+                    }
                 }
             }
         }
@@ -144,7 +162,9 @@ impl<R: Read> Reader<R> {
     fn advance(&mut self) -> Result<bool, Fault> {
         if self.at != self.payload.len() && self.chunks > 1 {
             let rest = self.payload.len() - self.at;
-            return Err(damaged(format!("{rest} bytes are left behind the last event of the chunk")));
+            return Err(damaged(format!(
+                "{rest} bytes are left behind the last event of the chunk"
+            )));
         }
         let header = self.chunk()?;
         match header.content {
@@ -158,9 +178,17 @@ impl<R: Read> Reader<R> {
     }
 
     fn check_totals(&mut self) -> Result<(), Fault> {
-        let mut bytes = Bytes { all: &self.payload, at: 0 };
-        let found = [self.chunks - 1, self.events, self.state.threads(), self.state.allocations()]
-            .map(|count| count.to_string());
+        let mut bytes = Bytes {
+            all: &self.payload,
+            at: 0,
+        };
+        let found = [
+            self.chunks - 1,
+            self.events,
+            self.state.threads(),
+            self.state.allocations(),
+        ]
+        .map(|count| count.to_string());
         let mut told = Vec::new();
         for _ in &found {
             told.push(bytes.number()?.to_string());
@@ -183,7 +211,10 @@ impl<R: Read> Reader<R> {
                 return Ok(None);
             }
         }
-        let mut bytes = Bytes { all: &self.payload, at: self.at };
+        let mut bytes = Bytes {
+            all: &self.payload,
+            at: self.at,
+        };
         let event = self.state.read(&mut bytes)?;
         self.at = bytes.at;
         self.events_left -= 1;
@@ -224,7 +255,9 @@ pub fn events_of(trace: &Path) -> Result<u64, Fault> {
         if fill(&mut file, &mut header)? < CHUNK_HEADER {
             return Ok(events);
         }
-        let Ok(chunk) = ChunkHeader::parse(&header) else { return Ok(events) };
+        let Ok(chunk) = ChunkHeader::parse(&header) else {
+            return Ok(events);
+        };
         events += u64::from(chunk.events);
         at += CHUNK_HEADER as u64 + u64::from(chunk.stored_bytes);
     }

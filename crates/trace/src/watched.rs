@@ -35,6 +35,8 @@ impl<R> Watched<R> {
 
 impl<R: Read> Read for Watched<R> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.from.read(room).inspect(|bytes| self.done.add(*bytes as u64))
+        self.from
+            .read(room)
+            .inspect(|bytes| self.done.add(*bytes as u64))
     }
 }

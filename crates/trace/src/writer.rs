@@ -42,16 +42,31 @@ impl<W: Write> Writer<W> {
     pub fn new(mut to: W, head: &Head) -> Result<Writer<W>, Fault> {
         let start = file_header();
         to.write_all(&start).map_err(unwritten)?;
-        let totals = Totals { file_bytes: start.len() as u64, ..Totals::default() };
+        let totals = Totals {
+            file_bytes: start.len() as u64,
+            ..Totals::default()
+        };
         let packer = Compressor::new(LEVEL).map_err(unwritten)?;
         let (state, pen) = (CodecState::default(), Pen::new(MOST_RAW_BYTES));
-        let mut writer = Writer { to, state, pen, packer, packed: Vec::new(), chunks: 0, events_here: 0, totals };
+        let mut writer = Writer {
+            to,
+            state,
+            pen,
+            packer,
+            packed: Vec::new(),
+            chunks: 0,
+            events_here: 0,
+            totals,
+        };
         let mut text = head.lines();
         if text.is_empty() {
             text.push('\n');
         }
         if text.len() > MOST_RAW_BYTES {
-            return Err(foreign(format!("metadata of {} bytes: {MOST_RAW_BYTES} at most", text.len())));
+            return Err(foreign(format!(
+                "metadata of {} bytes: {MOST_RAW_BYTES} at most",
+                text.len()
+            )));
         }
         writer.chunk(Content::Head, text.as_bytes())?;
         Ok(writer)
@@ -63,7 +78,9 @@ impl<W: Write> Writer<W> {
         if self.pen.left() < MOST_EVENT {
             self.flush()?;
         }
-        self.state.write(&mut self.pen, thread, event).map_err(|fault| fault.at(self.chunks, self.events()))?;
+        self.state
+            .write(&mut self.pen, thread, event)
+            .map_err(|fault| fault.at(self.chunks, self.events()))?;
         self.events_here += 1;
         Ok(())
     }
@@ -76,10 +93,18 @@ impl<W: Write> Writer<W> {
     /// Ends the trace. A trace that is not ended is read as one that was cut short.
     pub fn finish(mut self) -> Result<(W, Totals), Fault> {
         self.flush()?;
-        (self.totals.threads, self.totals.allocations) = (self.state.threads(), self.state.allocations());
+        (self.totals.threads, self.totals.allocations) =
+            (self.state.threads(), self.state.allocations());
         let mut pen = Pen::new(64);
-        let Totals { events, threads, allocations, .. } = self.totals;
-        [self.chunks, events, threads, allocations].into_iter().for_each(|number| pen.number(number));
+        let Totals {
+            events,
+            threads,
+            allocations,
+            ..
+        } = self.totals;
+        [self.chunks, events, threads, allocations]
+            .into_iter()
+            .for_each(|number| pen.number(number));
         self.chunk(Content::Totals, pen.written())?;
         self.to.flush().map_err(unwritten)?;
         Ok((self.to, self.totals))
@@ -98,23 +123,37 @@ impl<W: Write> Writer<W> {
     }
 
     fn chunk(&mut self, content: Content, raw: &[u8]) -> Result<(), Fault> {
-        self.packed.resize(zstd::zstd_safe::compress_bound(raw.len()), 0);
-        let length = self.packer.compress_to_buffer(raw, &mut self.packed[..]).map_err(unwritten)?;
+        self.packed
+            .resize(zstd::zstd_safe::compress_bound(raw.len()), 0);
+        let length = self
+            .packer
+            .compress_to_buffer(raw, &mut self.packed[..])
+            .map_err(unwritten)?;
         // Data that does not become smaller is stored as it is.
-        let (codec, stored) =
-            if length < raw.len() { (Codec::Zstd, &self.packed[..length]) } else { (Codec::Plain, raw) };
+        let (codec, stored) = if length < raw.len() {
+            (Codec::Zstd, &self.packed[..length])
+        } else {
+            (Codec::Plain, raw)
+        };
         let header = ChunkHeader {
             content,
             codec,
             number: self.chunks,
             first_event: self.totals.events,
-            events: if content == Content::Events { self.events_here } else { 0 },
+            events: if content == Content::Events {
+                self.events_here
+            } else {
+                0
+            },
             raw_bytes: raw.len() as u32,
             stored_bytes: stored.len() as u32,
             stored_crc: crc32fast::hash(stored),
         };
         let head = header.bytes();
-        self.to.write_all(&head).and_then(|()| self.to.write_all(stored)).map_err(unwritten)?;
+        self.to
+            .write_all(&head)
+            .and_then(|()| self.to.write_all(stored))
+            .map_err(unwritten)?;
         self.totals.file_bytes += (head.len() + stored.len()) as u64;
         self.chunks += 1;
         Ok(())

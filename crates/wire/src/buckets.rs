@@ -39,7 +39,10 @@ mod tests {
             let (low, high) = bucket_range(bucket).unwrap();
             assert_eq!(low, next, "bucket {bucket}");
             assert_eq!((bucket_of(low), bucket_of(high)), (bucket, bucket));
-            assert!(low == high || (high - low + 1) * EACH as u64 <= low, "bucket {bucket}: {low} to {high}");
+            assert!(
+                low == high || (high - low + 1) * EACH as u64 <= low,
+                "bucket {bucket}: {low} to {high}"
+            );
             next = high + 1;
         }
         assert_eq!(next, MOST + 1);
@@ -50,6 +53,9 @@ mod tests {
     fn small_numbers_are_exact_and_too_large_ones_are_in_the_last_bucket() {
         assert!((0..128).all(|number| bucket_range(bucket_of(number)) == Some((number, number))));
         assert_eq!(bucket_range(bucket_of(128)), Some((128, 129)));
-        assert_eq!((bucket_of(MOST + 1), bucket_of(u64::MAX)), (BUCKETS - 1, BUCKETS - 1));
+        assert_eq!(
+            (bucket_of(MOST + 1), bucket_of(u64::MAX)),
+            (BUCKETS - 1, BUCKETS - 1)
+        );
     }
 }

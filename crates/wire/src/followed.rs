@@ -51,7 +51,10 @@ impl RssCrossCheck {
     /// From a line.
     pub fn parse(line: &str) -> Option<RssCrossCheck> {
         let [counted_bytes, walked_bytes] = numbers(line)?;
-        Some(RssCrossCheck { counted_bytes, walked_bytes })
+        Some(RssCrossCheck {
+            counted_bytes,
+            walked_bytes,
+        })
     }
 }
 
@@ -64,23 +67,51 @@ impl Display for RssCrossCheck {
 impl HeapPoint {
     /// From a line.
     pub fn parse(line: &str) -> Option<HeapPoint> {
-        let [allocated_bytes, time_ns, live_bytes, occupied_bytes, heap_bytes] = numbers(line)?;
-        Some(HeapPoint { allocated_bytes, time_ns, live_bytes, occupied_bytes, heap_bytes })
+        let [
+            allocated_bytes,
+            time_ns,
+            live_bytes,
+            occupied_bytes,
+            heap_bytes,
+        ] = numbers(line)?;
+        Some(HeapPoint {
+            allocated_bytes,
+            time_ns,
+            live_bytes,
+            occupied_bytes,
+            heap_bytes,
+        })
     }
 }
 
 impl Display for HeapPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let HeapPoint { allocated_bytes, time_ns, live_bytes, occupied_bytes, heap_bytes } = self;
-        write!(f, "{allocated_bytes} {time_ns} {live_bytes} {occupied_bytes} {heap_bytes}")
+        let HeapPoint {
+            allocated_bytes,
+            time_ns,
+            live_bytes,
+            occupied_bytes,
+            heap_bytes,
+        } = self;
+        write!(
+            f,
+            "{allocated_bytes} {time_ns} {live_bytes} {occupied_bytes} {heap_bytes}"
+        )
     }
 }
 
 impl Peak {
     /// From a line.
     pub fn parse(line: &str) -> Option<Peak> {
-        let [live_bytes, occupied_bytes, heap_bytes, usable_bytes, anon_huge_bytes, tenth_page_bytes, sparse_pages] =
-            numbers(line)?;
+        let [
+            live_bytes,
+            occupied_bytes,
+            heap_bytes,
+            usable_bytes,
+            anon_huge_bytes,
+            tenth_page_bytes,
+            sparse_pages,
+        ] = numbers(line)?;
         Some(Peak {
             live_bytes,
             occupied_bytes,
@@ -95,8 +126,16 @@ impl Peak {
 
 impl Display for Peak {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {} ", self.live_bytes, self.occupied_bytes, self.heap_bytes)?;
-        write!(f, "{} {} {} {}", self.usable_bytes, self.anon_huge_bytes, self.tenth_page_bytes, self.sparse_pages)
+        write!(
+            f,
+            "{} {} {} ",
+            self.live_bytes, self.occupied_bytes, self.heap_bytes
+        )?;
+        write!(
+            f,
+            "{} {} {} {}",
+            self.usable_bytes, self.anon_huge_bytes, self.tenth_page_bytes, self.sparse_pages
+        )
     }
 }
 
@@ -118,14 +157,38 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_they_were_written_and_others_are_none() {
-        let point = HeapPoint { allocated_bytes: 1, time_ns: 2, live_bytes: 3, occupied_bytes: 4, heap_bytes: 5 };
-        let peak = Peak { live_bytes: 1, usable_bytes: 7, sparse_pages: u64::MAX, ..Peak::default() };
+        let point = HeapPoint {
+            allocated_bytes: 1,
+            time_ns: 2,
+            live_bytes: 3,
+            occupied_bytes: 4,
+            heap_bytes: 5,
+        };
+        let peak = Peak {
+            live_bytes: 1,
+            usable_bytes: 7,
+            sparse_pages: u64::MAX,
+            ..Peak::default()
+        };
         assert_eq!(HeapPoint::parse(&point.to_string()), Some(point));
         assert_eq!(Peak::parse(&peak.to_string()), Some(peak));
-        let twice = RssCrossCheck { counted_bytes: 8, walked_bytes: 9 };
-        assert_eq!((RssCrossCheck::parse(&twice.to_string()), RssCrossCheck::parse("8")), (Some(twice), None));
+        let twice = RssCrossCheck {
+            counted_bytes: 8,
+            walked_bytes: 9,
+        };
         assert_eq!(
-            [HeapPoint::parse("1 2 3 4"), HeapPoint::parse("1 2 3 4 5 6"), HeapPoint::parse("1 2 3 4 x")],
+            (
+                RssCrossCheck::parse(&twice.to_string()),
+                RssCrossCheck::parse("8")
+            ),
+            (Some(twice), None)
+        );
+        assert_eq!(
+            [
+                HeapPoint::parse("1 2 3 4"),
+                HeapPoint::parse("1 2 3 4 5 6"),
+                HeapPoint::parse("1 2 3 4 x")
+            ],
             [None; 3]
         );
     }

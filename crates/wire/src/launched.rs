@@ -35,7 +35,9 @@ pub struct Launched {
 impl fmt::Display for Launched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "errno={}\nstatus={}", self.errno, self.status)?;
-        self.counters().into_iter().try_for_each(|(name, value)| writeln!(f, "{name}={value}"))
+        self.counters()
+            .into_iter()
+            .try_for_each(|(name, value)| writeln!(f, "{name}={value}"))
     }
 }
 
@@ -56,7 +58,11 @@ impl Launched {
 
     /// Parses a launcher's text; `None` if the launcher did not finish it.
     pub fn parse(text: &str) -> Option<Launched> {
-        let find = |key: &str| pairs(text).find(|(name, _)| *name == key).map(|(_, value)| value);
+        let find = |key: &str| {
+            pairs(text)
+                .find(|(name, _)| *name == key)
+                .map(|(_, value)| value)
+        };
         let number = |key: &str| find(key)?.parse().ok();
         Some(Launched {
             errno: find("errno")?.parse().ok()?,
@@ -83,10 +89,21 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_a_torn_text_is_not() {
-        let launched = Launched { status: 9, wall_ns: 1, max_rss_bytes: 8, ..Launched::default() };
+        let launched = Launched {
+            status: 9,
+            wall_ns: 1,
+            max_rss_bytes: 8,
+            ..Launched::default()
+        };
         let text = launched.to_string();
         assert_eq!(Launched::parse(&text), Some(launched));
         assert_eq!(Launched::parse(&text[..text.len() / 2]), None);
-        assert_eq!(Launched::parse(&std::format!("errno=2\n{text}")), Some(Launched { errno: 2, ..launched }));
+        assert_eq!(
+            Launched::parse(&std::format!("errno=2\n{text}")),
+            Some(Launched {
+                errno: 2,
+                ..launched
+            })
+        );
     }
 }

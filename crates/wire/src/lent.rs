@@ -22,7 +22,10 @@ pub fn filters(status: &[u8]) -> Option<u32> {
     NAMES.iter().find_map(|name| {
         let at = status.windows(name.len()).position(|part| part == *name)? + name.len();
         let end = status[at..].iter().position(|byte| *byte == b'\n')?;
-        core::str::from_utf8(&status[at..at + end]).ok()?.parse().ok()
+        core::str::from_utf8(&status[at..at + end])
+            .ok()?
+            .parse()
+            .ok()
     })
 }
 
@@ -32,7 +35,10 @@ mod tests {
 
     #[test]
     fn filters_are_counted_where_the_kernel_counts_them() {
-        assert_eq!(filters(b"Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t17\nCpus:\t1\n"), Some(17));
+        assert_eq!(
+            filters(b"Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t17\nCpus:\t1\n"),
+            Some(17)
+        );
         assert_eq!(filters(b"Name:\tx\nSeccomp:\t0\n"), Some(0));
         assert_eq!(filters(b"Name:\tx\n"), None);
     }

@@ -48,7 +48,12 @@ impl Page {
             return Err(TextFull);
         }
         // SAFETY: no guest runs yet, so the job is not being read, and the length was checked.
-        unsafe { self.job.get().cast::<u8>().copy_from(text.as_ptr(), text.len()) };
+        unsafe {
+            self.job
+                .get()
+                .cast::<u8>()
+                .copy_from(text.as_ptr(), text.len())
+        };
         self.job_len.store(text.len() as u32, Ordering::Release);
         Ok(())
     }
@@ -63,7 +68,8 @@ impl Page {
     pub fn job(&self) -> &str {
         let len = (self.job_len.load(Ordering::Acquire) as usize).min(JOB_BYTES);
         // SAFETY: `len` is within the job, whose bytes are all initialised and no longer written.
-        core::str::from_utf8(unsafe { core::slice::from_raw_parts(self.job.get().cast(), len) }).unwrap_or("")
+        core::str::from_utf8(unsafe { core::slice::from_raw_parts(self.job.get().cast(), len) })
+            .unwrap_or("")
     }
 
     /// The bytes of the report so far, each as it is when it is read: any process with the page may
@@ -77,7 +83,10 @@ impl Page {
     /// Appends one line to the report. For one thread at a time. A line that does not fit is left
     /// out completely.
     pub fn say(&self, line: fmt::Arguments<'_>) -> Result<(), TextFull> {
-        let mut tail = Tail { page: self, len: self.report_len.load(Ordering::Relaxed) as usize };
+        let mut tail = Tail {
+            page: self,
+            len: self.report_len.load(Ordering::Relaxed) as usize,
+        };
         fmt::Write::write_fmt(&mut tail, line).map_err(|_| TextFull)?;
         fmt::Write::write_char(&mut tail, '\n').map_err(|_| TextFull)?;
         self.report_len.store(tail.len as u32, Ordering::Release);

@@ -9,5 +9,7 @@
 /// assert_eq!(pairs.next(), None);
 /// ```
 pub fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.lines().filter(|line| !line.is_empty()).map(|line| line.split_once('=').unwrap_or((line, "")))
+    text.lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| line.split_once('=').unwrap_or((line, "")))
 }

@@ -24,8 +24,16 @@ pub enum Phase {
 }
 
 impl Phase {
-    const ALL: [Phase; 8] =
-        [Phase::Load, Phase::Prove, Phase::Setup, Phase::Cold, Phase::Run, Phase::After, Phase::Verify, Phase::Done];
+    const ALL: [Phase; 8] = [
+        Phase::Load,
+        Phase::Prove,
+        Phase::Setup,
+        Phase::Cold,
+        Phase::Run,
+        Phase::After,
+        Phase::Verify,
+        Phase::Done,
+    ];
 
     /// The phase with this number; a number that no guest writes is read as [`Phase::Load`].
     pub fn from_number(number: u32) -> Phase {

@@ -38,7 +38,9 @@ impl RangeKind {
 
     /// The kind of this name.
     pub fn from_word(word: &str) -> Option<RangeKind> {
-        [RangeKind::Stack, RangeKind::Harness].into_iter().find(|kind| kind.word() == word)
+        [RangeKind::Stack, RangeKind::Harness]
+            .into_iter()
+            .find(|kind| kind.word() == word)
     }
 }
 
@@ -57,7 +59,11 @@ impl Ranges {
     /// Publishes a range. If there is no slot, it is left out, and counts as the allocator's.
     pub fn know(&self, range: Known) {
         let tagged = range.start & !0xfff | range.kind as u64;
-        let free = |slot: &&Slot| slot.start.compare_exchange(0, tagged, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        let free = |slot: &&Slot| {
+            slot.start
+                .compare_exchange(0, tagged, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        };
         if let Some(slot) = self.0.iter().find(free) {
             slot.end.store(range.end, Ordering::Release);
         }
@@ -66,7 +72,8 @@ impl Ranges {
     /// Called before the range that starts here is unmapped.
     pub fn forget(&self, start: u64) {
         let ours = |slot: &&Slot| {
-            slot.start.load(Ordering::Relaxed) & !0xfff == start && slot.end.load(Ordering::Acquire) != 0
+            slot.start.load(Ordering::Relaxed) & !0xfff == start
+                && slot.end.load(Ordering::Acquire) != 0
         };
         if let Some(slot) = self.0.iter().find(ours) {
             slot.end.store(0, Ordering::Release);
@@ -79,10 +86,15 @@ impl Ranges {
         self.0.iter().filter_map(|slot| {
             let end = slot.end.load(Ordering::Acquire);
             let tagged = slot.start.load(Ordering::Acquire);
-            let kind =
-                [RangeKind::Stack, RangeKind::Harness].into_iter().find(|kind| *kind as u64 == tagged & 0xfff)?;
+            let kind = [RangeKind::Stack, RangeKind::Harness]
+                .into_iter()
+                .find(|kind| *kind as u64 == tagged & 0xfff)?;
             let start = tagged & !0xfff;
-            (start < end && slot.end.load(Ordering::Acquire) == end).then_some(Known { start, end, kind })
+            (start < end && slot.end.load(Ordering::Acquire) == end).then_some(Known {
+                start,
+                end,
+                kind,
+            })
         })
     }
 }
@@ -102,15 +114,27 @@ mod tests {
     #[test]
     fn ranges_are_known_until_they_are_forgotten_and_their_places_used_again() {
         let ranges = ranges();
-        let stack = Known { start: 0x7000, end: 0x9000, kind: RangeKind::Stack };
-        let table = Known { start: 0x2000, end: 0x2001, kind: RangeKind::Harness };
+        let stack = Known {
+            start: 0x7000,
+            end: 0x9000,
+            kind: RangeKind::Stack,
+        };
+        let table = Known {
+            start: 0x2000,
+            end: 0x2001,
+            kind: RangeKind::Harness,
+        };
         ranges.know(stack);
         ranges.know(table);
         assert_eq!(ranges.known().collect::<Vec<_>>(), [stack, table]);
         ranges.forget(0x7000);
         assert_eq!(ranges.known().collect::<Vec<_>>(), [table]);
         for round in 1..2 * RANGES as u64 {
-            ranges.know(Known { start: round << 16, end: (round << 16) + 1, kind: RangeKind::Harness });
+            ranges.know(Known {
+                start: round << 16,
+                end: (round << 16) + 1,
+                kind: RangeKind::Harness,
+            });
             ranges.forget(round << 16);
         }
         assert_eq!(ranges.known().collect::<Vec<_>>(), [table]);
@@ -120,7 +144,11 @@ mod tests {
     fn borders_of_larger_pages_are_known_as_they_are() {
         for page in [16 << 10, 64 << 10] {
             let ranges = ranges();
-            let range = Known { start: 3 * page, end: 5 * page, kind: RangeKind::Harness };
+            let range = Known {
+                start: 3 * page,
+                end: 5 * page,
+                kind: RangeKind::Harness,
+            };
             ranges.know(range);
             assert_eq!(ranges.known().collect::<Vec<_>>(), [range]);
             ranges.forget(range.start);
@@ -132,7 +160,11 @@ mod tests {
     fn a_range_without_room_is_left_out() {
         let ranges = ranges();
         (1..=RANGES as u64 + 5).for_each(|n| {
-            ranges.know(Known { start: n << 12, end: (n + 1) << 12, kind: RangeKind::Stack });
+            ranges.know(Known {
+                start: n << 12,
+                end: (n + 1) << 12,
+                kind: RangeKind::Stack,
+            });
         });
         assert_eq!(ranges.known().count(), RANGES);
     }

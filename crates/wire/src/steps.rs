@@ -56,7 +56,10 @@ impl ReplayProgress {
 
     /// Sets the thread that it waits for, if any.
     pub fn wait_for(&self, thread: Option<usize>) {
-        self.waits_for.store(thread.map_or(0, |thread| thread as u64 + 1), Ordering::Release);
+        self.waits_for.store(
+            thread.map_or(0, |thread| thread as u64 + 1),
+            Ordering::Release,
+        );
     }
 
     /// The thread that it waits for.
@@ -80,9 +83,20 @@ mod tests {
         step.reset(true);
         step.finish(7);
         step.wait_for(Some(0));
-        assert_eq!((step.done(), step.position(), step.waits_for(), step.is_at_work()), (7, 0, Some(0), true));
+        assert_eq!(
+            (
+                step.done(),
+                step.position(),
+                step.waits_for(),
+                step.is_at_work()
+            ),
+            (7, 0, Some(0), true)
+        );
         step.rest();
         step.wait_for(None);
-        assert_eq!((step.position(), step.waits_for(), step.is_at_work()), (u64::MAX, None, false));
+        assert_eq!(
+            (step.position(), step.waits_for(), step.is_at_work()),
+            (u64::MAX, None, false)
+        );
     }
 }

@@ -21,7 +21,8 @@ pub unsafe fn put(at: *mut u8, value: u64) -> *mut u8 {
         // SAFETY: eight bytes are written, of which the next number overwrites those that are not
         // needed.
         unsafe {
-            at.cast::<u64>().write_unaligned((((value << 1) | 1) << further).to_le());
+            at.cast::<u64>()
+                .write_unaligned((((value << 1) | 1) << further).to_le());
             at.add(further as usize + 1)
         }
     } else {
@@ -55,7 +56,10 @@ pub fn get(bytes: &[u8]) -> Option<(u64, usize)> {
 fn word(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
         Some(word) => u64::from_le_bytes(*word),
-        None => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        None => bytes
+            .iter()
+            .rev()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }
 }
 
@@ -78,15 +82,32 @@ mod tests {
     #[test]
     fn numbers_of_every_length_come_back() {
         for shift in 0..64 {
-            for value in [1u64 << shift, (1 << shift) - 1, u64::MAX >> shift, 0x5555_5555_5555_5555 >> shift] {
+            for value in [
+                1u64 << shift,
+                (1 << shift) - 1,
+                u64::MAX >> shift,
+                0x5555_5555_5555_5555 >> shift,
+            ] {
                 let mut bytes = [0xaa; 16];
                 // SAFETY: sixteen bytes are enough.
                 let end = unsafe { put(bytes.as_mut_ptr(), value) };
                 let length = end as usize - bytes.as_ptr() as usize;
                 let bits = (64 - (value | 1).leading_zeros()) as usize;
-                assert_eq!(length, if bits > 56 { 9 } else { bits.div_ceil(7) }, "{value:#x}");
-                assert_eq!(get(&bytes), Some((value, length)), "{value:#x} with more behind it");
-                assert_eq!(get(&bytes[..length]), Some((value, length)), "{value:#x} alone");
+                assert_eq!(
+                    length,
+                    if bits > 56 { 9 } else { bits.div_ceil(7) },
+                    "{value:#x}"
+                );
+                assert_eq!(
+                    get(&bytes),
+                    Some((value, length)),
+                    "{value:#x} with more behind it"
+                );
+                assert_eq!(
+                    get(&bytes[..length]),
+                    Some((value, length)),
+                    "{value:#x} alone"
+                );
                 assert_eq!(get(&bytes[..length - 1]), None, "{value:#x} torn");
             }
         }

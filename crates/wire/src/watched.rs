@@ -74,13 +74,19 @@ impl Ledger {
     /// Called after the allocation.
     #[inline(always)]
     pub fn request(&self, bytes: u64) {
-        self.requested.store(self.requested.load(Ordering::Relaxed) + bytes, Ordering::Release);
+        self.requested.store(
+            self.requested.load(Ordering::Relaxed) + bytes,
+            Ordering::Release,
+        );
     }
 
     /// Called before the release: so the published bytes are never more than the live bytes.
     #[inline(always)]
     pub fn release(&self, bytes: u64) {
-        self.released.store(self.released.load(Ordering::Relaxed) + bytes, Ordering::Release);
+        self.released.store(
+            self.released.load(Ordering::Relaxed) + bytes,
+            Ordering::Release,
+        );
     }
 }
 
@@ -105,7 +111,9 @@ impl Watched {
 
     /// The steps of a replay; empty if there is none.
     pub fn steps(&self) -> &[ReplayProgress] {
-        self.steps.get(..self.steps_used.load(Ordering::Acquire) as usize).unwrap_or_default()
+        self.steps
+            .get(..self.steps_used.load(Ordering::Acquire) as usize)
+            .unwrap_or_default()
     }
 
     /// From now on, the guest's first `threads` ledgers are in use; `None` if there are not so
@@ -121,9 +129,18 @@ impl Watched {
     /// the value errs downwards: requested bytes are read before released ones.
     pub fn live_bytes(&self) -> Option<u64> {
         let used = self.ledgers_used.load(Ordering::Acquire) as usize;
-        let ledgers = self.ledgers.get(..used).filter(|ledgers| !ledgers.is_empty())?;
-        let requested: u64 = ledgers.iter().map(|ledger| ledger.requested.load(Ordering::Acquire)).sum();
-        let released: u64 = ledgers.iter().map(|ledger| ledger.released.load(Ordering::Acquire)).sum();
+        let ledgers = self
+            .ledgers
+            .get(..used)
+            .filter(|ledgers| !ledgers.is_empty())?;
+        let requested: u64 = ledgers
+            .iter()
+            .map(|ledger| ledger.requested.load(Ordering::Acquire))
+            .sum();
+        let released: u64 = ledgers
+            .iter()
+            .map(|ledger| ledger.released.load(Ordering::Acquire))
+            .sum();
         Some(requested.saturating_sub(released))
     }
 

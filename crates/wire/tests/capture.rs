@@ -2,8 +2,8 @@
 //! never a panic.
 
 use heapmark_wire::capture::{
-    CHUNK_BYTES, Call, Chunk, ChunkKind, Event, HEADER_BYTES, Header, MOST_EVENT_BYTES, MOST_OPEN_BYTES, Record, Start,
-    Variant, Writer, Wrong, crc32c,
+    CHUNK_BYTES, Call, Chunk, ChunkKind, Event, HEADER_BYTES, Header, MOST_EVENT_BYTES,
+    MOST_OPEN_BYTES, Record, Start, Variant, Writer, Wrong, crc32c,
 };
 use proptest::prelude::*;
 
@@ -26,8 +26,17 @@ impl Room {
 fn write(events: &[(Event<'_>, u64)], clocked: bool, seal: bool) -> Vec<u8> {
     let mut room = Room::new();
     let (mut writer, mut open) = (Writer::nowhere(), 0);
-    let start =
-        Start { thread: 3, stream: 5, number: 7, stamp: 1000, ns: 9, clocked, place: 1, bytes: BYTES, first_event: 0 };
+    let start = Start {
+        thread: 3,
+        stream: 5,
+        number: 7,
+        stamp: 1000,
+        ns: 9,
+        clocked,
+        place: 1,
+        bytes: BYTES,
+        first_event: 0,
+    };
     // SAFETY: the chunk is zeros, and no test writes more than fits.
     unsafe {
         writer.begin(room.0.as_mut_ptr().cast(), &start);
@@ -53,44 +62,108 @@ fn write(events: &[(Event<'_>, u64)], clocked: bool, seal: bool) -> Vec<u8> {
 
 fn read(bytes: &[u8]) -> Vec<Record<'_>> {
     let chunk = Chunk::parse(bytes).unwrap().unwrap();
-    assert_eq!((chunk.kind, chunk.start.stream, chunk.start.number), (ChunkKind::Events, 5, 7));
+    assert_eq!(
+        (chunk.kind, chunk.start.stream, chunk.start.number),
+        (ChunkKind::Events, 5, 7)
+    );
     chunk.records().collect::<Result<_, _>>().unwrap()
 }
 
 fn events(clocked: bool) -> impl Strategy<Value = Vec<(Event<'static>, u64)>> {
-    let address = prop_oneof![0..1u64 << 20, 0..1u64 << 47, 0..1u64 << 62].prop_map(|address| address.max(1));
+    let address =
+        prop_oneof![0..1u64 << 20, 0..1u64 << 47, 0..1u64 << 62].prop_map(|address| address.max(1));
     let number = prop_oneof![0..2000u64, any::<u64>()];
-    let call = (0..21usize, address.clone(), address, number.clone(), number, any::<bool>(), any::<u32>());
-    let event = call.prop_map(move |(kind, address, other, size, align, operator, thread)| match kind {
-        0 | 1 => Event::Malloc { address, size, operator },
-        2 => Event::Calloc { address, count: align, size },
-        3 => Event::Realloc { old: address, new: other, size, entered: None },
-        4 => Event::Realloc { old: 0, new: other, size, entered: None },
-        5 => Event::Realloc { old: address, new: 0, size: 0, entered: None },
-        6 => Event::Aligned { address, align, size, variant: Variant::ALL[size as usize % Variant::ALL.len()] },
-        7 | 8 => Event::Free { address, operator },
-        9 => Event::FreeSized { address, size, operator },
-        10 => Event::FreeAlignedSized { address, align, size, operator },
-        11 => Event::FreeAligned { address, align },
-        12 => Event::UsableSize { address },
-        13 => Event::Failed { call: Call::ALL[size as usize % Call::ALL.len()], size },
-        14 => Event::Touch { address, resident: size, pages: align },
-        15 => Event::Begin { thread },
-        16 => Event::ThreadStart { child: thread },
-        17 => Event::Fork { pid: thread },
-        18 => Event::Forking { moment: size },
-        19 => [Event::Clock, Event::FreeNull, Event::ThreadExit][size as usize % 3],
-        _ => [Event::Time { ns: size }, Event::Mark { text: b"half way" }][operator as usize],
-    });
+    let call = (
+        0..21usize,
+        address.clone(),
+        address,
+        number.clone(),
+        number,
+        any::<bool>(),
+        any::<u32>(),
+    );
+    let event = call.prop_map(
+        move |(kind, address, other, size, align, operator, thread)| match kind {
+            0 | 1 => Event::Malloc {
+                address,
+                size,
+                operator,
+            },
+            2 => Event::Calloc {
+                address,
+                count: align,
+                size,
+            },
+            3 => Event::Realloc {
+                old: address,
+                new: other,
+                size,
+                entered: None,
+            },
+            4 => Event::Realloc {
+                old: 0,
+                new: other,
+                size,
+                entered: None,
+            },
+            5 => Event::Realloc {
+                old: address,
+                new: 0,
+                size: 0,
+                entered: None,
+            },
+            6 => Event::Aligned {
+                address,
+                align,
+                size,
+                variant: Variant::ALL[size as usize % Variant::ALL.len()],
+            },
+            7 | 8 => Event::Free { address, operator },
+            9 => Event::FreeSized {
+                address,
+                size,
+                operator,
+            },
+            10 => Event::FreeAlignedSized {
+                address,
+                align,
+                size,
+                operator,
+            },
+            11 => Event::FreeAligned { address, align },
+            12 => Event::UsableSize { address },
+            13 => Event::Failed {
+                call: Call::ALL[size as usize % Call::ALL.len()],
+                size,
+            },
+            14 => Event::Touch {
+                address,
+                resident: size,
+                pages: align,
+            },
+            15 => Event::Begin { thread },
+            16 => Event::ThreadStart { child: thread },
+            17 => Event::Fork { pid: thread },
+            18 => Event::Forking { moment: size },
+            19 => [Event::Clock, Event::FreeNull, Event::ThreadExit][size as usize % 3],
+            _ => [Event::Time { ns: size }, Event::Mark { text: b"half way" }][operator as usize],
+        },
+    );
     // Increasing stamps; a realloc is entered a little before it returns.
     prop::collection::vec((event, 0..100_000u64, 0..50u64), 0..300).prop_map(move |events| {
         let mut now = 1000;
         let timed = |(event, passed, within)| {
             now += passed + within;
             match event {
-                Event::Realloc { old, new, size, .. } if clocked => {
-                    (Event::Realloc { old, new, size, entered: Some(now - within) }, now)
-                }
+                Event::Realloc { old, new, size, .. } if clocked => (
+                    Event::Realloc {
+                        old,
+                        new,
+                        size,
+                        entered: Some(now - within),
+                    },
+                    now,
+                ),
                 event => (event, now),
             }
         };
@@ -144,8 +217,15 @@ proptest! {
     }
 }
 
-const MALLOC: Event<'static> = Event::Malloc { address: 0x7000_0010, size: 24, operator: false };
-const FREE: Event<'static> = Event::Free { address: 0x7000_0010, operator: false };
+const MALLOC: Event<'static> = Event::Malloc {
+    address: 0x7000_0010,
+    size: 24,
+    operator: false,
+};
+const FREE: Event<'static> = Event::Free {
+    address: 0x7000_0010,
+    operator: false,
+};
 
 #[test]
 fn a_stream_can_be_clocked_from_an_event_on() {
@@ -153,14 +233,22 @@ fn a_stream_can_be_clocked_from_an_event_on() {
     let mut writer = Writer::nowhere();
     // SAFETY: three events fit.
     unsafe {
-        let start = Start { stream: 5, number: 7, bytes: BYTES, ..Start::default() };
+        let start = Start {
+            stream: 5,
+            number: 7,
+            bytes: BYTES,
+            ..Start::default()
+        };
         writer.begin(room.0.as_mut_ptr().cast(), &start);
         writer.put(&MALLOC, None);
         writer.put(&Event::ClockedOn, Some(50));
         writer.put(&FREE, Some(60));
     }
     let bytes = room.bytes();
-    let stamps: Vec<_> = read(&bytes).into_iter().map(|record| record.stamp).collect();
+    let stamps: Vec<_> = read(&bytes)
+        .into_iter()
+        .map(|record| record.stamp)
+        .collect();
     assert_eq!(stamps, [None, Some(50), Some(60)]);
 }
 
@@ -172,12 +260,25 @@ fn a_writer_that_was_left_in_the_middle_goes_on_where_it_stood() {
         let stamp = |stamp: u64| clocked.then_some(stamp);
         // SAFETY: a few events fit.
         unsafe {
-            let start = Start { stream: 5, number: 7, clocked, bytes: BYTES, ..Start::default() };
+            let start = Start {
+                stream: 5,
+                number: 7,
+                clocked,
+                bytes: BYTES,
+                ..Start::default()
+            };
             writer.begin(room.0.as_mut_ptr().cast(), &start);
             writer.put(&MALLOC, stamp(10));
             // Far away, and late; its last number was never stored.
             let from = writer.at();
-            writer.put(&Event::Malloc { address: 1 << 40, size: 1 << 40, operator: false }, stamp(99));
+            writer.put(
+                &Event::Malloc {
+                    address: 1 << 40,
+                    size: 1 << 40,
+                    operator: false,
+                },
+                stamp(99),
+            );
             let last = if clocked { 1 } else { 6 };
             assert!(last < writer.at().offset_from_unsigned(from));
             writer.at().sub(last).write_bytes(0, last);
@@ -186,7 +287,10 @@ fn a_writer_that_was_left_in_the_middle_goes_on_where_it_stood() {
             writer.put(&FREE, stamp(20));
         }
         let bytes = room.bytes();
-        let found: Vec<_> = read(&bytes).into_iter().map(|r| (r.number, r.event, r.stamp)).collect();
+        let found: Vec<_> = read(&bytes)
+            .into_iter()
+            .map(|r| (r.number, r.event, r.stamp))
+            .collect();
         assert_eq!(found, [(0, MALLOC, stamp(10)), (1, FREE, stamp(20))]);
     }
 }
@@ -194,7 +298,11 @@ fn a_writer_that_was_left_in_the_middle_goes_on_where_it_stood() {
 #[test]
 fn a_pair_of_calls_close_by_takes_five_bytes() {
     let far = write(&[(MALLOC, 0)], false, false);
-    let pair = write(&[(MALLOC, 0), (FREE, 0), (MALLOC, 0), (FREE, 0)], false, false);
+    let pair = write(
+        &[(MALLOC, 0), (FREE, 0), (MALLOC, 0), (FREE, 0)],
+        false,
+        false,
+    );
     let length = |bytes: &[u8]| Chunk::parse(bytes).unwrap().unwrap().payload.len();
     // The distance from the start address 0, once; then one byte for the address and one for the
     // size.
@@ -205,7 +313,12 @@ fn a_pair_of_calls_close_by_takes_five_bytes() {
 fn an_event_holds_when_its_last_byte_is_stored() {
     let mark = Event::Mark { text: b"here" };
     for clocked in [false, true] {
-        let events = [(MALLOC, 1010), (FREE, 1020), (mark, 1030), (MALLOC, 1 << 60)];
+        let events = [
+            (MALLOC, 1010),
+            (FREE, 1020),
+            (mark, 1030),
+            (MALLOC, 1 << 60),
+        ];
         let whole = write(&events, clocked, false);
         let ends = (0..=events.len()).map(|count| {
             let written = write(&events[..count], clocked, false);
@@ -228,8 +341,17 @@ fn an_event_that_is_cut_off_in_a_sealed_chunk_is_damage() {
     bytes[64..68].copy_from_slice(&(whole - 1).to_le_bytes());
     let sum = !crc32c(&bytes[HEADER_BYTES..][..whole as usize - 1]);
     bytes[68..72].copy_from_slice(&sum.to_le_bytes());
-    let damage = Chunk::parse(&bytes).unwrap().unwrap().records().last().unwrap().unwrap_err();
-    assert_eq!((damage.offset, damage.to_string().as_str()), (0, "an event is cut off at byte 0 of the chunk"));
+    let damage = Chunk::parse(&bytes)
+        .unwrap()
+        .unwrap()
+        .records()
+        .last()
+        .unwrap()
+        .unwrap_err();
+    assert_eq!(
+        (damage.offset, damage.to_string().as_str()),
+        (0, "an event is cut off at byte 0 of the chunk")
+    );
 }
 
 #[test]
@@ -246,8 +368,14 @@ fn a_chunk_that_is_none_says_why() {
     assert_eq!(with(67, 1), Some(Wrong::Committed(1 << 24 | 7)));
     assert_eq!(with(64, !good[64]), Some(Wrong::Checksum));
     assert_eq!(with(72, 1), Some(Wrong::Count));
-    assert_eq!(with(HEADER_BYTES, !good[HEADER_BYTES]), Some(Wrong::Checksum));
-    assert_eq!(Chunk::parse(&good[..HEADER_BYTES + 3]).err(), Some(Wrong::Short));
+    assert_eq!(
+        with(HEADER_BYTES, !good[HEADER_BYTES]),
+        Some(Wrong::Checksum)
+    );
+    assert_eq!(
+        Chunk::parse(&good[..HEADER_BYTES + 3]).err(),
+        Some(Wrong::Short)
+    );
     assert_eq!(Chunk::parse(&good[..20]).err(), Some(Wrong::Short));
     assert!(Chunk::parse(&[0; CHUNK_BYTES]).unwrap().is_none());
     // Bytes after a sealed payload are ignored.
@@ -261,8 +389,18 @@ fn text_is_read_from_its_chunk() {
     let header = room.0.as_mut_ptr().cast::<Header>();
     // SAFETY: a chunk of zeros.
     unsafe {
-        Header::begin(header, ChunkKind::Text, &Start { bytes: BYTES, ..Start::default() });
-        header.cast::<u8>().add(HEADER_BYTES).copy_from(text.as_ptr(), text.len());
+        Header::begin(
+            header,
+            ChunkKind::Text,
+            &Start {
+                bytes: BYTES,
+                ..Start::default()
+            },
+        );
+        header
+            .cast::<u8>()
+            .add(HEADER_BYTES)
+            .copy_from(text.as_ptr(), text.len());
         (*header).seal(&text[..7], false);
         (*header).seal(text, false);
         (*header).count_dropped(1);
@@ -271,8 +409,14 @@ fn text_is_read_from_its_chunk() {
     }
     let bytes = room.bytes();
     let chunk = Chunk::parse(&bytes).unwrap().unwrap();
-    assert_eq!((chunk.kind, chunk.dropped, chunk.chunks), (ChunkKind::Text, 4, 3));
-    assert_eq!(chunk.pairs().collect::<Vec<_>>(), [("pid", "7"), ("exe", "/bin/true")]);
+    assert_eq!(
+        (chunk.kind, chunk.dropped, chunk.chunks),
+        (ChunkKind::Text, 4, 3)
+    );
+    assert_eq!(
+        chunk.pairs().collect::<Vec<_>>(),
+        [("pid", "7"), ("exe", "/bin/true")]
+    );
 }
 
 #[test]
@@ -282,7 +426,15 @@ fn what_is_sealed_as_it_comes_is_guarded_and_what_came_behind_it_is_read() {
     let at = room.0.as_mut_ptr().cast::<u8>();
     // SAFETY: a few events fit, and the header is the room's own.
     unsafe {
-        writer.begin(at, &Start { stream: 5, number: 7, bytes: BYTES, ..Start::default() });
+        writer.begin(
+            at,
+            &Start {
+                stream: 5,
+                number: 7,
+                bytes: BYTES,
+                ..Start::default()
+            },
+        );
         writer.put(&MALLOC, None);
         writer.seal(false);
         writer.put(&FREE, None);
@@ -303,7 +455,13 @@ fn what_is_sealed_as_it_comes_is_guarded_and_what_came_behind_it_is_read() {
     // Zeros within the unsealed part are no events.
     let mut damaged = open;
     damaged[HEADER_BYTES + 40] = 1;
-    assert!(Chunk::parse(&damaged).unwrap().unwrap().records().any(|record| record.is_err()));
+    assert!(
+        Chunk::parse(&damaged)
+            .unwrap()
+            .unwrap()
+            .records()
+            .any(|record| record.is_err())
+    );
     // SAFETY: as above.
     unsafe { writer.seal(true) };
     let ended = room.bytes();

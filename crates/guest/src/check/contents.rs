@@ -47,7 +47,9 @@ impl Contents {
         let mut sum = self.key;
         // SAFETY: as the caller promises.
         unsafe {
-            mix(block, self.bytes, self.key, |before, _| sum = add(sum, before));
+            mix(block, self.bytes, self.key, |before, _| {
+                sum = add(sum, before)
+            });
         }
         sum == self.sum
     }
@@ -106,7 +108,10 @@ mod tests {
 
     fn filled(bytes: usize) -> HarnessTable<u8> {
         let mut block = HarnessTable::zeroed(bytes);
-        block.iter_mut().enumerate().for_each(|(at, place)| *place = byte(at));
+        block
+            .iter_mut()
+            .enumerate()
+            .for_each(|(at, place)| *place = byte(at));
         block
     }
 
@@ -125,20 +130,37 @@ mod tests {
         for bytes in SIZES {
             let (same, moved) = arrives(&mut filled(bytes), 0);
             assert!(same, "{bytes}");
-            assert!(moved.iter().enumerate().all(|(at, found)| *found == byte(at)), "{bytes}");
+            assert!(
+                moved
+                    .iter()
+                    .enumerate()
+                    .all(|(at, found)| *found == byte(at)),
+                "{bytes}"
+            );
         }
     }
 
     #[test]
     fn zeros_in_place_of_zeros_are_found() {
         for bytes in SIZES {
-            assert_eq!(arrives(&mut HarnessTable::zeroed(bytes), bytes).0, bytes == 0, "{bytes}");
+            assert_eq!(
+                arrives(&mut HarnessTable::zeroed(bytes), bytes).0,
+                bytes == 0,
+                "{bytes}"
+            );
         }
     }
 
     #[test]
     fn a_copy_that_ends_too_early_is_found() {
-        for (bytes, lost) in [(9, 1), (500, 1), (65_537, 1), (65_537, 9), (1 << 20, 1), (1 << 20, 100_000)] {
+        for (bytes, lost) in [
+            (9, 1),
+            (500, 1),
+            (65_537, 1),
+            (65_537, 9),
+            (1 << 20, 1),
+            (1 << 20, 100_000),
+        ] {
             assert!(!arrives(&mut filled(bytes), lost).0, "{lost} of {bytes}");
         }
     }

@@ -37,7 +37,11 @@ static WATCHED: AtomicPtr<CheckedAllocator> = AtomicPtr::new(ptr::null_mut());
 pub fn watch(real: Api, held: Option<&'static Held>) -> Api {
     let mut watched = core::mem::ManuallyDrop::new(HarnessTable::<CheckedAllocator>::zeroed(1));
     let locked = held.map(|_| AtomicBool::new(false));
-    let fresh = CheckedAllocator { locked, real, shadow: Shadow::new(held) };
+    let fresh = CheckedAllocator {
+        locked,
+        real,
+        shadow: Shadow::new(held),
+    };
     // SAFETY: zeroed memory is no valid `CheckedAllocator`: it is written before it is read.
     unsafe { ptr::write(watched.as_mut_ptr(), fresh) };
     WATCHED.store(watched.as_mut_ptr(), Ordering::Release);
@@ -86,7 +90,10 @@ unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
     take("calloc", block, bytes);
     // SAFETY: calloc promised that many zeroed bytes.
     if !block.is_null() && !unsafe { is_zero(block, bytes) } {
-        fail::give_up("wrong-result", format_args!("calloc({count}, {size}) returned bytes that are not zero"));
+        fail::give_up(
+            "wrong-result",
+            format_args!("calloc({count}, {size}) returned bytes that are not zero"),
+        );
     }
     block
 }
@@ -98,13 +105,18 @@ unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
 unsafe fn is_zero(block: *mut u8, bytes: usize) -> bool {
     // SAFETY: as the caller promises; an allocator's block may hold any bytes, and any bytes are a
     // valid number.
-    let (head, words, tail) = unsafe { core::slice::from_raw_parts(block, bytes).align_to::<u64>() };
+    let (head, words, tail) =
+        unsafe { core::slice::from_raw_parts(block, bytes).align_to::<u64>() };
     words.iter().all(|word| *word == 0) && head.iter().chain(tail).all(|byte| *byte == 0)
 }
 
 unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     // Before the call: another thread may get the block at once.
-    let old = if block.is_null() { None } else { with_shadow(|shadow| shadow.give_back(block as usize)) };
+    let old = if block.is_null() {
+        None
+    } else {
+        with_shadow(|shadow| shadow.give_back(block as usize))
+    };
     let kept = old.unwrap_or(0).min(size);
     // If memory is sampled, reading a block's bytes would make them resident.
     let looks = watched().locked.is_none() && kept > 0;
@@ -113,11 +125,18 @@ unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     // SAFETY: the allocator's own function with a block of its own.
     let moved = unsafe { (real().realloc)(block, size) };
     // A realloc that fails leaves the block as it was.
-    let holder = if moved.is_null() && size > 0 { block } else { moved };
+    let holder = if moved.is_null() && size > 0 {
+        block
+    } else {
+        moved
+    };
     // SAFETY: it promised the first bytes of the block in one of this size.
     if contents.is_some_and(|contents| !holder.is_null() && !unsafe { contents.unseal(holder) }) {
         let old = old.unwrap_or(0);
-        fail::give_up("wrong-result", format_args!("realloc from {old} to {size} bytes lost what the block held"));
+        fail::give_up(
+            "wrong-result",
+            format_args!("realloc from {old} to {size} bytes lost what the block held"),
+        );
     }
     match (moved.is_null(), old) {
         (true, Some(old)) if size > 0 => take("realloc", block, old),
@@ -170,7 +189,9 @@ unsafe extern "C" fn delete_sized(block: *mut u8, size: usize) {
 
 unsafe extern "C" fn new_aligned(size: usize, alignment: usize) -> *mut u8 {
     // SAFETY: the allocator's own function, handed out only if it exists.
-    let block = real().aligned.map_or(ptr::null_mut(), |real| unsafe { (real.new)(size, alignment) });
+    let block = real().aligned.map_or(ptr::null_mut(), |real| unsafe {
+        (real.new)(size, alignment)
+    });
     take("operator new", block, size);
     must_be_aligned("operator new", block, alignment, size);
     block
@@ -179,14 +200,19 @@ unsafe extern "C" fn new_aligned(size: usize, alignment: usize) -> *mut u8 {
 unsafe extern "C" fn delete_aligned(block: *mut u8, alignment: usize) {
     give_back(block);
     // SAFETY: as in `delete`, with a block of `new_aligned`.
-    real().aligned.iter().for_each(|real| unsafe { (real.delete)(block, alignment) });
+    real()
+        .aligned
+        .iter()
+        .for_each(|real| unsafe { (real.delete)(block, alignment) });
 }
 
 unsafe extern "C" fn delete_aligned_sized(block: *mut u8, size: usize, alignment: usize) {
     give_back(block);
     let delete = real().aligned.and_then(|real| real.delete_sized);
     // SAFETY: as in `delete_aligned`.
-    delete.iter().for_each(|delete| unsafe { delete(block, size, alignment) });
+    delete
+        .iter()
+        .for_each(|delete| unsafe { delete(block, size, alignment) });
 }
 
 /// Ends the process if a block does not have the requested alignment.
@@ -194,7 +220,9 @@ pub fn must_be_aligned(call: &str, block: *mut u8, alignment: usize, size: usize
     if !block.addr().is_multiple_of(alignment) {
         fail::give_up(
             "wrong-result",
-            format_args!("{call}({alignment}, {size}) returned {block:p}, which is not aligned to that"),
+            format_args!(
+                "{call}({alignment}, {size}) returned {block:p}, which is not aligned to that"
+            ),
         );
     }
 }
@@ -242,7 +270,11 @@ pub fn occupied() -> Occupied {
         passed * 10 >= pages.max(1)
     });
     let sparse_pages = by_granules[..GRANULES / 4].iter().sum();
-    Occupied { pages, tenth_page_bytes: tenth.unwrap_or(0) as u64 * 8, sparse_pages }
+    Occupied {
+        pages,
+        tenth_page_bytes: tenth.unwrap_or(0) as u64 * 8,
+        sparse_pages,
+    }
 }
 
 /// Resident bytes of the pages with live blocks, whatever they are mapped from, as far as the
@@ -257,7 +289,11 @@ pub fn present_bytes() -> Option<u64> {
 
 /// Bytes of all live blocks, in granules.
 pub fn live_bytes() -> u64 {
-    with_shadow(Shadow::by_granules).iter().zip(0..).map(|(pages, granules)| 8 * granules * pages).sum()
+    with_shadow(Shadow::by_granules)
+        .iter()
+        .zip(0..)
+        .map(|(pages, granules)| 8 * granules * pages)
+        .sum()
 }
 
 fn with_shadow<T>(act: impl FnOnce(&Shadow) -> T) -> T {

@@ -33,12 +33,19 @@ impl PageEntry {
     pub fn claim(&self, number: usize) -> EntryOwner {
         let mut found = self.number.load(Ordering::Acquire);
         if found == 0 {
-            match self.number.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire) {
+            match self
+                .number
+                .compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire)
+            {
                 Ok(_) => return EntryOwner::Fresh,
                 Err(other) => found = other,
             }
         }
-        if found == number { EntryOwner::Own } else { EntryOwner::Other }
+        if found == number {
+            EntryOwner::Own
+        } else {
+            EntryOwner::Other
+        }
     }
 
     /// The page's number; 0 if the entry is free.
@@ -91,7 +98,11 @@ impl Page {
             return None;
         }
         self.start[word] &= !(1 << bit);
-        Some((0..3).map(|place| (self.slack[place][word] >> bit & 1) as usize * (1 << place)).sum())
+        Some(
+            (0..3)
+                .map(|place| (self.slack[place][word] >> bit & 1) as usize * (1 << place))
+                .sum(),
+        )
     }
 
     /// Clears from this granule to the end of the block or of the page; returns how many granules.
@@ -118,7 +129,11 @@ impl Page {
 pub(super) fn span(granule: usize, end: usize) -> (u64, usize) {
     let next = (granule / 64 + 1) * 64;
     let low = u64::MAX << (granule % 64);
-    if end >= next { (low, next) } else { (low & !(u64::MAX << (end % 64)), end) }
+    if end >= next {
+        (low, next)
+    } else {
+        (low & !(u64::MAX << (end % 64)), end)
+    }
 }
 
 #[cfg(test)]

@@ -38,7 +38,9 @@ impl Shadow {
     fn with_pages_of(page_bytes: usize, held: Option<&'static Held>) -> Shadow {
         Shadow {
             pages: HarnessTable::reserved(MOST_PAGES),
-            touched: HarnessTable::zeroed((MOST_PAGES * size_of::<PageEntry>()).div_ceil(64 * LEAST_PAGE)),
+            touched: HarnessTable::zeroed(
+                (MOST_PAGES * size_of::<PageEntry>()).div_ceil(64 * LEAST_PAGE),
+            ),
             page_bytes,
             live_bytes: AtomicU64::new(0),
             occupied_pages: AtomicU64::new(0),
@@ -106,7 +108,8 @@ impl Shadow {
     /// The shadow of a page of the address space. Pages that have no block left keep their entry.
     /// Neighbours stay together: a large block's pages are in consecutive entries.
     fn entry(&self, number: usize) -> &PageEntry {
-        let group = (number / GROUP).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - (MOST_PAGES / GROUP).ilog2());
+        let group = (number / GROUP).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            >> (64 - (MOST_PAGES / GROUP).ilog2());
         let mut index = group * GROUP + number % GROUP;
         for _ in 0..MOST_PAGES / GROUP {
             match self.pages[index].claim(number) {
@@ -118,7 +121,10 @@ impl Shadow {
                 EntryOwner::Other => index = (index + GROUP) % MOST_PAGES,
             }
         }
-        fail::give_up("unsupported", format_args!("blocks are spread over more pages than the check can watch"))
+        fail::give_up(
+            "unsupported",
+            format_args!("blocks are spread over more pages than the check can watch"),
+        )
     }
 
     /// Called at the first write to an entry: its pages of the table become resident.
@@ -141,8 +147,14 @@ impl Shadow {
     /// value published last may be an old one.
     fn tell(&self, bytes: u64, pages: u64) {
         if let Some(held) = self.held {
-            let live_bytes = self.live_bytes.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
-            let occupied_pages = self.occupied_pages.fetch_add(pages, Ordering::Relaxed).wrapping_add(pages);
+            let live_bytes = self
+                .live_bytes
+                .fetch_add(bytes, Ordering::Relaxed)
+                .wrapping_add(bytes);
+            let occupied_pages = self
+                .occupied_pages
+                .fetch_add(pages, Ordering::Relaxed)
+                .wrapping_add(pages);
             held.set(live_bytes, occupied_pages << 12);
         }
     }
@@ -152,7 +164,10 @@ impl Shadow {
         let mut pages = [0; GRANULES + 1];
         for entry in self.seen() {
             let taken = entry.with(|page| page.taken);
-            pages[taken.iter().map(|word| word.count_ones() as usize).sum::<usize>()] += 1;
+            pages[taken
+                .iter()
+                .map(|word| word.count_ones() as usize)
+                .sum::<usize>()] += 1;
         }
         pages
     }
@@ -164,7 +179,9 @@ impl Shadow {
             let own_page = self.own_page(index * size_of::<PageEntry>());
             self.touched[own_page / 64].load(Ordering::Relaxed) & 1 << (own_page % 64) != 0
         };
-        (0..MOST_PAGES).filter(touched).map(|index| &self.pages[index])
+        (0..MOST_PAGES)
+            .filter(touched)
+            .map(|index| &self.pages[index])
     }
 
     /// How many pages with a live block are resident and mapped at one place only; `None` if the
@@ -173,7 +190,10 @@ impl Shadow {
         const PRESENT_AT_ONE_PLACE: u64 = 1 << 63 | 1 << 56;
         let file = sys::RawFile::open(c"/proc/self/pagemap")?;
         let (mut present, mut group, mut flags) = (0, usize::MAX, [0u64; GROUP]);
-        for entry in self.seen().filter(|entry| !entry.with(|page| page.is_empty())) {
+        for entry in self
+            .seen()
+            .filter(|entry| !entry.with(|page| page.is_empty()))
+        {
             // If the system's pages are larger, several of ours are one of them.
             let number = entry.number() / (self.page_bytes / LEAST_PAGE);
             if number / GROUP != group {
@@ -182,7 +202,8 @@ impl Shadow {
                     return None;
                 }
             }
-            present += u64::from(flags[number % GROUP] & PRESENT_AT_ONE_PLACE == PRESENT_AT_ONE_PLACE);
+            present +=
+                u64::from(flags[number % GROUP] & PRESENT_AT_ONE_PLACE == PRESENT_AT_ONE_PLACE);
         }
         Some(present)
     }
@@ -193,18 +214,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_found_again_and_the_tables_memory_is_counted_in_the_systems_pages_however_large_they_are() {
+    fn blocks_are_found_again_and_the_tables_memory_is_counted_in_the_systems_pages_however_large_they_are()
+     {
         let own = |shadow: &Shadow| -> u32 {
-            shadow.touched.iter().map(|bits| bits.load(Ordering::Relaxed).count_ones()).sum()
+            shadow
+                .touched
+                .iter()
+                .map(|bits| bits.load(Ordering::Relaxed).count_ones())
+                .sum()
         };
         for page_bytes in [4 << 10, 16 << 10, 64 << 10] {
             let shadow = Shadow::with_pages_of(page_bytes, None);
-            (0..GROUP).for_each(|page| shadow.take("malloc", 0x7000_0000_0000 + page * LEAST_PAGE, 8));
+            (0..GROUP)
+                .for_each(|page| shadow.take("malloc", 0x7000_0000_0000 + page * LEAST_PAGE, 8));
             assert_eq!(shadow.by_granules()[1], GROUP as u64, "{page_bytes}");
             // Entries of one group are consecutive.
             let pages = (GROUP * size_of::<PageEntry>()).div_ceil(page_bytes) as u32;
-            assert!((pages..=pages + 1).contains(&own(&shadow)), "{page_bytes}: {}", own(&shadow));
-            (0..GROUP).for_each(|page| assert_eq!(shadow.give_back(0x7000_0000_0000 + page * LEAST_PAGE), Some(8)));
+            assert!(
+                (pages..=pages + 1).contains(&own(&shadow)),
+                "{page_bytes}: {}",
+                own(&shadow)
+            );
+            (0..GROUP).for_each(|page| {
+                assert_eq!(
+                    shadow.give_back(0x7000_0000_0000 + page * LEAST_PAGE),
+                    Some(8)
+                )
+            });
             assert_eq!(shadow.by_granules()[1..], [0; GRANULES], "{page_bytes}");
         }
     }

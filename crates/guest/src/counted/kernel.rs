@@ -34,7 +34,9 @@ pub(super) fn start() {
         Ok(file) => NOTIFICATIONS.store(file, Ordering::Release),
         Err(errno) => fail::give_up(
             "unsupported",
-            format_args!("the kernel's calls cannot be counted here: seccomp notifications are refused, errno {errno}"),
+            format_args!(
+                "the kernel's calls cannot be counted here: seccomp notifications are refused, errno {errno}"
+            ),
         ),
     }
 }
@@ -44,16 +46,29 @@ fn filter() -> Result<i32, i32> {
     const CALLS_AT: usize = 1;
     const LET_GO: usize = CALLS_AT + CALLS.len();
     const NOTIFY: usize = LET_GO + 1;
-    let jump = |code: u32, jt: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf: 0, k };
-    let mut program = [jump(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_USER_NOTIF); NOTIFY + 1];
+    let jump = |code: u32, jt: u8, k: u32| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf: 0,
+        k,
+    };
+    let mut program =
+        [jump(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_USER_NOTIF); NOTIFY + 1];
     // The call's number is the first field of a filter's input.
     program[0] = jump(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0);
     for (place, (_, number)) in CALLS.iter().enumerate() {
         let here = CALLS_AT + place;
-        program[here] = jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, (NOTIFY - here - 1) as u8, *number as u32);
+        program[here] = jump(
+            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+            (NOTIFY - here - 1) as u8,
+            *number as u32,
+        );
     }
     program[LET_GO] = jump(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW);
-    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    let program = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
+    };
     // SAFETY: the program outlives the call, which copies it.
     unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -63,7 +78,11 @@ fn filter() -> Result<i32, i32> {
             libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
             &raw const program,
         );
-        if file < 0 { Err(*libc::__errno_location()) } else { Ok(file as i32) }
+        if file < 0 {
+            Err(*libc::__errno_location())
+        } else {
+            Ok(file as i32)
+        }
     }
 }
 
@@ -101,6 +120,9 @@ pub(super) fn switch(on: bool) {
 
 pub(super) fn report(say: &mut impl FnMut(&str, Arguments<'_>)) {
     for ((name, _), count) in CALLS.iter().zip(&COUNTS) {
-        say("count", format_args!("{name} {}", count.load(Ordering::Relaxed)));
+        say(
+            "count",
+            format_args!("{name} {}", count.load(Ordering::Relaxed)),
+        );
     }
 }

@@ -39,7 +39,14 @@ pub fn start(job: &Job<'_>) {
 
 /// Called before each round.
 pub fn round(cold: bool) {
-    THIS_ROUND.store(if cold { NOTHING } else { COUNTER.load(Ordering::Relaxed) }, Ordering::Relaxed);
+    THIS_ROUND.store(
+        if cold {
+            NOTHING
+        } else {
+            COUNTER.load(Ordering::Relaxed)
+        },
+        Ordering::Relaxed,
+    );
 }
 
 /// The measured phase begins.

@@ -21,16 +21,40 @@ const CACHE: u32 = 3;
 const READ_MISSES: u64 = 1 << 16;
 
 /// Instructions that were retired.
-pub const INSTRUCTIONS: PerfEvent = PerfEvent { name: "instructions", kind: HARDWARE, config: 1 };
+pub const INSTRUCTIONS: PerfEvent = PerfEvent {
+    name: "instructions",
+    kind: HARDWARE,
+    config: 1,
+};
 
 /// The events that are counted.
 pub const EVENTS: [PerfEvent; 6] = [
     INSTRUCTIONS,
-    PerfEvent { name: "cycles", kind: HARDWARE, config: 0 },
-    PerfEvent { name: "cache_misses", kind: HARDWARE, config: 3 },
-    PerfEvent { name: "l1d_read_misses", kind: CACHE, config: READ_MISSES },
-    PerfEvent { name: "dtlb_read_misses", kind: CACHE, config: 3 | READ_MISSES },
-    PerfEvent { name: "page_faults", kind: SOFTWARE, config: 2 },
+    PerfEvent {
+        name: "cycles",
+        kind: HARDWARE,
+        config: 0,
+    },
+    PerfEvent {
+        name: "cache_misses",
+        kind: HARDWARE,
+        config: 3,
+    },
+    PerfEvent {
+        name: "l1d_read_misses",
+        kind: CACHE,
+        config: READ_MISSES,
+    },
+    PerfEvent {
+        name: "dtlb_read_misses",
+        kind: CACHE,
+        config: 3 | READ_MISSES,
+    },
+    PerfEvent {
+        name: "page_faults",
+        kind: SOFTWARE,
+        config: 2,
+    },
 ];
 
 /// The first version of the kernel's `perf_event_attr`, which every kernel accepts.
@@ -85,7 +109,11 @@ pub fn open(event: PerfEvent, whom: Whom) -> Result<i32, i32> {
     const ANY_CPU: i32 = -1;
     const NO_GROUP: i32 = -1;
     const CLOSE_ON_EXEC: usize = 1 << 3;
-    let later = if whom == Whom::Descendants { DISABLED | INHERIT } else { 0 };
+    let later = if whom == Whom::Descendants {
+        DISABLED | INHERIT
+    } else {
+        0
+    };
     let attributes = Attributes {
         kind: event.kind,
         size: size_of::<Attributes>() as u32,
@@ -95,7 +123,14 @@ pub fn open(event: PerfEvent, whom: Whom) -> Result<i32, i32> {
         ..Attributes::default()
     };
     let attributes = (&raw const attributes).addr();
-    let arguments = [attributes, THIS_THREAD as usize, ANY_CPU as usize, NO_GROUP as usize, CLOSE_ON_EXEC, 0];
+    let arguments = [
+        attributes,
+        THIS_THREAD as usize,
+        ANY_CPU as usize,
+        NO_GROUP as usize,
+        CLOSE_ON_EXEC,
+        0,
+    ];
     // SAFETY: the kernel reads `size` bytes of attributes, which outlive the call, and writes
     // nothing.
     let file = unsafe { sys::call(libc::SYS_perf_event_open, arguments) } as i32;
@@ -106,8 +141,19 @@ pub fn open(event: PerfEvent, whom: Whom) -> Result<i32, i32> {
 pub fn read(file: i32) -> Option<Reading> {
     let mut reading = Reading::default();
     // SAFETY: reads into a local of that size.
-    let read =
-        unsafe { sys::call(libc::SYS_read, [file as usize, (&raw mut reading).addr(), size_of::<Reading>(), 0, 0, 0]) };
+    let read = unsafe {
+        sys::call(
+            libc::SYS_read,
+            [
+                file as usize,
+                (&raw mut reading).addr(),
+                size_of::<Reading>(),
+                0,
+                0,
+                0,
+            ],
+        )
+    };
     (read == size_of::<Reading>() as isize).then_some(reading)
 }
 
@@ -122,7 +168,10 @@ pub(super) fn start() {
         file.store(opened.unwrap_or_else(|error| -error), Ordering::Relaxed);
     }
     if !any {
-        fail::give_up("unsupported", format_args!("this machine does not allow counting: errno {}", -first()));
+        fail::give_up(
+            "unsupported",
+            format_args!("this machine does not allow counting: errno {}", -first()),
+        );
     }
 }
 
@@ -134,15 +183,26 @@ fn first() -> i32 {
 pub(super) fn switch(on: bool) {
     const ENABLE: usize = 0x2400;
     const DISABLE: usize = 0x2401;
-    for file in FILES.iter().map(|file| file.load(Ordering::Relaxed)).filter(|file| *file > 0) {
+    for file in FILES
+        .iter()
+        .map(|file| file.load(Ordering::Relaxed))
+        .filter(|file| *file > 0)
+    {
         // SAFETY: no memory of ours is touched.
-        unsafe { sys::call(libc::SYS_ioctl, [file as usize, if on { ENABLE } else { DISABLE }, 0, 0, 0, 0]) };
+        unsafe {
+            sys::call(
+                libc::SYS_ioctl,
+                [file as usize, if on { ENABLE } else { DISABLE }, 0, 0, 0, 0],
+            )
+        };
     }
 }
 
 pub(super) fn report(say: &mut impl FnMut(&str, Arguments<'_>)) {
     for (PerfEvent { name, .. }, file) in EVENTS.iter().zip(&FILES) {
-        let reading = Some(file.load(Ordering::Relaxed)).filter(|file| *file > 0).and_then(read);
+        let reading = Some(file.load(Ordering::Relaxed))
+            .filter(|file| *file > 0)
+            .and_then(read);
         match reading.map(|reading| (counted(reading), reading)) {
             None => say("note", format_args!("{name} not supported")),
             Some((Some(count), _)) => say("count", format_args!("{name} {count}")),
@@ -153,7 +213,13 @@ pub(super) fn report(say: &mut impl FnMut(&str, Arguments<'_>)) {
 
 /// If there are more events than the processor has counters, they take turns. A count over half the
 /// time or more is scaled up to all of it; one over less is not reported.
-fn counted(Reading { count, enabled_ns, running_ns }: Reading) -> Option<u64> {
+fn counted(
+    Reading {
+        count,
+        enabled_ns,
+        running_ns,
+    }: Reading,
+) -> Option<u64> {
     if running_ns.saturating_mul(2) < enabled_ns {
         return None;
     }
@@ -166,7 +232,11 @@ mod tests {
 
     #[test]
     fn a_counter_that_took_turns_is_scaled_up_or_not_told() {
-        let reading = |enabled_ns, running_ns| Reading { count: 600, enabled_ns, running_ns };
+        let reading = |enabled_ns, running_ns| Reading {
+            count: 600,
+            enabled_ns,
+            running_ns,
+        };
         assert_eq!(counted(reading(1000, 1000)), Some(600));
         assert_eq!(counted(reading(1000, 500)), Some(1200));
         assert_eq!(counted(reading(1000, 499)), None);

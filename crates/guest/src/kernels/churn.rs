@@ -50,7 +50,11 @@ unsafe impl Sync for ChurnContext<'_> {}
 fn run(bench: &mut Bench) {
     let (count, objects) = (bench.count("spots").max(1), bench.count("objects"));
     let private = bench.parameter("sharing") == "private";
-    let stride = if bench.flag("pad") { 128 / size_of::<AtomicPtr<u8>>() } else { 1 };
+    let stride = if bench.flag("pad") {
+        128 / size_of::<AtomicPtr<u8>>()
+    } else {
+        1
+    };
     let sizes = Sizes::parse(bench.parameter("classes"));
     let buffers = if private { bench.threads } else { 1 };
     let spots = HarnessTable::<AtomicPtr<u8>>::zeroed(buffers * count * stride);
@@ -60,7 +64,10 @@ fn run(bench: &mut Bench) {
         let mut random = SplitMix::new(bench.seed, index as u64);
         for step in own {
             let spot = random.below(count as u32);
-            *step = ChurnStep { spot, size: sizes.draw(&mut random) };
+            *step = ChurnStep {
+                spot,
+                size: sizes.draw(&mut random),
+            };
         }
     }
     let bytes_per_round: u64 = steps.iter().map(|step| u64::from(step.size)).sum();
@@ -81,12 +88,18 @@ fn run(bench: &mut Bench) {
         let began = team.release();
         bench.join(round, team, &began);
         let span = began.elapsed();
-        let freed: u64 = tallies.iter().map(|Padded(tally)| tally.freed.replace(0)).sum();
+        let freed: u64 = tallies
+            .iter()
+            .map(|Padded(tally)| tally.freed.replace(0))
+            .sum();
         let mallocs = (bench.threads * objects) as u64;
         bench.record(round, span, 0, mallocs + freed);
         done.malloc += mallocs;
         done.free += freed;
-        done.checksum += tallies.iter().map(|Padded(tally)| tally.bytes.replace(0)).sum::<u64>();
+        done.checksum += tallies
+            .iter()
+            .map(|Padded(tally)| tally.bytes.replace(0))
+            .sum::<u64>();
         expected.malloc += mallocs;
         expected.checksum += bytes_per_round;
     }

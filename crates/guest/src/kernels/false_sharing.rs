@@ -16,15 +16,32 @@ use crate::timed_phases::Load;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-const PARAMETERS: &[&str] = &["iterations", "rw", "rw-mode", "size", "warm-up", "warm-up-live", "warm-up-size", "lead"];
+const PARAMETERS: &[&str] = &[
+    "iterations",
+    "rw",
+    "rw-mode",
+    "size",
+    "warm-up",
+    "warm-up-live",
+    "warm-up-size",
+    "lead",
+];
 
 /// Tests if the allocator places objects of different threads in one line (active false sharing).
-pub const THRASH: Kernel =
-    Kernel { name: "cache-thrash", calls: &["malloc", "free"], parameters: PARAMETERS, run: |bench| run(bench, false) };
+pub const THRASH: Kernel = Kernel {
+    name: "cache-thrash",
+    calls: &["malloc", "free"],
+    parameters: PARAMETERS,
+    run: |bench| run(bench, false),
+};
 
 /// Tests if it preserves false sharing that a program began (passive false sharing).
-pub const SCRATCH: Kernel =
-    Kernel { name: "cache-scratch", calls: &["malloc", "free"], parameters: PARAMETERS, run: |bench| run(bench, true) };
+pub const SCRATCH: Kernel = Kernel {
+    name: "cache-scratch",
+    calls: &["malloc", "free"],
+    parameters: PARAMETERS,
+    run: |bench| run(bench, true),
+};
 
 struct FalseSharingContext<'a> {
     api: Api,
@@ -70,7 +87,11 @@ struct Neighbours {
 fn run(bench: &mut Bench, scratch: bool) {
     let threads = bench.threads;
     let rw = bench.number("rw");
-    let passes = if bench.parameter("rw-mode") == "total" { (rw / threads as u64).max(1) } else { rw };
+    let passes = if bench.parameter("rw-mode") == "total" {
+        (rw / threads as u64).max(1)
+    } else {
+        rw
+    };
     let (iterations, size) = (bench.number("iterations"), bench.count("size"));
     let (warm_up, warm_up_live) = (bench.count("warm-up"), bench.count("warm-up-live"));
     let warm_up_size = bench.count("warm-up-size");
@@ -80,7 +101,11 @@ fn run(bench: &mut Bench, scratch: bool) {
     let pinned = threads <= cpus.count();
     let held = HarnessTable::<AtomicPtr<u8>>::zeroed(threads * warm_up_live);
     let given = HarnessTable::<AtomicPtr<u8>>::zeroed(if scratch { threads } else { 0 });
-    let lead = if scratch { SplitMix::new(bench.seed, 0).below(bench.number("lead") as u32) as usize } else { 0 };
+    let lead = if scratch {
+        SplitMix::new(bench.seed, 0).below(bench.number("lead") as u32) as usize
+    } else {
+        0
+    };
     let lead = HarnessTable::<AtomicPtr<u8>>::zeroed(lead);
     let published = HarnessTable::<Padded<AtomicUsize>>::zeroed(threads);
     let tallies = HarnessTable::<Padded<Cell<FalseSharingCounts>>>::zeroed(threads);
@@ -109,7 +134,12 @@ fn run(bench: &mut Bench, scratch: bool) {
         let mut span = None;
         bench.laps(round, 1, &shared, |_, lapse| span = Some(lapse.span));
         let per_worker = iterations + u64::from(scratch);
-        bench.record(round, span.unwrap_or_default(), 0, threads as u64 * iterations * passes);
+        bench.record(
+            round,
+            span.unwrap_or_default(),
+            0,
+            threads as u64 * iterations * passes,
+        );
         done.malloc += (lead.len() + given.len()) as u64;
         for place in lead.iter() {
             // SAFETY: a live block of the main thread, released once in each round.
@@ -132,10 +162,20 @@ fn run(bench: &mut Bench, scratch: bool) {
     expected.free = expected.malloc;
     bench.account(&done, &expected);
     bench.requested_peak((threads * size) as u64);
-    bench.figure("pinned_cores", if pinned { cpus.cores(threads) as f64 } else { 0.0 });
+    bench.figure(
+        "pinned_cores",
+        if pinned {
+            cpus.cores(threads) as f64
+        } else {
+            0.0
+        },
+    );
     // With one worker, or workers that never held objects at the same time, the divisor would be 0.
     if neighbours.all > 0 {
-        bench.figure("line_overlap", neighbours.in_line as f64 / neighbours.all as f64);
+        bench.figure(
+            "line_overlap",
+            neighbours.in_line as f64 / neighbours.all as f64,
+        );
         bench.figure("line_overlap_pairs", neighbours.all as f64);
         bench.figure("shared_objects", shared_objects as f64 / objects as f64);
     }
@@ -165,9 +205,14 @@ impl Load for FalseSharingContext<'_> {
             }
             place.store(block, Ordering::Relaxed);
         }
-        held.iter().take(self.warm_up).for_each(|place| release(place.load(Ordering::Relaxed)));
+        held.iter()
+            .take(self.warm_up)
+            .for_each(|place| release(place.load(Ordering::Relaxed)));
         work.malloc = self.warm_up as u64;
-        self.tallies[worker].0.set(FalseSharingCounts { work, ..FalseSharingCounts::default() });
+        self.tallies[worker].0.set(FalseSharingCounts {
+            work,
+            ..FalseSharingCounts::default()
+        });
     }
 
     /// One object directly after the other, so that the allocator may place them as neighbours.
@@ -178,7 +223,11 @@ impl Load for FalseSharingContext<'_> {
     }
 
     fn timed(&self, worker: usize, _lap: usize) {
-        let FalseSharingCounts { mut work, mut neighbours, mut shared_objects } = self.tallies[worker].0.get();
+        let FalseSharingCounts {
+            mut work,
+            mut neighbours,
+            mut shared_objects,
+        } = self.tallies[worker].0.get();
         if let Some(given) = self.given.get(worker) {
             // SAFETY: this worker's own object, released once.
             unsafe { (self.api.free)(given.load(Ordering::Relaxed)) };
@@ -203,7 +252,11 @@ impl Load for FalseSharingContext<'_> {
             work.free += 1;
             work.checksum += self.passes;
         }
-        self.tallies[worker].0.set(FalseSharingCounts { work, neighbours, shared_objects });
+        self.tallies[worker].0.set(FalseSharingCounts {
+            work,
+            neighbours,
+            shared_objects,
+        });
     }
 }
 
@@ -262,7 +315,10 @@ mod tests {
     use super::*;
 
     fn neighbours(worker: usize, addresses: [usize; 4]) -> Neighbours {
-        Neighbours::of(worker, &addresses.map(|address| Padded(AtomicUsize::new(address))))
+        Neighbours::of(
+            worker,
+            &addresses.map(|address| Padded(AtomicUsize::new(address))),
+        )
     }
 
     #[test]

@@ -18,7 +18,17 @@ use core::sync::atomic::{AtomicBool, Ordering};
 pub const KERNEL: Kernel = Kernel {
     name: "larson",
     calls: &["malloc", "free"],
-    parameters: &["seconds", "incarnations", "min", "max", "chunks", "rounds", "start", "body", "purge"],
+    parameters: &[
+        "seconds",
+        "incarnations",
+        "min",
+        "max",
+        "chunks",
+        "rounds",
+        "start",
+        "body",
+        "purge",
+    ],
     run,
 };
 
@@ -85,8 +95,18 @@ fn run(bench: &mut Bench) {
         let start = u64::from(random.next());
         let own = &mut entries[index * chunks..(index + 1) * chunks];
         let live_bytes = own.iter().map(|entry| u64::from(entry.size)).sum();
-        let tally = LarsonCounts { live_bytes, peak_bytes: live_bytes, ..LarsonCounts::default() };
-        let fresh = Slot { shared: ptr::null(), random: Larson::new(start), entries: own.as_mut_ptr(), left: 0, tally };
+        let tally = LarsonCounts {
+            live_bytes,
+            peak_bytes: live_bytes,
+            ..LarsonCounts::default()
+        };
+        let fresh = Slot {
+            shared: ptr::null(),
+            random: Larson::new(start),
+            entries: own.as_mut_ptr(),
+            left: 0,
+            tally,
+        };
         // SAFETY: reserved memory is written before it is read; nothing needs to be dropped.
         unsafe { ptr::write(slot, Padded(fresh)) };
     }
@@ -107,10 +127,19 @@ fn run(bench: &mut Bench) {
             chunks: Modulo::new(chunks as u32),
             pairs: rounds * chunks as u64,
         };
-        let (pairs, lives) = one_round(bench, round, &mut shared, &mut slots, seconds, incarnations, counts_purge);
+        let (pairs, lives) = one_round(
+            bench,
+            round,
+            &mut shared,
+            &mut slots,
+            seconds,
+            incarnations,
+            counts_purge,
+        );
         done.malloc += pairs;
         done.free += pairs;
-        let by_parameters = bench.threads as u64 * incarnations * if idle { 0 } else { shared.pairs };
+        let by_parameters =
+            bench.threads as u64 * incarnations * if idle { 0 } else { shared.pairs };
         expected.malloc += if shared.timed { pairs } else { by_parameters };
         if !round.cold {
             incarnations_measured += lives;
@@ -192,12 +221,26 @@ fn one_round(
     let span = began.elapsed();
     let (mut pairs, mut lives) = (0, 0);
     for (index, Padded(slot)) in slots.iter().enumerate() {
-        let LarsonCounts { cpu_ns, ended_ns, .. } = slot.tally;
-        bench.thread_time(round, index, ThreadTime { wall_ns: ended_ns.saturating_sub(began.wall_ns()), cpu_ns });
+        let LarsonCounts {
+            cpu_ns, ended_ns, ..
+        } = slot.tally;
+        bench.thread_time(
+            round,
+            index,
+            ThreadTime {
+                wall_ns: ended_ns.saturating_sub(began.wall_ns()),
+                cpu_ns,
+            },
+        );
         pairs += slot.tally.pairs;
         lives += slot.tally.incarnations;
     }
-    bench.record(round, span, purge_ns, if shared.idle { lives } else { 2 * pairs });
+    bench.record(
+        round,
+        span,
+        purge_ns,
+        if shared.idle { lives } else { 2 * pairs },
+    );
     (pairs, lives)
 }
 
@@ -222,7 +265,11 @@ extern "C" fn incarnation(argument: *mut c_void) -> *mut c_void {
     slot.tally.incarnations += 1;
     slot.left -= 1;
     slot.tally.cpu_ns = slot.tally.cpu_ns.wrapping_add(clock::thread_cpu_ns());
-    let goes_on = if shared.timed { !shared.stop.load(Ordering::Relaxed) } else { slot.left > 0 };
+    let goes_on = if shared.timed {
+        !shared.stop.load(Ordering::Relaxed)
+    } else {
+        slot.left > 0
+    };
     if shared.timed {
         slot.left += 1;
     }
@@ -239,9 +286,21 @@ extern "C" fn incarnation(argument: *mut c_void) -> *mut c_void {
 
 /// One incarnation: frees a random block of the pool and allocates another in its place.
 fn replace_blocks(shared: &LarsonContext, slot: &mut Slot) {
-    let LarsonContext { min, range, chunks, timed, touch, .. } = *shared;
+    let LarsonContext {
+        min,
+        range,
+        chunks,
+        timed,
+        touch,
+        ..
+    } = *shared;
     let Api { malloc, free, .. } = shared.api;
-    let Slot { random, entries, tally, .. } = slot;
+    let Slot {
+        random,
+        entries,
+        tally,
+        ..
+    } = slot;
     let mut live = tally.live_bytes;
     let (mut peak, mut pairs, mut strange) = (tally.peak_bytes, 0u64, 0u8);
     for _ in 0..shared.pairs {
@@ -276,7 +335,10 @@ fn replace_blocks(shared: &LarsonContext, slot: &mut Slot) {
     tally.peak_bytes = peak;
     tally.pairs += pairs;
     if strange != 0 {
-        fail::give_up("wrong-result", format_args!("a byte of a live block changed between write and read"));
+        fail::give_up(
+            "wrong-result",
+            format_args!("a byte of a live block changed between write and read"),
+        );
     }
 }
 
@@ -290,7 +352,10 @@ fn allocate(api: &Api, size: u32) -> LarsonBlock {
 }
 
 fn sleep(seconds: f64) {
-    let mut left = libc::timespec { tv_sec: seconds as libc::time_t, tv_nsec: ((seconds % 1.0) * 1e9) as i64 };
+    let mut left = libc::timespec {
+        tv_sec: seconds as libc::time_t,
+        tv_nsec: ((seconds % 1.0) * 1e9) as i64,
+    };
     // SAFETY: sleeps; after an interruption, sleeps the remaining time.
     while unsafe { libc::nanosleep(&left, &mut left) } != 0 {}
 }

@@ -18,7 +18,17 @@ use heapmark_wire::{Ledger, Watched};
 pub const KERNEL: Kernel = Kernel {
     name: "memory",
     calls: &["malloc", "free"],
-    parameters: &["producers", "consumers", "objects", "n-per", "round", "touch", "sample", "every", "classes"],
+    parameters: &[
+        "producers",
+        "consumers",
+        "objects",
+        "n-per",
+        "round",
+        "touch",
+        "sample",
+        "every",
+        "classes",
+    ],
     run,
 };
 
@@ -65,27 +75,44 @@ struct MemoryCounts {
 fn run(bench: &mut Bench) {
     let (producers, consumers) = (bench.count("producers"), bench.count("consumers"));
     if bench.threads != producers + producers * consumers {
-        fail::give_up("error", format_args!("{} threads for {producers} x {consumers}", bench.threads));
+        fail::give_up(
+            "error",
+            format_args!("{} threads for {producers} x {consumers}", bench.threads),
+        );
     }
     let per_consumer = bench.parameter("n-per") == "consumer";
-    let objects = bench.count("objects").saturating_mul(if per_consumer { consumers } else { 1 });
+    let objects = bench
+        .count("objects")
+        .saturating_mul(if per_consumer { consumers } else { 1 });
     let sizes = Sizes::parse(bench.parameter("classes"));
     let all = producers.saturating_mul(objects);
     let per_op = bench.parameter("sample") == "per-op";
-    let every = if per_op { bench.count("every").max(1) } else { usize::MAX };
+    let every = if per_op {
+        bench.count("every").max(1)
+    } else {
+        usize::MAX
+    };
     // Size and pointer of each object belong to the harness; 32 bytes for what allocators add and
     // round up to.
     let objects_bytes = (all as u64).saturating_mul(u64::from(sizes.largest()) + 32 + 12);
     // Points are kept as text until the process has ended: some KiB each.
-    let points = if published::wanted() { all.saturating_mul(2) / every } else { 0 };
+    let points = if published::wanted() {
+        all.saturating_mul(2) / every
+    } else {
+        0
+    };
     bench.needs(objects_bytes.saturating_add((points as u64).saturating_mul(POINT_BYTES)));
     let mut drawn = HarnessTable::<u32>::zeroed(all);
     for (producer, own) in drawn.chunks_mut(objects.max(1)).enumerate() {
         let mut random = SplitMix::new(bench.seed, producer as u64);
-        own.iter_mut().for_each(|size| *size = sizes.draw(&mut random));
+        own.iter_mut()
+            .for_each(|size| *size = sizes.draw(&mut random));
     }
     let bytes_per_round: u64 = drawn.iter().map(|&size| u64::from(size)).sum();
-    let (buffers, filled) = (HarnessTable::zeroed(all), HarnessTable::<Padded<Level>>::zeroed(producers * consumers));
+    let (buffers, filled) = (
+        HarnessTable::zeroed(all),
+        HarnessTable::<Padded<Level>>::zeroed(producers * consumers),
+    );
     let tallies = HarnessTable::<Padded<MemoryCounts>>::zeroed(bench.threads);
     let shared = MemoryContext {
         api: bench.api,
@@ -107,25 +134,40 @@ fn run(bench: &mut Bench) {
     bench.begin();
     for round in bench.rounds() {
         filled.iter().for_each(|Padded(level)| level.empty());
-        let team = bench.gather(&shared, |shared, index| match index.checked_sub(shared.producers) {
-            None => produce(shared, index),
-            Some(consumer) => consume(shared, consumer),
+        let team = bench.gather(&shared, |shared, index| {
+            match index.checked_sub(shared.producers) {
+                None => produce(shared, index),
+                Some(consumer) => consume(shared, consumer),
+            }
         });
         let began = team.release();
         bench.join(round, team, &began);
         bench.record(round, began.elapsed(), 0, 2 * all as u64);
-        let calls =
-            |workers: &[Padded<MemoryCounts>]| workers.iter().map(|Padded(tally)| tally.calls.replace(0)).sum::<u64>();
+        let calls = |workers: &[Padded<MemoryCounts>]| {
+            workers
+                .iter()
+                .map(|Padded(tally)| tally.calls.replace(0))
+                .sum::<u64>()
+        };
         done.malloc += calls(&tallies[..producers]);
         done.free += calls(&tallies[producers..]);
-        done.checksum += tallies.iter().map(|Padded(tally)| tally.bytes.replace(0)).sum::<u64>();
+        done.checksum += tallies
+            .iter()
+            .map(|Padded(tally)| tally.bytes.replace(0))
+            .sum::<u64>();
         expected.malloc += all as u64;
         expected.free += all as u64;
         // Once at allocation, once at free.
         expected.checksum += 2 * bytes_per_round;
     }
     bench.account(&done, &expected);
-    bench.requested_peak(tallies.iter().map(|Padded(tally)| tally.peak_bytes.get()).max().unwrap_or(0));
+    bench.requested_peak(
+        tallies
+            .iter()
+            .map(|Padded(tally)| tally.peak_bytes.get())
+            .max()
+            .unwrap_or(0),
+    );
     bench.figure("requested_sum_bytes", bytes_per_round as f64);
 }
 
@@ -134,7 +176,14 @@ fn produce(shared: &MemoryContext, producer: usize) {
     let (sizes, buffers) = (&shared.sizes[own.clone()], &shared.buffers[own]);
     let filled = &shared.filled[producer * shared.consumers..][..shared.consumers];
     let (ledger, tally) = (&shared.ledgers[producer], &shared.tallies[producer].0);
-    let look = || tally.peak_bytes.set(tally.peak_bytes.get().max(shared.watched.live_bytes().unwrap_or(0)));
+    let look = || {
+        tally.peak_bytes.set(
+            tally
+                .peak_bytes
+                .get()
+                .max(shared.watched.live_bytes().unwrap_or(0)),
+        )
+    };
     // `row`: objects that the current consumer got before this one.
     let (mut row, mut consumer, mut full_at) = (0, 0, shared.round);
     let (mut until_point, mut look_from, mut bytes) = (shared.every, 0, 0);
@@ -178,7 +227,10 @@ fn consume(shared: &MemoryContext, index: usize) {
     let own = producer * shared.objects..(producer + 1) * shared.objects;
     let (sizes, buffers) = (&shared.sizes[own.clone()], &shared.buffers[own]);
     let free = shared.api.free;
-    let (ledger, tally) = (&shared.ledgers[shared.producers + index], &shared.tallies[shared.producers + index].0);
+    let (ledger, tally) = (
+        &shared.ledgers[shared.producers + index],
+        &shared.tallies[shared.producers + index].0,
+    );
     let (mut freed, mut until_point, mut bytes) = (0, shared.every, 0);
     let quota = quota(shared, consumer);
     while freed < quota {

@@ -14,7 +14,9 @@ use core::slice;
 pub const KERNEL: Kernel = Kernel {
     name: "same-thread",
     calls: &["malloc", "free"],
-    parameters: &["volume", "min-size", "max-size", "start", "layout", "touch", "purge"],
+    parameters: &[
+        "volume", "min-size", "max-size", "start", "layout", "touch", "purge",
+    ],
     run,
 };
 
@@ -35,10 +37,16 @@ struct SameThreadContext<'a> {
 unsafe impl Sync for SameThreadContext<'_> {}
 
 fn run(bench: &mut Bench) {
-    let (min, max) = (bench.number("min-size") as u32, bench.number("max-size") as u32);
+    let (min, max) = (
+        bench.number("min-size") as u32,
+        bench.number("max-size") as u32,
+    );
     let blocks = (bench.number("volume") / u64::from(max / 2).max(1)).max(1) as usize;
     let start = bench.number("start") as u32;
-    let (interleaved, touch) = (bench.parameter("layout") == "interleaved", bench.flag("touch"));
+    let (interleaved, touch) = (
+        bench.parameter("layout") == "interleaved",
+        bench.flag("touch"),
+    );
     let counts_purge = bench.flag("purge");
     let mean = (u64::from(min) + u64::from(max)) / 2 + 16;
     bench.needs(blocks as u64 * (mean + 12));
@@ -58,7 +66,9 @@ fn run(bench: &mut Bench) {
             slice::from_raw_parts_mut(sizes_at, blocks)
         };
         let mut twister = MersenneTwister::new(start);
-        sizes.iter_mut().for_each(|size| *size = min + twister.up_to(max - min));
+        sizes
+            .iter_mut()
+            .for_each(|size| *size = min + twister.up_to(max - min));
         requested = sizes.iter().map(|&size| u64::from(size)).sum();
 
         let shared = SameThreadContext {
@@ -110,12 +120,21 @@ fn allocate<T>(api: &Api, entries: usize) -> *mut T {
 
 fn worker(shared: &SameThreadContext, index: usize) {
     // In locals: for all the compiler knows, a call of malloc may change `shared`.
-    let SameThreadContext { sizes, pointers, touch, .. } = *shared;
+    let SameThreadContext {
+        sizes,
+        pointers,
+        touch,
+        ..
+    } = *shared;
     let blocks = sizes.len();
     let (first, end, step) = if shared.interleaved {
         (index, blocks, shared.threads)
     } else {
-        (index * blocks / shared.threads, (index + 1) * blocks / shared.threads, 1)
+        (
+            index * blocks / shared.threads,
+            (index + 1) * blocks / shared.threads,
+            1,
+        )
     };
     let Api { malloc, free, .. } = shared.api;
     let mut sum = 0u64;

@@ -35,30 +35,48 @@ impl Ticks {
     /// The best clock of this machine.
     pub fn find() -> Ticks {
         if !counter::is_steady() {
-            return Ticks { counter: false, ns_per_tick: 1 << 32 };
+            return Ticks {
+                counter: false,
+                ns_per_tick: 1 << 32,
+            };
         }
         let began = both();
         while clock::now_ns() - began.1 < COMPARE_NS {}
         let ended = both();
         let (ticks, ns) = (ended.0.saturating_sub(began.0).max(1), ended.1 - began.1);
-        Ticks { counter: true, ns_per_tick: ((u128::from(ns) << 32) / u128::from(ticks)) as u64 }
+        Ticks {
+            counter: true,
+            ns_per_tick: ((u128::from(ns) << 32) / u128::from(ticks)) as u64,
+        }
     }
 
     /// The name of the clock.
     pub fn name(&self) -> &'static str {
-        if self.counter { counter::NAME } else { "clock_gettime" }
+        if self.counter {
+            counter::NAME
+        } else {
+            "clock_gettime"
+        }
     }
 
     /// Read before a call.
     #[inline(always)]
     pub fn begin(&self) -> u64 {
-        if self.counter { counter::begin() } else { clock::now_ns() }
+        if self.counter {
+            counter::begin()
+        } else {
+            clock::now_ns()
+        }
     }
 
     /// Read after a call.
     #[inline(always)]
     pub fn end(&self) -> u64 {
-        if self.counter { counter::end() } else { clock::now_ns() }
+        if self.counter {
+            counter::end()
+        } else {
+            clock::now_ns()
+        }
     }
 
     /// The time between two reads.
@@ -82,10 +100,12 @@ mod counter {
     /// knows whether all CPUs count alike, uses it for its own time.
     pub fn is_steady() -> bool {
         let all = __cpuid(0x8000_0000).eax >= 0x8000_0007;
-        let invariant = || __cpuid(0x8000_0007).edx >> 8 & 1 == 1 && __cpuid(0x8000_0001).edx >> 27 & 1 == 1;
+        let invariant =
+            || __cpuid(0x8000_0007).edx >> 8 & 1 == 1 && __cpuid(0x8000_0001).edx >> 27 & 1 == 1;
         let mut room = [0; 64];
         let file = c"/sys/devices/system/clocksource/clocksource0/current_clocksource";
-        all && invariant() && crate::memory::read_file(file, &mut room).is_some_and(|name| name.trim() == "tsc")
+        all && invariant()
+            && crate::memory::read_file(file, &mut room).is_some_and(|name| name.trim() == "tsc")
     }
 
     /// The read waits for all earlier instructions, and later ones wait for the read.
@@ -129,7 +149,9 @@ mod counter {
         let ticks;
         // SAFETY: reads a counter that user code may read. It counts as a memory access, so the
         // compiler moves no call across it.
-        unsafe { asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) ticks, options(nostack, preserves_flags)) };
+        unsafe {
+            asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) ticks, options(nostack, preserves_flags))
+        };
         ticks
     }
 
@@ -145,7 +167,10 @@ mod tests {
 
     #[test]
     fn a_tick_becomes_nanoseconds_and_time_never_runs_backwards() {
-        let quarter = Ticks { counter: true, ns_per_tick: 1 << 30 };
+        let quarter = Ticks {
+            counter: true,
+            ns_per_tick: 1 << 30,
+        };
         assert_eq!((quarter.ns(100, 500), quarter.ns(500, 100)), (100, 0));
         // 2^50 ticks: more than 64 bits in between.
         assert_eq!(quarter.ns(0, 1 << 50), 1 << 48);
@@ -156,9 +181,17 @@ mod tests {
         let ticks = Ticks::find();
         let (outer, begin, inner) = (clock::now_ns(), ticks.begin(), clock::now_ns());
         while clock::now_ns() - inner < 1_000_000 {}
-        let (inner, end, outer) = (clock::now_ns() - inner, ticks.end(), clock::now_ns() - outer);
+        let (inner, end, outer) = (
+            clock::now_ns() - inner,
+            ticks.end(),
+            clock::now_ns() - outer,
+        );
         // Between the span that it encloses and the one that encloses it, within 1 in 1000.
         let ns = ticks.ns(begin, end);
-        assert!((inner - inner / 1000..=outer + outer / 1000).contains(&ns), "{}: {inner} {ns} {outer}", ticks.name());
+        assert!(
+            (inner - inner / 1000..=outer + outer / 1000).contains(&ns),
+            "{}: {inner} {ns} {outer}",
+            ticks.name()
+        );
     }
 }

@@ -23,11 +23,17 @@ impl Counts {
 
     /// Adds the counts of another thread.
     pub fn add(&self, more: &Counts) {
-        self.0.iter().zip(&more.0).for_each(|(count, more)| add(count, more.load(Ordering::Relaxed)));
+        self.0
+            .iter()
+            .zip(&more.0)
+            .for_each(|(count, more)| add(count, more.load(Ordering::Relaxed)));
     }
 
     fn total(&self) -> u64 {
-        self.0.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+        self.0
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed))
+            .sum()
     }
 
     /// The value at this rank, counted from the smallest: 1 is the minimum.
@@ -55,8 +61,14 @@ fn add(count: &AtomicU64, more: u64) {
 /// `BUCKET:COUNT` for each bucket that is not empty.
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = self.0.iter().map(|count| count.load(Ordering::Relaxed)).enumerate();
-        counts.filter(|(_, count)| *count > 0).try_for_each(|(bucket, count)| write!(f, " {bucket}:{count}"))
+        let counts = self
+            .0
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed))
+            .enumerate();
+        counts
+            .filter(|(_, count)| *count > 0)
+            .try_for_each(|(bucket, count)| write!(f, " {bucket}:{count}"))
     }
 }
 
@@ -83,7 +95,11 @@ impl CallTimes {
     pub fn note(&self, ns: u64, bytes: u64, at_ns: impl FnOnce() -> u64) {
         self.counts.note(ns);
         if ns > self.longest.get().ns {
-            self.longest.set(LongestCall { ns, bytes, at_ns: at_ns() });
+            self.longest.set(LongestCall {
+                ns,
+                bytes,
+                at_ns: at_ns(),
+            });
         }
     }
 
@@ -112,10 +128,15 @@ mod tests {
         let tallies = tallies();
         let (one, other) = (&tallies[0], &tallies[1]);
         one.note(3, 64, || 10);
-        one.note(3, 65, || unreachable!("as long as the longest so far is not longer"));
+        one.note(3, 65, || {
+            unreachable!("as long as the longest so far is not longer")
+        });
         other.note(1000, 66, || 30);
         one.add(other);
-        assert_eq!(one.counts.to_string(), std::format!(" 3:2 {}:1", bucket_of(1000)));
+        assert_eq!(
+            one.counts.to_string(),
+            std::format!(" 3:2 {}:1", bucket_of(1000))
+        );
         let longest = one.longest.get();
         assert_eq!((longest.ns, longest.bytes, longest.at_ns), (1000, 66, 30));
     }

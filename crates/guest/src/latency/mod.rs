@@ -49,8 +49,11 @@ std::thread_local! {
 
 /// Functions that call `real` and time one call in `every` of each thread.
 pub fn watch(real: Api, every: u64, seed: u64) -> Api {
-    let every = u32::try_from(every).ok().filter(|every| (1..=1 << 30).contains(every));
-    let every = every.unwrap_or_else(|| fail::give_up("error", format_args!("`latency` is no usable number")));
+    let every = u32::try_from(every)
+        .ok()
+        .filter(|every| (1..=1 << 30).contains(every));
+    let every = every
+        .unwrap_or_else(|| fail::give_up("error", format_args!("`latency` is no usable number")));
     let mut key = 0;
     // SAFETY: made once; the destructor takes back the value passed to `pthread_setspecific`.
     if unsafe { libc::pthread_key_create(&mut key, Some(leave)) } != 0 {
@@ -63,7 +66,15 @@ pub fn watch(real: Api, every: u64, seed: u64) -> Api {
     unsafe {
         ptr::write(
             mode.as_mut_ptr(),
-            WrapperState { real, every, seed, ticks, began: ticks.begin(), seats: ThreadSlots::new(), key },
+            WrapperState {
+                real,
+                every,
+                seed,
+                ticks,
+                began: ticks.begin(),
+                seats: ThreadSlots::new(),
+                key,
+            },
         )
     };
     MODE.store(mode.as_mut_ptr(), Ordering::Release);
@@ -102,7 +113,10 @@ impl WrapperState {
     #[cold]
     fn sit_down(&self) {
         let Some(seat) = self.seats.take(self.seed) else {
-            fail::give_up("unsupported", format_args!("more threads at a time than single calls can be timed of"));
+            fail::give_up(
+                "unsupported",
+                format_args!("more threads at a time than single calls can be timed of"),
+            );
         };
         SEAT.set(seat);
         LEFT.set(seat.gap(self.every));
@@ -143,7 +157,9 @@ fn call<R>(function: Function, bytes: usize, make: impl Fn(&Api) -> R) -> R {
 
 unsafe extern "C" fn malloc(size: usize) -> *mut u8 {
     // SAFETY: the allocator's own function.
-    call(Function::Malloc, size, |real| unsafe { (real.malloc)(size) })
+    call(Function::Malloc, size, |real| unsafe {
+        (real.malloc)(size)
+    })
 }
 
 unsafe extern "C" fn free(block: *mut u8) {
@@ -159,22 +175,32 @@ unsafe extern "C" fn free(block: *mut u8) {
 
 unsafe extern "C" fn free_sized(block: *mut u8, size: usize, flags: usize) {
     // SAFETY: the allocator's own function with a block of its own.
-    call(Function::Free, 0, |real| unsafe { (real.free_sized)(block, size, flags) })
+    call(Function::Free, 0, |real| unsafe {
+        (real.free_sized)(block, size, flags)
+    })
 }
 
 unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
     // SAFETY: the allocator's own function.
-    call(Function::Calloc, count.saturating_mul(size), |real| unsafe { (real.calloc)(count, size) })
+    call(
+        Function::Calloc,
+        count.saturating_mul(size),
+        |real| unsafe { (real.calloc)(count, size) },
+    )
 }
 
 unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     // SAFETY: the allocator's own function with a block of its own.
-    call(Function::Realloc, size, |real| unsafe { (real.realloc)(block, size) })
+    call(Function::Realloc, size, |real| unsafe {
+        (real.realloc)(block, size)
+    })
 }
 
 unsafe extern "C" fn posix_memalign(block: *mut *mut u8, alignment: usize, size: usize) -> i32 {
     // SAFETY: the allocator's own function, and the caller's place for the result.
-    call(Function::PosixMemalign, size, |real| unsafe { (real.posix_memalign)(block, alignment, size) })
+    call(Function::PosixMemalign, size, |real| unsafe {
+        (real.posix_memalign)(block, alignment, size)
+    })
 }
 
 unsafe extern "C" fn new(size: usize) -> *mut u8 {
@@ -189,18 +215,28 @@ unsafe extern "C" fn delete(block: *mut u8) {
 
 unsafe extern "C" fn delete_sized(block: *mut u8, size: usize) {
     // SAFETY: a block of its own `new`.
-    call(Function::Free, 0, |real| unsafe { (real.delete_sized)(block, size) })
+    call(Function::Free, 0, |real| unsafe {
+        (real.delete_sized)(block, size)
+    })
 }
 
 unsafe extern "C" fn new_aligned(size: usize, alignment: usize) -> *mut u8 {
-    // SAFETY: as in `new`; handed out only if it exists.
-    let new = |real: &Api| real.aligned.map_or(ptr::null_mut(), |real| unsafe { (real.new)(size, alignment) });
+    let new = |real: &Api| {
+        // SAFETY: as in `new`; handed out only if it exists.
+        real.aligned.map_or(ptr::null_mut(), |real| unsafe {
+            (real.new)(size, alignment)
+        })
+    };
     call(Function::PosixMemalign, size, new)
 }
 
 unsafe extern "C" fn delete_aligned(block: *mut u8, alignment: usize) {
-    // SAFETY: a block of `new_aligned`.
-    let delete = |real: &Api| real.aligned.iter().for_each(|real| unsafe { (real.delete)(block, alignment) });
+    let delete = |real: &Api| {
+        real.aligned
+            .iter()
+            // SAFETY: a block of `new_aligned`.
+            .for_each(|real| unsafe { (real.delete)(block, alignment) })
+    };
     call(Function::Free, 0, delete)
 }
 
@@ -208,7 +244,9 @@ unsafe extern "C" fn delete_aligned_sized(block: *mut u8, size: usize, alignment
     let delete = |real: &Api| {
         let delete = real.aligned.and_then(|real| real.delete_sized);
         // SAFETY: a block of `new_aligned`.
-        delete.iter().for_each(|delete| unsafe { delete(block, size, alignment) });
+        delete
+            .iter()
+            .for_each(|delete| unsafe { delete(block, size, alignment) });
     };
     call(Function::Free, 0, delete)
 }
@@ -216,17 +254,33 @@ unsafe extern "C" fn delete_aligned_sized(block: *mut u8, size: usize, alignment
 /// Called after the last call: reports the counts of all threads, and the cost of the clock.
 pub fn report(page: &Page, job: &Job<'_>) {
     // SAFETY: null, or set by `watch` permanently.
-    let Some(mode) = (unsafe { MODE.load(Ordering::Acquire).as_ref() }) else { return };
+    let Some(mode) = (unsafe { MODE.load(Ordering::Acquire).as_ref() }) else {
+        return;
+    };
     let (least, middle) = cost(&mode.ticks);
-    let mut full = page.say(format_args!("latency.every={}", job.word("latency"))).is_err();
-    full |= page.say(format_args!("latency.clock={} {least} {middle}", mode.ticks.name())).is_err();
+    let mut full = page
+        .say(format_args!("latency.every={}", job.word("latency")))
+        .is_err();
+    full |= page
+        .say(format_args!(
+            "latency.clock={} {least} {middle}",
+            mode.ticks.name()
+        ))
+        .is_err();
     let sums = HarnessTable::<CallTimes>::zeroed(FUNCTIONS.len());
     for seat in mode.seats.used() {
-        sums.iter().zip(&seat.tallies).for_each(|(sum, tally)| sum.add(tally));
+        sums.iter()
+            .zip(&seat.tallies)
+            .for_each(|(sum, tally)| sum.add(tally));
     }
     for (name, sum) in FUNCTIONS.iter().zip(sums.iter()) {
         let LongestCall { ns, bytes, at_ns } = sum.longest.get();
-        full |= page.say(format_args!("latency={name} {ns} {bytes} {at_ns}{}", sum.counts)).is_err();
+        full |= page
+            .say(format_args!(
+                "latency={name} {ns} {bytes} {at_ns}{}",
+                sum.counts
+            ))
+            .is_err();
     }
     if full {
         fail::give_up("error", format_args!("the report is full"));

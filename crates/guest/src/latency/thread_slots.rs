@@ -50,8 +50,9 @@ impl ThreadSlots {
 
     /// A seat for the calling thread; `None` if all are taken.
     pub fn take(&self, seed: u64) -> Option<&ThreadSlot> {
-        let free =
-            |seat: &&ThreadSlot| !seat.taken.load(Ordering::Relaxed) && !seat.taken.swap(true, Ordering::Acquire);
+        let free = |seat: &&ThreadSlot| {
+            !seat.taken.load(Ordering::Relaxed) && !seat.taken.swap(true, Ordering::Acquire)
+        };
         let (index, seat) = self.0.iter().enumerate().find(|(_, seat)| free(seat))?;
         if !seat.touched.replace(true) {
             seat.tallies.iter().for_each(|tally| tally.counts.touch());

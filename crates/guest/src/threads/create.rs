@@ -41,7 +41,10 @@ pub unsafe fn create(
         (thread, error)
     };
     if error != 0 {
-        fail::give_up("error", format_args!("pthread_create for thread {index} failed with errno {error}"));
+        fail::give_up(
+            "error",
+            format_args!("pthread_create for thread {index} failed with errno {error}"),
+        );
     }
     thread
 }

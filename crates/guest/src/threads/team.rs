@@ -51,7 +51,10 @@ pub struct ThreadTime {
 impl<'c, C: Sync> Team<'c, C> {
     /// Creates the workers and returns once each of them waits at the gate.
     pub fn gather(threads: usize, context: &'c C, body: Body<C>) -> Team<'c, C> {
-        let mut team = Team { crew: HarnessTable::zeroed(1), seats: HarnessTable::zeroed(threads) };
+        let mut team = Team {
+            crew: HarnessTable::zeroed(1),
+            seats: HarnessTable::zeroed(threads),
+        };
         team.crew[0].context = Some(context);
         team.crew[0].body = Some(body);
         let crew = &raw const team.crew[0];
@@ -82,8 +85,16 @@ impl<'c, C: Sync> Team<'c, C> {
             }
         }
         for (index, Padded(seat)) in self.seats.iter().enumerate() {
-            let wall_ns = seat.ended_ns.saturating_sub(seat.began_ns.max(began.wall_ns()));
-            note(index, ThreadTime { wall_ns, cpu_ns: seat.cpu_ns });
+            let wall_ns = seat
+                .ended_ns
+                .saturating_sub(seat.began_ns.max(began.wall_ns()));
+            note(
+                index,
+                ThreadTime {
+                    wall_ns,
+                    cpu_ns: seat.cpu_ns,
+                },
+            );
         }
     }
 }
@@ -93,7 +104,9 @@ extern "C" fn work<C: Sync>(seat: *mut c_void) -> *mut c_void {
     let seat = unsafe { &mut *seat.cast::<TeamWorker<'_, C>>() };
     // SAFETY: the crew outlives its threads.
     let crew = unsafe { &*seat.crew };
-    let (Some(context), Some(body)) = (crew.context, crew.body) else { return ptr::null_mut() };
+    let (Some(context), Some(body)) = (crew.context, crew.body) else {
+        return ptr::null_mut();
+    };
     null::prepare();
     latency::prepare();
     crew.gate.wait();

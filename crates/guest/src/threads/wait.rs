@@ -29,7 +29,11 @@ pub struct Rendezvous {
 impl Rendezvous {
     /// A meeting place of `threads` threads.
     pub fn new(threads: usize) -> Rendezvous {
-        Rendezvous { threads: threads as u32, arrived: AtomicU32::new(0), meetings: AtomicU32::new(0) }
+        Rendezvous {
+            threads: threads as u32,
+            arrived: AtomicU32::new(0),
+            meetings: AtomicU32::new(0),
+        }
     }
 
     /// Returns once all threads have called this.
@@ -37,7 +41,8 @@ impl Rendezvous {
         let meeting = self.meetings.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
-            self.meetings.store(meeting.wrapping_add(1), Ordering::Release);
+            self.meetings
+                .store(meeting.wrapping_add(1), Ordering::Release);
             sys::wake(self.meetings.as_ptr(), i32::MAX as u32);
         }
         while self.meetings.load(Ordering::Acquire) == meeting {
@@ -61,7 +66,11 @@ impl Semaphore {
     /// Sleeps until a post.
     pub fn wait(&self) {
         let one_less = |posted: u32| posted.checked_sub(1);
-        while self.0.try_update(Ordering::Acquire, Ordering::Relaxed, one_less).is_err() {
+        while self
+            .0
+            .try_update(Ordering::Acquire, Ordering::Relaxed, one_less)
+            .is_err()
+        {
             sys::sleep_on(self.0.as_ptr(), 0);
         }
     }

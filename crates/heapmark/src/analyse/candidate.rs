@@ -34,31 +34,62 @@ impl Candidate {
     /// Its rows and the baseline's, case by case. Two candidates that ran in different parts of a
     /// block are compared through the baseline that ran in both; if the baseline has no numbers
     /// there, they are compared directly.
-    pub fn new(name: &str, groups: &[(&Group, Option<&Group>)], memory: Vec<Option<Memory>>) -> Candidate {
-        let logs = groups.iter().map(|(group, baseline)| logs(group, *baseline)).collect();
-        Candidate { name: name.to_owned(), logs, memory }
+    pub fn new(
+        name: &str,
+        groups: &[(&Group, Option<&Group>)],
+        memory: Vec<Option<Memory>>,
+    ) -> Candidate {
+        let logs = groups
+            .iter()
+            .map(|(group, baseline)| logs(group, *baseline))
+            .collect();
+        Candidate {
+            name: name.to_owned(),
+            logs,
+            memory,
+        }
     }
 }
 
 fn logs(group: &Group, baseline: Option<&Group>) -> BTreeMap<u32, f64> {
     let logs = match baseline.filter(|baseline| !baseline.processes.is_empty()) {
         Some(baseline) => group.log_ratios(baseline, |process| Some(process.ns_per_op)),
-        None => group.processes.iter().map(|(slot, (_, process))| (*slot, process.ns_per_op.ln())).collect(),
+        None => group
+            .processes
+            .iter()
+            .map(|(slot, (_, process))| (*slot, process.ns_per_op.ln()))
+            .collect(),
     };
-    logs.into_iter().map(|((block, _), log)| (block, log)).collect()
+    logs.into_iter()
+        .map(|((block, _), log)| (block, log))
+        .collect()
 }
 
 /// The fastest first, by geometric mean of the ratios to the baseline, or to the first candidate if
 /// there is no baseline.
-pub(super) fn rank(baseline: &str, candidates: Vec<Candidate>, left_out: &mut Vec<LeftOut>) -> Vec<Candidate> {
-    let reference = candidates.iter().position(|candidate| candidate.name == baseline).unwrap_or(0);
-    let ratios: Vec<Vec<f64>> = candidates.iter().map(|candidate| ratios(candidate, &candidates[reference])).collect();
+pub(super) fn rank(
+    baseline: &str,
+    candidates: Vec<Candidate>,
+    left_out: &mut Vec<LeftOut>,
+) -> Vec<Candidate> {
+    let reference = candidates
+        .iter()
+        .position(|candidate| candidate.name == baseline)
+        .unwrap_or(0);
+    let ratios: Vec<Vec<f64>> = candidates
+        .iter()
+        .map(|candidate| ratios(candidate, &candidates[reference]))
+        .collect();
     let mut ranked = Vec::new();
     for (candidate, ratios) in candidates.into_iter().zip(ratios) {
         let missing = candidate.logs.len() - ratios.len();
         match geometric_mean(&ratios) {
             Some(score) if missing == 0 => ranked.push((score, candidate)),
-            _ => left_out.push(LeftOut { allocator: candidate.name, failed: 0, missing }),
+            _ => left_out.push(LeftOut {
+                allocator: candidate.name,
+                failed: 0,
+                missing,
+            }),
         }
     }
     ranked.sort_by(|(a, _), (b, _)| a.total_cmp(b));
@@ -68,8 +99,16 @@ pub(super) fn rank(baseline: &str, candidates: Vec<Candidate>, left_out: &mut Ve
 /// One ratio per case in which some block has both.
 fn ratios(candidate: &Candidate, reference: &Candidate) -> Vec<f64> {
     let of_case = |(ours, theirs): (&BTreeMap<u32, f64>, &BTreeMap<u32, f64>)| {
-        let logs: Vec<f64> = ours.iter().filter_map(|(block, log)| Some(log - theirs.get(block)?)).collect();
+        let logs: Vec<f64> = ours
+            .iter()
+            .filter_map(|(block, log)| Some(log - theirs.get(block)?))
+            .collect();
         Some(Ratio::from_logs(&logs)?.ratio)
     };
-    candidate.logs.iter().zip(&reference.logs).filter_map(of_case).collect()
+    candidate
+        .logs
+        .iter()
+        .zip(&reference.logs)
+        .filter_map(of_case)
+        .collect()
 }

@@ -97,18 +97,41 @@ pub(super) fn judge(
 ) -> (Conclusion, Vec<LeftOut>) {
     // A case that only programs ran gives no information about allocators, and neither does a case
     // hidden by the harness's own time.
-    let of_allocators =
-        cases.iter().zip(grid).zip(&run.plan.cases).filter(|(_, case)| case.is_for_allocators() && asked(case));
-    let tables: Vec<CaseGroups> = of_allocators.map(|((case, groups), _)| CaseGroups { case, groups }).collect();
-    let seen: Vec<&CaseGroups> = tables.iter().filter(|table| !table.case.floor_hides && !table.case.paced).collect();
+    let of_allocators = cases
+        .iter()
+        .zip(grid)
+        .zip(&run.plan.cases)
+        .filter(|(_, case)| case.is_for_allocators() && asked(case));
+    let tables: Vec<CaseGroups> = of_allocators
+        .map(|((case, groups), _)| CaseGroups { case, groups })
+        .collect();
+    let seen: Vec<&CaseGroups> = tables
+        .iter()
+        .filter(|table| !table.case.floor_hides && !table.case.paced)
+        .collect();
     if seen.is_empty() && !tables.is_empty() {
         let paced = tables.iter().all(|table| table.case.paced);
-        return (Conclusion::Withheld(if paced { Withheld::Paced } else { Withheld::Floor }), Vec::new());
+        return (
+            Conclusion::Withheld(if paced {
+                Withheld::Paced
+            } else {
+                Withheld::Floor
+            }),
+            Vec::new(),
+        );
     }
     // A case in which the A/A copy differs yields no claim; if the copy differs over all cases,
     // none does.
-    let judged: Vec<&CaseGroups> = seen.iter().filter(|table| !table.case.aa_copy_differs).copied().collect();
-    let copy = run.plan.aa_copy.as_ref().and_then(|aa_copy| copy(aa_copy, &seen));
+    let judged: Vec<&CaseGroups> = seen
+        .iter()
+        .filter(|table| !table.case.aa_copy_differs)
+        .copied()
+        .collect();
+    let copy = run
+        .plan
+        .aa_copy
+        .as_ref()
+        .and_then(|aa_copy| copy(aa_copy, &seen));
     let copy = copy.filter(|copy| judged.is_empty() || copy.p < run.plan.alpha());
     let mut candidates = Vec::new();
     let mut left_out = Vec::new();
@@ -118,23 +141,49 @@ pub(super) fn judge(
         if !rows.iter().all(|(row, _)| ranks(row.role)) {
             continue;
         }
-        let failed = rows.iter().filter(|(_, group)| group.failed.is_some()).count();
-        let missing = rows.iter().filter(|(_, group)| group.processes.is_empty()).count() - failed;
+        let failed = rows
+            .iter()
+            .filter(|(_, group)| group.failed.is_some())
+            .count();
+        let missing = rows
+            .iter()
+            .filter(|(_, group)| group.processes.is_empty())
+            .count()
+            - failed;
         if failed + missing > 0 {
-            left_out.push(LeftOut { allocator: name.clone(), failed, missing });
+            left_out.push(LeftOut {
+                allocator: name.clone(),
+                failed,
+                missing,
+            });
         } else {
-            let memory = rows.iter().map(|(row, _)| row.numbers().and_then(|numbers| numbers.memory)).collect();
-            candidates.push(Candidate::new(name, &beside_baseline(name, &judged), memory));
+            let memory = rows
+                .iter()
+                .map(|(row, _)| row.numbers().and_then(|numbers| numbers.memory))
+                .collect();
+            candidates.push(Candidate::new(
+                name,
+                &beside_baseline(name, &judged),
+                memory,
+            ));
         }
     }
     if let Some(copy) = copy.filter(|_| judged.is_empty() || !candidates.is_empty()) {
-        return (Conclusion::Withheld(Withheld::AaCopy { ratio: Ratio::of_shift(copy.shift) }), left_out);
+        return (
+            Conclusion::Withheld(Withheld::AaCopy {
+                ratio: Ratio::of_shift(copy.shift),
+            }),
+            left_out,
+        );
     }
     if judged.is_empty() || candidates.is_empty() {
         return (Conclusion::NothingOk, left_out);
     }
     let ranked = rank(&run.plan.baseline, candidates, &mut left_out);
-    (settle(&run.plan.baseline, &ranked, run.plan.alpha()), left_out)
+    (
+        settle(&run.plan.baseline, &ranked, run.plan.alpha()),
+        left_out,
+    )
 }
 
 /// A case with its groups, row by row.
@@ -145,11 +194,18 @@ struct CaseGroups<'a, 'g> {
 
 impl<'a, 'g> CaseGroups<'a, 'g> {
     fn row(&self, name: &str) -> Option<(&'a Row, &'a Group<'g>)> {
-        self.case.rows.iter().zip(self.groups).find(|(row, _)| row.allocator == name)
+        self.case
+            .rows
+            .iter()
+            .zip(self.groups)
+            .find(|(row, _)| row.allocator == name)
     }
 }
 
-fn beside_baseline<'a, 'g>(name: &str, tables: &[&CaseGroups<'a, 'g>]) -> Vec<(&'a Group<'g>, Option<&'a Group<'g>>)> {
+fn beside_baseline<'a, 'g>(
+    name: &str,
+    tables: &[&CaseGroups<'a, 'g>],
+) -> Vec<(&'a Group<'g>, Option<&'a Group<'g>>)> {
     let pair = |table: &&CaseGroups<'a, 'g>| {
         let (_, own) = table.row(name)?;
         Some((own, table.row(&table.case.baseline).map(|(_, group)| group)))
@@ -162,7 +218,11 @@ fn copy(aa_copy: &str, tables: &[&CaseGroups]) -> Option<Tested> {
     let copy = Candidate::new(aa_copy, &beside_baseline(aa_copy, tables), Vec::new());
     let blocks = copy.logs.first()?.keys();
     let mean_of = |block: &u32| {
-        let logs: Option<Vec<f64>> = copy.logs.iter().map(|logs| logs.get(block).copied()).collect();
+        let logs: Option<Vec<f64>> = copy
+            .logs
+            .iter()
+            .map(|logs| logs.get(block).copied())
+            .collect();
         mean(&logs?)
     };
     paired(&blocks.filter_map(mean_of).collect::<Vec<f64>>(), THRESHOLD)
@@ -172,7 +232,9 @@ fn settle(baseline: &str, ranked: &[Candidate], alpha: f64) -> Conclusion {
     let (leader, others) = match ranked {
         [] => return Conclusion::NothingOk,
         [only] => {
-            return Conclusion::OnlyOne { allocator: only.name.clone() };
+            return Conclusion::OnlyOne {
+                allocator: only.name.clone(),
+            };
         }
         [leader, others @ ..] => (leader, others),
     };
@@ -188,5 +250,9 @@ fn settle(baseline: &str, ranked: &[Candidate], alpha: f64) -> Conclusion {
         memory: base.and_then(|base| MemoryRatio::new(&leader.memory, &base.memory)),
         tests,
     };
-    if ranking.rivals().next().is_none() { Conclusion::Fastest(ranking) } else { Conclusion::Unclear(ranking) }
+    if ranking.rivals().next().is_none() {
+        Conclusion::Fastest(ranking)
+    } else {
+        Conclusion::Unclear(ranking)
+    }
 }

@@ -20,7 +20,10 @@ pub struct Failed {
 impl Failed {
     /// `None` if all ended `ok`.
     pub(super) fn among(records: &[&Record]) -> Option<Failed> {
-        let mut failures = records.iter().map(|record| &record.outcome).filter(|outcome| !outcome.is_ok());
+        let mut failures = records
+            .iter()
+            .map(|record| &record.outcome)
+            .filter(|outcome| !outcome.is_ok());
         let first = failures.next()?;
         let mut counts = vec![(first.word(), 1)];
         for outcome in failures {
@@ -29,7 +32,11 @@ impl Failed {
                 None => counts.push((outcome.word(), 1)),
             }
         }
-        Some(Failed { counts, of: records.len(), first: first.clone() })
+        Some(Failed {
+            counts,
+            of: records.len(),
+            first: first.clone(),
+        })
     }
 
     /// `crash 1 of 11: SIGSEGV in phase run`.
@@ -38,8 +45,17 @@ impl Failed {
         if self.first.is_absent() {
             return self.first.to_string();
         }
-        let counts: Vec<String> = self.counts.iter().map(|(word, count)| format!("{word} {count}")).collect();
-        format!("{} of {}: {}", counts.join(", "), self.of, detail(&self.first))
+        let counts: Vec<String> = self
+            .counts
+            .iter()
+            .map(|(word, count)| format!("{word} {count}"))
+            .collect();
+        format!(
+            "{} of {}: {}",
+            counts.join(", "),
+            self.of,
+            detail(&self.first)
+        )
     }
 
     /// The word for the first one's outcome.
@@ -78,7 +94,10 @@ pub struct Failure {
 /// their rows report them.
 pub(super) fn collect(records: &[&Record]) -> Vec<Failure> {
     let mut failures: Vec<Failure> = Vec::new();
-    for record in records.iter().filter(|record| !record.outcome.is_ok() && !record.outcome.is_absent()) {
+    for record in records
+        .iter()
+        .filter(|record| !record.outcome.is_ok() && !record.outcome.is_absent())
+    {
         let like = failures.iter_mut().find(|failure| {
             failure.workload == record.workload
                 && failure.threads == record.threads

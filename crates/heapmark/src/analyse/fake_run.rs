@@ -54,17 +54,36 @@ impl FakeRun {
             machine: BTreeMap::from([("cpu".into(), "Abacus 2".into())]),
             preflights: Default::default(),
         };
-        FakeRun { run, records: Vec::new() }
+        FakeRun {
+            run,
+            records: Vec::new(),
+        }
     }
 
     /// One check and all samples of every row; `ns_per_op` gives the time of each sample.
     pub fn fill(mut self, ns_per_op: impl Fn(&str, &str, u32) -> f64) -> FakeRun {
         for case in self.run.plan.cases.clone() {
             for allocator in self.run.rows_of(&case).cloned().collect::<Vec<_>>() {
-                self.records.push(record(Purpose::Check, &case.workload, case.threads, &allocator.name, 0));
+                self.records.push(record(
+                    Purpose::Check,
+                    &case.workload,
+                    case.threads,
+                    &allocator.name,
+                    0,
+                ));
                 for block in 0..self.run.plan.blocks {
-                    let mut sample = record(Purpose::Sample, &case.workload, case.threads, &allocator.name, block);
-                    sample.measurement = Some(measurement(ns_per_op(&case.workload, &allocator.name, block)));
+                    let mut sample = record(
+                        Purpose::Sample,
+                        &case.workload,
+                        case.threads,
+                        &allocator.name,
+                        block,
+                    );
+                    sample.measurement = Some(measurement(ns_per_op(
+                        &case.workload,
+                        &allocator.name,
+                        block,
+                    )));
                     self.records.push(sample);
                 }
             }
@@ -83,16 +102,28 @@ impl FakeRun {
                 program: format!("trees-{name}"),
                 ..ProgramRow::default()
             });
-            self.run.rows.push(AllocatorInfo { tier: "program".into(), purge: "none".into(), ..allocator(name) });
+            self.run.rows.push(AllocatorInfo {
+                tier: "program".into(),
+                purge: "none".into(),
+                ..allocator(name)
+            });
         }
         self
     }
 
     /// Makes it a run that times one call in `every`; `buckets` gives how many calls of malloc took
     /// how many nanoseconds.
-    pub fn timing_calls(mut self, every: u32, buckets: impl Fn(&str) -> Vec<(u64, u64)>) -> FakeRun {
+    pub fn timing_calls(
+        mut self,
+        every: u32,
+        buckets: impl Fn(&str) -> Vec<(u64, u64)>,
+    ) -> FakeRun {
         self.run.plan.mode = Mode::Latency { every };
-        for record in self.records.iter_mut().filter(|record| record.purpose == Purpose::Sample) {
+        for record in self
+            .records
+            .iter_mut()
+            .filter(|record| record.purpose == Purpose::Sample)
+        {
             record.purpose = Purpose::Latency;
             if let Some(measurement) = &mut record.measurement {
                 measurement.latency = Some(Box::new(latency(every, &buckets(&record.allocator))));
@@ -105,14 +136,25 @@ impl FakeRun {
     /// seen of a process.
     pub fn following_memory(mut self, course: impl Fn(&str) -> Option<(u64, u64)>) -> FakeRun {
         self.run.plan.mode = Mode::Memory;
-        for record in self.records.iter_mut().filter(|record| record.purpose == Purpose::Sample) {
+        for record in self
+            .records
+            .iter_mut()
+            .filter(|record| record.purpose == Purpose::Sample)
+        {
             record.purpose = Purpose::Memory;
             record.memory = course(&record.allocator).map(|(live, heap)| {
-                let moment = MemoryPoint { live_bytes: live << 20, occupied_bytes: live << 21, heap_bytes: heap << 20 };
+                let moment = MemoryPoint {
+                    live_bytes: live << 20,
+                    occupied_bytes: live << 21,
+                    heap_bytes: heap << 20,
+                };
                 Box::new(MemoryProfile {
                     points: 10,
                     peak_demand: moment,
-                    peak_footprint: MemoryPoint { heap_bytes: moment.heap_bytes * 2, ..moment },
+                    peak_footprint: MemoryPoint {
+                        heap_bytes: moment.heap_bytes * 2,
+                        ..moment
+                    },
                     live_byte_points: 5 * moment.live_bytes,
                     heap_byte_points: 10 * moment.heap_bytes,
                     most_anon_huge_bytes: moment.heap_bytes + (2 << 20),
@@ -123,10 +165,25 @@ impl FakeRun {
                 })
             });
             if let Some(measurement) = &mut record.measurement {
-                let resident = Resident { rss_bytes: 9 << 20, harness_bytes: 1 << 20, ..Resident::default() };
-                let begin = Resident { rss_bytes: 5 << 20, anon_huge_bytes: 2 << 20, ..Resident::default() };
-                let retained = vec![Retained { after_ms: 100, resident }];
-                measurement.footprint = Some(Box::new(Footprint { begin, retained, ..Footprint::default() }));
+                let resident = Resident {
+                    rss_bytes: 9 << 20,
+                    harness_bytes: 1 << 20,
+                    ..Resident::default()
+                };
+                let begin = Resident {
+                    rss_bytes: 5 << 20,
+                    anon_huge_bytes: 2 << 20,
+                    ..Resident::default()
+                };
+                let retained = vec![Retained {
+                    after_ms: 100,
+                    resident,
+                }];
+                measurement.footprint = Some(Box::new(Footprint {
+                    begin,
+                    retained,
+                    ..Footprint::default()
+                }));
             }
         }
         self
@@ -134,14 +191,23 @@ impl FakeRun {
 
     /// Adds figures that a check reported.
     pub fn told(mut self, cell: &str, figures: &[(&str, f64)]) -> FakeRun {
-        let figures = figures.iter().map(|(name, value)| (name.to_string(), *value)).collect();
-        self.cell(cell).measurement = Some(Measurement { figures, ..Measurement::default() });
+        let figures = figures
+            .iter()
+            .map(|(name, value)| (name.to_string(), *value))
+            .collect();
+        self.cell(cell).measurement = Some(Measurement {
+            figures,
+            ..Measurement::default()
+        });
         self
     }
 
     /// The record of an existing cell.
     pub fn cell(&mut self, cell: &str) -> &mut Record {
-        self.records.iter_mut().find(|record| record.cell == *cell).expect("the cell is in the plan")
+        self.records
+            .iter_mut()
+            .find(|record| record.cell == *cell)
+            .expect("the cell is in the plan")
     }
 
     /// Gives a cell this outcome.
@@ -161,19 +227,28 @@ impl FakeRun {
 
     /// The entry of an allocator.
     pub fn allocator(&mut self, name: &str) -> &mut AllocatorInfo {
-        self.run.allocators.iter_mut().find(|allocator| allocator.name == name).expect("in the plan")
+        self.run
+            .allocators
+            .iter_mut()
+            .find(|allocator| allocator.name == name)
+            .expect("in the plan")
     }
 }
 
 /// A segmentation fault in the measured phase.
 pub(crate) fn crash() -> Outcome {
-    Outcome::Crash { signal: "SIGSEGV".into(), phase: "run".into() }
+    Outcome::Crash {
+        signal: "SIGSEGV".into(),
+        phase: "run".into(),
+    }
 }
 
 /// Uniform scatter of up to +-1 %, different for each of the words: noise that a test can rely on.
 pub(crate) fn noise(words: &str, block: u32) -> f64 {
     let mix = words.bytes().fold(u64::from(block) + 1, |mix, byte| {
-        (mix ^ u64::from(byte)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+        (mix ^ u64::from(byte))
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .rotate_left(29)
     });
     1.0 + 0.01 * ((mix >> 11) as f64 / (1u64 << 52) as f64 - 1.0)
 }
@@ -215,24 +290,49 @@ fn allocator(name: &str) -> AllocatorInfo {
 
 fn latency(every: u32, times: &[(u64, u64)]) -> Latency {
     let bucket = |(ns, count): &(u64, u64)| {
-        let (from_ns, to_ns) = heapmark_wire::bucket_range(heapmark_wire::bucket_of(*ns)).expect("a bucket");
-        Bucket { from_ns, to_ns, count: *count }
+        let (from_ns, to_ns) =
+            heapmark_wire::bucket_range(heapmark_wire::bucket_of(*ns)).expect("a bucket");
+        Bucket {
+            from_ns,
+            to_ns,
+            count: *count,
+        }
     };
     let calls = Calls {
         function: "malloc".into(),
         count: times.iter().map(|(_, count)| count).sum(),
-        longest: Stall { ns: times.iter().map(|(ns, _)| *ns).max().unwrap_or(0), bytes: Some(64), at_ns: 2_000_000 },
+        longest: Stall {
+            ns: times.iter().map(|(ns, _)| *ns).max().unwrap_or(0),
+            bytes: Some(64),
+            at_ns: 2_000_000,
+        },
         buckets: times.iter().map(bucket).collect(),
     };
-    Latency { every, clock: "rdtsc".into(), timer_least_ns: 18, timer_median_ns: 20, functions: vec![calls] }
+    Latency {
+        every,
+        clock: "rdtsc".into(),
+        timer_least_ns: 18,
+        timer_median_ns: 20,
+        functions: vec![calls],
+    }
 }
 
 /// The measurement of a process that takes this long per operation, and ten times as long in its
 /// cold iteration.
 pub(crate) fn measurement(ns_per_op: f64) -> Measurement {
     let wall_ns = (ns_per_op * OPS as f64 / 2.0).round() as u64;
-    let warm = Iteration { wall_ns, user_ns: wall_ns, sys_ns: wall_ns / 4, ops: OPS, ..Iteration::default() };
-    let cold = Iteration { cold: true, wall_ns: wall_ns * 10, ..warm.clone() };
+    let warm = Iteration {
+        wall_ns,
+        user_ns: wall_ns,
+        sys_ns: wall_ns / 4,
+        ops: OPS,
+        ..Iteration::default()
+    };
+    let cold = Iteration {
+        cold: true,
+        wall_ns: wall_ns * 10,
+        ..warm.clone()
+    };
     Measurement {
         iterations: vec![cold, warm.clone(), warm],
         baseline_rss_bytes: 2 << 20,
@@ -244,13 +344,28 @@ pub(crate) fn measurement(ns_per_op: f64) -> Measurement {
 }
 
 /// The record of a process that ended `ok`, otherwise empty.
-pub(crate) fn record(purpose: Purpose, workload: &str, threads: u32, allocator: &str, block: u32) -> Record {
+pub(crate) fn record(
+    purpose: Purpose,
+    workload: &str,
+    threads: u32,
+    allocator: &str,
+    block: u32,
+) -> Record {
     let case = format!("{workload}@{threads}");
     let id = match purpose {
         Purpose::Check => CellId::of_check(&case, allocator),
         _ => CellId::of_block(&case, block, None, 0, allocator),
     };
-    let cell = Cell { id, allocator: allocator.into(), block, seed: 7, ..Cell::default() };
+    let cell = Cell {
+        id,
+        allocator: allocator.into(),
+        block,
+        seed: 7,
+        ..Cell::default()
+    };
     let started = "2026-01-01T00:00:01Z".into();
-    Record { started, ..Record::new(purpose, &cell, workload, threads, Outcome::Ok) }
+    Record {
+        started,
+        ..Record::new(purpose, &cell, workload, threads, Outcome::Ok)
+    }
 }

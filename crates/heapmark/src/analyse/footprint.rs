@@ -97,7 +97,11 @@ pub struct Kept {
 
 /// One table per case of the plan.
 pub(super) fn cases(run: &RunFile, records: &RecordsByRow) -> Vec<FootprintCase> {
-    run.plan.cases.iter().map(|case| of_case(run, case, records)).collect()
+    run.plan
+        .cases
+        .iter()
+        .map(|case| of_case(run, case, records))
+        .collect()
 }
 
 fn of_case(run: &RunFile, case: &Case, records: &RecordsByRow) -> FootprintCase {
@@ -111,7 +115,10 @@ fn of_case(run: &RunFile, case: &Case, records: &RecordsByRow) -> FootprintCase 
         sampling.extend(shares);
     }
     let order = |row: &FootprintRow| {
-        let overhead = row.footprints.as_ref().and_then(|held| held.overhead_at_peak_footprint);
+        let overhead = row
+            .footprints
+            .as_ref()
+            .and_then(|held| held.overhead_at_peak_footprint);
         overhead.map_or(f64::INFINITY, |overhead| overhead.median)
     };
     rows.sort_by(|a, b| order(a).total_cmp(&order(b)));
@@ -136,20 +143,33 @@ fn row(
 ) -> (FootprintRow, Vec<f64>) {
     let own = records.of_row(case, allocator, Purpose::Memory);
     let failed = Failed::among(&own);
-    let followed = own.iter().filter(|record| record.purpose == Purpose::Memory);
+    let followed = own
+        .iter()
+        .filter(|record| record.purpose == Purpose::Memory);
     let samples: Vec<Sample> = followed.filter_map(|record| sample(record)).collect();
-    let held: Vec<&Sample> = samples.iter().filter(|sample| sample.measurement.footprint.is_some()).collect();
+    let held: Vec<&Sample> = samples
+        .iter()
+        .filter(|sample| sample.measurement.footprint.is_some())
+        .collect();
     let courses: Vec<&MemoryProfile> = held.iter().filter_map(|sample| sample.memory).collect();
     let footprints = Footprints::of(&held).filter(|_| failed.is_none());
-    let by_one = alone.map(|alone| records.of_row(alone, allocator, Purpose::Memory)).unwrap_or_default();
+    let by_one = alone
+        .map(|alone| records.of_row(alone, allocator, Purpose::Memory))
+        .unwrap_or_default();
     let row = FootprintRow {
         allocator: allocator.name.clone(),
         role: Role::of(allocator, baseline),
-        footprints: footprints.map(|held| Footprints { blow_up: blow_up(&own, &by_one), ..held }),
+        footprints: footprints.map(|held| Footprints {
+            blow_up: blow_up(&own, &by_one),
+            ..held
+        }),
         unseen: held.len() - courses.len(),
         failed,
     };
-    (row, courses.iter().map(|course| course.sampling_share).collect())
+    (
+        row,
+        courses.iter().map(|course| course.sampling_share).collect(),
+    )
 }
 
 impl Footprints {
@@ -157,7 +177,12 @@ impl Footprints {
         let all = metric::of_mode(Mode::Memory);
         let over = |key: &str| {
             let metric = all.iter().find(|metric| metric.key == key)?;
-            Spread::of(&held.iter().filter_map(|sample| metric.value(sample)).collect::<Vec<_>>())
+            Spread::of(
+                &held
+                    .iter()
+                    .filter_map(|sample| metric.value(sample))
+                    .collect::<Vec<_>>(),
+            )
         };
         Some(Footprints {
             processes: held.len(),
@@ -173,7 +198,10 @@ impl Footprints {
             tenth_page: over("tenth_page"),
             sparse_pages: over("sparse_pages"),
             huge_share: over("huge_share"),
-            count_off_by: held.iter().filter_map(|sample| count_off_by(sample.memory?)).max_by(f64::total_cmp),
+            count_off_by: held
+                .iter()
+                .filter_map(|sample| count_off_by(sample.memory?))
+                .max_by(f64::total_cmp),
             retained: retained(held),
         })
     }
@@ -181,7 +209,11 @@ impl Footprints {
 
 /// The case in which one thread makes the calls of this one's threads.
 pub(super) fn played_by_one<'a>(run: &'a RunFile, case: &Case) -> Option<&'a Case> {
-    let mut of_workload = run.plan.cases.iter().filter(|other| other.workload == case.workload);
+    let mut of_workload = run
+        .plan
+        .cases
+        .iter()
+        .filter(|other| other.workload == case.workload);
     of_workload.find(|other| other.is_played_by_one() && !case.is_played_by_one())
 }
 
@@ -191,7 +223,10 @@ pub(super) fn blow_up(several: &[&Record], one: &[&Record]) -> Option<Spread> {
         return None;
     }
     let of_block = |ours: &&Record| {
-        let theirs = one.iter().filter(|record| record.block == ours.block).find_map(|record| record.memory.as_deref());
+        let theirs = one
+            .iter()
+            .filter(|record| record.block == ours.block)
+            .find_map(|record| record.memory.as_deref());
         let (ours, theirs) = (ours.memory.as_deref()?, theirs?);
         metric::blow_up(ours, theirs)
     };
@@ -201,21 +236,40 @@ pub(super) fn blow_up(several: &[&Record], one: &[&Record]) -> Option<Spread> {
 /// The error of the count if the process read both values, and if it is too large.
 fn count_off_by(course: &MemoryProfile) -> Option<f64> {
     const TOO_MUCH: f64 = 0.01;
-    let enough =
-        course.rss_cross_check.into_iter().flatten().filter(|it| it.walked_bytes as f64 >= OVERHEAD_FROM_BYTES);
-    let shares = enough.map(|it| it.counted_bytes.abs_diff(it.walked_bytes) as f64 / it.walked_bytes as f64);
-    shares.filter(|share| *share > TOO_MUCH).max_by(f64::total_cmp)
+    let enough = course
+        .rss_cross_check
+        .into_iter()
+        .flatten()
+        .filter(|it| it.walked_bytes as f64 >= OVERHEAD_FROM_BYTES);
+    let shares =
+        enough.map(|it| it.counted_bytes.abs_diff(it.walked_bytes) as f64 / it.walked_bytes as f64);
+    shares
+        .filter(|share| *share > TOO_MUCH)
+        .max_by(f64::total_cmp)
 }
 
 fn retained(held: &[&Sample]) -> Vec<Kept> {
-    let held: Vec<_> = held.iter().filter_map(|sample| sample.measurement.footprint.as_deref()).collect();
-    let moments = held.first().map(|first| first.retained.iter().map(|it| it.after_ms)).into_iter().flatten();
+    let held: Vec<_> = held
+        .iter()
+        .filter_map(|sample| sample.measurement.footprint.as_deref())
+        .collect();
+    let moments = held
+        .first()
+        .map(|first| first.retained.iter().map(|it| it.after_ms))
+        .into_iter()
+        .flatten();
     let kept = |after_ms| {
         let bytes = held.iter().filter_map(|footprint| {
-            let kept = footprint.retained.iter().find(|it| it.after_ms == after_ms)?;
+            let kept = footprint
+                .retained
+                .iter()
+                .find(|it| it.after_ms == after_ms)?;
             Some(kept.resident.grown_since(&footprint.begin) as f64)
         });
-        Some(Kept { after_ms, heap_bytes: Spread::of(&bytes.collect::<Vec<_>>())? })
+        Some(Kept {
+            after_ms,
+            heap_bytes: Spread::of(&bytes.collect::<Vec<_>>())?,
+        })
     };
     moments.filter_map(kept).collect()
 }

@@ -13,8 +13,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// One more than the last block that has a sample.
 pub(super) fn blocks_begun(records: &[&Record]) -> u32 {
-    let samples = records.iter().filter(|record| record.purpose == Purpose::Sample);
-    samples.map(|record| record.block.saturating_add(1)).max().unwrap_or(0)
+    let samples = records
+        .iter()
+        .filter(|record| record.purpose == Purpose::Sample);
+    samples
+        .map(|record| record.block.saturating_add(1))
+        .max()
+        .unwrap_or(0)
 }
 
 fn makes_a_row(record: &Record) -> bool {
@@ -32,25 +37,51 @@ impl<'a> RecordsByRow<'a> {
     pub fn new(records: &[&'a Record]) -> RecordsByRow<'a> {
         let mut rows: HashMap<_, Vec<&Record>> = HashMap::new();
         for record in records.iter().filter(|record| makes_a_row(record)) {
-            let row = (record.workload.as_str(), record.threads, record.allocator.as_str());
+            let row = (
+                record.workload.as_str(),
+                record.threads,
+                record.allocator.as_str(),
+            );
             rows.entry(row).or_default().push(record);
         }
-        let corners = records.iter().filter(|record| record.purpose == Purpose::Corners);
+        let corners = records
+            .iter()
+            .filter(|record| record.purpose == Purpose::Corners);
         let mut findings: HashMap<&str, Vec<&String>> = HashMap::new();
-        corners.for_each(|record| findings.entry(&record.allocator).or_default().extend(&record.findings));
+        corners.for_each(|record| {
+            findings
+                .entry(&record.allocator)
+                .or_default()
+                .extend(&record.findings)
+        });
         RecordsByRow { rows, findings }
     }
 
     /// The faults in functions that few workloads call, for an allocator.
     fn findings(&self, allocator: &str) -> Vec<String> {
-        self.findings.get(allocator).into_iter().flatten().map(|finding| finding.to_string()).collect()
+        self.findings
+            .get(allocator)
+            .into_iter()
+            .flatten()
+            .map(|finding| finding.to_string())
+            .collect()
     }
 
     /// The checks of a row, and its processes of one kind; records with another purpose are
     /// ignored.
-    pub fn of_row(&self, case: &PlannedCase, allocator: &AllocatorInfo, purpose: Purpose) -> Vec<&'a Record> {
-        let own = self.rows.get(&(case.workload.as_str(), case.threads, allocator.name.as_str()));
-        let wanted = |record: &&&Record| record.purpose == Purpose::Check || record.purpose == purpose;
+    pub fn of_row(
+        &self,
+        case: &PlannedCase,
+        allocator: &AllocatorInfo,
+        purpose: Purpose,
+    ) -> Vec<&'a Record> {
+        let own = self.rows.get(&(
+            case.workload.as_str(),
+            case.threads,
+            allocator.name.as_str(),
+        ));
+        let wanted =
+            |record: &&&Record| record.purpose == Purpose::Check || record.purpose == purpose;
         own.into_iter().flatten().filter(wanted).copied().collect()
     }
 
@@ -58,10 +89,18 @@ impl<'a> RecordsByRow<'a> {
     pub fn unplanned(&self, run: &RunFile) -> usize {
         let planned = |(workload, threads, allocator): &(&str, u32, &str)| {
             let mut cases = run.plan.cases.iter();
-            let case = cases.find(|case| (case.workload.as_str(), case.threads) == (*workload, *threads));
-            case.is_some_and(|case| run.rows_of(case).any(|candidate| candidate.name == *allocator))
+            let case =
+                cases.find(|case| (case.workload.as_str(), case.threads) == (*workload, *threads));
+            case.is_some_and(|case| {
+                run.rows_of(case)
+                    .any(|candidate| candidate.name == *allocator)
+            })
         };
-        self.rows.iter().filter(|(row, _)| !planned(row)).map(|(_, records)| records.len()).sum()
+        self.rows
+            .iter()
+            .filter(|(row, _)| !planned(row))
+            .map(|(_, records)| records.len())
+            .sum()
     }
 }
 
@@ -94,7 +133,11 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    pub fn new(case: &'a PlannedCase, allocator: &'a AllocatorInfo, records: &RecordsByRow<'a>) -> Group<'a> {
+    pub fn new(
+        case: &'a PlannedCase,
+        allocator: &'a AllocatorInfo,
+        records: &RecordsByRow<'a>,
+    ) -> Group<'a> {
         let own = records.of_row(case, allocator, Purpose::Sample);
         let failed = Failed::among(&own);
         let mut processes = Vec::new();
@@ -102,7 +145,10 @@ impl<'a> Group<'a> {
         let mut stalled = BTreeMap::new();
         let (mut mean_heaps, mut unusable) = (Vec::new(), 0);
         if failed.is_none() {
-            for record in own.iter().filter(|record| record.purpose == Purpose::Sample) {
+            for record in own
+                .iter()
+                .filter(|record| record.purpose == Purpose::Sample)
+            {
                 let measurement = record.measurement.as_ref();
                 mean_heaps.extend(record.mean_heap.as_deref());
                 if !interference::causes(record).is_empty() {
@@ -118,21 +164,42 @@ impl<'a> Group<'a> {
                 }
             }
         }
-        let check = own.iter().find(|record| record.purpose == Purpose::Check && failed.is_none());
+        let check = own
+            .iter()
+            .find(|record| record.purpose == Purpose::Check && failed.is_none());
         let check = check.and_then(|record| record.measurement.as_ref());
         let findings = records.findings(&allocator.name);
         // Collected at once: a map that grows in key order ends up half empty.
         let processes = processes.into_iter().collect();
-        Group { case, allocator, failed, processes, disturbed, stalled, check, mean_heaps, unusable, findings }
+        Group {
+            case,
+            allocator,
+            failed,
+            processes,
+            disturbed,
+            stalled,
+            check,
+            mean_heaps,
+            unusable,
+            findings,
+        }
     }
 
     /// The number of blocks in which it has a process.
     pub fn blocks(&self) -> usize {
-        self.processes.keys().map(|(block, _)| block).collect::<BTreeSet<_>>().len()
+        self.processes
+            .keys()
+            .map(|(block, _)| block)
+            .collect::<BTreeSet<_>>()
+            .len()
     }
 
     /// ln of its value over the other's, for each slot in which both have one.
-    pub fn log_ratios(&self, other: &Group, value: impl Fn(&Process) -> Option<f64>) -> BTreeMap<PairKey, f64> {
+    pub fn log_ratios(
+        &self,
+        other: &Group,
+        value: impl Fn(&Process) -> Option<f64>,
+    ) -> BTreeMap<PairKey, f64> {
         let log = |(slot, (_, ours)): (&PairKey, &(&Measurement, Process))| {
             let (_, theirs) = other.processes.get(slot)?;
             Some((*slot, (value(ours)? / value(theirs)?).ln()))
@@ -152,6 +219,9 @@ impl<'a> Group<'a> {
 
     /// The values of the processes, in block order.
     pub fn values(&self, value: impl Fn(&Measurement, &Process) -> Option<f64>) -> Vec<f64> {
-        self.processes.values().filter_map(|(measurement, process)| value(measurement, process)).collect()
+        self.processes
+            .values()
+            .filter_map(|(measurement, process)| value(measurement, process))
+            .collect()
     }
 }

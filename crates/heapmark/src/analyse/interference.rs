@@ -26,29 +26,48 @@ fn loads(interference: &Interference) -> [(f64, &'static str); 2] {
     let cpus = interference.cpus.map_or(0.0, f64::from);
     let most_foreign = MOST_FOREIGN_CPU.max(MOST_FOREIGN_OF_ALL * cpus);
     [
-        (interference.foreign_cpu_share.unwrap_or(0.0) / most_foreign, "other programs"),
-        (interference.steal_share.unwrap_or(0.0) / MOST_STEAL, "other machines of the same host"),
+        (
+            interference.foreign_cpu_share.unwrap_or(0.0) / most_foreign,
+            "other programs",
+        ),
+        (
+            interference.steal_share.unwrap_or(0.0) / MOST_STEAL,
+            "other machines of the same host",
+        ),
     ]
 }
 
 /// The causes of interference with a process, in words; empty if there was none.
 pub fn disturbed_by(interference: &Interference) -> Vec<&'static str> {
-    loads(interference).into_iter().filter(|(load, _)| *load > 1.0).map(|(_, what)| what).collect()
+    loads(interference)
+        .into_iter()
+        .filter(|(load, _)| *load > 1.0)
+        .map(|(_, what)| what)
+        .collect()
 }
 
 /// What stalled a process but may be its own doing, in words. Its own control group reports this
 /// more exactly than the whole machine.
 fn stalled_by(interference: &Interference) -> Vec<&'static str> {
     let own_memory = interference.own_memory_stall_share;
-    let memory = own_memory.or(interference.memory_stall_share).is_some_and(|share| share > MOST_MEMORY_STALL);
-    let swapping =
-        own_memory.is_none_or(|share| share > 0.0) && interference.swapped_pages.is_some_and(|pages| pages > 0);
+    let memory = own_memory
+        .or(interference.memory_stall_share)
+        .is_some_and(|share| share > MOST_MEMORY_STALL);
+    let swapping = own_memory.is_none_or(|share| share > 0.0)
+        && interference.swapped_pages.is_some_and(|pages| pages > 0);
     let found = [
         (memory, "waiting for memory"),
         (swapping, "swapping"),
-        (interference.throttled_ns.is_some_and(|ns| ns > 0), "the CPU limit of the control group"),
+        (
+            interference.throttled_ns.is_some_and(|ns| ns > 0),
+            "the CPU limit of the control group",
+        ),
     ];
-    found.into_iter().filter(|(yes, _)| *yes).map(|(_, what)| what).collect()
+    found
+        .into_iter()
+        .filter(|(yes, _)| *yes)
+        .map(|(_, what)| what)
+        .collect()
 }
 
 /// What interference was seen in a run.
@@ -75,49 +94,98 @@ type BlockPart<'a> = (&'a str, u32, u32, u32);
 /// the interference.
 pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, InterferenceSummary) {
     let mut parts: BTreeMap<BlockPart, BTreeMap<u32, Vec<&Record>>> = BTreeMap::new();
-    for record in records.iter().filter(|record| record.purpose.is_of_a_block()) {
-        let part = (record.workload.as_str(), record.threads, record.block, record.part);
-        parts.entry(part).or_default().entry(record.attempt).or_default().push(record);
+    for record in records
+        .iter()
+        .filter(|record| record.purpose.is_of_a_block())
+    {
+        let part = (
+            record.workload.as_str(),
+            record.threads,
+            record.block,
+            record.part,
+        );
+        parts
+            .entry(part)
+            .or_default()
+            .entry(record.attempt)
+            .or_default()
+            .push(record);
     }
-    let mut interference = InterferenceSummary { parts: parts.len(), ..InterferenceSummary::default() };
+    let mut interference = InterferenceSummary {
+        parts: parts.len(),
+        ..InterferenceSummary::default()
+    };
     let mut dropped = BTreeSet::new();
     for attempts in parts.values() {
         interference.repeated += attempts.len() - 1;
         let chosen = choose(attempts);
-        let causes: BTreeSet<&str> = attempts[&chosen].iter().flat_map(|record| causes(record)).collect();
+        let causes: BTreeSet<&str> = attempts[&chosen]
+            .iter()
+            .flat_map(|record| causes(record))
+            .collect();
         interference.disturbed += usize::from(!causes.is_empty());
-        causes.into_iter().for_each(|cause| *interference.causes.entry(cause.to_string()).or_default() += 1);
+        causes
+            .into_iter()
+            .for_each(|cause| *interference.causes.entry(cause.to_string()).or_default() += 1);
         for stalls in attempts[&chosen].iter().map(|record| stalls(record)) {
             interference.stalled += usize::from(!stalls.is_empty());
-            stalls.into_iter().for_each(|stall| *interference.stalls.entry(stall.to_string()).or_default() += 1);
+            stalls
+                .into_iter()
+                .for_each(|stall| *interference.stalls.entry(stall.to_string()).or_default() += 1);
         }
         let others = attempts.iter().filter(|(attempt, _)| **attempt != chosen);
         // Interference is no excuse: a process that failed once has failed.
-        let ended = others.flat_map(|(_, records)| records).filter(|record| record.outcome.is_ok());
+        let ended = others
+            .flat_map(|(_, records)| records)
+            .filter(|record| record.outcome.is_ok());
         dropped.extend(ended.map(|record| &*record.cell));
     }
-    (records.iter().copied().filter(|record| !dropped.contains(&*record.cell)).collect(), interference)
+    (
+        records
+            .iter()
+            .copied()
+            .filter(|record| !dropped.contains(&*record.cell))
+            .collect(),
+        interference,
+    )
 }
 
 /// The causes of interference with a process; empty if it was not observed.
 pub(super) fn causes(record: &Record) -> Vec<&'static str> {
-    record.interference.as_ref().map(disturbed_by).unwrap_or_default()
+    record
+        .interference
+        .as_ref()
+        .map(disturbed_by)
+        .unwrap_or_default()
 }
 
 /// The stalls of a process that may be its own doing; empty if it was not observed.
 pub(super) fn stalls(record: &Record) -> Vec<&'static str> {
-    record.interference.as_ref().map(stalled_by).unwrap_or_default()
+    record
+        .interference
+        .as_ref()
+        .map(stalled_by)
+        .unwrap_or_default()
 }
 
 /// Returns the first quiet one of the complete attempts, or else the one whose worst cause in its
 /// worst process is least, each cause as a share of its limit.
 fn choose(attempts: &BTreeMap<u32, Vec<&Record>>) -> u32 {
     let whole = attempts.values().map(Vec::len).max().unwrap_or(0);
-    let whole = || attempts.iter().filter(|(_, records)| records.len() == whole);
+    let whole = || {
+        attempts
+            .iter()
+            .filter(|(_, records)| records.len() == whole)
+    };
     let quiet = whole().find(|(_, records)| records.iter().all(|record| causes(record).is_empty()));
     let worst = |records: &[&Record]| {
-        let interferences = records.iter().filter_map(|record| record.interference.as_ref());
-        interferences.flat_map(loads).map(|(load, _)| load).fold(0.0, f64::max)
+        let interferences = records
+            .iter()
+            .filter_map(|record| record.interference.as_ref());
+        interferences
+            .flat_map(loads)
+            .map(|(load, _)| load)
+            .fold(0.0, f64::max)
     };
     let quietest = || whole().min_by(|(_, a), (_, b)| worst(a).total_cmp(&worst(b)));
     quiet.or_else(quietest).map_or(0, |(attempt, _)| *attempt)

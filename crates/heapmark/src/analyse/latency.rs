@@ -109,7 +109,14 @@ pub struct Called {
 impl Called {
     /// As the metrics of single calls, in their order.
     pub fn values(&self) -> [Option<u64>; 6] {
-        [self.p50_ns, self.p90_ns, self.p99_ns, self.p99_9_ns, self.p99_99_ns, Some(self.longest.ns)]
+        [
+            self.p50_ns,
+            self.p90_ns,
+            self.p99_ns,
+            self.p99_9_ns,
+            self.p99_99_ns,
+            Some(self.longest.ns),
+        ]
     }
 }
 
@@ -136,13 +143,20 @@ type TimedRecord<'a> = (&'a Record, &'a Latency);
 
 /// One table per case of the plan.
 pub(super) fn cases(run: &RunFile, every: u32, records: &RecordsByRow) -> Vec<LatencyCase> {
-    run.plan.cases.iter().map(|case| of_case(run, case, every, records)).collect()
+    run.plan
+        .cases
+        .iter()
+        .map(|case| of_case(run, case, every, records))
+        .collect()
 }
 
 fn of_case(run: &RunFile, case: &Case, every: u32, records: &RecordsByRow) -> LatencyCase {
     let mut all = Vec::new();
     let baseline = case.baseline(&run.plan.baseline);
-    let rows = run.rows_of(case).map(|allocator| row(case, allocator, baseline, records, &mut all)).collect();
+    let rows = run
+        .rows_of(case)
+        .map(|allocator| row(case, allocator, baseline, records, &mut all))
+        .collect();
     LatencyCase {
         workload: case.workload.clone(),
         threads: case.threads,
@@ -155,10 +169,19 @@ fn of_case(run: &RunFile, case: &Case, every: u32, records: &RecordsByRow) -> La
 }
 
 fn timer(all: &[TimedRecord]) -> Option<Timer> {
-    let medians: Vec<f64> = all.iter().map(|(_, latency)| latency.timer_median_ns as f64).collect();
+    let medians: Vec<f64> = all
+        .iter()
+        .map(|(_, latency)| latency.timer_median_ns as f64)
+        .collect();
     Some(Timer {
-        clocks: all.iter().map(|(_, latency)| latency.clock.clone()).collect(),
-        least_ns: all.iter().map(|(_, latency)| latency.timer_least_ns).min()?,
+        clocks: all
+            .iter()
+            .map(|(_, latency)| latency.clock.clone())
+            .collect(),
+        least_ns: all
+            .iter()
+            .map(|(_, latency)| latency.timer_least_ns)
+            .min()?,
         median_ns: median(&medians)?,
     })
 }
@@ -172,17 +195,31 @@ fn row<'a>(
 ) -> LatencyRow {
     let own = records.of_row(case, allocator, Purpose::Latency);
     let failed = Failed::among(&own);
-    let timed = own.iter().filter(|record| record.purpose == Purpose::Latency);
-    let told: Vec<TimedRecord> = timed.clone().filter_map(|record| Some((*record, latency(record)?))).collect();
+    let timed = own
+        .iter()
+        .filter(|record| record.purpose == Purpose::Latency);
+    let told: Vec<TimedRecord> = timed
+        .clone()
+        .filter_map(|record| Some((*record, latency(record)?)))
+        .collect();
     let unusable = timed.count() - told.len();
     let state = match failed {
         Some(failed) => LatencyState::Failed(failed),
         None if told.is_empty() => LatencyState::Missing { unusable },
-        None => LatencyState::Measured { processes: told.len(), unusable, functions: functions(&told) },
+        None => LatencyState::Measured {
+            processes: told.len(),
+            unusable,
+            functions: functions(&told),
+        },
     };
     all.extend(told);
     let role = Role::of(allocator, baseline);
-    LatencyRow { allocator: allocator.name.clone(), tier: allocator.tier.clone(), role, state }
+    LatencyRow {
+        allocator: allocator.name.clone(),
+        tier: allocator.tier.clone(),
+        role,
+        state,
+    }
 }
 
 fn latency(record: &Record) -> Option<&Latency> {
@@ -197,13 +234,19 @@ fn functions(told: &[TimedRecord]) -> Vec<Called> {
             names.push(&calls.function);
         }
     }
-    names.into_iter().filter_map(|name| called(name, told)).collect()
+    names
+        .into_iter()
+        .filter_map(|name| called(name, told))
+        .collect()
 }
 
 fn called(name: &str, told: &[TimedRecord]) -> Option<Called> {
     let of_name = |(record, latency): &TimedRecord<'_>| {
         let mut functions = latency.functions.iter();
-        Some((record.cell.clone(), functions.find(|calls| calls.function == name)?.clone()))
+        Some((
+            record.cell.clone(),
+            functions.find(|calls| calls.function == name)?.clone(),
+        ))
     };
     let all: Vec<(CellId, Calls)> = told.iter().filter_map(of_name).collect();
     // Of equal ones the first.
@@ -237,5 +280,9 @@ fn merge<'a>(all: impl Iterator<Item = &'a Calls>) -> Histogram<u64> {
 fn percentile(merged: &Histogram<u64>, longest: &Stall, one_in: u64) -> Option<u64> {
     let enough = merged.len() >= BEYOND * one_in;
     // The end of the longest call's bucket lies beyond that call.
-    enough.then(|| merged.value_at_quantile(1.0 - 1.0 / one_in as f64).min(longest.ns))
+    enough.then(|| {
+        merged
+            .value_at_quantile(1.0 - 1.0 / one_in as f64)
+            .min(longest.ns)
+    })
 }

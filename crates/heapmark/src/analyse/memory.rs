@@ -21,8 +21,11 @@ impl Memory {
     pub(super) fn new(group: &Group) -> Option<Memory> {
         let requested = group.median_of(|m, _| Some(m.requested_peak_bytes as f64))?;
         Some(Memory {
-            peak_rss_bytes: group.median_of(|m, _| Some(m.peak_rss_bytes as f64).filter(|bytes| *bytes > 0.0))?,
-            overhead: (requested >= OVERHEAD_FROM_BYTES).then(|| group.median_of(|m, _| overhead_of(m))).flatten(),
+            peak_rss_bytes: group
+                .median_of(|m, _| Some(m.peak_rss_bytes as f64).filter(|bytes| *bytes > 0.0))?,
+            overhead: (requested >= OVERHEAD_FROM_BYTES)
+                .then(|| group.median_of(|m, _| overhead_of(m)))
+                .flatten(),
         })
     }
 }
@@ -38,9 +41,19 @@ pub struct MeanFootprint {
 
 impl MeanFootprint {
     pub(super) fn new(group: &Group) -> Option<MeanFootprint> {
-        let of =
-            |value: fn(&MeanHeap) -> f64| Spread::of(&group.mean_heaps.iter().map(|it| value(it)).collect::<Vec<_>>());
-        Some(MeanFootprint { bytes: of(|it| it.bytes as f64)?, gib_seconds: of(MeanHeap::gib_seconds)? })
+        let of = |value: fn(&MeanHeap) -> f64| {
+            Spread::of(
+                &group
+                    .mean_heaps
+                    .iter()
+                    .map(|it| value(it))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        Some(MeanFootprint {
+            bytes: of(|it| it.bytes as f64)?,
+            gib_seconds: of(MeanHeap::gib_seconds)?,
+        })
     }
 }
 
@@ -73,8 +86,14 @@ impl MemoryRatio {
                 Some(value(ours.as_ref()?)? / value(theirs.as_ref()?)?)
             };
             let ratios = ours.iter().zip(theirs).filter_map(ratio);
-            let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite() && *ratio > 0.0).collect();
-            Some(MemoryRatio { ratio: geometric_mean(&ratios)?, measure, cases: ratios.len() })
+            let ratios: Vec<f64> = ratios
+                .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+                .collect();
+            Some(MemoryRatio {
+                ratio: geometric_mean(&ratios)?,
+                measure,
+                cases: ratios.len(),
+            })
         };
         over(|memory| memory.overhead, MemoryMeasure::Overhead)
             .or_else(|| over(|memory| Some(memory.peak_rss_bytes), MemoryMeasure::PeakRss))

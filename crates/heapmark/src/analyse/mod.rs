@@ -153,28 +153,67 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let filed = RecordsByRow::new(&counting);
     match run.plan.mode {
         Mode::Time => {}
-        Mode::Latency { every } => return Analysis { latency: latency::cases(run, every, &filed), ..bare },
-        Mode::Count(_) => return Analysis { counts: table::of_samples(run, Purpose::Count, &filed), ..bare },
-        Mode::Memory => return Analysis { footprints: footprint::cases(run, &filed), ..bare },
+        Mode::Latency { every } => {
+            return Analysis {
+                latency: latency::cases(run, every, &filed),
+                ..bare
+            };
+        }
+        Mode::Count(_) => {
+            return Analysis {
+                counts: table::of_samples(run, Purpose::Count, &filed),
+                ..bare
+            };
+        }
+        Mode::Memory => {
+            return Analysis {
+                footprints: footprint::cases(run, &filed),
+                ..bare
+            };
+        }
     }
     let grid = grid(run, &filed);
-    let judged: Vec<JudgedTable> =
-        run.plan.cases.iter().zip(&grid).map(|(case, groups)| judged(run, case, groups)).collect();
+    let judged: Vec<JudgedTable> = run
+        .plan
+        .cases
+        .iter()
+        .zip(&grid)
+        .map(|(case, groups)| judged(run, case, groups))
+        .collect();
     let calls = verdict::verdicts(&judged, run.plan.alpha());
     let tables = run.plan.cases.iter().zip(judged.iter().zip(&calls));
-    let cases: Vec<Case> = tables.map(|(case, (judged, calls))| table(run, case, judged, calls)).collect();
+    let cases: Vec<Case> = tables
+        .map(|(case, (judged, calls))| table(run, case, judged, calls))
+        .collect();
     // First rounds and later ones are different workloads: no verdict covers both.
-    let are_later = |later: bool| run.plan.cases.iter().any(|case| case.plays_later_rounds() == later);
+    let are_later = |later: bool| {
+        run.plan
+            .cases
+            .iter()
+            .any(|case| case.plays_later_rounds() == later)
+    };
     let of_both = are_later(true) && are_later(false);
     let later_rounds = of_both.then(|| {
-        let (conclusion, left_out) = conclusion::judge(run, &cases, &grid, PlannedCase::plays_later_rounds);
-        LaterRounds { conclusion, left_out }
+        let (conclusion, left_out) =
+            conclusion::judge(run, &cases, &grid, PlannedCase::plays_later_rounds);
+        LaterRounds {
+            conclusion,
+            left_out,
+        }
     });
     let rest = |case: &PlannedCase| !(of_both && case.plays_later_rounds());
     let (conclusion, left_out) = conclusion::judge(run, &cases, &grid, rest);
     let overall = overall::overall(run, &cases, &grid, rest);
     let overall_without = overall::without(run, &cases, rest);
-    Analysis { cases, overall, overall_without, conclusion, left_out, later_rounds, ..bare }
+    Analysis {
+        cases,
+        overall,
+        overall_without,
+        conclusion,
+        left_out,
+        later_rounds,
+        ..bare
+    }
 }
 
 impl Case {
@@ -186,10 +225,15 @@ impl Case {
 
 impl Analysis {
     /// The facts that any run has, without a verdict.
-    fn without_tables(run: &RunFile, records: &[&Record], interference: InterferenceSummary) -> Analysis {
+    fn without_tables(
+        run: &RunFile,
+        records: &[&Record],
+        interference: InterferenceSummary,
+    ) -> Analysis {
         Analysis {
             baseline: run.plan.baseline.clone(),
-            planned_blocks: group::blocks_begun(records).clamp(run.plan.blocks, run.plan.most_blocks()),
+            planned_blocks: group::blocks_begun(records)
+                .clamp(run.plan.blocks, run.plan.most_blocks()),
             cases: Vec::new(),
             overall: Vec::new(),
             overall_without: Vec::new(),
@@ -219,9 +263,17 @@ pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64
         if judged.baseline().is_none() || judged.paced {
             continue;
         }
-        for group in judged.of(Role::Candidate).filter(|group| group.failed.is_none()) {
-            let width = shift(&judged.logs(group, |process| Some(process.ns_per_op))).as_ref().and_then(half_width);
-            widths.push((format!("{} on {}", group.allocator.name, case.label()), width));
+        for group in judged
+            .of(Role::Candidate)
+            .filter(|group| group.failed.is_none())
+        {
+            let width = shift(&judged.logs(group, |process| Some(process.ns_per_op)))
+                .as_ref()
+                .and_then(half_width);
+            widths.push((
+                format!("{} on {}", group.allocator.name, case.label()),
+                width,
+            ));
         }
     }
     widths
@@ -229,9 +281,18 @@ pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64
 
 /// The processes that the numbers of each row come from, in block order; by case and row as in
 /// [`Analysis::cases`]. A row that is not `ok` has none.
-pub fn processes<'a>(run: &'a RunFile, records: &'a [Record]) -> Vec<Vec<Vec<(&'a Measurement, Process)>>> {
+pub fn processes<'a>(
+    run: &'a RunFile,
+    records: &'a [Record],
+) -> Vec<Vec<Vec<(&'a Measurement, Process)>>> {
     let grid = grid(run, &counting(records)).into_iter();
-    grid.map(|groups| groups.into_iter().map(|group| group.processes.into_values().collect()).collect()).collect()
+    grid.map(|groups| {
+        groups
+            .into_iter()
+            .map(|group| group.processes.into_values().collect())
+            .collect()
+    })
+    .collect()
 }
 
 /// The records without the attempts that do not count, by row.
@@ -240,20 +301,37 @@ fn counting(records: &[Record]) -> RecordsByRow<'_> {
 }
 
 fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<Vec<Group<'a>>> {
-    let groups = |case| run.rows_of(case).map(|candidate| Group::new(case, candidate, records)).collect();
+    let groups = |case| {
+        run.rows_of(case)
+            .map(|candidate| Group::new(case, candidate, records))
+            .collect()
+    };
     run.plan.cases.iter().map(groups).collect()
 }
 
-fn judged<'a, 'g>(run: &RunFile, case: &PlannedCase, groups: &'a [Group<'g>]) -> JudgedTable<'a, 'g> {
+fn judged<'a, 'g>(
+    run: &RunFile,
+    case: &PlannedCase,
+    groups: &'a [Group<'g>],
+) -> JudgedTable<'a, 'g> {
     let baseline = case.baseline(&run.plan.baseline);
-    let roles = groups.iter().map(|group| Role::of(group.allocator, baseline)).collect();
-    JudgedTable { groups, roles, paced: case.is_paced() }
+    let roles = groups
+        .iter()
+        .map(|group| Role::of(group.allocator, baseline))
+        .collect();
+    JudgedTable {
+        groups,
+        roles,
+        paced: case.is_paced(),
+    }
 }
 
 fn table(run: &RunFile, case: &PlannedCase, judged: &JudgedTable, calls: &Verdicts) -> Case {
     let name = case.baseline(&run.plan.baseline);
     let floors = judged.of(Role::Floor).filter(|_| !judged.paced);
-    let floor_ns = floors.filter_map(Group::median_ns_per_op).min_by(f64::total_cmp);
+    let floor_ns = floors
+        .filter_map(Group::median_ns_per_op)
+        .min_by(f64::total_cmp);
     let mut rows: Vec<Row> = judged
         .groups
         .iter()
@@ -269,9 +347,17 @@ fn table(run: &RunFile, case: &PlannedCase, judged: &JudgedTable, calls: &Verdic
             numbers.memory_verdict = calls.memory[place];
         }
     }
-    let cpu = |row: &Row| row.numbers().filter(|_| row.role == Role::Candidate)?.cpu_ratio.map(|ratio| ratio.ratio);
-    let least =
-        rows.iter().filter_map(cpu).filter(|_| case.whole_process && case.command().is_none()).min_by(f64::total_cmp);
+    let cpu = |row: &Row| {
+        row.numbers()
+            .filter(|_| row.role == Role::Candidate)?
+            .cpu_ratio
+            .map(|ratio| ratio.ratio)
+    };
+    let least = rows
+        .iter()
+        .filter_map(cpu)
+        .filter(|_| case.whole_process && case.command().is_none())
+        .min_by(f64::total_cmp);
     Case {
         workload: case.workload.clone(),
         baseline: name.to_string(),
@@ -280,9 +366,15 @@ fn table(run: &RunFile, case: &PlannedCase, judged: &JudgedTable, calls: &Verdic
         counts_purge: case.counts_purge,
         whole_process: case.whole_process,
         paced: judged.paced,
-        command: case
-            .command()
-            .map(|command| CommandFacts::new(command, run.plan.precision, judged.baseline(), judged.groups, &rows)),
+        command: case.command().map(|command| {
+            CommandFacts::new(
+                command,
+                run.plan.precision,
+                judged.baseline(),
+                judged.groups,
+                &rows,
+            )
+        }),
         caution: case.caution.clone(),
         aa_copy: calls.aa_copy.map(Ratio::of_shift),
         aa_copy_differs: calls.aa_copy_differs,

@@ -91,15 +91,21 @@ pub struct Timed {
 }
 
 impl Numbers {
-    pub(super) fn new(group: &Group, role: Role, baseline: Option<&Group>, floor_ns: Option<f64>) -> Option<Numbers> {
+    pub(super) fn new(
+        group: &Group,
+        role: Role,
+        baseline: Option<&Group>,
+        floor_ns: Option<f64>,
+    ) -> Option<Numbers> {
         let ns_per_op = Spread::of(&group.values(|_, process| Some(process.ns_per_op)))?;
         let samples = group.processes.len();
         let counts_purge = group.case.counts_purge;
         let ratio = |value: fn(&Process) -> Option<f64>| match role {
             Role::Floor => None,
-            Role::Baseline => {
-                group.values(|_, process| value(process)).first().map(|_| Ratio::baseline(group.blocks()))
-            }
+            Role::Baseline => group
+                .values(|_, process| value(process))
+                .first()
+                .map(|_| Ratio::baseline(group.blocks())),
             Role::Candidate | Role::AaCopy | Role::Program => Ratio::of(group, baseline?, value),
         };
         Some(Numbers {
@@ -129,7 +135,11 @@ impl Numbers {
             net_ns_per_op: floor_ns
                 .filter(|_| matches!(role, Role::Baseline | Role::Candidate))
                 .map(|floor_ns| ns_per_op.median - floor_ns),
-            whole: group.case.whole_process.then(|| Whole::new(group)).flatten(),
+            whole: group
+                .case
+                .whole_process
+                .then(|| Whole::new(group))
+                .flatten(),
             figures: figures(group),
             times: times(group),
         })
@@ -137,9 +147,18 @@ impl Numbers {
 }
 
 fn stalled(group: &Group) -> Option<Stalled> {
-    let own = || group.stalled.iter().filter(|(slot, _)| group.processes.contains_key(*slot));
+    let own = || {
+        group
+            .stalled
+            .iter()
+            .filter(|(slot, _)| group.processes.contains_key(*slot))
+    };
     let by = own().flat_map(|(_, stalls)| stalls).copied().collect();
-    Some(Stalled { samples: own().count(), by }).filter(|stalled| stalled.samples > 0)
+    Some(Stalled {
+        samples: own().count(),
+        by,
+    })
+    .filter(|stalled| stalled.samples > 0)
 }
 
 fn times(group: &Group) -> Vec<Timed> {
@@ -154,10 +173,20 @@ fn times(group: &Group) -> Vec<Timed> {
 
 fn figures(group: &Group) -> BTreeMap<String, f64> {
     // A whole process reports most figures in its check, which is not timed.
-    let told = group.check.filter(|_| group.case.whole_process).map(|check| check.figures.clone());
-    let names: BTreeSet<&String> = group.processes.values().flat_map(|(m, _)| m.figures.keys()).collect();
-    let medians = names
-        .into_iter()
-        .filter_map(|name| Some((name.clone(), group.median_of(|m, _| m.figures.get(name).copied())?)));
+    let told = group
+        .check
+        .filter(|_| group.case.whole_process)
+        .map(|check| check.figures.clone());
+    let names: BTreeSet<&String> = group
+        .processes
+        .values()
+        .flat_map(|(m, _)| m.figures.keys())
+        .collect();
+    let medians = names.into_iter().filter_map(|name| {
+        Some((
+            name.clone(),
+            group.median_of(|m, _| m.figures.get(name).copied())?,
+        ))
+    });
     told.into_iter().flatten().chain(medians).collect()
 }

@@ -31,9 +31,13 @@ pub(super) fn overall(
     grid: &[Vec<Group>],
     asked: impl Fn(&PlannedCase) -> bool,
 ) -> Vec<Overall> {
-    let counts = |case: &Case| !case.floor_hides && !case.aa_copy_differs && case.times_operations();
-    let tables =
-        cases.iter().zip(grid).zip(&run.plan.cases).filter(|((case, _), planned)| counts(case) && asked(planned));
+    let counts =
+        |case: &Case| !case.floor_hides && !case.aa_copy_differs && case.times_operations();
+    let tables = cases
+        .iter()
+        .zip(grid)
+        .zip(&run.plan.cases)
+        .filter(|((case, _), planned)| counts(case) && asked(planned));
     let tables: Vec<(&Case, &Vec<Group>)> = tables.map(|(table, _)| table).collect();
     // For a single case, its table is enough.
     if tables.len() < 2 {
@@ -44,11 +48,23 @@ pub(super) fn overall(
         .iter()
         .filter(|info| Role::of(info, &run.plan.baseline) == Role::Candidate)
         .filter_map(|info| {
-            let logs: Option<Vec<BTreeMap<u32, f64>>> =
-                tables.iter().map(|(case, groups)| by_block(&info.name, &case.baseline, groups)).collect();
-            let MeanShift { estimate, interval, cells, .. } = mean_shift(&logs?, run.plan.seed)?;
+            let logs: Option<Vec<BTreeMap<u32, f64>>> = tables
+                .iter()
+                .map(|(case, groups)| by_block(&info.name, &case.baseline, groups))
+                .collect();
+            let MeanShift {
+                estimate,
+                interval,
+                cells,
+                ..
+            } = mean_shift(&logs?, run.plan.seed)?;
             let interval = interval.map(|interval| (interval.low.exp(), interval.high.exp()));
-            Some(Overall { allocator: info.name.clone(), ratio: estimate.exp(), interval, cases: cells })
+            Some(Overall {
+                allocator: info.name.clone(),
+                ratio: estimate.exp(),
+                interval,
+                cases: cells,
+            })
         })
         .collect();
     all.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
@@ -56,9 +72,16 @@ pub(super) fn overall(
 }
 
 /// Cases that are left out because the A/A copy differs there and nothing is claimed.
-pub(super) fn without(run: &RunFile, cases: &[Case], asked: impl Fn(&PlannedCase) -> bool) -> Vec<String> {
+pub(super) fn without(
+    run: &RunFile,
+    cases: &[Case],
+    asked: impl Fn(&PlannedCase) -> bool,
+) -> Vec<String> {
     let differs = |case: &Case| case.aa_copy_differs && case.times_operations();
-    let found = cases.iter().zip(&run.plan.cases).filter(|(case, planned)| differs(case) && asked(planned));
+    let found = cases
+        .iter()
+        .zip(&run.plan.cases)
+        .filter(|(case, planned)| differs(case) && asked(planned));
     found.map(|(_, planned)| planned.label()).collect()
 }
 
@@ -67,5 +90,9 @@ fn by_block(name: &str, baseline: &str, groups: &[Group]) -> Option<BTreeMap<u32
     let find = |name: &str| groups.iter().find(|group| group.allocator.name == name);
     let logs = find(name)?.log_ratios(find(baseline)?, |process| Some(process.ns_per_op));
     // A candidate runs once in a block, so its block identifies the pair.
-    (!logs.is_empty()).then(|| logs.into_iter().map(|((block, _), log)| (block, log)).collect())
+    (!logs.is_empty()).then(|| {
+        logs.into_iter()
+            .map(|((block, _), log)| (block, log))
+            .collect()
+    })
 }

@@ -57,18 +57,26 @@ pub(super) fn all(
     alpha: f64,
 ) -> Vec<PairwiseTest> {
     let logs_beside = |other: &Candidate| -> Vec<f64> {
-        leader.logs[0].keys().filter_map(|block| block_mean(leader, other, *block)).collect()
+        leader.logs[0]
+            .keys()
+            .filter_map(|block| block_mean(leader, other, *block))
+            .collect()
     };
     let judged = |family: usize| {
         let rule = Rule::new(family, needed as usize, alpha);
         // Pairwise tests among the others are not run: they count as tests that show nothing.
-        let mut tested: Vec<Option<Tested>> =
-            others.iter().map(|other| paired(&logs_beside(other), rule.threshold)).collect();
+        let mut tested: Vec<Option<Tested>> = others
+            .iter()
+            .map(|other| paired(&logs_beside(other), rule.threshold))
+            .collect();
         tested.resize(family, None);
         judge_tested(&tested, &rule)
     };
     let mut judgements = judged(others.len());
-    if judgements.iter().any(|judgement| doubt(judgement.as_ref(), needed as usize).is_some()) {
+    if judgements
+        .iter()
+        .any(|judgement| doubt(judgement.as_ref(), needed as usize).is_some())
+    {
         judgements = judged(pairs(others.len() + 1));
     }
     let test = |(other, judgement): (&Candidate, Option<Judgement>)| PairwiseTest {

@@ -25,14 +25,28 @@ impl Ratio {
     }
 
     /// From an estimate in log units.
-    pub(super) fn of_shift(Shift { estimate, interval, n }: Shift) -> Ratio {
+    pub(super) fn of_shift(
+        Shift {
+            estimate,
+            interval,
+            n,
+        }: Shift,
+    ) -> Ratio {
         let interval = interval.map(|interval| (interval.low.exp(), interval.high.exp()));
-        Ratio { ratio: estimate.exp(), interval, pairs: n }
+        Ratio {
+            ratio: estimate.exp(),
+            interval,
+            pairs: n,
+        }
     }
 
     /// The baseline over itself: 1 by definition, no interval.
     pub fn baseline(pairs: usize) -> Ratio {
-        Ratio { ratio: 1.0, interval: None, pairs }
+        Ratio {
+            ratio: 1.0,
+            interval: None,
+            pairs,
+        }
     }
 
     /// The reciprocal: how many times as fast instead of how many times as long.
@@ -45,7 +59,11 @@ impl Ratio {
     }
 
     /// Pairs the processes of two rows that ran one after the other.
-    pub(super) fn of(candidate: &Group, other: &Group, value: impl Fn(&Process) -> Option<f64>) -> Option<Ratio> {
+    pub(super) fn of(
+        candidate: &Group,
+        other: &Group,
+        value: impl Fn(&Process) -> Option<f64>,
+    ) -> Option<Ratio> {
         let logs: Vec<f64> = candidate.log_ratios(other, value).into_values().collect();
         Ratio::from_logs(&logs)
     }

@@ -76,11 +76,18 @@ pub enum State {
 }
 
 impl Row {
-    pub(super) fn new(group: &Group, role: Role, baseline: Option<&Group>, floor_ns: Option<f64>) -> Row {
+    pub(super) fn new(
+        group: &Group,
+        role: Role,
+        baseline: Option<&Group>,
+        floor_ns: Option<f64>,
+    ) -> Row {
         let state = match (&group.failed, Numbers::new(group, role, baseline, floor_ns)) {
             (Some(failed), _) => State::Failed(failed.clone()),
             (None, Some(numbers)) => State::Measured(Box::new(numbers)),
-            (None, None) => State::Missing { unusable: group.unusable },
+            (None, None) => State::Missing {
+                unusable: group.unusable,
+            },
         };
         Row {
             allocator: group.allocator.name.clone(),
@@ -90,7 +97,9 @@ impl Row {
             findings: group.findings.clone(),
             purge: purge(group),
             purged_as: group.allocator.purged_as.clone(),
-            served: group.check.and_then(|check| check.notes.get("served").cloned()),
+            served: group
+                .check
+                .and_then(|check| check.notes.get("served").cloned()),
             sources: group.allocator.sources.clone(),
             parameters: other_parameters(group),
             state,
@@ -107,14 +116,32 @@ impl Row {
 }
 
 fn other_parameters(group: &Group) -> BTreeMap<String, String> {
-    let own = group.case.row(&group.allocator.name).map(|row| &row.parameters);
-    let other =
-        |(name, value): &(&String, &String)| group.case.parameters.get(*name).is_some_and(|usual| usual != *value);
-    own.into_iter().flatten().filter(other).map(|(name, value)| (name.clone(), value.clone())).collect()
+    let own = group
+        .case
+        .row(&group.allocator.name)
+        .map(|row| &row.parameters);
+    let other = |(name, value): &(&String, &String)| {
+        group
+            .case
+            .parameters
+            .get(*name)
+            .is_some_and(|usual| usual != *value)
+    };
+    own.into_iter()
+        .flatten()
+        .filter(other)
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 /// The weakest of the methods that the plan and the processes report.
 fn purge(group: &Group) -> Purge {
-    let told = group.processes.values().map(|(measurement, _)| measurement.purge.as_str());
-    told.chain([group.allocator.purge.as_str()]).map(Purge::from).min().unwrap_or(Purge::Unknown)
+    let told = group
+        .processes
+        .values()
+        .map(|(measurement, _)| measurement.purge.as_str());
+    told.chain([group.allocator.purge.as_str()])
+        .map(Purge::from)
+        .min()
+        .unwrap_or(Purge::Unknown)
 }

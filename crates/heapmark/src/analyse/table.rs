@@ -96,9 +96,13 @@ pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
     let analysis = super::analyse(run, records);
     match run.plan.mode {
         Mode::Time => of_times(run, records, &analysis),
-        Mode::Latency { .. } => {
-            run.plan.cases.iter().zip(&analysis.latency).map(|(case, one)| of_calls(run, case, one)).collect()
-        }
+        Mode::Latency { .. } => run
+            .plan
+            .cases
+            .iter()
+            .zip(&analysis.latency)
+            .map(|(case, one)| of_calls(run, case, one))
+            .collect(),
         Mode::Count(_) => analysis.counts,
         Mode::Memory => {
             let counting = super::counting(records);
@@ -112,7 +116,9 @@ pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
 /// Of processes in which something else than time was measured: judged by ranges.
 pub(super) fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow) -> Vec<Table> {
     let of_case = |case: &Case| {
-        let rows = run.rows_of(case).map(|allocator| Values::of(run, case, allocator, purpose, records));
+        let rows = run
+            .rows_of(case)
+            .map(|allocator| Values::of(run, case, allocator, purpose, records));
         table(run, case, rows.collect(), |cell, base| {
             let judged = cell.metric.judged == Judged::ByRange;
             judged.then(|| by_range(cell, base, THRESHOLD, is_exact(run)))
@@ -126,7 +132,9 @@ fn of_times(run: &RunFile, records: &[Record], analysis: &Analysis) -> Vec<Table
     let counting = super::counting(records);
     let mut tables = Vec::new();
     for (case, judged) in run.plan.cases.iter().zip(&analysis.cases) {
-        let rows = run.rows_of(case).map(|allocator| Values::of(run, case, allocator, Purpose::Sample, &counting));
+        let rows = run
+            .rows_of(case)
+            .map(|allocator| Values::of(run, case, allocator, Purpose::Sample, &counting));
         let mut table = table(run, case, rows.collect(), |_, _| None);
         for (row, known) in table.rows.iter_mut().zip(&judged.rows) {
             row.take(known);
@@ -139,7 +147,9 @@ fn of_times(run: &RunFile, records: &[Record], analysis: &Analysis) -> Vec<Table
 impl TableRow {
     /// The ratios and verdicts of a row of timed processes.
     fn take(&mut self, row: &Row) {
-        let State::Measured(numbers) = &row.state else { return };
+        let State::Measured(numbers) = &row.state else {
+            return;
+        };
         for cell in &mut self.cells {
             let known = match cell.metric.key {
                 "ns_per_op" => (numbers.ratio, numbers.verdict),
@@ -157,7 +167,12 @@ fn of_calls(run: &RunFile, case: &Case, calls: &LatencyCase) -> Table {
     let metrics = metric::of_mode(run.plan.mode);
     let baseline = case.baseline(&run.plan.baseline);
     let base = calls.rows.iter().find(|row| row.role == Role::Baseline);
-    let base_of = |function: &str| base?.functions().iter().find(|called| called.function == function);
+    let base_of = |function: &str| {
+        base?
+            .functions()
+            .iter()
+            .find(|called| called.function == function)
+    };
     let mut rows = Vec::new();
     for row in &calls.rows {
         let mut cells = Vec::new();
@@ -167,7 +182,9 @@ fn of_calls(run: &RunFile, case: &Case, calls: &LatencyCase) -> Table {
             for (place, metric) in metrics.iter().enumerate() {
                 let Some(value) = values[place] else { continue };
                 let value = value as f64;
-                let other = others.and_then(|others| others[place]).filter(|_| row.role != Role::Floor);
+                let other = others
+                    .and_then(|others| others[place])
+                    .filter(|_| row.role != Role::Floor);
                 let ratio = other.filter(|other| *other > 0).map(|other| Ratio {
                     ratio: value / other as f64,
                     interval: None,
@@ -176,7 +193,11 @@ fn of_calls(run: &RunFile, case: &Case, calls: &LatencyCase) -> Table {
                 cells.push(TableCell {
                     metric,
                     label: called.function.clone(),
-                    spread: Spread { median: value, min: value, max: value },
+                    spread: Spread {
+                        median: value,
+                        min: value,
+                        max: value,
+                    },
                     n: called.count,
                     ratio,
                     verdict: None,
@@ -204,15 +225,32 @@ fn of_calls(run: &RunFile, case: &Case, calls: &LatencyCase) -> Table {
 
 /// Adds to each table how much more memory several threads need than one that makes all calls.
 fn add_blow_up(run: &RunFile, records: &RecordsByRow, tables: &mut [Table]) {
-    let Some(metric) = metric::all().find(|metric| metric.key == "blow_up") else { return };
+    let Some(metric) = metric::all().find(|metric| metric.key == "blow_up") else {
+        return;
+    };
     for (case, table) in run.plan.cases.iter().zip(tables) {
-        let Some(alone) = footprint::played_by_one(run, case) else { continue };
+        let Some(alone) = footprint::played_by_one(run, case) else {
+            continue;
+        };
         for (allocator, row) in run.rows_of(case).zip(&mut table.rows) {
             let several = records.of_row(case, allocator, Purpose::Memory);
             let one = records.of_row(alone, allocator, Purpose::Memory);
-            let Some(spread) = footprint::blow_up(&several, &one).filter(|_| row.failed.is_none()) else { continue };
-            let n = several.iter().filter(|record| record.purpose == Purpose::Memory).count() as u64;
-            row.cells.push(TableCell { metric, label: String::new(), spread, n, ratio: None, verdict: None });
+            let Some(spread) = footprint::blow_up(&several, &one).filter(|_| row.failed.is_none())
+            else {
+                continue;
+            };
+            let n = several
+                .iter()
+                .filter(|record| record.purpose == Purpose::Memory)
+                .count() as u64;
+            row.cells.push(TableCell {
+                metric,
+                label: String::new(),
+                spread,
+                n,
+                ratio: None,
+                verdict: None,
+            });
         }
     }
 }
@@ -227,27 +265,47 @@ struct Values {
 }
 
 impl Values {
-    fn of(run: &RunFile, case: &Case, allocator: &AllocatorInfo, purpose: Purpose, records: &RecordsByRow) -> Values {
+    fn of(
+        run: &RunFile,
+        case: &Case,
+        allocator: &AllocatorInfo,
+        purpose: Purpose,
+        records: &RecordsByRow,
+    ) -> Values {
         let own = records.of_row(case, allocator, purpose);
         let failed = Failed::among(&own);
-        let kept: Vec<&Record> =
-            own.into_iter().filter(|record| record.purpose == purpose && failed.is_none()).collect();
-        let samples: Vec<_> =
-            kept.iter().filter_map(|record| Some(((record.block, record.part), sample(record)?))).collect();
+        let kept: Vec<&Record> = own
+            .into_iter()
+            .filter(|record| record.purpose == purpose && failed.is_none())
+            .collect();
+        let samples: Vec<_> = kept
+            .iter()
+            .filter_map(|record| Some(((record.block, record.part), sample(record)?)))
+            .collect();
         let mut metrics = Vec::new();
         let mut why_not = BTreeMap::new();
         for metric in metric::of_mode(run.plan.mode) {
-            let values = samples.iter().filter_map(|(slot, sample)| Some((*slot, metric.value(sample)?)));
+            let values = samples
+                .iter()
+                .filter_map(|(slot, sample)| Some((*slot, metric.value(sample)?)));
             let values: BTreeMap<_, _> = values.collect();
             if values.is_empty() {
-                let note = samples.iter().find_map(|(_, sample)| sample.measurement.notes.get(metric.key));
+                let note = samples
+                    .iter()
+                    .find_map(|(_, sample)| sample.measurement.notes.get(metric.key));
                 why_not.extend(note.map(|note| (metric.key.to_owned(), note.clone())));
             } else {
                 metrics.push((metric, values));
             }
         }
         let role = Role::of(allocator, case.baseline(&run.plan.baseline));
-        Values { allocator: allocator.name.clone(), role, failed, metrics, why_not }
+        Values {
+            allocator: allocator.name.clone(),
+            role,
+            failed,
+            metrics,
+            why_not,
+        }
     }
 }
 
@@ -261,7 +319,14 @@ fn table(
         let cell = |(metric, values): &(&'static Metric, BTreeMap<PairKey, f64>)| {
             let all: Vec<f64> = values.values().copied().collect();
             let n = all.len() as u64;
-            Some(TableCell { metric, label: String::new(), spread: Spread::of(&all)?, n, ratio: None, verdict: None })
+            Some(TableCell {
+                metric,
+                label: String::new(),
+                spread: Spread::of(&all)?,
+                n,
+                ratio: None,
+                verdict: None,
+            })
         };
         values.metrics.iter().filter_map(cell).collect()
     };
@@ -271,17 +336,32 @@ fn table(
     for row in &rows {
         let mut own = cells(row);
         for cell in own.iter_mut().filter(|_| row.role != Role::Floor) {
-            let values = |row: &Values| row.metrics.iter().find(|(metric, _)| metric.key == cell.metric.key).cloned();
-            let Some((_, ours)) = values(row) else { continue };
-            let Some((_, theirs)) = base.and_then(values) else { continue };
+            let values = |row: &Values| {
+                row.metrics
+                    .iter()
+                    .find(|(metric, _)| metric.key == cell.metric.key)
+                    .cloned()
+            };
+            let Some((_, ours)) = values(row) else {
+                continue;
+            };
+            let Some((_, theirs)) = base.and_then(values) else {
+                continue;
+            };
             if row.role == Role::Baseline {
                 cell.ratio = Some(Ratio::baseline(ours.len()));
                 continue;
             }
             let log = |(slot, ours): (&PairKey, &f64)| Some((ours / theirs.get(slot)?).ln());
-            let logs: Vec<f64> = ours.iter().filter_map(log).filter(|log| log.is_finite()).collect();
+            let logs: Vec<f64> = ours
+                .iter()
+                .filter_map(log)
+                .filter(|log| log.is_finite())
+                .collect();
             cell.ratio = Ratio::from_logs(&logs);
-            let other = base_cells.iter().find(|other| other.metric.key == cell.metric.key);
+            let other = base_cells
+                .iter()
+                .find(|other| other.metric.key == cell.metric.key);
             cell.verdict = other.and_then(|other| verdict(cell, other));
         }
         done.push(TableRow {
@@ -310,12 +390,22 @@ const LEAST: u64 = 3;
 /// heavy-tailed scatter, that calls up to 1.4 % of equals different with 3 processes on each side,
 /// and 0.02 % with 5 (3.2 % and 0.3 % if values fall into two modes at random); with 2 it would be
 /// 13 %.
-pub(super) fn by_range(ours: &TableCell, theirs: &TableCell, threshold: f64, exact: bool) -> Verdict {
+pub(super) fn by_range(
+    ours: &TableCell,
+    theirs: &TableCell,
+    threshold: f64,
+    exact: bool,
+) -> Verdict {
     let unclear = Verdict::Unclear { blocks_more: None };
     if !exact && ours.n.min(theirs.n) < LEAST {
         return unclear;
     }
-    let logs = |spread: &Spread| (spread.min.max(f64::MIN_POSITIVE).ln(), spread.max.max(f64::MIN_POSITIVE).ln());
+    let logs = |spread: &Spread| {
+        (
+            spread.min.max(f64::MIN_POSITIVE).ln(),
+            spread.max.max(f64::MIN_POSITIVE).ln(),
+        )
+    };
     let (least, most) = logs(&ours.spread);
     let (other_least, other_most) = logs(&theirs.spread);
     let width = (most - least).max(other_most - other_least);
@@ -344,26 +434,45 @@ mod tests {
     use super::*;
 
     fn cell(min: f64, max: f64, n: u64) -> TableCell {
-        let metric = metric::all().find(|metric| metric.key == "instructions").unwrap();
-        let spread = Spread { median: (min + max) / 2.0, min, max };
-        TableCell { metric, label: String::new(), spread, n, ratio: None, verdict: None }
+        let metric = metric::all()
+            .find(|metric| metric.key == "instructions")
+            .unwrap();
+        let spread = Spread {
+            median: (min + max) / 2.0,
+            min,
+            max,
+        };
+        TableCell {
+            metric,
+            label: String::new(),
+            spread,
+            n,
+            ratio: None,
+            verdict: None,
+        }
     }
 
     #[test]
     fn ranges_that_lie_further_apart_than_they_are_wide_are_different() {
-        let word = |min, max| by_range(&cell(min, max, 5), &cell(100.0, 101.0, 5), 0.01, false).word();
+        let word =
+            |min, max| by_range(&cell(min, max, 5), &cell(100.0, 101.0, 5), 0.01, false).word();
         assert_eq!(word(103.0, 104.0), "slower");
         assert_eq!(word(90.0, 91.0), "faster");
         assert_eq!(word(100.5, 100.9), "same");
         assert_eq!(word(99.0, 110.0), "unclear");
-        assert_eq!(word(103.0, 110.0), "unclear", "as wide as that they may lie anywhere");
+        assert_eq!(
+            word(103.0, 110.0),
+            "unclear",
+            "as wide as that they may lie anywhere"
+        );
         let close = by_range(&cell(100.6, 100.7, 5), &cell(100.0, 100.1, 5), 0.005, false);
         assert_eq!(close.word(), "small");
     }
 
     #[test]
     fn too_few_processes_show_no_range_unless_the_value_is_exact() {
-        let word = |n, exact| by_range(&cell(120.0, 120.0, n), &cell(100.0, 100.0, n), 0.01, exact).word();
+        let word =
+            |n, exact| by_range(&cell(120.0, 120.0, n), &cell(100.0, 100.0, n), 0.01, exact).word();
         assert_eq!((word(2, false), word(3, false)), ("unclear", "slower"));
         assert_eq!(word(1, true), "slower");
     }

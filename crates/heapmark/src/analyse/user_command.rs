@@ -6,7 +6,8 @@ use super::ratio::Ratio;
 use super::role::Role;
 use super::row::Row;
 use crate::execute::user_command::{
-    CALLS_PER_S, EXIT_CODE, NO_CEILING, PSS_MISSED, SAID, SERVED_BY, SHARE, SILENT, UNPROVEN, UNSEARCHED,
+    CALLS_PER_S, EXIT_CODE, NO_CEILING, PSS_MISSED, SAID, SERVED_BY, SHARE, SILENT, UNPROVEN,
+    UNSEARCHED,
 };
 use crate::plan::UserCommand;
 use serde::Serialize;
@@ -65,11 +66,20 @@ impl CommandFacts {
         let check = baseline.and_then(|group| group.check);
         let figure = |name: &str| check?.figures.get(name).copied();
         let note = |group: &Group, name: &str| group.check?.notes.get(name).cloned();
-        let left = |group: &Group| Some((group.allocator.name.clone(), note(group, "left_behind")?.parse().ok()?));
-        let wall_ns = rows.iter().find(|row| row.role == Role::Baseline).and_then(|row| row.numbers());
+        let left = |group: &Group| {
+            Some((
+                group.allocator.name.clone(),
+                note(group, "left_behind")?.parse().ok()?,
+            ))
+        };
+        let wall_ns = rows
+            .iter()
+            .find(|row| row.role == Role::Baseline)
+            .and_then(|row| row.numbers());
         let malloc_share = figure(SHARE);
         let noted = |name: &'static str| {
-            let of_row = move |group: &Group| Some((group.allocator.name.clone(), note(group, name)?));
+            let of_row =
+                move |group: &Group| Some((group.allocator.name.clone(), note(group, name)?));
             groups.iter().filter_map(of_row).collect()
         };
         CommandFacts {
@@ -77,8 +87,15 @@ impl CommandFacts {
             client: command.client.as_ref().map(|client| client.line()),
             malloc_share,
             least_told: precision.unwrap_or(0.0).max(LEAST_TOLD),
-            above_ceiling: malloc_share.map(|share| above(faster_at_most(share), rows)).unwrap_or_default(),
-            exit: baseline.and_then(|group| Some((note(group, EXIT_CODE)?, note(group, SAID).unwrap_or_default()))),
+            above_ceiling: malloc_share
+                .map(|share| above(faster_at_most(share), rows))
+                .unwrap_or_default(),
+            exit: baseline.and_then(|group| {
+                Some((
+                    note(group, EXIT_CODE)?,
+                    note(group, SAID).unwrap_or_default(),
+                ))
+            }),
             served_by: noted(SERVED_BY),
             pss_missed: noted(PSS_MISSED),
             calls_per_cpu_s: figure(CALLS_PER_S),

@@ -114,7 +114,11 @@ impl<'g> JudgedTable<'_, 'g> {
     }
 
     pub fn of(&self, role: Role) -> impl Iterator<Item = &Group<'g>> {
-        self.groups.iter().zip(&self.roles).filter(move |(_, own)| **own == role).map(|(group, _)| group)
+        self.groups
+            .iter()
+            .zip(&self.roles)
+            .filter(move |(_, own)| **own == role)
+            .map(|(group, _)| group)
     }
 
     /// The rows that a verdict may cover.
@@ -123,16 +127,26 @@ impl<'g> JudgedTable<'_, 'g> {
     }
 
     pub fn logs(&self, group: &Group, value: fn(&Process) -> Option<f64>) -> Vec<f64> {
-        self.baseline().map(|baseline| group.log_ratios(baseline, value).into_values().collect()).unwrap_or_default()
+        self.baseline()
+            .map(|baseline| group.log_ratios(baseline, value).into_values().collect())
+            .unwrap_or_default()
     }
 
     /// Whether the harness takes more than half of the fastest allocator's time.
     pub fn floor_hides(&self) -> bool {
         let least = |groups: &mut dyn Iterator<Item = &Group<'g>>| {
-            groups.filter_map(Group::median_ns_per_op).min_by(f64::total_cmp)
+            groups
+                .filter_map(Group::median_ns_per_op)
+                .min_by(f64::total_cmp)
         };
-        let (floor, fastest) = (least(&mut self.of(Role::Floor)), least(&mut self.allocators()));
-        !self.paced && floor.zip(fastest).is_some_and(|(floor, fastest)| floor > fastest / 2.0)
+        let (floor, fastest) = (
+            least(&mut self.of(Role::Floor)),
+            least(&mut self.allocators()),
+        );
+        !self.paced
+            && floor
+                .zip(fastest)
+                .is_some_and(|(floor, fastest)| floor > fastest / 2.0)
     }
 }
 
@@ -151,12 +165,13 @@ pub(super) fn verdicts(tables: &[JudgedTable], alpha: f64) -> Vec<Verdicts> {
                 wall: vec![None; table.groups.len()],
                 cpu: vec![None; table.groups.len()],
                 memory: vec![None; table.groups.len()],
-                aa_copy: copy.filter(|_| !table.paced).and_then(|copy| shift(&table.logs(copy, wall))),
+                aa_copy: copy
+                    .filter(|_| !table.paced)
+                    .and_then(|copy| shift(&table.logs(copy, wall))),
                 aa_copy_differs: !table.paced
-                    && aa_copy
-                        .iter()
-                        .flatten()
-                        .any(|call| matches!(call, Verdict::Faster | Verdict::Slower | Verdict::Small)),
+                    && aa_copy.iter().flatten().any(|call| {
+                        matches!(call, Verdict::Faster | Verdict::Slower | Verdict::Small)
+                    }),
                 floor_hides: table.floor_hides(),
             }
         })
@@ -165,9 +180,17 @@ pub(super) fn verdicts(tables: &[JudgedTable], alpha: f64) -> Vec<Verdicts> {
     for role in [Role::Candidate, Role::Program] {
         let (wall, cpu) = (family(role, wall), family(role, cpu));
         let memory = family(role, |process| process.grown_bytes);
-        for ((((calls, table), wall), cpu), memory) in all.iter_mut().zip(tables).zip(wall).zip(cpu).zip(memory) {
+        for ((((calls, table), wall), cpu), memory) in
+            all.iter_mut().zip(tables).zip(wall).zip(cpu).zip(memory)
+        {
             let withheld = calls.withheld();
-            let timed = |calls: Vec<Option<Verdict>>| if table.paced { vec![None; calls.len()] } else { calls };
+            let timed = |calls: Vec<Option<Verdict>>| {
+                if table.paced {
+                    vec![None; calls.len()]
+                } else {
+                    calls
+                }
+            };
             // Neither a busy machine nor the harness's time changes how much memory a process
             // takes.
             let measures = [
@@ -195,11 +218,20 @@ fn family(
     let members = || {
         tables.iter().flat_map(|table| {
             let own = table.groups.iter().zip(&table.roles);
-            own.filter(move |(_, own)| **own == role).map(move |(group, _)| table.logs(group, value))
+            own.filter(move |(_, own)| **own == role)
+                .map(move |(group, _)| table.logs(group, value))
         })
     };
     let logs: Vec<Vec<f64>> = members().collect();
-    let mut judged = judge_family(&logs, blocks_needed(logs.len(), alpha) as usize, alpha).into_iter();
-    let mut call = |own: &Role| (*own == role).then(|| judged.next().flatten().as_ref().map(Verdict::of)).flatten();
-    tables.iter().map(|table| table.roles.iter().map(&mut call).collect()).collect()
+    let mut judged =
+        judge_family(&logs, blocks_needed(logs.len(), alpha) as usize, alpha).into_iter();
+    let mut call = |own: &Role| {
+        (*own == role)
+            .then(|| judged.next().flatten().as_ref().map(Verdict::of))
+            .flatten()
+    };
+    tables
+        .iter()
+        .map(|table| table.roles.iter().map(&mut call).collect())
+        .collect()
 }

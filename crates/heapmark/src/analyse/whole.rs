@@ -51,7 +51,9 @@ pub fn reads_figure(name: &str) -> bool {
 impl Whole {
     pub(super) fn new(group: &Group) -> Option<Whole> {
         let measured = |time: fn(&crate::execute::Iteration) -> u64| {
-            let total = |m: &crate::execute::Measurement| m.measured().map(|one| time(one) as f64).sum::<f64>();
+            let total = |m: &crate::execute::Measurement| {
+                m.measured().map(|one| time(one) as f64).sum::<f64>()
+            };
             Spread::of(&group.values(|measurement, _| Some(total(measurement))))
         };
         let wall_ns = measured(|one| one.wall_ns)?;
@@ -59,7 +61,10 @@ impl Whole {
         let none = BTreeMap::new();
         let told = group.check.map_or(&none, |check| &check.figures);
         let longest = |wanted: &dyn Fn(&str) -> bool| {
-            told.iter().filter(|(name, _)| wanted(name)).map(|(_, value)| *value).max_by(f64::total_cmp)
+            told.iter()
+                .filter(|(name, _)| wanted(name))
+                .map(|(_, value)| *value)
+                .max_by(f64::total_cmp)
         };
         Some(Whole {
             wall_ns,
@@ -69,7 +74,8 @@ impl Whole {
             longest_pause_ns: longest(&|name| ["pause_max_ns", "release_max_ns"].contains(&name)),
             pauses: told.get("pauses").copied(),
             longest_step_ns: longest(&|name| name.ends_with("_longest_build_ns")),
-            largest_process_bytes: group.median_of(|measurement, _| measurement.figures.get(LARGEST).copied()),
+            largest_process_bytes: group
+                .median_of(|measurement, _| measurement.figures.get(LARGEST).copied()),
             peak_pss_bytes: told.get("peak_pss_bytes").copied(),
             processes: told.get("processes").copied(),
             malloc_calls_per_operation: told.get("malloc_calls_per_operation").copied(),
@@ -78,6 +84,7 @@ impl Whole {
 
     /// Whether another allocator would have changed the row; `None` if calls were not counted.
     pub fn responds_to_malloc(&self) -> Option<bool> {
-        self.malloc_calls_per_operation.map(|calls| calls >= CALLS_THAT_MATTER)
+        self.malloc_calls_per_operation
+            .map(|calls| calls >= CALLS_THAT_MATTER)
     }
 }

@@ -15,8 +15,16 @@ use std::sync::Once;
 
 /// `$HEAPMARK_CACHE`, `$XDG_CACHE_HOME/heapmark` or `~/.cache/heapmark`.
 pub fn root() -> Result<PathBuf> {
-    let given = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let root = match (given("HEAPMARK_CACHE"), given("XDG_CACHE_HOME"), given("HOME")) {
+    let given = |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let root = match (
+        given("HEAPMARK_CACHE"),
+        given("XDG_CACHE_HOME"),
+        given("HOME"),
+    ) {
         (Some(cache), _, _) => cache,
         (_, Some(cache), _) => cache.join("heapmark"),
         (_, _, Some(home)) => home.join(".cache/heapmark"),
@@ -24,7 +32,10 @@ pub fn root() -> Result<PathBuf> {
     };
     let root = std::path::absolute(&root).with_context(|| format!("finding {}", root.display()))?;
     if !inspect::preloadable(&root) {
-        bail!("{}: LD_PRELOAD takes no path with a space, colon or `$`; set HEAPMARK_CACHE to another", root.display());
+        bail!(
+            "{}: LD_PRELOAD takes no path with a space, colon or `$`; set HEAPMARK_CACHE to another",
+            root.display()
+        );
     }
     let folders = above(&root);
     if let Some(open) = folders.iter().find(|folder| folder.others_may_exchange()) {
@@ -62,13 +73,25 @@ struct Folder {
 /// Everything on the way to a folder that can be replaced: the folder and all folders above it, by
 /// its name and, if that contains links, by its real path.
 fn above(folder: &Path) -> Vec<Folder> {
-    let place = folder.ancestors().find_map(|folder| folder.canonicalize().ok()).unwrap_or_default();
+    let place = folder
+        .ancestors()
+        .find_map(|folder| folder.canonicalize().ok())
+        .unwrap_or_default();
     let look = |path: &Path| {
         let data = path.symlink_metadata().ok()?;
         let mode = if data.is_dir() { data.mode() } else { 0 };
-        Some(Folder { path: path.into(), owner: data.uid(), group: data.gid(), mode })
+        Some(Folder {
+            path: path.into(),
+            owner: data.uid(),
+            group: data.gid(),
+            mode,
+        })
     };
-    folder.ancestors().chain(place.ancestors()).filter_map(look).collect()
+    folder
+        .ancestors()
+        .chain(place.ancestors())
+        .filter_map(look)
+        .collect()
 }
 
 /// The owner of files outside a user namespace, as seen inside: Unix's user nobody.
@@ -90,8 +113,7 @@ impl Folder {
 /// The marker file by which backup programs recognise a folder that can be rebuilt.
 const TAG: &str = "CACHEDIR.TAG";
 /// Its first line is fixed by https://bford.info/cachedir/.
-const TAG_TEXT: &str =
-    "Signature: 8a477f597d28d172789f06886806bc55\n# What lies here was built by heapmark, and will be again.\n";
+const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# What lies here was built by heapmark, and will be again.\n";
 
 /// Makes a folder of the cache, and marks it as one. A folder that exists already is not marked: it
 /// may be the user's own.
@@ -148,12 +170,20 @@ pub struct CachePlace {
 impl CachePlace {
     /// The place of the library `name` whose inputs hash to `key`.
     pub fn new(name: &str, key: &str) -> Result<CachePlace> {
-        Ok(CachePlace { name: name.into(), key: key.into(), shelf: root()?.join("libraries") })
+        Ok(CachePlace {
+            name: name.into(),
+            key: key.into(),
+            shelf: root()?.join("libraries"),
+        })
     }
 
     /// As [`CachePlace::new`], for a program.
     pub fn of_program(name: &str, key: &str) -> Result<CachePlace> {
-        Ok(CachePlace { name: name.into(), key: key.into(), shelf: root()?.join("programs") })
+        Ok(CachePlace {
+            name: name.into(),
+            key: key.into(),
+            shelf: root()?.join("programs"),
+        })
     }
 
     /// The folder for what was built, whether it exists or not.
@@ -186,9 +216,19 @@ impl CachePlace {
     /// Waits until no other process builds this; the lock is released when the value is dropped.
     pub fn lock(&self, waiting: impl FnOnce()) -> Result<File> {
         let path = self.shelf.join(format!(".{}.lock", self.name));
-        let context = || format!("locking {}: choose another place with HEAPMARK_CACHE", path.display());
+        let context = || {
+            format!(
+                "locking {}: choose another place with HEAPMARK_CACHE",
+                path.display()
+            )
+        };
         make(&self.shelf).with_context(context)?;
-        let file = File::options().create(true).truncate(false).write(true).open(&path).with_context(context)?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .with_context(context)?;
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) => waiting(),
@@ -203,16 +243,21 @@ impl CachePlace {
     pub fn workshop(&self) -> Result<PathBuf> {
         let folder = self.shelf.join(format!(".{}.building", self.name));
         if folder.exists() {
-            std::fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
+            std::fs::remove_dir_all(&folder)
+                .with_context(|| format!("clearing {}", folder.display()))?;
         }
-        std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("creating {}", folder.display()))?;
         Ok(folder)
     }
 
     /// Moves a finished library into place and removes the workshop.
     pub fn keep(&self, built: &Path, workshop: &Path) -> Result<PathBuf> {
         let half = self.shelf.join(format!(".{}.done", self.name));
-        let (library, line) = (half.join(format!("lib{}.so", self.name)), checksum_line(built)?);
+        let (library, line) = (
+            half.join(format!("lib{}.so", self.name)),
+            checksum_line(built)?,
+        );
         let set_apart = || -> std::io::Result<()> {
             if half.exists() {
                 std::fs::remove_dir_all(&half)?;
@@ -223,7 +268,8 @@ impl CachePlace {
         };
         set_apart().with_context(|| format!("moving the library to {}", half.display()))?;
         self.keep_folder(&half)?;
-        std::fs::remove_dir_all(workshop).with_context(|| format!("clearing {}", workshop.display()))?;
+        std::fs::remove_dir_all(workshop)
+            .with_context(|| format!("clearing {}", workshop.display()))?;
         Ok(self.library())
     }
 
@@ -235,7 +281,8 @@ impl CachePlace {
             }
             std::fs::rename(finished, self.folder())
         };
-        move_in().with_context(|| format!("moving what was built to {}", self.folder().display()))?;
+        move_in()
+            .with_context(|| format!("moving what was built to {}", self.folder().display()))?;
         let _ = std::fs::remove_file(self.log());
         Ok(())
     }
@@ -257,24 +304,39 @@ mod tests {
     fn a_place_below_a_folder_in_which_others_can_write_is_not_trusted() {
         let home = tempfile::tempdir().unwrap();
         let (open, real) = (home.path().join("open"), home.path().join("real"));
-        [&open, &real].into_iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+        [&open, &real]
+            .into_iter()
+            .for_each(|folder| std::fs::create_dir(folder).unwrap());
         std::os::unix::fs::symlink(open.join("cache"), real.join("link")).unwrap();
         let is_open = |mode: u32, place: &Path| {
             std::fs::set_permissions(&open, std::fs::Permissions::from_mode(mode)).unwrap();
             above(place).iter().any(Folder::others_may_exchange)
         };
         let cache = open.join("cache");
-        assert_eq!([0o755, 0o1777, 0o777, 0o757].map(|mode| is_open(mode, &cache)), [false, false, true, true]);
+        assert_eq!(
+            [0o755, 0o1777, 0o777, 0o757].map(|mode| is_open(mode, &cache)),
+            [false, false, true, true]
+        );
         std::fs::create_dir(&cache).unwrap();
         assert_eq!(
             [0o755, 0o777].map(|mode| is_open(mode, &real.join("link/more"))),
             [false, true],
             "where a link leads"
         );
-        let folder = |owner, group, mode| Folder { path: "/x".into(), owner, group, mode };
-        let by_group = [(1000, 1000), (1000, 50), (0, 0)].map(|(owner, group)| folder(owner, group, 0o775));
-        assert_eq!(by_group.map(|folder| folder.others_may_exchange()), [false, true, false]);
-        let owners = [0, geteuid().as_raw(), NOBODY, 123_456].map(|owner| folder(owner, 0, 0o755).is_of_another());
+        let folder = |owner, group, mode| Folder {
+            path: "/x".into(),
+            owner,
+            group,
+            mode,
+        };
+        let by_group =
+            [(1000, 1000), (1000, 50), (0, 0)].map(|(owner, group)| folder(owner, group, 0o775));
+        assert_eq!(
+            by_group.map(|folder| folder.others_may_exchange()),
+            [false, true, false]
+        );
+        let owners = [0, geteuid().as_raw(), NOBODY, 123_456]
+            .map(|owner| folder(owner, 0, 0o755).is_of_another());
         assert_eq!(owners, [false, false, false, true]);
     }
 
@@ -283,7 +345,14 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         make(&home.path().join("cache/compiled-traces")).unwrap();
         let marked = |folder: &str| home.path().join(folder).join(TAG).is_file();
-        assert_eq!((marked("."), marked("cache"), marked("cache/compiled-traces")), (false, false, true));
+        assert_eq!(
+            (
+                marked("."),
+                marked("cache"),
+                marked("cache/compiled-traces")
+            ),
+            (false, false, true)
+        );
         std::fs::create_dir(home.path().join("compiled-traces")).unwrap();
         make(&home.path().join("compiled-traces")).unwrap();
         assert!(!marked("compiled-traces"));
@@ -291,7 +360,11 @@ mod tests {
 
     fn place(folder: &Path) -> CachePlace {
         let (name, key) = ("mine".to_string(), "0123".to_string());
-        CachePlace { name, key, shelf: folder.join("libraries") }
+        CachePlace {
+            name,
+            key,
+            shelf: folder.join("libraries"),
+        }
     }
 
     #[test]
@@ -318,7 +391,9 @@ mod tests {
     fn a_second_builder_waits_for_the_first() {
         let folder = tempfile::tempdir().unwrap();
         let place = place(folder.path());
-        let first = place.lock(|| panic!("no other process holds the lock")).unwrap();
+        let first = place
+            .lock(|| panic!("no other process holds the lock"))
+            .unwrap();
         let (told, waits) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             let second = scope.spawn(|| place.lock(move || told.send(()).unwrap()).is_ok());

@@ -38,7 +38,11 @@ pub fn pin(name: &str) -> Result<&'static Pin> {
         package: Vec<Pin>,
     }
     PINS.get_or_init(|| match toml::from_str::<Lock>(LOCK) {
-        Ok(lock) => Ok(lock.package.into_iter().map(|pin| (pin.name.clone(), pin)).collect()),
+        Ok(lock) => Ok(lock
+            .package
+            .into_iter()
+            .map(|pin| (pin.name.clone(), pin))
+            .collect()),
         Err(error) => Err(format!("crates/sources/Cargo.lock: {error}")),
     })
     .as_ref()
@@ -56,7 +60,9 @@ pub fn directory(name: &str) -> Result<PathBuf> {
         .map_err(|why| anyhow!("{why}"))?
         .get(name)
         .cloned()
-        .ok_or_else(|| anyhow!("cargo does not know crate `{name}`; add it to crates/sources/Cargo.toml"))
+        .ok_or_else(|| {
+            anyhow!("cargo does not know crate `{name}`; add it to crates/sources/Cargo.toml")
+        })
 }
 
 /// Unpacks the sources of a crate into a folder, and returns their folder. They come from the
@@ -64,7 +70,8 @@ pub fn directory(name: &str) -> Result<PathBuf> {
 /// have been changed since, and cargo does not check it again.
 pub fn unpack(pin: &Pin, into: &Path, slots: &Slots, log: &Log) -> Result<PathBuf> {
     let unpacked = directory(&pin.name)?;
-    let archive = archive(&unpacked).with_context(|| format!("{} is in no registry of cargo's", unpacked.display()))?;
+    let archive = archive(&unpacked)
+        .with_context(|| format!("{} is in no registry of cargo's", unpacked.display()))?;
     std::fs::create_dir_all(into).with_context(|| format!("creating {}", into.display()))?;
     // The private copy is checked and unpacked, so that later changes to the original do not
     // matter.
@@ -78,7 +85,11 @@ pub fn unpack(pin: &Pin, into: &Path, slots: &Slots, log: &Log) -> Result<PathBu
     }
     let mut tar = Command::new("tar");
     // Do not restore owners that the archive names.
-    tar.arg("-xzof").arg(&own).arg("-C").arg(into).env_remove("TAR_OPTIONS");
+    tar.arg("-xzof")
+        .arg(&own)
+        .arg("-C")
+        .arg(into)
+        .env_remove("TAR_OPTIONS");
     step::run("unpacking", &mut tar, slots, log)?;
     Ok(into.join(unpacked.file_name().unwrap_or_default()))
 }
@@ -87,8 +98,15 @@ pub fn unpack(pin: &Pin, into: &Path, slots: &Slots, log: &Log) -> Result<PathBu
 /// `registry/cache/INDEX/NAME-VERSION.crate`.
 fn archive(unpacked: &Path) -> Option<PathBuf> {
     let (index, name) = (unpacked.parent()?, unpacked.file_name()?.to_str()?);
-    let sources = index.parent().filter(|sources| sources.ends_with("registry/src"))?;
-    Some(sources.with_file_name("cache").join(index.file_name()?).join(format!("{name}.crate")))
+    let sources = index
+        .parent()
+        .filter(|sources| sources.ends_with("registry/src"))?;
+    Some(
+        sources
+            .with_file_name("cache")
+            .join(index.file_name()?)
+            .join(format!("{name}.crate")),
+    )
 }
 
 fn directories() -> Result<BTreeMap<String, PathBuf>> {
@@ -98,12 +116,19 @@ fn directories() -> Result<BTreeMap<String, PathBuf>> {
     if !output.status.success() {
         let fetch = cargo(&package, &["fetch", "--locked"])?;
         if !fetch.status.success() {
-            bail!("downloading the allocators' sources: cargo fetch failed: {}", last_words(&fetch));
+            bail!(
+                "downloading the allocators' sources: cargo fetch failed: {}",
+                last_words(&fetch)
+            );
         }
         output = cargo(&package, &metadata)?;
     }
     if !output.status.success() {
-        bail!("cargo metadata of {} failed: {}", package.display(), last_words(&output));
+        bail!(
+            "cargo metadata of {} failed: {}",
+            package.display(),
+            last_words(&output)
+        );
     }
     #[derive(Deserialize)]
     struct Metadata {
@@ -114,9 +139,12 @@ fn directories() -> Result<BTreeMap<String, PathBuf>> {
         name: String,
         manifest_path: PathBuf,
     }
-    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("reading what cargo metadata wrote")?;
+    let metadata: Metadata =
+        serde_json::from_slice(&output.stdout).context("reading what cargo metadata wrote")?;
     let directories = metadata.packages.into_iter();
-    Ok(directories.filter_map(|package| Some((package.name, package.manifest_path.parent()?.to_path_buf()))).collect())
+    Ok(directories
+        .filter_map(|package| Some((package.name, package.manifest_path.parent()?.to_path_buf())))
+        .collect())
 }
 
 fn cargo(package: &Path, arguments: &[&str]) -> Result<Output> {
@@ -129,19 +157,28 @@ fn cargo(package: &Path, arguments: &[&str]) -> Result<Output> {
         // it: in a folder that others can write to, those files could make them start any program.
         .current_dir("/")
         .output()
-        .with_context(|| format!("starting {}: cargo fetches the sources; install Rust", cargo.display()))
+        .with_context(|| {
+            format!(
+                "starting {}: cargo fetches the sources; install Rust",
+                cargo.display()
+            )
+        })
 }
 
 fn last_words(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     lines[lines.len().saturating_sub(8)..].join("\n")
 }
 
 /// Writes the package that holds the pins into the cache, under a name that changes with them.
 fn write_package() -> Result<PathBuf> {
-    let folder =
-        cache::root()?.join("sources").join(cache::short_hash(FILES.iter().flat_map(|(name, text)| [*name, *text])));
+    let folder = cache::root()?.join("sources").join(cache::short_hash(
+        FILES.iter().flat_map(|(name, text)| [*name, *text]),
+    ));
     for (name, text) in FILES {
         let file = folder.join(name);
         if std::fs::read_to_string(&file).is_ok_and(|there| there == text) {
@@ -168,8 +205,13 @@ mod tests {
 
     #[test]
     fn the_archive_of_what_cargo_has_unpacked_is_found_by_its_name() {
-        let found = archive(Path::new("/home/u/.cargo/registry/src/index.crates.io-1949/a-1.0.0+x"));
-        assert_eq!(found, Some("/home/u/.cargo/registry/cache/index.crates.io-1949/a-1.0.0+x.crate".into()));
+        let found = archive(Path::new(
+            "/home/u/.cargo/registry/src/index.crates.io-1949/a-1.0.0+x",
+        ));
+        assert_eq!(
+            found,
+            Some("/home/u/.cargo/registry/cache/index.crates.io-1949/a-1.0.0+x.crate".into())
+        );
         assert_eq!(archive(Path::new("/home/u/vendor/a-1.0.0")), None);
     }
 

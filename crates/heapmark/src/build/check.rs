@@ -12,10 +12,13 @@ use std::path::Path;
 pub fn completeness(allocator: &Allocator, exports: &BTreeSet<String>) -> Vec<String> {
     let mut faults = Vec::new();
     for name in malloc_api::required() {
-        match (exports.contains(name), allocator.left_to_libc.contains_key(name)) {
-            (false, false) => {
-                faults.push(format!("it does not define {name}; if that is so by nature, say why in `left-to-libc`"))
-            }
+        match (
+            exports.contains(name),
+            allocator.left_to_libc.contains_key(name),
+        ) {
+            (false, false) => faults.push(format!(
+                "it does not define {name}; if that is so by nature, say why in `left-to-libc`"
+            )),
             (true, true) => faults.push(format!("it defines {name}, which `left-to-libc` denies")),
             _ => {}
         }
@@ -26,7 +29,12 @@ pub fn completeness(allocator: &Allocator, exports: &BTreeSet<String>) -> Vec<St
 /// Names that it exports although they are neither in the malloc family nor in the recipe's
 /// `exports`, and patterns in `exports` without a match.
 pub fn purity(recipe: &Recipe, inspection: &Inspection) -> Vec<String> {
-    let allowed = |name: &&String| recipe.exports.iter().any(|pattern| malloc_api::matches(pattern, name));
+    let allowed = |name: &&String| {
+        recipe
+            .exports
+            .iter()
+            .any(|pattern| malloc_api::matches(pattern, name))
+    };
     let mut faults: Vec<String> = inspection
         .others
         .iter()
@@ -34,8 +42,14 @@ pub fn purity(recipe: &Recipe, inspection: &Inspection) -> Vec<String> {
         .map(|name| format!("it exports {name}; add it to `exports` if it is a control function"))
         .collect();
     for pattern in &recipe.exports {
-        if !inspection.others.iter().any(|name| malloc_api::matches(pattern, name)) {
-            faults.push(format!("nothing it exports matches `{pattern}` in `exports`"));
+        if !inspection
+            .others
+            .iter()
+            .any(|name| malloc_api::matches(pattern, name))
+        {
+            faults.push(format!(
+                "nothing it exports matches `{pattern}` in `exports`"
+            ));
         }
     }
     faults

@@ -84,9 +84,23 @@ fn compile(task: &Task, tree: &Path, flags: &[String], bench: &Bench) -> Result<
         Language::Cpp => "c++",
         Language::Assembly => "assembler-with-cpp",
     };
-    command.args(unit.flags_here()).args(["-x", language, "-c"]).arg(&task.path).arg("-o").arg(&task.object);
-    let name = task.path.strip_prefix(tree).or(task.path.strip_prefix(bench.workshop)).unwrap_or(&task.path);
-    step::run(&format!("compiling {}", name.display()), &mut command, bench.slots, bench.log)?;
+    command
+        .args(unit.flags_here())
+        .args(["-x", language, "-c"])
+        .arg(&task.path)
+        .arg("-o")
+        .arg(&task.object);
+    let name = task
+        .path
+        .strip_prefix(tree)
+        .or(task.path.strip_prefix(bench.workshop))
+        .unwrap_or(&task.path);
+    step::run(
+        &format!("compiling {}", name.display()),
+        &mut command,
+        bench.slots,
+        bench.log,
+    )?;
     // Assembly code defines itself how it accesses its data; no flag changes that.
     if unit.language != Language::Assembly
         && let Some(fault) = check::tls(&task.object)?
@@ -104,13 +118,20 @@ fn flags(recipe: &Recipe, tree: &Path, directory: &Path) -> Result<Vec<String>> 
     }
     if let Some(file) = &recipe.define_from {
         let path = directory.join(file);
-        let text =
-            std::fs::read_to_string(&path).with_context(|| format!("build.define-from: reading {}", path.display()))?;
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("build.define-from: reading {}", path.display()))?;
+        let lines = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with('#'));
         flags.extend(lines.map(|line| format!("-D{line}")));
     }
     for (name, value) in &recipe.define {
-        flags.push(if value.is_empty() { format!("-D{name}") } else { format!("-D{name}={value}") });
+        flags.push(if value.is_empty() {
+            format!("-D{name}")
+        } else {
+            format!("-D{name}={value}")
+        });
     }
     flags.extend(recipe.flags_here().cloned());
     // `__FILE__` must not put this machine's folder names into the library.

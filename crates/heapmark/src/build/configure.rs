@@ -10,11 +10,17 @@ use std::process::Command;
 
 /// Copies the tree, since a `configure` script writes into its own folder, and runs the script
 /// there.
-pub fn tree(configure: &Configure, directory: &Path, version: &str, bench: &Bench) -> Result<PathBuf> {
+pub fn tree(
+    configure: &Configure,
+    directory: &Path,
+    version: &str,
+    bench: &Bench,
+) -> Result<PathBuf> {
     let from = directory.join(&configure.tree);
     let tree = bench.workshop.join("tree");
     let mut found = Vec::new();
-    files::walk(&from, &mut found).with_context(|| format!("build.configure.tree: reading {}", from.display()))?;
+    files::walk(&from, &mut found)
+        .with_context(|| format!("build.configure.tree: reading {}", from.display()))?;
     let copy = |from: &Path, to: &Path| -> Result<()> {
         std::fs::create_dir_all(to.parent().unwrap_or(to))
             .and_then(|()| std::fs::copy(from, to))
@@ -29,11 +35,18 @@ pub fn tree(configure: &Configure, directory: &Path, version: &str, bench: &Benc
     let mut command = Command::new("sh");
     command
         .arg("configure")
-        .args(configure.arguments.iter().map(|argument| argument.replace("{build}", build)))
+        .args(
+            configure
+                .arguments
+                .iter()
+                .map(|argument| argument.replace("{build}", build)),
+        )
         .env("CC", bench.toolchain.compiler(Language::C).program())
         .env("CXX", bench.toolchain.compiler(Language::Cpp).program())
         .current_dir(&tree);
-    toolchain::not_taken().iter().for_each(|name| _ = command.env_remove(name));
+    toolchain::not_taken()
+        .iter()
+        .for_each(|name| _ = command.env_remove(name));
     step::run("configure", &mut command, bench.slots, bench.log)?;
     Ok(tree)
 }

@@ -17,7 +17,8 @@ pub fn copy(library: &Path) -> Result<PathBuf> {
     if !copy.is_file() || cache::hash_of_file(&copy)? != hash {
         let context = || format!("cannot write {}", copy.display());
         cache::make(&folder).with_context(context)?;
-        let bytes = std::fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;
+        let bytes =
+            std::fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;
         file::replace(&copy, &bytes, PUBLIC).with_context(context)?;
     }
     Ok(copy)

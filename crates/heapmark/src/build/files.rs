@@ -29,7 +29,11 @@ pub fn tasks<'a>(recipe: &'a Recipe, tree: &Path, workshop: &Path) -> Result<Vec
         tasks.push(Task { path, unit, object });
     };
     for unit in &recipe.compile {
-        let except = unit.except.iter().map(|pattern| matcher(pattern)).collect::<Result<Vec<_>>>()?;
+        let except = unit
+            .except
+            .iter()
+            .map(|pattern| matcher(pattern))
+            .collect::<Result<Vec<_>>>()?;
         for pattern in &unit.files {
             let wanted = matcher(pattern)?;
             let mut found = false;
@@ -48,8 +52,9 @@ pub fn tasks<'a>(recipe: &'a Recipe, tree: &Path, workshop: &Path) -> Result<Vec
             }
         }
         for name in &unit.extra {
-            let text = allocators::extra(name)
-                .ok_or_else(|| anyhow!("build.compile.extra: allocators/extra/{name} is not there"))?;
+            let text = allocators::extra(name).ok_or_else(|| {
+                anyhow!("build.compile.extra: allocators/extra/{name} is not there")
+            })?;
             let path = workshop.join(name);
             std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
             add(path, unit);
@@ -60,7 +65,9 @@ pub fn tasks<'a>(recipe: &'a Recipe, tree: &Path, workshop: &Path) -> Result<Vec
 
 fn matcher(pattern: &str) -> Result<globset::GlobMatcher> {
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-    Ok(glob.with_context(|| format!("build.compile: pattern `{pattern}`"))?.compile_matcher())
+    Ok(glob
+        .with_context(|| format!("build.compile: pattern `{pattern}`"))?
+        .compile_matcher())
 }
 
 /// All files below a folder.

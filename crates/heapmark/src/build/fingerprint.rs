@@ -26,12 +26,18 @@ pub const COMPILED_TRACES: [&str; 6] = [
 /// The fingerprint of all code in files and folders below `root`.
 pub fn fingerprint(root: &Path, paths: &[&str]) -> String {
     let mut files = Vec::new();
-    paths.iter().for_each(|path| add(&root.join(path), &mut files));
+    paths
+        .iter()
+        .for_each(|path| add(&root.join(path), &mut files));
     files.sort();
-    let texts = files.iter().map(|file| fs::read_to_string(file).unwrap_or_else(|why| panic!("{file:?}: {why}")));
+    let texts = files
+        .iter()
+        .map(|file| fs::read_to_string(file).unwrap_or_else(|why| panic!("{file:?}: {why}")));
     // FNV-1a: the texts are our own, so deliberate collisions need no defence.
     let hash = texts.fold(0xcbf2_9ce4_8422_2325, |hash, text| {
-        code(&text).bytes().fold(hash, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+        code(&text).bytes().fold(hash, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
     });
     format!("{hash:016x}")
 }
@@ -41,8 +47,14 @@ fn add(path: &Path, files: &mut Vec<PathBuf>) {
         files.push(path.to_path_buf());
         return;
     }
-    for entry in fs::read_dir(path).unwrap_or_else(|why| panic!("{path:?}: {why}")).flatten() {
-        if !["tests", "tests.rs"].iter().any(|name| entry.file_name() == *name) {
+    for entry in fs::read_dir(path)
+        .unwrap_or_else(|why| panic!("{path:?}: {why}"))
+        .flatten()
+    {
+        if !["tests", "tests.rs"]
+            .iter()
+            .any(|name| entry.file_name() == *name)
+        {
             add(&entry.path(), files);
         }
     }
@@ -50,7 +62,10 @@ fn add(path: &Path, files: &mut Vec<PathBuf>) {
 
 /// A file without its comments, blank lines and tests.
 fn code(text: &str) -> String {
-    let lines = text.lines().take_while(|line| *line != "mod tests {").map(str::trim);
+    let lines = text
+        .lines()
+        .take_while(|line| *line != "mod tests {")
+        .map(str::trim);
     let kept = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
     kept.flat_map(|line| [line, "\n"]).collect()
 }
@@ -68,10 +83,22 @@ mod tests {
             fingerprint(folder.path(), &["a", "b.rs"])
         };
         fs::write(folder.path().join("b.rs"), "").unwrap();
-        let first = of("a/a.rs", "let a = 1;\n\n#[cfg(test)]\nmod tests {\n    let b = 1;\n}\n");
-        assert_eq!(of("a/a.rs", "// Why.\nlet a = 1;\n#[cfg(test)]\nmod tests {\n    let b = 2;\n}\n"), first);
+        let first = of(
+            "a/a.rs",
+            "let a = 1;\n\n#[cfg(test)]\nmod tests {\n    let b = 1;\n}\n",
+        );
+        assert_eq!(
+            of(
+                "a/a.rs",
+                "// Why.\nlet a = 1;\n#[cfg(test)]\nmod tests {\n    let b = 2;\n}\n"
+            ),
+            first
+        );
         assert_eq!(of("a/tests/c.rs", "let c = 1;"), first);
-        assert_ne!(of("a/a.rs", "let a = 2;\n#[cfg(test)]\nmod tests {\n}\n"), first);
+        assert_ne!(
+            of("a/a.rs", "let a = 2;\n#[cfg(test)]\nmod tests {\n}\n"),
+            first
+        );
         let second = of("a/a.rs", "let a = 2;\n");
         assert_ne!(of("a/more.rs", "let d = 1;\n"), second);
         fs::remove_file(folder.path().join("a/more.rs")).unwrap();
@@ -81,7 +108,13 @@ mod tests {
     #[test]
     fn names_in_the_cache_are_those_of_the_sources_as_they_are() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        assert_eq!(fingerprint(root, &LIBRARIES), env!("HEAPMARK_LIBRARY_SOURCES"));
-        assert_eq!(fingerprint(root, &COMPILED_TRACES), env!("HEAPMARK_COMPILED_TRACE_SOURCES"));
+        assert_eq!(
+            fingerprint(root, &LIBRARIES),
+            env!("HEAPMARK_LIBRARY_SOURCES")
+        );
+        assert_eq!(
+            fingerprint(root, &COMPILED_TRACES),
+            env!("HEAPMARK_COMPILED_TRACE_SOURCES")
+        );
     }
 }

@@ -4,7 +4,9 @@
 use crate::catalog::malloc_api;
 use object::elf::{DF_1_PIE, DT_FLAGS_1, DT_NEEDED, DT_SONAME, FileHeader64, RelocationType};
 use object::read::elf::{Dyn, ElfFile};
-use object::{Architecture, Endianness, Object, ObjectKind, ObjectSection, ObjectSymbol, RelocationFlags};
+use object::{
+    Architecture, Endianness, Object, ObjectKind, ObjectSection, ObjectSymbol, RelocationFlags,
+};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -62,21 +64,40 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let here = std::env::consts::ARCH;
         // A message is one line.
-        write!(f, "{}: ", self.path.display().to_string().replace('\n', "\\n"))?;
+        write!(
+            f,
+            "{}: ",
+            self.path.display().to_string().replace('\n', "\\n")
+        )?;
         match &self.reason {
             Reason::Missing => write!(f, "there is no such file; check the path"),
             Reason::Unreadable(why) => write!(f, "cannot be read ({why}); check its permissions"),
             Reason::NotRegular => write!(f, "not a regular file; name the library itself"),
             Reason::Unspeakable => {
-                write!(f, "LD_PRELOAD takes no path with a space, colon or `$`; move the library or link to it")
+                write!(
+                    f,
+                    "LD_PRELOAD takes no path with a space, colon or `$`; move the library or link to it"
+                )
             }
             Reason::Loop => write!(f, "a link that leads back to itself; mend the link"),
-            Reason::CutOff => write!(f, "an ELF file that is cut off or damaged; copy or build it again"),
-            Reason::NotElf => write!(f, "not an ELF file; name the shared library, not a linker script or an archive"),
-            Reason::OtherMachine(other) => write!(f, "made for {other}, this machine is {here}; build it for {here}"),
+            Reason::CutOff => write!(
+                f,
+                "an ELF file that is cut off or damaged; copy or build it again"
+            ),
+            Reason::NotElf => write!(
+                f,
+                "not an ELF file; name the shared library, not a linker script or an archive"
+            ),
+            Reason::OtherMachine(other) => write!(
+                f,
+                "made for {other}, this machine is {here}; build it for {here}"
+            ),
             Reason::NotShared => write!(f, "not a shared library; link it with -shared"),
             Reason::NoMalloc => {
-                write!(f, "exports no malloc, so preloading it changes nothing; build it with its override enabled")
+                write!(
+                    f,
+                    "exports no malloc, so preloading it changes nothing; build it with its override enabled"
+                )
             }
         }
     }
@@ -90,13 +111,19 @@ pub fn inspect(path: &Path) -> Result<Inspection, Refusal> {
     if inspection.exports.contains("malloc") {
         return Ok(inspection);
     }
-    Err(Refusal { path: path.into(), reason: Reason::NoMalloc })
+    Err(Refusal {
+        path: path.into(),
+        reason: Reason::NoMalloc,
+    })
 }
 
 /// Inspects a library that does not have to define `malloc` itself, such as the second of two that
 /// are preloaded together.
 pub fn inspect_any(path: &Path) -> Result<Inspection, Refusal> {
-    let refuse = |reason| Refusal { path: path.into(), reason };
+    let refuse = |reason| Refusal {
+        path: path.into(),
+        reason,
+    };
     if !preloadable(path) {
         return Err(refuse(Reason::Unspeakable));
     }
@@ -110,9 +137,16 @@ pub fn inspect_any(path: &Path) -> Result<Inspection, Refusal> {
     if !metadata.is_file() {
         return Err(refuse(Reason::NotRegular));
     }
-    let data = std::fs::read(path).map_err(|error| refuse(Reason::Unreadable(error.to_string())))?;
+    let data =
+        std::fs::read(path).map_err(|error| refuse(Reason::Unreadable(error.to_string())))?;
     let is_elf = data.starts_with(b"\x7fELF");
-    let unread = || refuse(if is_elf { Reason::CutOff } else { Reason::NotElf });
+    let unread = || {
+        refuse(if is_elf {
+            Reason::CutOff
+        } else {
+            Reason::NotElf
+        })
+    };
     let file = object::File::parse(data.as_slice()).map_err(|_| unread())?;
     if file.format() != object::BinaryFormat::Elf {
         return Err(refuse(Reason::NotElf));
@@ -123,7 +157,10 @@ pub fn inspect_any(path: &Path) -> Result<Inspection, Refusal> {
     };
     if file.architecture() != here || !file.is_64() {
         let bits = if file.is_64() { 64 } else { 32 };
-        return Err(refuse(Reason::OtherMachine(format!("{:?} ({bits} bit)", file.architecture()))));
+        return Err(refuse(Reason::OtherMachine(format!(
+            "{:?} ({bits} bit)",
+            file.architecture()
+        ))));
     }
     let object::File::Elf64(elf) = &file else {
         return Err(refuse(Reason::NotElf));
@@ -145,7 +182,10 @@ fn read(elf: &ElfFile<FileHeader64<Endianness>>) -> Option<Inspection> {
     let (endian, data) = (elf.endian(), elf.data());
     let mut inspection = Inspection::default();
     let (entries, strings) = elf.elf_section_table().dynamic(endian, data).ok()??;
-    let strings = elf.elf_section_table().strings(endian, data, strings).ok()?;
+    let strings = elf
+        .elf_section_table()
+        .strings(endian, data, strings)
+        .ok()?;
     let text = |offset: u64| -> Option<String> {
         Some(String::from_utf8_lossy(strings.get(offset.try_into().ok()?).ok()?).into_owned())
     };
@@ -168,7 +208,11 @@ fn read(elf: &ElfFile<FileHeader64<Endianness>>) -> Option<Inspection> {
         if let Ok(name) = symbol.name().map(String::from)
             && !name.is_empty()
         {
-            let set = if malloc_api::contains(&name) { &mut inspection.exports } else { &mut inspection.others };
+            let set = if malloc_api::contains(&name) {
+                &mut inspection.exports
+            } else {
+                &mut inspection.others
+            };
             set.insert(name);
         }
     }
@@ -178,15 +222,24 @@ fn read(elf: &ElfFile<FileHeader64<Endianness>>) -> Option<Inspection> {
 /// How a library or an object file accesses thread-local data through a call, which costs on every
 /// access; `None` with initial-exec TLS.
 pub fn dynamic_tls(path: &Path) -> Result<Option<String>, Refusal> {
-    let refuse = |reason| Refusal { path: path.into(), reason };
-    let data = std::fs::read(path).map_err(|error| refuse(Reason::Unreadable(error.to_string())))?;
+    let refuse = |reason| Refusal {
+        path: path.into(),
+        reason,
+    };
+    let data =
+        std::fs::read(path).map_err(|error| refuse(Reason::Unreadable(error.to_string())))?;
     let file = object::File::parse(data.as_slice()).map_err(|_| refuse(Reason::NotElf))?;
-    let imports =
-        |name: &str| file.symbols().chain(file.dynamic_symbols()).any(|s| s.is_undefined() && s.name() == Ok(name));
+    let imports = |name: &str| {
+        file.symbols()
+            .chain(file.dynamic_symbols())
+            .any(|s| s.is_undefined() && s.name() == Ok(name))
+    };
     if imports("__tls_get_addr") {
         return Ok(Some("it calls __tls_get_addr".into()));
     }
-    let sections = file.sections().flat_map(|section| section.relocations().collect::<Vec<_>>());
+    let sections = file
+        .sections()
+        .flat_map(|section| section.relocations().collect::<Vec<_>>());
     let relocations = sections.chain(file.dynamic_relocations().into_iter().flatten());
     for (_, relocation) in relocations {
         if let RelocationFlags::Elf { r_type } = relocation.flags()
@@ -201,12 +254,28 @@ pub fn dynamic_tls(path: &Path) -> Result<Option<String>, Refusal> {
 /// The flags that the compiler wrote into a library: one list for each compiled file, or for
 /// several files with the same flags.
 pub fn recorded_flags(path: &Path) -> Result<Vec<Vec<String>>, Refusal> {
-    let refuse = |reason| Refusal { path: path.into(), reason };
-    let data = std::fs::read(path).map_err(|error| refuse(Reason::Unreadable(error.to_string())))?;
+    let refuse = |reason| Refusal {
+        path: path.into(),
+        reason,
+    };
+    let data =
+        std::fs::read(path).map_err(|error| refuse(Reason::Unreadable(error.to_string())))?;
     let file = object::File::parse(data.as_slice()).map_err(|_| refuse(Reason::NotElf))?;
-    let section = file.section_by_name(".GCC.command.line").and_then(|section| section.data().ok()).unwrap_or_default();
-    let lines = section.split(|byte| *byte == 0).filter(|line| !line.is_empty());
-    Ok(lines.map(|line| String::from_utf8_lossy(line).split_whitespace().map(String::from).collect()).collect())
+    let section = file
+        .section_by_name(".GCC.command.line")
+        .and_then(|section| section.data().ok())
+        .unwrap_or_default();
+    let lines = section
+        .split(|byte| *byte == 0)
+        .filter(|line| !line.is_empty());
+    Ok(lines
+        .map(|line| {
+            String::from_utf8_lossy(line)
+                .split_whitespace()
+                .map(String::from)
+                .collect()
+        })
+        .collect())
 }
 
 /// General and local dynamic TLS, and descriptors: a call finds the address of a variable at run

@@ -18,10 +18,13 @@ pub fn family(files: &[PathBuf], all: &[Allocator]) -> Result<Option<String>, Re
         names.extend(inspection.others);
     }
     let is_known = |entry: &&Allocator| entry.known_by.iter().all(|name| names.contains(name));
-    let families: BTreeMap<&str, &Allocator> =
-        entries(all).filter(is_known).map(|entry| (entry.family.as_str(), entry)).collect();
-    let (libc, others): (Vec<_>, Vec<_>) =
-        families.into_values().partition(|entry| matches!(entry.source, Source::Libc));
+    let families: BTreeMap<&str, &Allocator> = entries(all)
+        .filter(is_known)
+        .map(|entry| (entry.family.as_str(), entry))
+        .collect();
+    let (libc, others): (Vec<_>, Vec<_>) = families
+        .into_values()
+        .partition(|entry| matches!(entry.source, Source::Libc));
     let entry = match others.as_slice() {
         [] => libc.first().copied(),
         [entry] => Some(*entry),
@@ -33,7 +36,10 @@ pub fn family(files: &[PathBuf], all: &[Allocator]) -> Result<Option<String>, Re
 
 /// How libraries of a family are asked to return memory.
 pub fn purge(family: &str, all: &[Allocator]) -> Option<Purge> {
-    entries(all).find(|entry| entry.family == family)?.purge.clone()
+    entries(all)
+        .find(|entry| entry.family == family)?
+        .purge
+        .clone()
 }
 
 /// The entries with a `known-by`, which identifies their family.

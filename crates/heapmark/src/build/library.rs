@@ -25,17 +25,30 @@ pub struct Work<'a> {
 impl<'a> Work<'a> {
     /// Finds the library's place in the cache; builds nothing yet.
     pub fn new(allocator: &'a Allocator, crate_name: &str) -> Result<Work<'a>> {
-        let recipe = allocator.build.as_ref().with_context(|| format!("{}: add `[build]`", allocator.name))?;
+        let recipe = allocator
+            .build
+            .as_ref()
+            .with_context(|| format!("{}: add `[build]`", allocator.name))?;
         let pin = cargo_sources::pin(crate_name)?;
         let toolchain = Toolchain::find()?;
         let place = CachePlace::new(&allocator.name, &key(recipe, pin, toolchain)?)?;
-        Ok(Work { allocator, recipe, pin, toolchain, place })
+        Ok(Work {
+            allocator,
+            recipe,
+            pin,
+            toolchain,
+            place,
+        })
     }
 
     /// The finished library, if the cache has it unchanged.
     pub fn cached(&self) -> Option<Library> {
         let path = self.place.library();
-        let inspection = if self.place.is_whole() { inspect(&path).ok()? } else { return None };
+        let inspection = if self.place.is_whole() {
+            inspect(&path).ok()?
+        } else {
+            return None;
+        };
         Some(self.describe(path, inspection))
     }
 
@@ -54,12 +67,17 @@ impl<'a> Work<'a> {
         if let Some(library) = self.cached() {
             return Ok((library, true));
         }
-        let _lock = self.place.lock(|| bar.set_message("another heapmark builds it"))?;
+        let _lock = self
+            .place
+            .lock(|| bar.set_message("another heapmark builds it"))?;
         if let Some(library) = self.cached() {
             return Ok((library, true));
         }
         if self.place.library().exists() {
-            eprintln!("{} is not as it was built: it is built again", self.place.library().display());
+            eprintln!(
+                "{} is not as it was built: it is built again",
+                self.place.library().display()
+            );
         }
         let workshop = self.place.workshop()?;
         let result = self.construct(&workshop, slots, jobs, bar);
@@ -67,16 +85,38 @@ impl<'a> Work<'a> {
             let _ = std::fs::remove_dir_all(&workshop);
         }
         let log = self.place.log();
-        let context = || format!("building {}; the whole log is in {}", self.allocator.name, log.display());
+        let context = || {
+            format!(
+                "building {}; the whole log is in {}",
+                self.allocator.name,
+                log.display()
+            )
+        };
         Ok((result.with_context(context)?, false))
     }
 
-    fn construct(&self, workshop: &Path, slots: &Slots, jobs: usize, bar: &ProgressBar) -> Result<Library> {
+    fn construct(
+        &self,
+        workshop: &Path,
+        slots: &Slots,
+        jobs: usize,
+        bar: &ProgressBar,
+    ) -> Result<Library> {
         let log = Log::create(&self.place.log())?;
         bar.set_message("finding the sources");
         let directory = cargo_sources::unpack(self.pin, &workshop.join("sources"), slots, &log)?;
-        bar.set_message(if self.recipe.configure.is_some() { "configuring" } else { "compiling" });
-        let bench = Bench { toolchain: self.toolchain, slots, log: &log, workshop, jobs };
+        bar.set_message(if self.recipe.configure.is_some() {
+            "configuring"
+        } else {
+            "compiling"
+        });
+        let bench = Bench {
+            toolchain: self.toolchain,
+            slots,
+            log: &log,
+            workshop,
+            jobs,
+        };
         let told = |done, all| {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
@@ -89,7 +129,10 @@ impl<'a> Work<'a> {
         let mut faults = check::completeness(self.allocator, &inspection.exports);
         faults.extend(check::purity(self.recipe, &inspection));
         if !faults.is_empty() {
-            bail!("the library is not what its entry says:\n{}", faults.join("\n"));
+            bail!(
+                "the library is not what its entry says:\n{}",
+                faults.join("\n")
+            );
         }
         let path = self.place.keep(&built, workshop)?;
         Ok(self.describe(path, inspection))
@@ -99,8 +142,18 @@ impl<'a> Work<'a> {
 /// A hash of everything that affects the library.
 fn key(recipe: &Recipe, pin: &cargo_sources::Pin, toolchain: &Toolchain) -> Result<String> {
     let recipe_text = serde_json::to_string(recipe).context("writing the recipe down")?;
-    let extras = recipe.compile.iter().flat_map(|unit| &unit.extra).filter_map(|name| allocators::extra(name));
+    let extras = recipe
+        .compile
+        .iter()
+        .flat_map(|unit| &unit.extra)
+        .filter_map(|name| allocators::extra(name));
     let identity = toolchain.identity();
-    let parts = [identity.as_str(), &pin.name, &pin.version, &pin.checksum, &recipe_text];
+    let parts = [
+        identity.as_str(),
+        &pin.name,
+        &pin.version,
+        &pin.checksum,
+        &recipe_text,
+    ];
     Ok(short_hash(parts.into_iter().chain(extras)))
 }

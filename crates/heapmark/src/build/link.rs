@@ -12,12 +12,18 @@ use std::path::{Path, PathBuf};
 /// Links `objects` as `lib<name>.so` in the workshop.
 pub fn library(name: &str, recipe: &Recipe, objects: &[PathBuf], bench: &Bench) -> Result<PathBuf> {
     let script = bench.workshop.join("exports.map");
-    std::fs::write(&script, version_script(recipe)).with_context(|| format!("writing {}", script.display()))?;
+    std::fs::write(&script, version_script(recipe))
+        .with_context(|| format!("writing {}", script.display()))?;
     let file = bench.workshop.join(format!("lib{name}.so"));
-    let cpp = recipe.compile.iter().any(|unit| unit.language == Language::Cpp);
+    let cpp = recipe
+        .compile
+        .iter()
+        .any(|unit| unit.language == Language::Cpp);
     let language = if cpp { Language::Cpp } else { Language::C };
     let mut command = bench.toolchain.compiler(language).command();
-    command.args(LINK_FLAGS).arg(format!("-Wl,-soname,lib{name}.so"));
+    command
+        .args(LINK_FLAGS)
+        .arg(format!("-Wl,-soname,lib{name}.so"));
     command.arg(format!("-Wl,--version-script={}", as_text(&script)));
     if cpp {
         // Otherwise every C program under this allocator loads libstdc++, which allocates at
@@ -27,7 +33,11 @@ pub fn library(name: &str, recipe: &Recipe, objects: &[PathBuf], bench: &Bench) 
     }
     // With link-time optimisation, code is generated here, so the flags are needed again.
     command.args(recipe.flags_here());
-    command.args(objects).args(&recipe.link).arg("-o").arg(&file);
+    command
+        .args(objects)
+        .args(&recipe.link)
+        .arg("-o")
+        .arg(&file);
     step::run("linking", &mut command, bench.slots, bench.log)?;
     Ok(file)
 }
@@ -38,7 +48,9 @@ fn as_text(path: &Path) -> std::borrow::Cow<'_, str> {
 
 /// GNU ld accepts names here that no object defines, so one list is right for all allocators.
 fn version_script(recipe: &Recipe) -> String {
-    let names = malloc_api::all().map(String::from).chain(recipe.exports.iter().cloned());
+    let names = malloc_api::all()
+        .map(String::from)
+        .chain(recipe.exports.iter().cloned());
     let global: String = names.map(|name| format!("    {name};\n")).collect();
     format!("{{\n  global:\n{global}  local: *;\n}};\n")
 }

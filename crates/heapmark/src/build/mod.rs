@@ -81,7 +81,12 @@ pub struct Built {
 /// Builds the selected allocators, several at a time, with at most `jobs` commands running; one
 /// that fails stops no other. Entries that share a library build it once. The result has one item
 /// for each selected allocator, in order.
-pub fn build(selected: &[&Allocator], all: &[Allocator], jobs: usize, progress: &MultiProgress) -> Vec<Built> {
+pub fn build(
+    selected: &[&Allocator],
+    all: &[Allocator],
+    jobs: usize,
+    progress: &MultiProgress,
+) -> Vec<Built> {
     let slots = step::Slots::new(jobs);
     let originals: BTreeMap<&str, &Allocator> = selected
         .iter()
@@ -91,12 +96,22 @@ pub fn build(selected: &[&Allocator], all: &[Allocator], jobs: usize, progress: 
     let outcomes: BTreeMap<&str, Built> = std::thread::scope(|scope| {
         let threads: Vec<_> = originals
             .iter()
-            .map(|(name, allocator)| (*name, scope.spawn(|| build_one(allocator, &slots, jobs, progress))))
+            .map(|(name, allocator)| {
+                (
+                    *name,
+                    scope.spawn(|| build_one(allocator, &slots, jobs, progress)),
+                )
+            })
             .collect();
         threads
             .into_iter()
             .map(|(name, thread)| {
-                (name, thread.join().unwrap_or_else(|_| failed(name, anyhow!("the build ended early"))))
+                (
+                    name,
+                    thread
+                        .join()
+                        .unwrap_or_else(|_| failed(name, anyhow!("the build ended early"))),
+                )
             })
             .collect()
     });
@@ -108,17 +123,36 @@ pub fn build(selected: &[&Allocator], all: &[Allocator], jobs: usize, progress: 
                 return failed(&allocator.name, anyhow!("nothing was built"));
             };
             // Errors cannot be cloned, their messages can.
-            let result = outcome.result.as_ref().map(Library::clone).map_err(|error| anyhow!("{error:#}"));
-            Built { name: allocator.name.clone(), result, seconds: outcome.seconds, cached: outcome.cached }
+            let result = outcome
+                .result
+                .as_ref()
+                .map(Library::clone)
+                .map_err(|error| anyhow!("{error:#}"));
+            Built {
+                name: allocator.name.clone(),
+                result,
+                seconds: outcome.seconds,
+                cached: outcome.cached,
+            }
         })
         .collect()
 }
 
 fn failed(name: &str, error: anyhow::Error) -> Built {
-    Built { name: name.into(), result: Err(error), seconds: 0.0, cached: false }
+    Built {
+        name: name.into(),
+        result: Err(error),
+        seconds: 0.0,
+        cached: false,
+    }
 }
 
-fn build_one(allocator: &Allocator, slots: &step::Slots, jobs: usize, progress: &MultiProgress) -> Built {
+fn build_one(
+    allocator: &Allocator,
+    slots: &step::Slots,
+    jobs: usize,
+    progress: &MultiProgress,
+) -> Built {
     let start = Instant::now();
     let outcome = match &allocator.source {
         Source::Crate { name } => library::Work::new(allocator, name).and_then(|work| {
@@ -126,7 +160,9 @@ fn build_one(allocator: &Allocator, slots: &step::Slots, jobs: usize, progress: 
                 return Ok((library, true));
             }
             let bar = progress.add(ProgressBar::new(0).with_prefix(allocator.name.clone()));
-            if let Ok(style) = ProgressStyle::with_template("{prefix:18} {wide_bar} {pos:>3}/{len:3} {msg}") {
+            if let Ok(style) =
+                ProgressStyle::with_template("{prefix:18} {wide_bar} {pos:>3}/{len:3} {msg}")
+            {
                 bar.set_style(style);
             }
             bar.enable_steady_tick(Duration::from_millis(200));
@@ -146,5 +182,10 @@ fn build_one(allocator: &Allocator, slots: &step::Slots, jobs: usize, progress: 
         Ok((library, cached)) => (Ok(library), cached),
         Err(error) => (Err(error), false),
     };
-    Built { name: allocator.name.clone(), result, seconds, cached }
+    Built {
+        name: allocator.name.clone(),
+        result,
+        seconds,
+        cached,
+    }
 }

@@ -32,16 +32,22 @@ pub struct Executable {
 pub fn state(program: &Program) -> State<Executable> {
     match look(program) {
         Ok(state) => state,
-        Err(error) => State::Refused { why: format!("{error:#}") },
+        Err(error) => State::Refused {
+            why: format!("{error:#}"),
+        },
     }
 }
 
 fn look(program: &Program) -> Result<State<Executable>> {
     Ok(match Work::new(program)? {
-        Err(need) => State::Absent { why: format!("{} is not there", need.what), line: need.line() },
+        Err(need) => State::Absent {
+            why: format!("{} is not there", need.what),
+            line: need.line(),
+        },
         Ok(work) => {
             let line = format!("heapmark build {}", program.name);
-            work.cached()?.map_or(State::NotBuilt { line }, State::Ready)
+            work.cached()?
+                .map_or(State::NotBuilt { line }, State::Ready)
         }
     })
 }
@@ -67,15 +73,37 @@ impl<'a> Work<'a> {
         let mut words = Vec::new();
         let mut versions = BTreeMap::new();
         for need in &program.needs {
-            let Some(said) = probe(need) else { return Ok(Err(need)) };
-            let said = if said.trim().is_empty() { system::package_version(&need.package) } else { said };
-            versions.insert(need.what.clone(), said.lines().next().unwrap_or_default().trim().to_string());
+            let Some(said) = probe(need) else {
+                return Ok(Err(need));
+            };
+            let said = if said.trim().is_empty() {
+                system::package_version(&need.package)
+            } else {
+                said
+            };
+            versions.insert(
+                need.what.clone(),
+                said.lines().next().unwrap_or_default().trim().to_string(),
+            );
             words.push(said);
         }
         words.push(serde_json::to_string(&program.build).context("writing the recipe down")?);
-        let files = program.files.iter().flat_map(|(name, text)| [name.as_str(), text]);
-        let key = short_hash(words.iter().map(String::as_str).chain(files).chain([std::env::consts::ARCH]));
-        Ok(Ok(Work { program, versions, place: CachePlace::of_program(&program.name, &key)? }))
+        let files = program
+            .files
+            .iter()
+            .flat_map(|(name, text)| [name.as_str(), text]);
+        let key = short_hash(
+            words
+                .iter()
+                .map(String::as_str)
+                .chain(files)
+                .chain([std::env::consts::ARCH]),
+        );
+        Ok(Ok(Work {
+            program,
+            versions,
+            place: CachePlace::of_program(&program.name, &key)?,
+        }))
     }
 
     fn cached(&self) -> Result<Option<Executable>> {
@@ -83,31 +111,52 @@ impl<'a> Work<'a> {
         if !folder.is_dir() {
             return Ok(None);
         }
-        let Program { run, probe, probe_run, .. } = self.program;
+        let Program {
+            run,
+            probe,
+            probe_run,
+            ..
+        } = self.program;
         let probe = match (probe.as_slice(), probe_run.as_slice()) {
             ([], []) => Vec::new(),
             (words, []) => self.command(&[run, words].concat())?,
             (_, whole) => self.command(whole)?,
         };
-        Ok(Some(Executable { command: self.command(run)?, probe, folder, versions: self.versions.clone() }))
+        Ok(Some(Executable {
+            command: self.command(run)?,
+            probe,
+            folder,
+            versions: self.versions.clone(),
+        }))
     }
 
     /// The command with an absolute path as its first word.
     fn command(&self, words: &[String]) -> Result<Vec<String>> {
-        let [first, arguments @ ..] = words else { bail!("`run` has no words") };
+        let [first, arguments @ ..] = words else {
+            bail!("`run` has no words")
+        };
         let path = match first.strip_prefix("./") {
             Some(file) => self.place.folder().join(file),
-            None => in_path(first).with_context(|| format!("`run` names {first}, which is not in PATH"))?,
+            None => in_path(first)
+                .with_context(|| format!("`run` names {first}, which is not in PATH"))?,
         };
-        let path = path.to_str().with_context(|| format!("{} is no UTF-8", path.display()))?.to_string();
-        Ok([path].into_iter().chain(arguments.iter().cloned()).collect())
+        let path = path
+            .to_str()
+            .with_context(|| format!("{} is no UTF-8", path.display()))?
+            .to_string();
+        Ok([path]
+            .into_iter()
+            .chain(arguments.iter().cloned())
+            .collect())
     }
 
     fn build(&self) -> Result<(Executable, bool)> {
         if let Some(executable) = self.cached()? {
             return Ok((executable, true));
         }
-        let _lock = self.place.lock(|| eprintln!("{}: another heapmark builds it", self.program.name))?;
+        let _lock = self
+            .place
+            .lock(|| eprintln!("{}: another heapmark builds it", self.program.name))?;
         if let Some(executable) = self.cached()? {
             return Ok((executable, true));
         }
@@ -117,8 +166,16 @@ impl<'a> Work<'a> {
             let _ = std::fs::remove_dir_all(&workshop);
         }
         let log = self.place.log();
-        result.with_context(|| format!("building {}; the whole log is in {}", self.program.name, log.display()))?;
-        let executable = self.cached()?.with_context(|| format!("{} is gone", self.place.folder().display()))?;
+        result.with_context(|| {
+            format!(
+                "building {}; the whole log is in {}",
+                self.program.name,
+                log.display()
+            )
+        })?;
+        let executable = self
+            .cached()?
+            .with_context(|| format!("{} is gone", self.place.folder().display()))?;
         Ok((executable, false))
     }
 
@@ -134,14 +191,20 @@ impl<'a> Work<'a> {
             step::run(&words.join(" "), &mut command, &Slots::new(1), &log)?;
         }
         // A name with a parameter in it refers to several files.
-        if let Some(file) = self.program.run.first().and_then(|first| first.strip_prefix("./"))
+        if let Some(file) = self
+            .program
+            .run
+            .first()
+            .and_then(|first| first.strip_prefix("./"))
             && !file.contains('{')
             && !workshop
                 .join(file)
                 .metadata()
                 .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
         {
-            bail!("`run` starts ./{file}, which its build does not make (a script is started with its interpreter)");
+            bail!(
+                "`run` starts ./{file}, which its build does not make (a script is started with its interpreter)"
+            );
         }
         self.place.keep_folder(workshop)
     }
@@ -149,15 +212,24 @@ impl<'a> Work<'a> {
 
 /// The output of a need's probe; `None` if it is not installed.
 fn probe(need: &Need) -> Option<String> {
-    let output = command(&need.probe)?.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    let output = command(&need.probe)?
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn command(words: &[String]) -> Option<Command> {
     let (first, arguments) = words.split_first()?;
     let mut command = Command::new(first);
     command.args(arguments).env("LC_ALL", "C");
-    toolchain::not_taken().iter().for_each(|name| _ = command.env_remove(name));
+    toolchain::not_taken()
+        .iter()
+        .for_each(|name| _ = command.env_remove(name));
     Some(command)
 }
 
@@ -167,5 +239,7 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
         return Some(name.into());
     }
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
 }

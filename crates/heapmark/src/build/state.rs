@@ -37,7 +37,10 @@ pub enum State<T = Library> {
 /// The entry whose library `allocator` uses: its own entry, or the one that it is the same as.
 pub fn original<'a>(allocator: &'a Allocator, all: &'a [Allocator]) -> &'a Allocator {
     match &allocator.source {
-        Source::SameAs { name } => all.iter().find(|other| other.name == *name).unwrap_or(allocator),
+        Source::SameAs { name } => all
+            .iter()
+            .find(|other| other.name == *name)
+            .unwrap_or(allocator),
         _ => allocator,
     }
 }
@@ -48,7 +51,9 @@ pub fn state(allocator: &Allocator, all: &[Allocator]) -> State {
     let original = original(allocator, all);
     match look(original, all) {
         Ok(state) => state,
-        Err(error) => State::Refused { why: format!("{error:#}") },
+        Err(error) => State::Refused {
+            why: format!("{error:#}"),
+        },
     }
 }
 
@@ -56,7 +61,10 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
     Ok(match &allocator.source {
         Source::Crate { name } => {
             if let Err(error) = Toolchain::find() {
-                return Ok(State::Absent { why: format!("{error:#}"), line: "apt-get install build-essential".into() });
+                return Ok(State::Absent {
+                    why: format!("{error:#}"),
+                    line: "apt-get install build-essential".into(),
+                });
             }
             let cached = Work::new(allocator, name)?.cached();
             let line = format!("heapmark build {}", allocator.name);
@@ -76,7 +84,10 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
                     let files: Vec<PathBuf> = found.into_iter().flatten().collect();
                     let mut package = package.clone();
                     if system::package_version(&package).is_empty() {
-                        package = files.first().and_then(|file| system::owner(file)).unwrap_or(package);
+                        package = files
+                            .first()
+                            .and_then(|file| system::owner(file))
+                            .unwrap_or(package);
                     }
                     State::Ready(Library {
                         exports: exports_of(&files)?,
@@ -89,14 +100,26 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
             }
         }
         Source::Path { files } => {
-            let files = files.iter().map(|file| user::absolute(file)).collect::<Result<Vec<_>>>()?;
+            let files = files
+                .iter()
+                .map(|file| user::absolute(file))
+                .collect::<Result<Vec<_>>>()?;
             let exports = exports_of(&files)?;
             let purged_as = match &allocator.purge {
                 None => known::family(&files, all)?,
                 Some(_) => None,
             };
-            let files = files.into_iter().map(|file| file.canonicalize().unwrap_or(file)).collect();
-            State::Ready(Library { files, origin: "path".into(), exports, purged_as, ..Library::default() })
+            let files = files
+                .into_iter()
+                .map(|file| file.canonicalize().unwrap_or(file))
+                .collect();
+            State::Ready(Library {
+                files,
+                origin: "path".into(),
+                exports,
+                purged_as,
+                ..Library::default()
+            })
         }
         Source::Libc => State::Ready(Library {
             files: Vec::new(),
@@ -105,8 +128,14 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
             exports: exports_of(system::find("libc.so.6").iter())?,
             ..Library::default()
         }),
-        Source::Null => State::Ready(Library { origin: "guest".into(), ..Library::default() }),
-        Source::AsCalled => State::Ready(Library { origin: "as called".into(), ..Library::default() }),
+        Source::Null => State::Ready(Library {
+            origin: "guest".into(),
+            ..Library::default()
+        }),
+        Source::AsCalled => State::Ready(Library {
+            origin: "as called".into(),
+            ..Library::default()
+        }),
         Source::SameAs { name } => {
             bail!("there is no allocator `{name}`; see heapmark list allocators")
         }
@@ -122,9 +151,11 @@ fn exports_of<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<BTreeS
         first.get_or_insert(file);
     }
     match first {
-        Some(path) if !exports.contains("malloc") => {
-            Err(Refusal { path: path.clone(), reason: Reason::NoMalloc }.into())
+        Some(path) if !exports.contains("malloc") => Err(Refusal {
+            path: path.clone(),
+            reason: Reason::NoMalloc,
         }
+        .into()),
         _ => Ok(exports),
     }
 }

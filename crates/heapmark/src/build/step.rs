@@ -17,12 +17,18 @@ pub struct Slots {
 impl Slots {
     /// Slots for `count` commands, at least one.
     pub fn new(count: usize) -> Slots {
-        Slots { free: Mutex::new(count.max(1)), freed: Condvar::new() }
+        Slots {
+            free: Mutex::new(count.max(1)),
+            freed: Condvar::new(),
+        }
     }
 
     fn with<T>(&self, run: impl FnOnce() -> T) -> T {
         let lock = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free = self.freed.wait_while(lock(), |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        let mut free = self
+            .freed
+            .wait_while(lock(), |free| *free == 0)
+            .unwrap_or_else(PoisonError::into_inner);
         *free -= 1;
         drop(free);
         let result = run();
@@ -46,7 +52,9 @@ impl Log {
 /// Runs `command`; if it fails, the error contains `step` and the command's output.
 pub fn run(step: &str, command: &mut Command, slots: &Slots, log: &Log) -> Result<()> {
     command.stdin(Stdio::null());
-    let output = slots.with(|| command.output()).with_context(|| format!("{step}: starting {command:?}"))?;
+    let output = slots
+        .with(|| command.output())
+        .with_context(|| format!("{step}: starting {command:?}"))?;
     let words = [output.stdout, output.stderr].concat();
     let words = String::from_utf8_lossy(&words);
     if let Ok(mut file) = log.0.lock() {
@@ -60,8 +68,11 @@ pub fn run(step: &str, command: &mut Command, slots: &Slots, log: &Log) -> Resul
 
 /// The lines that name an error, or the last lines if none does.
 fn telling(words: &str) -> String {
-    let errors: Vec<&str> =
-        words.lines().filter(|line| line.contains("error:") || line.contains("undefined reference")).take(5).collect();
+    let errors: Vec<&str> = words
+        .lines()
+        .filter(|line| line.contains("error:") || line.contains("undefined reference"))
+        .take(5)
+        .collect();
     if !errors.is_empty() {
         return errors.join("\n");
     }
@@ -85,7 +96,12 @@ mod tests {
         let log = Log::create(&folder.path().join("log")).unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "echo broken >&2; exit 3"]);
-        let error = run("compiling x.c", &mut command, &Slots::new(0), &log).unwrap_err().to_string();
-        assert!(error.starts_with("compiling x.c failed") && error.contains("broken"), "{error}");
+        let error = run("compiling x.c", &mut command, &Slots::new(0), &log)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("compiling x.c failed") && error.contains("broken"),
+            "{error}"
+        );
     }
 }

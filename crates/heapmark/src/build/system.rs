@@ -14,7 +14,10 @@ pub fn find(soname: &str) -> Option<PathBuf> {
     if soname.starts_with('/') {
         return newest(soname);
     }
-    let found: Vec<PathBuf> = folders().iter().filter_map(|folder| folder.join(soname).canonicalize().ok()).collect();
+    let found: Vec<PathBuf> = folders()
+        .iter()
+        .filter_map(|folder| folder.join(soname).canonicalize().ok())
+        .collect();
     let fit = found.iter().find(|path| inspect_any(path).is_ok());
     fit.or(found.first()).cloned()
 }
@@ -27,19 +30,31 @@ fn newest(pattern: &str) -> Option<PathBuf> {
     for part in pattern.split('/').filter(|part| !part.is_empty()) {
         let inside = |folder: &PathBuf| match part.contains('*') {
             false => vec![folder.join(part)],
-            true => names(folder).filter(|name| matches(part, name)).map(|name| folder.join(name)).collect(),
+            true => names(folder)
+                .filter(|name| matches(part, name))
+                .map(|name| folder.join(name))
+                .collect(),
         };
-        found = found.iter().flat_map(inside).filter(|path| path.exists()).collect();
+        found = found
+            .iter()
+            .flat_map(inside)
+            .filter(|path| path.exists())
+            .collect();
     }
     let numbers = |path: &PathBuf| -> Vec<u64> {
         let text = path.display().to_string();
-        text.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+        text.split(|c: char| !c.is_ascii_digit())
+            .filter_map(|digits| digits.parse().ok())
+            .collect()
     };
     found.into_iter().max_by_key(numbers)?.canonicalize().ok()
 }
 
 fn names(folder: &Path) -> impl Iterator<Item = String> {
-    std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+    std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
 }
 
 /// The folders of `/etc/ld.so.conf`, then those that are always searched.
@@ -49,11 +64,19 @@ fn folders() -> &'static [PathBuf] {
         let triple = format!("{}-linux-gnu", std::env::consts::ARCH);
         let mut texts = vec![read(Path::new("/etc/ld.so.conf"))];
         let mut parts: Vec<PathBuf> = std::fs::read_dir("/etc/ld.so.conf.d")
-            .map(|listing| listing.filter_map(|entry| Some(entry.ok()?.path())).collect())
+            .map(|listing| {
+                listing
+                    .filter_map(|entry| Some(entry.ok()?.path()))
+                    .collect()
+            })
             .unwrap_or_default();
         parts.sort();
         texts.extend(parts.iter().map(|path| read(path)));
-        let configured = texts.iter().flat_map(|text| text.lines()).map(str::trim).filter(|line| line.starts_with('/'));
+        let configured = texts
+            .iter()
+            .flat_map(|text| text.lines())
+            .map(str::trim)
+            .filter(|line| line.starts_with('/'));
         let mut folders: Vec<PathBuf> = configured.map(PathBuf::from).collect();
         for base in ["/lib", "/usr/lib"] {
             folders.push(Path::new(base).join(&triple));
@@ -74,23 +97,33 @@ fn read(path: &Path) -> String {
 pub fn package_version(package: &str) -> String {
     static VERSIONS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
     let versions = VERSIONS.get_or_init(|| {
-        let output = Command::new("dpkg-query").args(["-W", "-f=${Package} ${Version}\n"]).output();
-        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        let output = Command::new("dpkg-query")
+            .args(["-W", "-f=${Package} ${Version}\n"])
+            .output();
+        let text = output
+            .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+            .unwrap_or_default();
         text.lines()
             .filter_map(|line| line.split_once(' '))
             .map(|(name, version)| (name.into(), version.into()))
             .collect()
     });
     // Ubuntu renamed many libraries when `time_t` grew.
-    let version = versions.get(package).or_else(|| versions.get(&format!("{package}t64")));
+    let version = versions
+        .get(package)
+        .or_else(|| versions.get(&format!("{package}t64")));
     version.cloned().unwrap_or_default()
 }
 
 /// The package that a file belongs to, if it is not the one that an entry names: another release
 /// has another number.
 pub fn owner(file: &Path) -> Option<String> {
-    let output =
-        Command::new("dpkg-query").arg("-S").arg(file).output().ok().filter(|output| output.status.success())?;
+    let output = Command::new("dpkg-query")
+        .arg("-S")
+        .arg(file)
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Some(text.split([':', ',']).next()?.to_owned())
 }
@@ -103,7 +136,10 @@ pub fn libc_version() -> String {
     }
     let output = Command::new("getconf").arg("GNU_LIBC_VERSION").output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    text.unwrap_or_default().trim().trim_start_matches("glibc ").to_string()
+    text.unwrap_or_default()
+        .trim()
+        .trim_start_matches("glibc ")
+        .to_string()
 }
 
 #[cfg(test)]
@@ -116,7 +152,12 @@ mod tests {
         for release in ["llvm-9", "llvm-14", "llvm-19", "llvm-100"] {
             std::fs::create_dir(folder.path().join(release)).unwrap();
         }
-        let file = |release: &str| folder.path().join(release).join(format!("lib-{}.so", std::env::consts::ARCH));
+        let file = |release: &str| {
+            folder
+                .path()
+                .join(release)
+                .join(format!("lib-{}.so", std::env::consts::ARCH))
+        };
         for release in ["llvm-9", "llvm-14", "llvm-19"] {
             std::fs::write(file(release), "").unwrap();
         }

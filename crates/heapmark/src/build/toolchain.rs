@@ -32,7 +32,11 @@ const FLAGS: [&str; 9] = [
 ];
 
 /// For C. A function that was never declared returns `int`: half a pointer.
-const C_FLAGS: [&str; 3] = ["-D_GNU_SOURCE", "-Werror=implicit-function-declaration", "-Werror=int-conversion"];
+const C_FLAGS: [&str; 3] = [
+    "-D_GNU_SOURCE",
+    "-Werror=implicit-function-declaration",
+    "-Werror=int-conversion",
+];
 
 /// For every library. Bound at load time, so that the first call of a function costs as much as the
 /// others.
@@ -50,7 +54,9 @@ pub const LINK_FLAGS: [&str; 8] = [
 /// The flags for every file of every library that affect code: ours and the compiler crate's own.
 pub fn for_all() -> impl Iterator<Item = &'static str> {
     // The first are those of crate `cc`.
-    ["-O3", "-fPIC", "-ffunction-sections", "-fdata-sections"].into_iter().chain(FLAGS)
+    ["-O3", "-fPIC", "-ffunction-sections", "-fdata-sections"]
+        .into_iter()
+        .chain(FLAGS)
 }
 
 /// Whether a caller's variable contains compiler flags: `CFLAGS`, `TARGET_CFLAGS`,
@@ -60,13 +66,20 @@ fn is_not_taken(variable: &OsStr) -> bool {
     let names = |(before, after): (&str, &str)| {
         (before.is_empty() || before.ends_with('_')) && (after.is_empty() || after.starts_with('_'))
     };
-    words == "CRATE_CC_NO_DEFAULTS" || NOT_TAKEN.iter().any(|name| words.split_once(name).is_some_and(names))
+    words == "CRATE_CC_NO_DEFAULTS"
+        || NOT_TAKEN
+            .iter()
+            .any(|name| words.split_once(name).is_some_and(names))
 }
 
 /// Variables of the caller's environment that are ignored when libraries are compiled.
 pub fn not_taken() -> Vec<String> {
-    let names = std::env::vars_os().map(|(name, _)| name).filter(|name| is_not_taken(name));
-    names.map(|name| name.to_string_lossy().into_owned()).collect()
+    let names = std::env::vars_os()
+        .map(|(name, _)| name)
+        .filter(|name| is_not_taken(name));
+    names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect()
 }
 
 /// One compiler.
@@ -106,7 +119,12 @@ impl Toolchain {
     pub fn find() -> Result<&'static Toolchain> {
         static TOOLCHAIN: OnceLock<Result<Toolchain, String>> = OnceLock::new();
         TOOLCHAIN
-            .get_or_init(|| Ok(Toolchain { c: compiler(Language::C)?, cpp: compiler(Language::Cpp)? }))
+            .get_or_init(|| {
+                Ok(Toolchain {
+                    c: compiler(Language::C)?,
+                    cpp: compiler(Language::Cpp)?,
+                })
+            })
             .as_ref()
             .map_err(|why| anyhow!("{why}"))
     }
@@ -121,9 +139,18 @@ impl Toolchain {
 
     /// Everything about the compilers that affects a library.
     pub fn identity(&self) -> String {
-        let words =
-            |compiler: &Compiler| format!("{} {:?} {:?}", compiler.version, compiler.program, compiler.arguments);
-        format!("{SOURCES} {} {LINK_FLAGS:?} {} {}", std::env::consts::ARCH, words(&self.c), words(&self.cpp))
+        let words = |compiler: &Compiler| {
+            format!(
+                "{} {:?} {:?}",
+                compiler.version, compiler.program, compiler.arguments
+            )
+        };
+        format!(
+            "{SOURCES} {} {LINK_FLAGS:?} {} {}",
+            std::env::consts::ARCH,
+            words(&self.c),
+            words(&self.cpp)
+        )
     }
 }
 
@@ -155,7 +182,12 @@ fn compiler(language: Language) -> Result<Compiler, String> {
         .filter(|output| output.status.success())
         .ok_or_else(|| format!("{remedy} ({} does not run)", tool.path().display()))?;
     let mut arguments = tool.args().to_vec();
-    arguments.extend(FLAGS.iter().chain(if cpp { &[][..] } else { &C_FLAGS[..] }).map(OsString::from));
+    arguments.extend(
+        FLAGS
+            .iter()
+            .chain(if cpp { &[][..] } else { &C_FLAGS[..] })
+            .map(OsString::from),
+    );
     Ok(Compiler {
         program: tool.path().into(),
         arguments,
@@ -169,7 +201,13 @@ mod tests {
 
     #[test]
     fn flags_of_the_callers_are_known_by_their_names() {
-        for name in ["CFLAGS", "HOST_CFLAGS", "CXXFLAGS_x86_64-unknown-linux-gnu", "LDFLAGS", "CRATE_CC_NO_DEFAULTS"] {
+        for name in [
+            "CFLAGS",
+            "HOST_CFLAGS",
+            "CXXFLAGS_x86_64-unknown-linux-gnu",
+            "LDFLAGS",
+            "CRATE_CC_NO_DEFAULTS",
+        ] {
             assert!(is_not_taken(name.as_ref()), "{name}");
         }
         for name in ["CC", "CXX", "MYCFLAGS", "PATH", "FLAGS"] {

@@ -40,7 +40,10 @@ pub fn rejoined(words: &[String]) -> Vec<String> {
     let (mut joined, mut rest) = (Vec::new(), words);
     while !rest.is_empty() {
         let names_a_file = |parts: &usize| is_there(&rest[..*parts].join(","));
-        let parts = (1..=rest.len()).find(names_a_file).filter(|_| path_of(&rest[0]).is_some()).unwrap_or(1);
+        let parts = (1..=rest.len())
+            .find(names_a_file)
+            .filter(|_| path_of(&rest[0]).is_some())
+            .unwrap_or(1);
         joined.push(rest[..parts].join(","));
         rest = &rest[parts..];
     }
@@ -53,7 +56,9 @@ fn is_there(word: &str) -> bool {
 
 /// The part of a word that is a path, whether the file exists or not.
 fn path_of(word: &str) -> Option<&str> {
-    word.split_once('=').map(|(_, path)| path).or_else(|| is_path(word).then_some(word))
+    word.split_once('=')
+        .map(|(_, path)| path)
+        .or_else(|| is_path(word).then_some(word))
 }
 
 /// An absolute path; `~/` is the home folder.
@@ -71,13 +76,25 @@ fn is_path(word: &str) -> bool {
 
 /// `libfoo-2.so.1` -> `foo-2`.
 fn name_of(path: &str) -> String {
-    let file = Path::new(path).file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let file = Path::new(path)
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_ascii_lowercase();
     let stem = file.split(".so").next().unwrap_or_default();
     let stem = stem.strip_prefix("lib").unwrap_or(stem);
     let valid = |c: char| {
-        if is_name(c.encode_utf8(&mut [0; 4])) { c } else { '-' }
+        if is_name(c.encode_utf8(&mut [0; 4])) {
+            c
+        } else {
+            '-'
+        }
     };
-    stem.chars().map(valid).collect::<String>().trim_matches('-').to_string()
+    stem.chars()
+        .map(valid)
+        .collect::<String>()
+        .trim_matches('-')
+        .to_string()
 }
 
 #[cfg(test)]
@@ -98,7 +115,10 @@ mod tests {
         assert_eq!(rejoined(&words), words, "it is not there");
         std::fs::write(&file, "").unwrap();
         assert_eq!(rejoined(&words), ["glibc", &word, "jemalloc"]);
-        assert_eq!(rejoined(&split(file.to_str().unwrap())), [file.to_str().unwrap()]);
+        assert_eq!(
+            rejoined(&split(file.to_str().unwrap())),
+            [file.to_str().unwrap()]
+        );
     }
 
     #[test]
@@ -111,7 +131,11 @@ mod tests {
 
     #[test]
     fn the_path_becomes_absolute() {
-        let Some(Allocator { source: Source::Path { files }, .. }) = user("./libfoo.so").unwrap() else {
+        let Some(Allocator {
+            source: Source::Path { files },
+            ..
+        }) = user("./libfoo.so").unwrap()
+        else {
             panic!("not a path");
         };
         assert!(files[0].is_absolute() && files[0].ends_with("libfoo.so"));
@@ -119,7 +143,11 @@ mod tests {
 
     #[test]
     fn bad_words_say_how_to_mend_them() {
-        for (word, mend) in [("Foo=/x.so", "a-z"), ("foo=", "-a foo=/path"), ("/x/lib.so", "NAME=")] {
+        for (word, mend) in [
+            ("Foo=/x.so", "a-z"),
+            ("foo=", "-a foo=/path"),
+            ("/x/lib.so", "NAME="),
+        ] {
             let error = user(word).unwrap_err().to_string();
             assert!(error.contains(mend), "{error}");
         }

@@ -107,7 +107,12 @@ pub enum Tier {
 /// A `same-as` entry takes these from the other unless it sets them itself: `home`, `licence`,
 /// `sources`, `purge`, `version`, `left-to-libc`, `except` and `wrapper`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
+#[serde(
+    tag = "kind",
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case",
+    deny_unknown_fields
+)]
 pub enum Source {
     /// Built by us from the sources in a crate that `crates/sources` pins.
     Crate {
@@ -143,7 +148,12 @@ pub enum Source {
 
 /// A purge call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
+#[serde(
+    tag = "kind",
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case",
+    deny_unknown_fields
+)]
 pub enum Purge {
     /// Call a function of the library; it must be the library's own, not libc's.
     Call {
@@ -232,7 +242,10 @@ impl Unit {
 
 /// The entries for this processor.
 fn here(by_processor: &BTreeMap<String, Vec<String>>) -> impl Iterator<Item = &String> {
-    by_processor.get(std::env::consts::ARCH).into_iter().flatten()
+    by_processor
+        .get(std::env::consts::ARCH)
+        .into_iter()
+        .flatten()
 }
 
 /// Files that are compiled with the same flags.

@@ -18,7 +18,11 @@ pub struct Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let colon = if self.key.is_empty() { "" } else { ": " };
-        write!(f, "{}: {}{colon}{}; {}", self.file, self.key, self.what, self.mend)
+        write!(
+            f,
+            "{}: {}{colon}{}; {}",
+            self.file, self.key, self.what, self.mend
+        )
     }
 }
 
@@ -45,23 +49,29 @@ impl std::error::Error for Faults {}
 pub fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, Fault> {
     toml::from_str(text).map_err(|error| {
         let message = error.message().trim().replace('\n', " ");
-        let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+        let line = error
+            .span()
+            .map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         let mut quoted = message.split('`').skip(1).step_by(2);
-        let (key, mend) = if message.starts_with("unknown field") || message.starts_with("unknown variant") {
-            let wrong = quoted.next().unwrap_or_default().to_string();
-            let known: Vec<&str> = quoted.collect();
-            let mend = match nearest(&wrong, known.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("use one of {}", known.join(", ")),
+        let (key, mend) =
+            if message.starts_with("unknown field") || message.starts_with("unknown variant") {
+                let wrong = quoted.next().unwrap_or_default().to_string();
+                let known: Vec<&str> = quoted.collect();
+                let mend = match nearest(&wrong, known.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("use one of {}", known.join(", ")),
+                };
+                (wrong, mend)
+            } else if message.starts_with("missing field") {
+                let key = quoted.next().unwrap_or_default().to_string();
+                let mend = format!("add `{key} = …`");
+                (key, mend)
+            } else {
+                (
+                    String::new(),
+                    "see README.md in that folder for what may stand there".into(),
+                )
             };
-            (wrong, mend)
-        } else if message.starts_with("missing field") {
-            let key = quoted.next().unwrap_or_default().to_string();
-            let mend = format!("add `{key} = …`");
-            (key, mend)
-        } else {
-            (String::new(), "see README.md in that folder for what may stand there".into())
-        };
         let what = match line {
             Some(line) if !key.is_empty() && message.starts_with("missing") => {
                 format!("missing (line {line})")
@@ -70,7 +80,12 @@ pub fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T
             Some(line) => format!("{message} (line {line})"),
             None => message,
         };
-        Fault { file: file.into(), key, what, mend }
+        Fault {
+            file: file.into(),
+            key,
+            what,
+            mend,
+        }
     })
 }
 
@@ -85,7 +100,9 @@ pub fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<
 
 /// ` (did you mean `x`?)` for messages on the command line; empty if no name is near.
 pub fn did_you_mean<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> String {
-    nearest(wrong, known).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
+    nearest(wrong, known)
+        .map(|name| format!(" (did you mean `{name}`?)"))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -102,13 +119,19 @@ mod tests {
     #[test]
     fn a_misspelt_key_names_its_neighbour() {
         let fault = parse::<Entry>("x.toml", "abuot = \"a\"\n").unwrap_err();
-        assert_eq!(fault.to_string(), "x.toml: abuot: unknown (line 1); did you mean `about`?");
+        assert_eq!(
+            fault.to_string(),
+            "x.toml: abuot: unknown (line 1); did you mean `about`?"
+        );
     }
 
     #[test]
     fn a_missing_key_is_named() {
         let fault = parse::<Entry>("x.toml", "").unwrap_err();
-        assert_eq!((fault.key.as_str(), fault.mend.as_str()), ("about", "add `about = …`"));
+        assert_eq!(
+            (fault.key.as_str(), fault.mend.as_str()),
+            ("about", "add `about = …`")
+        );
     }
 
     #[test]
@@ -125,7 +148,10 @@ mod tests {
 
     #[test]
     fn far_names_are_not_suggested() {
-        assert_eq!(nearest("jemaloc", ["jemalloc", "hoard"].into_iter()), Some("jemalloc"));
+        assert_eq!(
+            nearest("jemaloc", ["jemalloc", "hoard"].into_iter()),
+            Some("jemalloc")
+        );
         assert_eq!(nearest("xyz", ["jemalloc", "hoard"].into_iter()), None);
     }
 }

@@ -11,11 +11,21 @@ pub type Text = (String, String);
 
 /// The TOML files of an embedded folder and of the user's folder of the same name, sorted by path.
 pub fn texts(embedded: &Dir<'static>, folder: &str, faults: &mut Vec<Fault>) -> Vec<Text> {
-    texts_with(embedded, folder, user_folder().map(|home| home.join(folder)).as_deref(), faults)
+    texts_with(
+        embedded,
+        folder,
+        user_folder().map(|home| home.join(folder)).as_deref(),
+        faults,
+    )
 }
 
 /// As [`texts`], with the user's folder as an argument; a folder that does not exist is empty.
-pub fn texts_with(embedded: &Dir<'static>, folder: &str, user: Option<&Path>, faults: &mut Vec<Fault>) -> Vec<Text> {
+pub fn texts_with(
+    embedded: &Dir<'static>,
+    folder: &str,
+    user: Option<&Path>,
+    faults: &mut Vec<Fault>,
+) -> Vec<Text> {
     let mut all = Vec::new();
     collect(embedded, Path::new(folder), &mut all);
     for path in user.map(toml_files).unwrap_or_default() {
@@ -27,7 +37,12 @@ pub fn texts_with(embedded: &Dir<'static>, folder: &str, user: Option<&Path>, fa
             }
             Err(error) => {
                 let mend = "make it readable, or remove it".into();
-                faults.push(Fault { file, key: String::new(), what: error.to_string(), mend });
+                faults.push(Fault {
+                    file,
+                    key: String::new(),
+                    what: error.to_string(),
+                    mend,
+                });
             }
         }
     }
@@ -37,26 +52,37 @@ pub fn texts_with(embedded: &Dir<'static>, folder: &str, user: Option<&Path>, fa
 
 /// `$XDG_CONFIG_HOME/heapmark`, or the same under `~/.config`.
 pub fn user_folder() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
     Some(config.join("heapmark"))
 }
 
 fn collect(dir: &Dir<'static>, folder: &Path, all: &mut Vec<Text>) {
     let files = dir.files().filter(|file| is_toml(file.path()));
-    all.extend(
-        files.filter_map(|file| Some((folder.join(file.path()).display().to_string(), file.contents_utf8()?.into()))),
-    );
+    all.extend(files.filter_map(|file| {
+        Some((
+            folder.join(file.path()).display().to_string(),
+            file.contents_utf8()?.into(),
+        ))
+    }));
     dir.dirs().for_each(|inner| collect(inner, folder, all));
 }
 
 fn toml_files(folder: &Path) -> Vec<PathBuf> {
     let listing = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = listing.map(|entry| entry.path()).filter(|path| is_toml(path)).collect();
+    let mut paths: Vec<PathBuf> = listing
+        .map(|entry| entry.path())
+        .filter(|path| is_toml(path))
+        .collect();
     paths.sort();
     paths
 }
 
 fn is_toml(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "toml")
+    path.extension()
+        .is_some_and(|extension| extension == "toml")
 }

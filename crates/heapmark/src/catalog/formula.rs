@@ -5,13 +5,18 @@ pub fn evaluate(formula: &str, value: impl Fn(&str) -> Option<u64>) -> Result<u6
     let factor = |word: &str| {
         let word = word.trim();
         let known = word.parse().ok().or_else(|| value(word));
-        known.ok_or_else(|| format!("`{formula}`: `{word}` is no number and no parameter with a number"))
+        known.ok_or_else(|| {
+            format!("`{formula}`: `{word}` is no number and no parameter with a number")
+        })
     };
     formula.split('+').try_fold(0u64, |sum, term| {
         let product = term.split('*').try_fold(1u64, |product, word| {
-            product.checked_mul(factor(word)?).ok_or_else(|| format!("`{formula}` is too large"))
+            product
+                .checked_mul(factor(word)?)
+                .ok_or_else(|| format!("`{formula}` is too large"))
         })?;
-        sum.checked_add(product).ok_or_else(|| format!("`{formula}` is too large"))
+        sum.checked_add(product)
+            .ok_or_else(|| format!("`{formula}` is too large"))
     })
 }
 
@@ -20,7 +25,10 @@ mod tests {
     use super::*;
 
     fn value(name: &str) -> Option<u64> {
-        [("k", 4), ("m", 5)].into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+        [("k", 4), ("m", 5)]
+            .into_iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value)
     }
 
     #[test]
@@ -28,8 +36,16 @@ mod tests {
         assert_eq!(evaluate("k + k*m", value), Ok(24));
         assert_eq!(evaluate("2 * k", value), Ok(8));
         assert_eq!(evaluate("m", value), Ok(5));
-        assert!(evaluate("k + n", value).unwrap_err().contains("`n` is no number"));
+        assert!(
+            evaluate("k + n", value)
+                .unwrap_err()
+                .contains("`n` is no number")
+        );
         assert!(evaluate("", value).is_err());
-        assert!(evaluate("18446744073709551615 * k", value).unwrap_err().contains("too large"));
+        assert!(
+            evaluate("18446744073709551615 * k", value)
+                .unwrap_err()
+                .contains("too large")
+        );
     }
 }

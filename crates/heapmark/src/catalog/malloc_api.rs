@@ -104,7 +104,9 @@ pub fn matches(pattern: &str, name: &str) -> bool {
             let Some(rest) = name.strip_prefix(head) else {
                 return false;
             };
-            (0..=rest.len()).filter(|at| rest.is_char_boundary(*at)).any(|at| matches(tail, &rest[at..]))
+            (0..=rest.len())
+                .filter(|at| rest.is_char_boundary(*at))
+                .any(|at| matches(tail, &rest[at..]))
         }
     }
 }
@@ -117,7 +119,10 @@ mod tests {
     fn star_stands_for_any_run() {
         assert!(matches("mi_*", "mi_collect"));
         assert!(matches("_Z*", "_Znwm"));
-        assert!(matches("_Z*St11align_val_t*", "_ZdlPvSt11align_val_tRKSt9nothrow_t"));
+        assert!(matches(
+            "_Z*St11align_val_t*",
+            "_ZdlPvSt11align_val_tRKSt9nothrow_t"
+        ));
         assert!(matches("*", ""));
         assert!(!matches("mi_*", "xmi_collect"));
         assert!(!matches("malloc", "malloc_trim"));

@@ -63,10 +63,17 @@ impl Catalog {
             .collect();
         // If entries could not be read, every name would be missing.
         if !allocators.is_empty() {
-            workloads.iter().for_each(|workload| workload.check_names(&programs, &allocators, &mut faults));
+            workloads
+                .iter()
+                .for_each(|workload| workload.check_names(&programs, &allocators, &mut faults));
         }
         if faults.is_empty() {
-            Ok(Catalog { allocators, programs, workloads, suites })
+            Ok(Catalog {
+                allocators,
+                programs,
+                workloads,
+                suites,
+            })
         } else {
             Err(Faults(faults).into())
         }
@@ -87,39 +94,64 @@ impl Catalog {
     /// The newest allocator of the best tier whose name begins with this: `mimalloc` is
     /// `mimalloc3`.
     fn newest(&self, beginning: &str) -> Option<&str> {
-        let begins = |allocator: &&Allocator| !beginning.is_empty() && allocator.name.starts_with(beginning);
+        let begins =
+            |allocator: &&Allocator| !beginning.is_empty() && allocator.name.starts_with(beginning);
         let tier = self.allocators.iter().find(begins)?.tier;
-        let mut all = self.allocators.iter().filter(begins).filter(|allocator| allocator.tier == tier);
+        let mut all = self
+            .allocators
+            .iter()
+            .filter(begins)
+            .filter(|allocator| allocator.tier == tier);
         // The bare beginning does not mean a variant.
         let newest = all.clone().rfind(|allocator| !allocator.name.contains('-'));
-        newest.or_else(|| all.next_back()).map(|allocator| allocator.name.as_str())
+        newest
+            .or_else(|| all.next_back())
+            .map(|allocator| allocator.name.as_str())
     }
 
     /// The program of this name.
     pub fn program(&self, name: &str) -> Result<&Program> {
-        self.programs.iter().find(|program| program.name == name).ok_or_else(|| {
-            let hint = did_you_mean(name, self.programs.iter().map(|program| program.name.as_str()));
-            anyhow!("no program `{name}`{hint}: see `heapmark list programs`")
-        })
+        self.programs
+            .iter()
+            .find(|program| program.name == name)
+            .ok_or_else(|| {
+                let hint = did_you_mean(
+                    name,
+                    self.programs.iter().map(|program| program.name.as_str()),
+                );
+                anyhow!("no program `{name}`{hint}: see `heapmark list programs`")
+            })
     }
 
     /// The suite of this name.
     pub fn suite(&self, name: &str) -> Result<&Suite> {
-        self.suites.iter().find(|suite| suite.name == name).ok_or_else(|| {
-            let hint = did_you_mean(name, self.suites.iter().map(|suite| suite.name.as_str()));
-            anyhow!("no suite `{name}`{hint}: see `heapmark list suites`")
-        })
+        self.suites
+            .iter()
+            .find(|suite| suite.name == name)
+            .ok_or_else(|| {
+                let hint = did_you_mean(name, self.suites.iter().map(|suite| suite.name.as_str()));
+                anyhow!("no suite `{name}`{hint}: see `heapmark list suites`")
+            })
     }
 
     /// The workloads that a pattern names, in catalogue order.
     pub fn workloads(&self, pattern: &str) -> Result<Vec<&Workload>> {
-        let glob =
-            globset::Glob::new(pattern).with_context(|| format!("`{pattern}` is no pattern of workload names"))?;
+        let glob = globset::Glob::new(pattern)
+            .with_context(|| format!("`{pattern}` is no pattern of workload names"))?;
         let glob = glob.compile_matcher();
-        let found: Vec<_> = self.workloads.iter().filter(|workload| glob.is_match(&workload.name)).collect();
+        let found: Vec<_> = self
+            .workloads
+            .iter()
+            .filter(|workload| glob.is_match(&workload.name))
+            .collect();
         if found.is_empty() {
-            let hint = did_you_mean(pattern, self.workloads.iter().map(|workload| workload.name.as_str()));
-            return Err(anyhow!("no workload `{pattern}`{hint}: see `heapmark list workloads`"));
+            let hint = did_you_mean(
+                pattern,
+                self.workloads.iter().map(|workload| workload.name.as_str()),
+            );
+            return Err(anyhow!(
+                "no workload `{pattern}`{hint}: see `heapmark list workloads`"
+            ));
         }
         Ok(found)
     }

@@ -43,7 +43,12 @@ impl Kind {
         match self {
             Kind::Bytes => "bytes",
             Kind::Seconds => "s",
-            Kind::Count | Kind::Number | Kind::Fraction | Kind::Flag | Kind::Choice | Kind::Path => "",
+            Kind::Count
+            | Kind::Number
+            | Kind::Fraction
+            | Kind::Flag
+            | Kind::Choice
+            | Kind::Path => "",
         }
     }
 }
@@ -52,14 +57,22 @@ impl Parameter {
     /// Whether `value` is allowed; if not, what would be.
     pub fn accepts(&self, value: &str) -> Result<(), String> {
         let (good, expected) = match self.kind {
-            Kind::Bytes | Kind::Number => (value.parse::<u64>().is_ok(), "a whole number, 0 or more".into()),
-            Kind::Count => (value.parse::<u64>().is_ok_and(|n| n > 0), "a whole number, 1 or more".into()),
-            Kind::Seconds => {
-                (value.parse::<f64>().is_ok_and(|s| (0.0..1e6).contains(&s)), "a number of seconds, 0 or more".into())
-            }
-            Kind::Fraction => {
-                (value.parse::<f64>().is_ok_and(|f| f > 0.0 && f <= 1.0), "a number above 0, at most 1".into())
-            }
+            Kind::Bytes | Kind::Number => (
+                value.parse::<u64>().is_ok(),
+                "a whole number, 0 or more".into(),
+            ),
+            Kind::Count => (
+                value.parse::<u64>().is_ok_and(|n| n > 0),
+                "a whole number, 1 or more".into(),
+            ),
+            Kind::Seconds => (
+                value.parse::<f64>().is_ok_and(|s| (0.0..1e6).contains(&s)),
+                "a number of seconds, 0 or more".into(),
+            ),
+            Kind::Fraction => (
+                value.parse::<f64>().is_ok_and(|f| f > 0.0 && f <= 1.0),
+                "a number above 0, at most 1".into(),
+            ),
             Kind::Flag => (value.parse::<bool>().is_ok(), "true or false".into()),
             Kind::Path => {
                 let good = value.is_empty() || value.starts_with('/') && !value.contains('\n');
@@ -68,7 +81,9 @@ impl Parameter {
             Kind::Choice => {
                 // `*.csv` is any file with that extension, if the whole path fits into a line.
                 let is = |choice: &String| match choice.strip_prefix('*') {
-                    Some(ending) => value.starts_with('/') && value.ends_with(ending) && !value.contains('\n'),
+                    Some(ending) => {
+                        value.starts_with('/') && value.ends_with(ending) && !value.contains('\n')
+                    }
                     None => choice == value,
                 };
                 (self.choices.iter().any(is), self.choices.join(" or "))

@@ -60,8 +60,17 @@ pub struct Program {
 impl Program {
     /// The parameters on the command line of a program that only prints.
     pub fn placeholders(&self) -> impl Iterator<Item = &str> {
-        let words = self.run.iter().chain(&self.probe).chain(&self.probe_run).filter(|_| self.expects_stdout.is_some());
-        words.flat_map(|word| word.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0)))
+        let words = self
+            .run
+            .iter()
+            .chain(&self.probe)
+            .chain(&self.probe_run)
+            .filter(|_| self.expects_stdout.is_some());
+        words.flat_map(|word| {
+            word.split('{')
+                .skip(1)
+                .filter_map(|rest| Some(rest.split_once('}')?.0))
+        })
     }
 }
 
@@ -110,7 +119,9 @@ struct Folder {
 impl Need {
     /// How to install it.
     pub fn line(&self) -> String {
-        self.from.clone().unwrap_or_else(|| format!("apt-get install {}", self.package))
+        self.from
+            .clone()
+            .unwrap_or_else(|| format!("apt-get install {}", self.package))
     }
 }
 
@@ -121,8 +132,10 @@ pub fn load(faults: &mut Vec<Fault>) -> Vec<Program> {
     if let Some(home) = folder::user_folder() {
         users(&home.join("programs"), "", &mut folders, faults);
     }
-    let all: BTreeMap<String, Option<Program>> =
-        folders.into_iter().map(|folder| (folder.name.clone(), parse(folder, faults))).collect();
+    let all: BTreeMap<String, Option<Program>> = folders
+        .into_iter()
+        .map(|folder| (folder.name.clone(), parse(folder, faults)))
+        .collect();
     let mut programs: Vec<Program> = all.into_values().flatten().collect();
     share(&mut programs, faults);
     programs
@@ -133,27 +146,56 @@ fn ours(dir: &Dir, folders: &mut Vec<Folder>) {
     if dir.get_file(dir.path().join("program.toml")).is_none() {
         return dir.dirs().for_each(|inner| ours(inner, folders));
     }
-    let files = dir.files().filter_map(|file| Some((file_name(file.path()), file.contents_utf8()?.to_string())));
+    let files = dir
+        .files()
+        .filter_map(|file| Some((file_name(file.path()), file.contents_utf8()?.to_string())));
     let place = format!("programs/{path}/program.toml");
-    folders.push(Folder { name: path.replace('/', "-"), place, files: files.collect() });
+    folders.push(Folder {
+        name: path.replace('/', "-"),
+        place,
+        files: files.collect(),
+    });
 }
 
 fn users(home: &Path, prefix: &str, folders: &mut Vec<Folder>, faults: &mut Vec<Fault>) {
-    for path in std::fs::read_dir(home).into_iter().flatten().flatten().map(|entry| entry.path()) {
-        let (name, place) = (format!("{prefix}{}", file_name(&path)), path.join("program.toml"));
+    for path in std::fs::read_dir(home)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+    {
+        let (name, place) = (
+            format!("{prefix}{}", file_name(&path)),
+            path.join("program.toml"),
+        );
         if !place.exists() {
             users(&path, &format!("{name}-"), folders, faults);
             continue;
         }
         let read = |entry: std::fs::DirEntry| -> Option<std::io::Result<(String, String)>> {
             let path = entry.path();
-            path.is_file().then(|| Ok((file_name(&path), std::fs::read_to_string(&path)?)))
+            path.is_file()
+                .then(|| Ok((file_name(&path), std::fs::read_to_string(&path)?)))
         };
-        match std::fs::read_dir(&path).and_then(|listing| listing.flatten().filter_map(read).collect()) {
-            Ok(files) => folders.push(Folder { name, place: place.display().to_string(), files }),
+        match std::fs::read_dir(&path)
+            .and_then(|listing| listing.flatten().filter_map(read).collect())
+        {
+            Ok(files) => folders.push(Folder {
+                name,
+                place: place.display().to_string(),
+                files,
+            }),
             Err(error) => {
-                let (file, mend) = (path.display().to_string(), "its files must be readable text".into());
-                faults.push(Fault { file, key: String::new(), what: error.to_string(), mend });
+                let (file, mend) = (
+                    path.display().to_string(),
+                    "its files must be readable text".into(),
+                );
+                faults.push(Fault {
+                    file,
+                    key: String::new(),
+                    what: error.to_string(),
+                    mend,
+                });
             }
         }
     }
@@ -161,21 +203,34 @@ fn users(home: &Path, prefix: &str, folders: &mut Vec<Folder>, faults: &mut Vec<
 
 /// Gives each program the files of those that it names.
 fn share(programs: &mut [Program], faults: &mut Vec<Fault>) {
-    let own: BTreeMap<String, BTreeMap<String, String>> =
-        programs.iter().map(|program| (program.name.clone(), program.files.clone())).collect();
+    let own: BTreeMap<String, BTreeMap<String, String>> = programs
+        .iter()
+        .map(|program| (program.name.clone(), program.files.clone()))
+        .collect();
     for program in programs.iter_mut() {
         for name in &program.shares {
             let mut fault = |what: String, mend: &str| {
                 let (file, key) = (format!("program {}", program.name), "shares".to_string());
-                faults.push(Fault { file, key, what, mend: mend.into() });
+                faults.push(Fault {
+                    file,
+                    key,
+                    what,
+                    mend: mend.into(),
+                });
             };
             let Some(files) = own.get(name) else {
-                fault(format!("there is no program `{name}`"), "see `heapmark list programs`");
+                fault(
+                    format!("there is no program `{name}`"),
+                    "see `heapmark list programs`",
+                );
                 continue;
             };
             for (file, text) in files {
                 if program.files.insert(file.clone(), text.clone()).is_some() {
-                    fault(format!("`{name}` and this program both have a file {file}"), "rename one of the two");
+                    fault(
+                        format!("`{name}` and this program both have a file {file}"),
+                        "rename one of the two",
+                    );
                 }
             }
         }
@@ -183,12 +238,19 @@ fn share(programs: &mut [Program], faults: &mut Vec<Fault>) {
 }
 
 fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Reads the program whose folder holds `files`.
 fn parse(folder: Folder, faults: &mut Vec<Fault>) -> Option<Program> {
-    let Folder { name: folder, place, mut files } = folder;
+    let Folder {
+        name: folder,
+        place,
+        mut files,
+    } = folder;
     let text = files.remove("program.toml").unwrap_or_default();
     let program = match faults::parse::<Program>(&place, &text) {
         Ok(program) => Program { files, ..program },
@@ -198,27 +260,57 @@ fn parse(folder: Folder, faults: &mut Vec<Fault>) -> Option<Program> {
         }
     };
     let mut add = |key: &str, what: String, mend: String| {
-        faults.push(Fault { file: place.clone(), key: key.into(), what, mend });
+        faults.push(Fault {
+            file: place.clone(),
+            key: key.into(),
+            what,
+            mend,
+        });
     };
     if !is_name(&program.name) {
         let what = format!("`{}` is not a name", program.name);
         add("name", what, "use a-z, 0-9, `_` and `-` only".into());
     } else if program.name != folder {
         let what = format!("`{}` is not the folder's name", program.name);
-        add("name", what, format!("write `name = \"{folder}\"`, or rename the folder"));
+        add(
+            "name",
+            what,
+            format!("write `name = \"{folder}\"`, or rename the folder"),
+        );
     }
     let commands = program.build.iter().map(|words| ("build", words));
-    let probes = program.needs.iter().map(|need| ("needs.probe", &need.probe));
-    for (key, _) in commands.chain(probes).chain([("run", &program.run)]).filter(|(_, words)| words.is_empty()) {
-        add(key, "no words".into(), "give a command and its arguments".into());
+    let probes = program
+        .needs
+        .iter()
+        .map(|need| ("needs.probe", &need.probe));
+    for (key, _) in commands
+        .chain(probes)
+        .chain([("run", &program.run)])
+        .filter(|(_, words)| words.is_empty())
+    {
+        add(
+            key,
+            "no words".into(),
+            "give a command and its arguments".into(),
+        );
     }
-    if program.expects_stdout.is_none() && !(program.probe.is_empty() && program.probe_run.is_empty()) {
+    if program.expects_stdout.is_none()
+        && !(program.probe.is_empty() && program.probe_run.is_empty())
+    {
         let what = "a program that reads a job is told by `check=1`".into();
-        add("probe", what, "remove it, or say what the program prints".into());
+        add(
+            "probe",
+            what,
+            "remove it, or say what the program prints".into(),
+        );
     }
     if program.environment.keys().any(|key| key.starts_with("LD_")) {
         let what = "the dynamic linker's variables are ours".into();
-        add("environment", what, "link the program so that it needs none".into());
+        add(
+            "environment",
+            what,
+            "link the program so that it needs none".into(),
+        );
     }
     Some(program)
 }
@@ -227,12 +319,23 @@ fn parse(folder: Folder, faults: &mut Vec<Fault>) -> Option<Program> {
 mod tests {
     use super::*;
 
-    const MINE: &str = "name = \"mine\"\nabout = \"x\"\nallocator = \"none\"\nrun = [\"sh\", \"mine.sh\"]\n";
+    const MINE: &str =
+        "name = \"mine\"\nabout = \"x\"\nallocator = \"none\"\nrun = [\"sh\", \"mine.sh\"]\n";
 
     fn faults_of(text: &str) -> String {
         let mut faults = Vec::new();
-        let (place, files) = ("programs/mine/program.toml".into(), [("program.toml".into(), text.into())].into());
-        parse(Folder { name: "mine".into(), place, files }, &mut faults);
+        let (place, files) = (
+            "programs/mine/program.toml".into(),
+            [("program.toml".into(), text.into())].into(),
+        );
+        parse(
+            Folder {
+                name: "mine".into(),
+                place,
+                files,
+            },
+            &mut faults,
+        );
         faults::Faults(faults).to_string()
     }
 
@@ -241,14 +344,21 @@ mod tests {
         let mut faults = Vec::new();
         let all = load(&mut faults);
         assert_eq!(faults, []);
-        let pmdk = all.iter().find(|program| program.name == "zalloc-pmdk").unwrap();
-        assert!(pmdk.files.contains_key("zalloc-pmdk.c") && !pmdk.files.contains_key("program.toml"));
+        let pmdk = all
+            .iter()
+            .find(|program| program.name == "zalloc-pmdk")
+            .unwrap();
+        assert!(
+            pmdk.files.contains_key("zalloc-pmdk.c") && !pmdk.files.contains_key("program.toml")
+        );
     }
 
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
         assert_eq!(faults_of(MINE), "");
-        assert!(faults_of(&MINE.replace("\"mine\"", "\"yours\"")).contains("write `name = \"mine\"`"));
+        assert!(
+            faults_of(&MINE.replace("\"mine\"", "\"yours\"")).contains("write `name = \"mine\"`")
+        );
         assert!(faults_of(&MINE.replace("[\"sh\", \"mine.sh\"]", "[]")).contains("run: no words"));
         assert!(faults_of(&MINE.replace("none", "all")).contains("all: unknown"));
         assert!(faults_of(&format!("{MINE}probe = [\"--probe\"]\n")).contains("check=1"));

@@ -22,7 +22,9 @@ impl Settings {
     /// The variables that any of them reads: a variable that one allocator reads may be read by
     /// another, too.
     pub fn of(allocators: &[Allocator]) -> Settings {
-        let read = allocators.iter().flat_map(|allocator| allocator.reads.iter().cloned());
+        let read = allocators
+            .iter()
+            .flat_map(|allocator| allocator.reads.iter().cloned());
         Settings(read.chain(LINKER.map(String::from)).collect())
     }
 
@@ -38,7 +40,12 @@ impl Settings {
                 continue;
             };
             if known == TUNABLES {
-                let is_taken = |one: &&str| self.has(&format!("{TUNABLES}:{}", one.split('=').next().unwrap_or(one)));
+                let is_taken = |one: &&str| {
+                    self.has(&format!(
+                        "{TUNABLES}:{}",
+                        one.split('=').next().unwrap_or(one)
+                    ))
+                };
                 let (out, rest): (Vec<&str>, Vec<&str>) = text.split(':').partition(is_taken);
                 if out.is_empty() {
                     stays.push((name, value));
@@ -58,17 +65,23 @@ impl Settings {
     }
 
     fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|pattern| match pattern.strip_suffix('*') {
-            Some(start) => name.starts_with(start),
-            None => name == pattern,
-        })
+        self.0
+            .iter()
+            .any(|pattern| match pattern.strip_suffix('*') {
+                Some(start) => name.starts_with(start),
+                None => name == pattern,
+            })
     }
 }
 
 /// Merges two values of a variable: glibc's tunables are a list, for any other variable the second
 /// counts.
 pub fn joined(name: &str, first: &str, second: &str) -> String {
-    if name == TUNABLES { format!("{first}:{second}") } else { second.to_owned() }
+    if name == TUNABLES {
+        format!("{first}:{second}")
+    } else {
+        second.to_owned()
+    }
 }
 
 /// The removed variables, in words: names, and for a list which of its settings.
@@ -87,15 +100,30 @@ mod tests {
 
     fn split(variables: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         let settings = Settings::of(&load_with(None).unwrap());
-        let environment = variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let environment = variables
+            .iter()
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let (stays, taken) = settings.split(environment);
-        let stays = stays.iter().map(|(name, value)| format!("{}={}", name.display(), value.display()));
-        (stays.collect(), taken.iter().map(|(name, value)| format!("{name}={value}")).collect())
+        let stays = stays
+            .iter()
+            .map(|(name, value)| format!("{}={}", name.display(), value.display()));
+        (
+            stays.collect(),
+            taken
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect(),
+        )
     }
 
     #[test]
     fn what_configures_an_allocator_is_taken_out_and_nothing_else() {
-        let others = [("PATH", "/bin"), ("MALLOCATOR", "x"), ("LD_LIBRARY_PATH", "/x"), ("PYTHONMALLOC", "malloc")];
+        let others = [
+            ("PATH", "/bin"),
+            ("MALLOCATOR", "x"),
+            ("LD_LIBRARY_PATH", "/x"),
+            ("PYTHONMALLOC", "malloc"),
+        ];
         let (stays, taken) = split(&others);
         assert_eq!((stays.len(), taken.len()), (others.len(), 0), "{taken:?}");
         for name in [
@@ -112,18 +140,32 @@ mod tests {
             "LD_PROFILE",
             "LD_PRELOAD",
         ] {
-            assert_eq!(split(&[(name, "1")]), (Vec::new(), vec![format!("{name}=1")]));
+            assert_eq!(
+                split(&[(name, "1")]),
+                (Vec::new(), vec![format!("{name}=1")])
+            );
         }
     }
 
     #[test]
     fn of_glibcs_tunables_only_those_of_allocators_are_taken_out() {
-        let (stays, taken) =
-            split(&[(TUNABLES, "glibc.malloc.tcache_count=0:glibc.cpu.hwcaps=x:glibc.pthread.rseq=0")]);
+        let (stays, taken) = split(&[(
+            TUNABLES,
+            "glibc.malloc.tcache_count=0:glibc.cpu.hwcaps=x:glibc.pthread.rseq=0",
+        )]);
         assert_eq!(stays, ["GLIBC_TUNABLES=glibc.cpu.hwcaps=x"]);
-        assert_eq!(taken, ["GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.pthread.rseq=0"]);
-        assert_eq!(split(&[(TUNABLES, "glibc.malloc.hugetlb=1")]).0, Vec::<String>::new());
-        assert_eq!(split(&[(TUNABLES, "glibc.cpu.hwcaps=x")]).1, Vec::<String>::new());
+        assert_eq!(
+            taken,
+            ["GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.pthread.rseq=0"]
+        );
+        assert_eq!(
+            split(&[(TUNABLES, "glibc.malloc.hugetlb=1")]).0,
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            split(&[(TUNABLES, "glibc.cpu.hwcaps=x")]).1,
+            Vec::<String>::new()
+        );
         assert_eq!(joined(TUNABLES, "a=1", "b=2"), "a=1:b=2");
         assert_eq!(joined("MALLOC_CONF", "a:1", "b:2"), "b:2");
     }

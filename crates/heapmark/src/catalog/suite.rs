@@ -54,7 +54,10 @@ pub struct Quick {
 impl Suite {
     /// The suite as it runs under a preset.
     pub fn under(&self, preset: &str) -> Suite {
-        let mut suite = Suite { preset: preset.into(), ..self.clone() };
+        let mut suite = Suite {
+            preset: preset.into(),
+            ..self.clone()
+        };
         if let (Some(quick), "quick") = (&self.quick, preset) {
             suite.threads = quick.threads.clone();
             suite.blocks = Some(quick.blocks);
@@ -86,7 +89,9 @@ pub fn thread_counts(words: &[String], cpus: u32) -> Result<Vec<u32>, String> {
                 .parse()
                 .ok()
                 .filter(|count| (1..=4096).contains(count))
-                .ok_or_else(|| format!("`{word}` is no thread count: give numbers from 1 to 4096, or `all`"))?,
+                .ok_or_else(|| {
+                    format!("`{word}` is no thread count: give numbers from 1 to 4096, or `all`")
+                })?,
         };
         if !counts.contains(&count) {
             counts.push(count);
@@ -104,16 +109,34 @@ mod tests {
         let text = "about = \"a\"\npreset = \"paper\"\nworkloads = []\nthreads = [\"8\"]\ntiers = []\nbaseline = \"glibc\"\n\
                     target-ms = 250\nquick = { threads = [\"1\"], blocks = 2 }\n";
         let suite = parse("suites/x.toml", text, &mut Vec::new()).unwrap();
-        assert_eq!((suite.under("quick").threads, suite.under("quick").blocks), (vec!["1".to_string()], Some(2)));
-        assert_eq!((suite.under("paper").threads, suite.under("paper").blocks), (vec!["8".to_string()], None));
+        assert_eq!(
+            (suite.under("quick").threads, suite.under("quick").blocks),
+            (vec!["1".to_string()], Some(2))
+        );
+        assert_eq!(
+            (suite.under("paper").threads, suite.under("paper").blocks),
+            (vec!["8".to_string()], None)
+        );
     }
 
     #[test]
     fn all_means_the_usable_cpus_and_is_not_said_twice() {
-        let words = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
-        assert_eq!(thread_counts(&words(&["1", "all", "2"]), 2).unwrap(), [1, 2]);
+        let words = |words: &[&str]| {
+            words
+                .iter()
+                .map(|word| word.to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            thread_counts(&words(&["1", "all", "2"]), 2).unwrap(),
+            [1, 2]
+        );
         assert_eq!(thread_counts(&words(&["all"]), 1).unwrap(), [1]);
         assert!(thread_counts(&words(&["0"]), 2).is_err());
-        assert!(thread_counts(&words(&["many"]), 2).unwrap_err().contains("`many`"));
+        assert!(
+            thread_counts(&words(&["many"]), 2)
+                .unwrap_err()
+                .contains("`many`")
+        );
     }
 }

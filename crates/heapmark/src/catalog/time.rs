@@ -7,12 +7,22 @@ use std::time::Duration;
 pub fn time(text: &str, bare_s: f64) -> Option<Duration> {
     match text.trim().parse::<f64>() {
         Ok(number) => Duration::try_from_secs_f64(number * bare_s).ok(),
-        Err(_) => text.trim().parse::<jiff::SignedDuration>().ok()?.try_into().ok(),
+        Err(_) => text
+            .trim()
+            .parse::<jiff::SignedDuration>()
+            .ok()?
+            .try_into()
+            .ok(),
     }
 }
 
 /// The same within bounds, or a message about the expected form.
-pub fn between(text: &str, bare: (&str, f64), least: Duration, most: Duration) -> Result<Duration, String> {
+pub fn between(
+    text: &str,
+    bare: (&str, f64),
+    least: Duration,
+    most: Duration,
+) -> Result<Duration, String> {
     let (unit, bare_s) = bare;
     time(text, bare_s).filter(|time| (least..=most).contains(time)).ok_or_else(|| {
         format!("expected a time from {least:?} to {most:?}, as 500ms, 90s, 5min, 2h; a bare number means {unit}")
@@ -25,7 +35,12 @@ pub const SECONDS: (&str, f64) = ("seconds", 1.0);
 /// The time from one point of a series to the next. Below a tenth of a millisecond, sampling would
 /// take all the time.
 pub fn interval(text: &str) -> Result<Duration, String> {
-    between(text, SECONDS, Duration::from_micros(100), Duration::from_secs(3600))
+    between(
+        text,
+        SECONDS,
+        Duration::from_micros(100),
+        Duration::from_secs(3600),
+    )
 }
 
 #[cfg(test)]
@@ -46,10 +61,16 @@ mod tests {
             ("7", 7.0),
             ("0.25", 0.25),
         ] {
-            assert_eq!(time(text, 1.0), Some(Duration::from_secs_f64(seconds)), "{text}");
+            assert_eq!(
+                time(text, 1.0),
+                Some(Duration::from_secs_f64(seconds)),
+                "{text}"
+            );
         }
         assert_eq!(time("5", 60.0), Some(Duration::from_secs(300)));
-        for bad in ["", "ms", "-1", "-1ms", "nan", "inf", "1e300", "5 apples", "min 5"] {
+        for bad in [
+            "", "ms", "-1", "-1ms", "nan", "inf", "1e300", "5 apples", "min 5",
+        ] {
             assert_eq!(time(bad, 1.0), None, "{bad}");
         }
     }
@@ -60,7 +81,10 @@ mod tests {
         assert_eq!(interval("500us"), Ok(Duration::from_micros(500)));
         assert_eq!(interval("2s"), Ok(Duration::from_secs(2)));
         for bad in ["ms", "10us", "2h", "", "-1ms"] {
-            assert!(interval(bad).unwrap_err().contains("from 100µs to 3600s"), "{bad}");
+            assert!(
+                interval(bad).unwrap_err().contains("from 100µs to 3600s"),
+                "{bad}"
+            );
         }
     }
 }

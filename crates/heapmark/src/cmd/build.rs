@@ -25,7 +25,10 @@ pub struct BuildArgs {
 }
 
 fn positive(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|jobs| *jobs > 0).ok_or_else(|| "expected a whole number, 1 or more".into())
+    text.parse()
+        .ok()
+        .filter(|jobs| *jobs > 0)
+        .ok_or_else(|| "expected a whole number, 1 or more".into())
 }
 
 /// One command per usable CPU.
@@ -38,31 +41,60 @@ pub fn run(args: BuildArgs) -> Result<Exit> {
     let catalog = Catalog::load()?;
     let (mut selected, mut programs): (Vec<&Allocator>, Vec<&Program>) = (Vec::new(), Vec::new());
     if args.names.is_empty() {
-        let ours = |allocator: &&Allocator| !args.programs && matches!(allocator.source, Source::Crate { .. });
-        selected = catalog.allocators.iter().filter(ours).filter(|one| one.tier != Tier::Experimental).collect();
-        programs = catalog.programs.iter().filter(|program| can_be_built(program, args.programs)).collect();
+        let ours = |allocator: &&Allocator| {
+            !args.programs && matches!(allocator.source, Source::Crate { .. })
+        };
+        selected = catalog
+            .allocators
+            .iter()
+            .filter(ours)
+            .filter(|one| one.tier != Tier::Experimental)
+            .collect();
+        programs = catalog
+            .programs
+            .iter()
+            .filter(|program| can_be_built(program, args.programs))
+            .collect();
     }
     for name in &args.names {
-        match catalog.programs.iter().find(|program| program.name == *name) {
+        match catalog
+            .programs
+            .iter()
+            .find(|program| program.name == *name)
+        {
             Some(program) => programs.push(program),
             None => selected.push(catalog.allocator(name).map_err(usage)?),
         }
     }
     if args.jobs.is_some() && selected.is_empty() {
-        return Err(usage(anyhow!("--jobs: only allocators are built by several commands, and none is named")));
+        return Err(usage(anyhow!(
+            "--jobs: only allocators are built by several commands, and none is named"
+        )));
     }
     let built = build_all(&selected, &catalog, args.jobs.unwrap_or_else(jobs));
     let failed = built.iter().filter(|built| built.result.is_err()).count()
-        + programs.iter().filter(|program| !build_program(program)).count();
+        + programs
+            .iter()
+            .filter(|program| !build_program(program))
+            .count();
     if failed > 0 {
-        eprintln!("{failed} of {} could not be built; the others are ready", selected.len() + programs.len());
+        eprintln!(
+            "{failed} of {} could not be built; the others are ready",
+            selected.len() + programs.len()
+        );
     }
-    Ok(if failed == 0 { Exit::Done } else { Exit::Failed })
+    Ok(if failed == 0 {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
 }
 
 /// Whether everything that the program needs is installed; prints what is missing if `say` is set.
 fn can_be_built(program: &Program, say: bool) -> bool {
-    let State::Absent { why, line } = build::program::state(program) else { return true };
+    let State::Absent { why, line } = build::program::state(program) else {
+        return true;
+    };
     if say {
         eprintln!("{:24} absent, {why}: {line}", program.name);
     }
@@ -76,8 +108,16 @@ pub(super) fn build_program(program: &Program) -> bool {
     let built = build::program::build(program);
     drop(long);
     match built {
-        Ok((executable, true)) => eprintln!("{:24} ready     {}", program.name, executable.folder.display()),
-        Ok((_, false)) => eprintln!("{:24} built in {:.0} s", program.name, began.elapsed().as_secs_f64()),
+        Ok((executable, true)) => eprintln!(
+            "{:24} ready     {}",
+            program.name,
+            executable.folder.display()
+        ),
+        Ok((_, false)) => eprintln!(
+            "{:24} built in {:.0} s",
+            program.name,
+            began.elapsed().as_secs_f64()
+        ),
         Err(ref error) => {
             eprintln!("{:24} failed: {error:#}", program.name);
             return false;
@@ -88,12 +128,22 @@ pub(super) fn build_program(program: &Program) -> bool {
 
 /// Builds with a progress bar and prints the result of each build.
 pub(super) fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize) -> Vec<Built> {
-    let pending = selected.iter().any(|one| matches!(build::state(one, &catalog.allocators), State::NotBuilt { .. }));
+    let pending = selected.iter().any(|one| {
+        matches!(
+            build::state(one, &catalog.allocators),
+            State::NotBuilt { .. }
+        )
+    });
     if pending {
-        eprintln!("building allocators from their sources (once; tcmalloc and jemalloc take most of the time)");
+        eprintln!(
+            "building allocators from their sources (once; tcmalloc and jemalloc take most of the time)"
+        );
         let not_taken = build::not_taken();
         if !not_taken.is_empty() {
-            eprintln!("{}: not taken, libraries are compiled with their authors' flags", not_taken.join(", "));
+            eprintln!(
+                "{}: not taken, libraries are compiled with their authors' flags",
+                not_taken.join(", ")
+            );
         }
     }
     let built = build::build(selected, &catalog.allocators, jobs, &MultiProgress::new());
@@ -101,7 +151,11 @@ pub(super) fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize)
         match &one.result {
             Ok(_) if one.cached && pending => {}
             Ok(library) if one.cached => {
-                let files: Vec<_> = library.files.iter().map(|file| file.display().to_string()).collect();
+                let files: Vec<_> = library
+                    .files
+                    .iter()
+                    .map(|file| file.display().to_string())
+                    .collect();
                 eprintln!("{:24} ready     {}", one.name, files.join(" "));
             }
             Ok(_) => eprintln!("{:24} built in {:.0} s", one.name, one.seconds),

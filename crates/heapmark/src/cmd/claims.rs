@@ -45,21 +45,41 @@ enum ClaimsFormat {
 
 /// Runs the command.
 pub fn run(args: ClaimsArgs) -> Result<Exit> {
-    let dirs: Vec<PathBuf> = args.runs.iter().map(|run| store::find(run)).collect::<Result<_>>().map_err(usage)?;
-    let output = Output::new(&args.output, args.force, dirs.iter().map(|dir| store::head_of(dir)))?;
+    let dirs: Vec<PathBuf> = args
+        .runs
+        .iter()
+        .map(|run| store::find(run))
+        .collect::<Result<_>>()
+        .map_err(usage)?;
+    let output = Output::new(
+        &args.output,
+        args.force,
+        dirs.iter().map(|dir| store::head_of(dir)),
+    )?;
     let catalog = Catalog::load()?;
     let documents = chosen(Document::load(&catalog)?, args.document.as_deref())?;
-    let runs: Vec<Measured> = args.runs.iter().map(|run| read(run)).collect::<Result<_>>()?;
+    let runs: Vec<Measured> = args
+        .runs
+        .iter()
+        .map(|run| read(run))
+        .collect::<Result<_>>()?;
     same_preset(&args.runs, &runs)?;
     let judged = judge(&documents, &catalog.workloads, &runs);
     let text = match args.to {
-        _ if args.reproduction => {
-            report::reproduction(&documents, &catalog.workloads, &Evidence::new(&runs), &runs, &judged)
-        }
+        _ if args.reproduction => report::reproduction(
+            &documents,
+            &catalog.workloads,
+            &Evidence::new(&runs),
+            &runs,
+            &judged,
+        ),
         Some(ClaimsFormat::Md) => report::claims_markdown(&judged),
         Some(ClaimsFormat::Json) => report::claims_json(&judged),
         None => {
-            let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
+            let screen = Screen {
+                width: width(),
+                colour: wants_colour(&std::io::stdout()),
+            };
             report::claims(&judged, args.document.is_some(), screen)
         }
     };
@@ -74,12 +94,18 @@ const MOST_BYTES: u64 = 64 << 20;
 /// The checked claims for a page of these runs; empty if the runs cannot be combined, or are too
 /// large.
 pub(super) fn of_page(dirs: &[PathBuf]) -> Result<Vec<JudgedClaim>> {
-    let bytes = dirs.iter().filter_map(|dir| Some(std::fs::metadata(store::samples_of(dir)).ok()?.len())).sum::<u64>();
+    let bytes = dirs
+        .iter()
+        .filter_map(|dir| Some(std::fs::metadata(store::samples_of(dir)).ok()?.len()))
+        .sum::<u64>();
     if bytes > MOST_BYTES {
         return Ok(Vec::new());
     }
     let names: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
-    let runs: Vec<Measured> = dirs.iter().map(|dir| Ok(measured(dir, store::read(dir)?))).collect::<Result<_>>()?;
+    let runs: Vec<Measured> = dirs
+        .iter()
+        .map(|dir| Ok(measured(dir, store::read(dir)?)))
+        .collect::<Result<_>>()?;
     if same_preset(&names, &runs).is_err() {
         return Ok(Vec::new());
     }
@@ -88,11 +114,22 @@ pub(super) fn of_page(dirs: &[PathBuf]) -> Result<Vec<JudgedClaim>> {
 }
 
 fn chosen(documents: Vec<Document>, name: Option<&str>) -> Result<Vec<Document>> {
-    let Some(name) = name else { return Ok(documents) };
-    let known: Vec<String> = documents.iter().map(|document| document.name.clone()).collect();
-    let found: Vec<Document> = documents.into_iter().filter(|document| document.name == name).collect();
+    let Some(name) = name else {
+        return Ok(documents);
+    };
+    let known: Vec<String> = documents
+        .iter()
+        .map(|document| document.name.clone())
+        .collect();
+    let found: Vec<Document> = documents
+        .into_iter()
+        .filter(|document| document.name == name)
+        .collect();
     if found.is_empty() {
-        return Err(usage(anyhow!("no document `{name}`: there are {}", known.join(", "))));
+        return Err(usage(anyhow!(
+            "no document `{name}`: there are {}",
+            known.join(", ")
+        )));
     }
     Ok(found)
 }
@@ -107,12 +144,19 @@ fn read(run: &str) -> Result<Measured> {
 fn measured(dir: &Path, run: store::Run) -> Measured {
     let store::Run { head, records, .. } = run;
     let mut series = BTreeMap::new();
-    for record in records.iter().filter(|record| record.purpose == Purpose::Sample && record.outcome.is_ok()) {
+    for record in records
+        .iter()
+        .filter(|record| record.purpose == Purpose::Sample && record.outcome.is_ok())
+    {
         if let Some(one) = store::columns(dir, record) {
             series.insert(record.cell.clone(), one);
         }
     }
-    Measured { head, records, series }
+    Measured {
+        head,
+        records,
+        series,
+    }
 }
 
 /// Two presets are never compared, and a claim may rest on several runs.

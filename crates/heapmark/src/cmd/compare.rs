@@ -44,7 +44,12 @@ pub struct CompareArgs {
 fn judged(name: &str) -> Result<&'static Metric, String> {
     let word = |metric: &Metric| metric.alias.unwrap_or(metric.key);
     let found = metric::judged().find(|metric| metric.is_named(name));
-    found.ok_or_else(|| format!("expected one of {}", metric::judged().map(word).collect::<Vec<_>>().join(", ")))
+    found.ok_or_else(|| {
+        format!(
+            "expected one of {}",
+            metric::judged().map(word).collect::<Vec<_>>().join(", ")
+        )
+    })
 }
 
 /// A verdict that fails a job.
@@ -67,16 +72,33 @@ enum ComparisonFormat {
 
 /// Runs the command.
 pub fn run(args: CompareArgs) -> Result<Exit> {
-    let dirs: Vec<PathBuf> = args.runs.iter().map(|run| store::find(run)).collect::<Result<_>>().map_err(usage)?;
-    let output = Output::new(&args.output, args.force, dirs.iter().map(|dir| store::head_of(dir)))?;
+    let dirs: Vec<PathBuf> = args
+        .runs
+        .iter()
+        .map(|run| store::find(run))
+        .collect::<Result<_>>()
+        .map_err(usage)?;
+    let output = Output::new(
+        &args.output,
+        args.force,
+        dirs.iter().map(|dir| store::head_of(dir)),
+    )?;
     if let [old, new] = &dirs[..]
         && is_same(&store::samples_of(old), &store::samples_of(new))
     {
         let (old, new) = (old.display(), new.display());
-        return Err(usage(anyhow!("{old} and {new} hold the same samples: a run says nothing beside itself")));
+        return Err(usage(anyhow!(
+            "{old} and {new} hold the same samples: a run says nothing beside itself"
+        )));
     }
     let runs: Vec<store::Run> = dirs.iter().map(|dir| read(dir)).collect::<Result<_>>()?;
-    let sides: Vec<Side> = runs.iter().map(|run| Side { head: &run.head, records: &run.records }).collect();
+    let sides: Vec<Side> = runs
+        .iter()
+        .map(|run| Side {
+            head: &run.head,
+            records: &run.records,
+        })
+        .collect();
     if let Some(why) = sides.iter().find_map(|side| refusal(side, args.by)) {
         return Err(usage(anyhow!("--by: {why}")));
     }
@@ -87,23 +109,38 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
     };
     let new = sides[sides.len() - 1].head;
     if comparison.rows.is_empty() {
-        let why = comparison.left_out.first().map_or("the run has only the baseline", |left| left.why.as_str());
+        let why = comparison
+            .left_out
+            .first()
+            .map_or("the run has only the baseline", |left| left.why.as_str());
         bail!("nothing can be compared: {why}");
     }
-    let subject = report::ComparisonSubject { new, old, by: args.by, threshold: args.threshold };
+    let subject = report::ComparisonSubject {
+        new,
+        old,
+        by: args.by,
+        threshold: args.threshold,
+    };
     let text = match args.to {
         Some(ComparisonFormat::Md) => report::comparison_markdown(subject, &comparison),
         Some(ComparisonFormat::Json) => report::comparison_json(subject, &comparison),
         None => report::comparison(
             subject,
             &comparison,
-            Screen { width: width(), colour: wants_colour(&std::io::stdout()) },
+            Screen {
+                width: width(),
+                colour: wants_colour(&std::io::stdout()),
+            },
         ),
     };
     output.put(&text)?;
     let failing = failing(&comparison, &args.fail_on, args.by);
     failing.iter().for_each(|line| say(line));
-    Ok(if failing.is_empty() { Exit::Done } else { Exit::Condition })
+    Ok(if failing.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Condition
+    })
 }
 
 /// Whether two files have the same content and are not empty.
@@ -123,17 +160,24 @@ fn read(dir: &Path) -> Result<store::Run> {
 fn failing(comparison: &Comparison, on: &[FailOn], by: &Metric) -> Vec<String> {
     let fails = |verdict: Verdict| match verdict {
         Verdict::Slower => on.contains(&FailOn::Slower),
-        Verdict::Unclear { .. } | Verdict::ShadowDiffers | Verdict::FloorHides => on.contains(&FailOn::Unclear),
+        Verdict::Unclear { .. } | Verdict::ShadowDiffers | Verdict::FloorHides => {
+            on.contains(&FailOn::Unclear)
+        }
         Verdict::Faster | Verdict::Same | Verdict::Small => false,
     };
     let mut lines = Vec::new();
     for row in &comparison.rows {
-        let Some(verdict) = row.verdict.filter(|verdict| fails(*verdict)) else { continue };
+        let Some(verdict) = row.verdict.filter(|verdict| fails(*verdict)) else {
+            continue;
+        };
         let what = match verdict.word_of(by) {
             "more" => format!("takes more {}", by.noun),
             word => format!("is {word}"),
         };
-        lines.push(format!("--fail-on: {}@{}/{} {what}", row.workload, row.threads, row.allocator));
+        lines.push(format!(
+            "--fail-on: {}@{}/{} {what}",
+            row.workload, row.threads, row.allocator
+        ));
     }
     lines
 }

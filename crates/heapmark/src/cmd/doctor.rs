@@ -26,17 +26,31 @@ pub struct DoctorArgs {
 pub fn run(args: DoctorArgs) -> Result<Exit> {
     let look = Preflight::look(&Root::find().map_err(usage)?, When::Before);
     if args.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&look).context("cannot write JSON")?))?;
+        print(&format!(
+            "{}\n",
+            serde_json::to_string_pretty(&look).context("cannot write JSON")?
+        ))?;
     } else {
-        let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
+        let screen = Screen {
+            width: width(),
+            colour: wants_colour(&std::io::stdout()),
+        };
         print(&report::doctor(&look, screen))?;
         // Without a cache there are no compiled traces.
         if let Ok(compiled_traces) = CompiledTraceShelf::find() {
-            let (bytes, most) =
-                (units::bytes(compiled_traces.bytes() as f64), units::bytes(compiled_traces.most_bytes() as f64));
+            let (bytes, most) = (
+                units::bytes(compiled_traces.bytes() as f64),
+                units::bytes(compiled_traces.most_bytes() as f64),
+            );
             let folder = plain(&compiled_traces.folder().to_string_lossy());
-            print(&format!("compiled traces: {bytes} in {folder}, {most} at most\n"))?;
+            print(&format!(
+                "compiled traces: {bytes} in {folder}, {most} at most\n"
+            ))?;
         }
     }
-    Ok(if args.strict && !look.warnings().is_empty() { Exit::Warned } else { Exit::Done })
+    Ok(if args.strict && !look.warnings().is_empty() {
+        Exit::Warned
+    } else {
+        Exit::Done
+    })
 }

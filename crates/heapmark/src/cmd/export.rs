@@ -33,13 +33,20 @@ pub struct ExportArgs {
 /// explains it.
 fn names() -> Vec<&'static str> {
     let missing = (!cfg!(feature = "parquet")).then_some(PARQUET);
-    Format::ALL.iter().map(|format| format.name()).chain(missing).collect()
+    Format::ALL
+        .iter()
+        .map(|format| format.name())
+        .chain(missing)
+        .collect()
 }
 
 const PARQUET: &str = "parquet";
 
 fn format(name: &str) -> Result<Format, String> {
-    let found = Format::ALL.iter().copied().find(|format| format.name() == name);
+    let found = Format::ALL
+        .iter()
+        .copied()
+        .find(|format| format.name() == name);
     found.ok_or_else(|| {
         format!("this heapmark was built without {name}; csv-samples has the same columns (from the sources: --features heapmark/{name})")
     })
@@ -49,7 +56,10 @@ fn format(name: &str) -> Result<Format, String> {
 pub fn run(args: ExportArgs) -> Result<Exit> {
     let to_stdout = args.output.as_os_str() == "-";
     if to_stdout && args.to.is_binary() && std::io::stdout().is_terminal() {
-        return Err(usage(anyhow!("{} is nothing for a terminal: name a file with -o", args.to.name())));
+        return Err(usage(anyhow!(
+            "{} is nothing for a terminal: name a file with -o",
+            args.to.name()
+        )));
     }
     let dir = store::find(&args.run).map_err(usage)?;
     let output = Output::new(&args.output, args.force, [store::head_of(&dir)])?;
@@ -63,7 +73,8 @@ pub fn run(args: ExportArgs) -> Result<Exit> {
         )));
     }
     if args.to.is_raw() {
-        let write = |out: &mut Out| write_raw(args.to, &run.head, &run.records, run.lines.records(), out);
+        let write =
+            |out: &mut Out| write_raw(args.to, &run.head, &run.records, run.lines.records(), out);
         return output.write(write).map(|_| Exit::Done);
     }
     let exported = export(args.to, &run.head, &run.records).map_err(usage)?;

@@ -57,7 +57,9 @@ pub fn run(args: ListArgs) -> Result<Exit> {
             What::Workloads => report::workloads(&catalog.workloads),
             What::Metrics => report::metrics(),
             What::Allocators | What::Programs | What::Suites | What::Claims => {
-                return Err(usage(anyhow!("--markdown is for workloads and metrics: the others are tables already")));
+                return Err(usage(anyhow!(
+                    "--markdown is for workloads and metrics: the others are tables already"
+                )));
             }
         };
         print(&page)?;
@@ -71,21 +73,45 @@ pub fn run(args: ListArgs) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let (columns, entries) = match args.what {
-        What::Allocators => (&["name", "tier", "version", "sources", "origin", "state"][..], allocators(&catalog)?),
-        What::Workloads => (&["name", "document", "presets", "about"][..], workloads(&catalog)),
-        What::Programs => (&["name", "allocator", "state", "about"][..], programs(&catalog)),
-        What::Suites => (&["name", "preset", "workloads", "threads", "about"][..], suites(&catalog)),
-        What::Claims => (&["id", "says", "evidence", "workloads"][..], claims(&catalog)?),
+        What::Allocators => (
+            &["name", "tier", "version", "sources", "origin", "state"][..],
+            allocators(&catalog)?,
+        ),
+        What::Workloads => (
+            &["name", "document", "presets", "about"][..],
+            workloads(&catalog),
+        ),
+        What::Programs => (
+            &["name", "allocator", "state", "about"][..],
+            programs(&catalog),
+        ),
+        What::Suites => (
+            &["name", "preset", "workloads", "threads", "about"][..],
+            suites(&catalog),
+        ),
+        What::Claims => (
+            &["id", "says", "evidence", "workloads"][..],
+            claims(&catalog)?,
+        ),
         What::Metrics => (&["key", "unit", "better", "judged", "about"][..], metrics()),
     };
     if args.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&entries).context("cannot write JSON")?))?;
+        print(&format!(
+            "{}\n",
+            serde_json::to_string_pretty(&entries).context("cannot write JSON")?
+        ))?;
         return Ok(Exit::Done);
     }
     let mut table = Table::new();
     // A program that reads a pipe needs whole lines.
-    let arrangement = if stdout().is_terminal() { ContentArrangement::Dynamic } else { ContentArrangement::Disabled };
-    table.load_style(presets::NOTHING).set_content_arrangement(arrangement);
+    let arrangement = if stdout().is_terminal() {
+        ContentArrangement::Dynamic
+    } else {
+        ContentArrangement::Disabled
+    };
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(arrangement);
     table.set_width(super::width() as u16).set_header(columns);
     for entry in &entries {
         table.add_row(columns.iter().map(|column| cell(entry, column)));
@@ -93,7 +119,10 @@ pub fn run(args: ListArgs) -> Result<Exit> {
     if let Some(names) = table.column_mut(0) {
         names.set_constraint(ColumnConstraint::ContentWidth);
     }
-    let text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    let text: String = table
+        .lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect();
     print(&text)?;
     Ok(Exit::Done)
 }
@@ -129,15 +158,31 @@ struct Readiness {
 }
 
 impl Readiness {
-    const READY: Readiness = Readiness { state: "ready", why: None, remedy: None };
+    const READY: Readiness = Readiness {
+        state: "ready",
+        why: None,
+        remedy: None,
+    };
 
     /// The state of an entry that is not ready.
     fn of<T>(state: State<T>) -> Readiness {
         match state {
             State::Ready(_) => Readiness::READY,
-            State::NotBuilt { line } => Readiness { state: "not built", why: None, remedy: Some(line) },
-            State::Absent { why, line } => Readiness { state: "absent", why: Some(why), remedy: Some(line) },
-            State::Refused { why } => Readiness { state: "refused", why: Some(why), remedy: None },
+            State::NotBuilt { line } => Readiness {
+                state: "not built",
+                why: None,
+                remedy: Some(line),
+            },
+            State::Absent { why, line } => Readiness {
+                state: "absent",
+                why: Some(why),
+                remedy: Some(line),
+            },
+            State::Refused { why } => Readiness {
+                state: "refused",
+                why: Some(why),
+                remedy: None,
+            },
         }
     }
 }
@@ -161,10 +206,18 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
         let (found, version, origin) = match build::state(allocator, &catalog.allocators) {
             State::Ready(library) => {
                 let origin = library.origin.clone();
-                let subject = Subject { allocator: allocator.clone(), library, refused: None };
+                let subject = Subject {
+                    allocator: allocator.clone(),
+                    library,
+                    refused: None,
+                };
                 let found = match unexpected(&guest, &subject)? {
                     None => Readiness::READY,
-                    why => Readiness { state: "absent", why, remedy: None },
+                    why => Readiness {
+                        state: "absent",
+                        why,
+                        remedy: None,
+                    },
                 };
                 (found, told(&guest, &subject)?, origin)
             }
@@ -195,8 +248,12 @@ fn sources(allocator: &crate::catalog::Allocator) -> Option<&str> {
 
 /// Only what the library reports itself: its origin stands in the next column.
 fn told(guest: &Guest, subject: &Subject) -> Result<Option<String>> {
-    let package = (!subject.library.origin.starts_with("crate")).then(|| subject.library.source_version.clone());
-    Ok(guest.version(subject)?.or(package).filter(|version| !version.is_empty()))
+    let package = (!subject.library.origin.starts_with("crate"))
+        .then(|| subject.library.source_version.clone());
+    Ok(guest
+        .version(subject)?
+        .or(package)
+        .filter(|version| !version.is_empty()))
 }
 
 fn programs(catalog: &Catalog) -> Vec<Value> {
@@ -232,10 +289,12 @@ fn workloads(catalog: &Catalog) -> Vec<Value> {
                 (name.clone(), described)
             })
             .collect();
-        let rounds =
-            |preset: &crate::catalog::workload::Preset| json!({ "cold": preset.cold, "measured": preset.iterations });
-        let rounds: serde_json::Map<String, Value> =
-            workload.presets.iter().map(|(name, preset)| (name.clone(), rounds(preset))).collect();
+        let rounds = |preset: &crate::catalog::workload::Preset| json!({ "cold": preset.cold, "measured": preset.iterations });
+        let rounds: serde_json::Map<String, Value> = workload
+            .presets
+            .iter()
+            .map(|(name, preset)| (name.clone(), rounds(preset)))
+            .collect();
         json!({
             "name": workload.name, "kernel": workload.kernel, "program": workload.program,
             "rows": workload.rows, "document": workload.document,

@@ -38,13 +38,19 @@ impl Long {
         };
         // If no thread can be started, there is no progress line; the work is done all the same.
         let teller = thread::Builder::new().spawn(teller).ok();
-        Long { done, teller: teller.map(|teller| (here, teller)) }
+        Long {
+            done,
+            teller: teller.map(|teller| (here, teller)),
+        }
     }
 
     /// Silent work: its results stream to a terminal or to another program, which may use the
     /// screen.
     pub(super) fn silent() -> Long {
-        Long { done: Done::default(), teller: None }
+        Long {
+            done: Done::default(),
+            teller: None,
+        }
     }
 
     /// The counter that the work adds to.
@@ -102,7 +108,11 @@ fn line(what: &str, done: u64, all: u64, passed: Duration) -> String {
         (0, _) => format!("{what}: 0 %"),
         (done, all) => {
             let share = done as f64 / all as f64;
-            format!("{what}: {:.0} %, about {} left", (share * 100.0).floor(), time(passed / share * (1.0 - share)))
+            format!(
+                "{what}: {:.0} %, about {} left",
+                (share * 100.0).floor(),
+                time(passed / share * (1.0 - share))
+            )
         }
     }
 }

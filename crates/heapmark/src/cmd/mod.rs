@@ -82,7 +82,11 @@ impl std::error::Error for Usage {}
 /// reads it.
 pub(crate) fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
     let error = error.into();
-    if error.is::<Fault>() { error } else { Usage(format!("{error:#}")).into() }
+    if error.is::<Fault>() {
+        error
+    } else {
+        Usage(format!("{error:#}")).into()
+    }
 }
 
 impl Exit {
@@ -100,7 +104,10 @@ impl Exit {
 /// Prints to stdout. A reader that stops early, as `| head` does, is not a failure.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write to stdout"),
     }
@@ -109,25 +116,39 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 /// Prints to stderr, line by line: the text may quote a file or a process. Write errors are
 /// ignored, so that a run goes on if stderr is closed.
 pub(crate) fn say(text: &str) {
-    text.lines().for_each(|line| drop(writeln!(std::io::stderr(), "{}", plain(line))));
+    text.lines()
+        .for_each(|line| drop(writeln!(std::io::stderr(), "{}", plain(line))));
 }
 
 /// Reports which parts of a run are left out because they are damaged or missing.
 pub(crate) fn say_damage(dir: &Path, run: &Run) {
     if run.unreadable_lines > 0 {
         let file = store::samples_of(dir);
-        say(&format!("{}: torn or damaged lines, left out: {}", file.display(), run.unreadable_lines));
+        say(&format!(
+            "{}: torn or damaged lines, left out: {}",
+            file.display(),
+            run.unreadable_lines
+        ));
     }
     if let [first, others @ ..] = run.damaged_tables.as_slice() {
-        let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
-        say(&format!("{}{more}: gone or damaged, left out; bring back what was written", first.display()));
+        let more = if others.is_empty() {
+            String::new()
+        } else {
+            format!(" and {} more", others.len())
+        };
+        say(&format!(
+            "{}{more}: gone or damaged, left out; bring back what was written",
+            first.display()
+        ));
     }
 }
 
 /// Whether this stream should get colours.
 pub(crate) fn wants_colour(stream: &impl IsTerminal) -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    stream.is_terminal() && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+    stream.is_terminal()
+        && !set("NO_COLOR")
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// Characters in a line of stdout.
@@ -139,7 +160,9 @@ pub(crate) fn width() -> usize {
 fn width_of(stream: &impl AsFd) -> usize {
     let size = rustix::termios::tcgetwinsize(stream).ok();
     // A terminal whose size was never set reports 0.
-    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).map_or(100, |columns| columns.max(40))
+    size.map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0)
+        .map_or(100, |columns| columns.max(40))
 }
 
 /// The version that the library reports; if it reports none, the pinned crate or the package it
@@ -148,7 +171,11 @@ pub(crate) fn version(guest: &Guest, subject: &Subject) -> anyhow::Result<String
     if let Some(told) = guest.version(subject)? {
         return Ok(told);
     }
-    let Library { origin, source_version, .. } = &subject.library;
+    let Library {
+        origin,
+        source_version,
+        ..
+    } = &subject.library;
     Ok(match origin.strip_prefix("crate ") {
         // The crate's version is not the allocator's: name the crate.
         Some(pinned) => format!("in {pinned}"),
@@ -160,9 +187,12 @@ pub(crate) fn version(guest: &Guest, subject: &Subject) -> anyhow::Result<String
 /// Why an allocator is not what its name says here, if so: it reports another version than its
 /// entry expects.
 pub(crate) fn unexpected(guest: &Guest, subject: &Subject) -> anyhow::Result<Option<String>> {
-    let Some(expected) = &subject.allocator.expects else { return Ok(None) };
+    let Some(expected) = &subject.allocator.expects else {
+        return Ok(None);
+    };
     let told = guest.version(subject)?.unwrap_or_else(|| "nothing".into());
-    Ok((!told.contains(expected)).then(|| format!("it works with {told} here, and its row is for {expected}")))
+    Ok((!told.contains(expected))
+        .then(|| format!("it works with {told} here, and its row is for {expected}")))
 }
 
 /// The tier's name, as the catalogue files spell it.

@@ -47,7 +47,12 @@ pub struct NoiseArgs {
 }
 
 fn minutes(text: &str) -> Result<Duration, String> {
-    time::between(text, ("minutes", 60.0), Duration::from_secs(1), Duration::from_secs(36_000))
+    time::between(
+        text,
+        ("minutes", 60.0),
+        Duration::from_secs(1),
+        Duration::from_secs(36_000),
+    )
 }
 
 /// More blocks than any time limit allows.
@@ -81,7 +86,11 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
         }
         build::State::Refused { why } => bail!("{}: {why}", args.allocator),
     };
-    let original = Subject { allocator, library, refused: None };
+    let original = Subject {
+        allocator,
+        library,
+        refused: None,
+    };
     let copy = controls::copy_of(&original)?;
     let (original_name, copy_name) = (original.allocator.name.clone(), copy.allocator.name.clone());
     let plan = Plan {
@@ -90,7 +99,14 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
         budget_s: args.blocks.is_none().then_some(args.minutes.as_secs_f64()),
         baseline: original_name.clone(),
         target_ms: args.target_ms,
-        cases: cases(&[workload], "quick", &[args.threads.unwrap_or(1)], machine::usable_cpus(), &[]).map_err(usage)?,
+        cases: cases(
+            &[workload],
+            "quick",
+            &[args.threads.unwrap_or(1)],
+            machine::usable_cpus(),
+            &[],
+        )
+        .map_err(usage)?,
         allocators: vec![original_name.clone()],
         aa_copy: Some(copy_name.clone()),
         ..Plan::default()
@@ -106,7 +122,13 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
 fn told(name: &str, wall: Option<&Noise>, cpu: Option<&Noise>) -> String {
     let mut text = format!("\n{name} against its own copy:\n");
     for (clock, noise) in [("wall time", wall), ("CPU time", cpu)] {
-        let Some(Noise { pairs, single_runs_differ, levels, blocks_for_one_percent }) = noise else {
+        let Some(Noise {
+            pairs,
+            single_runs_differ,
+            levels,
+            blocks_for_one_percent,
+        }) = noise
+        else {
             let _ = writeln!(text, "\n{clock}: too few blocks for anything.");
             continue;
         };
@@ -117,8 +139,15 @@ fn told(name: &str, wall: Option<&Noise>, cpu: Option<&Noise>) -> String {
             units::percent(*single_runs_differ)
         );
         for level in levels {
-            let (alarms, width) = (units::percent(level.false_alarms), units::percent(level.half_width));
-            let _ = writeln!(text, "  {:>6}  {:>11}  {alarms:>12}  {width:>15}", level.blocks, level.comparisons);
+            let (alarms, width) = (
+                units::percent(level.false_alarms),
+                units::percent(level.half_width),
+            );
+            let _ = writeln!(
+                text,
+                "  {:>6}  {:>11}  {alarms:>12}  {width:>15}",
+                level.blocks, level.comparisons
+            );
         }
         let _ = match blocks_for_one_percent {
             Some(blocks) => writeln!(text, "  For a half-width of 1 %: about {blocks} blocks."),

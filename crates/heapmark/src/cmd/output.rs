@@ -19,7 +19,11 @@ pub(crate) struct Force {
 impl Force {
     /// The same for the writer of the file.
     pub(crate) fn existing(self) -> Existing {
-        if self.force { Existing::Goes } else { Existing::Stays }
+        if self.force {
+            Existing::Goes
+        } else {
+            Existing::Stays
+        }
     }
 }
 
@@ -48,7 +52,11 @@ impl Output {
         force: Force,
         sources: impl IntoIterator<Item = P>,
     ) -> Result<Output> {
-        let output = Output { path: path.to_owned(), existing: force.existing(), mode: file::mode_of(sources) };
+        let output = Output {
+            path: path.to_owned(),
+            existing: force.existing(),
+            mode: file::mode_of(sources),
+        };
         if output.is_file() {
             may_be_written(path, output.existing)?;
         }
@@ -68,14 +76,20 @@ impl Output {
     /// Devices and pipes are written directly; a folder is neither.
     fn is_file(&self) -> bool {
         // A path that stands for a descriptor has already been opened by the parent process.
-        let is_open = || ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"].iter().any(|it| self.path.starts_with(it));
-        let is_special = || fs::metadata(&self.path).is_ok_and(|known| !known.is_file() && !known.is_dir());
+        let is_open = || {
+            ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"]
+                .iter()
+                .any(|it| self.path.starts_with(it))
+        };
+        let is_special =
+            || fs::metadata(&self.path).is_ok_and(|known| !known.is_file() && !known.is_dir());
         !self.is_stdout() && !is_open() && !is_special()
     }
 
     /// As [`write`](Self::write), for content that exists already.
     pub(crate) fn put(&self, content: impl AsRef<[u8]>) -> Result<()> {
-        self.write(|out| Ok(out.write_all(content.as_ref())?)).map(drop)
+        self.write(|out| Ok(out.write_all(content.as_ref())?))
+            .map(drop)
     }
 
     /// Writes the output. `None` if the reader of stdout has stopped, which is not a failure.
@@ -87,16 +101,34 @@ impl Output {
             };
             return self.write_to(to, write);
         }
-        let (draft, file) = file::Draft::file(&self.path, self.mode).map_err(|error| self.cannot(error))?;
+        let (draft, file) =
+            file::Draft::file(&self.path, self.mode).map_err(|error| self.cannot(error))?;
         let to = file.try_clone().map_err(|error| self.cannot(error))?;
         let written = self.write_to(Box::new(to), write)?;
-        file.sync_all().and_then(|()| draft.keep(&self.path, self.existing)).map_err(|error| self.cannot(error))?;
+        file.sync_all()
+            .and_then(|()| draft.keep(&self.path, self.existing))
+            .map_err(|error| self.cannot(error))?;
         Ok(written)
     }
 
-    fn write_to<T>(&self, to: Box<dyn Write + Send>, write: impl FnOnce(&mut Out) -> Result<T>) -> Result<Option<T>> {
-        let name = if self.is_stdout() { "to stdout".into() } else { self.path.display().to_string() };
-        let mut out = BufWriter::with_capacity(1 << 16, Sink { to, name, is_unread: false });
+    fn write_to<T>(
+        &self,
+        to: Box<dyn Write + Send>,
+        write: impl FnOnce(&mut Out) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let name = if self.is_stdout() {
+            "to stdout".into()
+        } else {
+            self.path.display().to_string()
+        };
+        let mut out = BufWriter::with_capacity(
+            1 << 16,
+            Sink {
+                to,
+                name,
+                is_unread: false,
+            },
+        );
         let written = write(&mut out).and_then(|value| Ok(out.flush().map(|()| value)?));
         // Buffered bytes of a failed write must not be written again.
         let (sink, _) = out.into_parts();
@@ -117,7 +149,10 @@ impl Output {
 /// Refuses a folder, and a file that must not be replaced.
 pub(crate) fn may_be_written(path: &Path, existing: Existing) -> Result<()> {
     if path.is_dir() || path.file_name().is_none() {
-        return Err(usage(anyhow!("-o {}: that is a folder; name a file in it", path.display())));
+        return Err(usage(anyhow!(
+            "-o {}: that is a folder; name a file in it",
+            path.display()
+        )));
     }
     match existing == Existing::Stays && file::is_there(path) {
         true => Err(refused(path)),
@@ -127,7 +162,10 @@ pub(crate) fn may_be_written(path: &Path, existing: Existing) -> Result<()> {
 
 /// The error for a file that exists.
 pub(crate) fn refused(path: &Path) -> Error {
-    usage(anyhow!("{} is there already: name another file with -o, or replace it with --force", path.display()))
+    usage(anyhow!(
+        "{} is there already: name another file with -o, or replace it with --force",
+        path.display()
+    ))
 }
 
 /// The first unused name, for output that the user has not named.

@@ -68,22 +68,40 @@ const LONGEST_NAME: usize = 60;
 /// Runs the command; returns the program's exit code.
 pub fn run(args: RecordArgs) -> Result<u8> {
     let folder = std::env::current_dir().context("cannot tell where this is")?;
-    let word = args.command[0].to_str().with_context(|| format!("{} is no UTF-8", args.command[0].display()));
+    let word = args.command[0]
+        .to_str()
+        .with_context(|| format!("{} is no UTF-8", args.command[0].display()));
     let program = find(word.map_err(usage)?, &folder).map_err(usage)?;
     let recognised = recognise(&program);
     if let Some(why) = recognised.unreachable() {
-        return Err(usage(anyhow!("{}: {why}. It cannot be recorded", recognised.program().display())));
+        return Err(usage(anyhow!(
+            "{}: {why}. It cannot be recorded",
+            recognised.program().display()
+        )));
     }
     for allocator in &recognised.inside {
         let program = recognised.program().display();
-        say(&format!("{program} has {allocator} inside: calls by other names than malloc's cannot be recorded"));
+        say(&format!(
+            "{program} has {allocator} inside: calls by other names than malloc's cannot be recorded"
+        ));
     }
-    let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = program
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     // Absolute: the program may change its folder and still needs its file.
-    let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.trace")));
+    let output = args
+        .output
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("{name}.trace")));
     let output = std::path::absolute(&output).with_context(|| output.display().to_string())?;
-    let place =
-        RecordOutput { output, named: args.output.is_some(), force: args.force, without_argv: args.without_argv };
+    let place = RecordOutput {
+        output,
+        named: args.output.is_some(),
+        force: args.force,
+        without_argv: args.without_argv,
+    };
     // Checked now: the program may run for hours before the trace is written.
     place.look()?;
     let subject = args.allocator.as_deref().map(allocator).transpose()?;
@@ -93,7 +111,9 @@ pub fn run(args: RecordArgs) -> Result<u8> {
     // Another recording may run beside this one.
     let (folder, note) = ground::for_captures(output.parent().unwrap_or(Path::new("/")));
     note.iter().for_each(|note| say(note));
-    let mut stem = folder.join(output.file_name().unwrap_or_default()).into_os_string();
+    let mut stem = folder
+        .join(output.file_name().unwrap_or_default())
+        .into_os_string();
     stem.push(format!(".{}", std::process::id()));
     signals::answer(Answer::PassOn);
     let over = say_when_over(args.duration);
@@ -129,11 +149,18 @@ pub fn run(args: RecordArgs) -> Result<u8> {
 /// Prints where the captures are, and what ended them early.
 fn tell_raw(recorded: &Recorded) {
     for capture in &recorded.captures {
-        let early = finish::head_of(capture).ok().and_then(|head| ended_early(&head));
+        let early = finish::head_of(capture)
+            .ok()
+            .and_then(|head| ended_early(&head));
         let words = early.map_or(String::new(), |words| format!(": {words}"));
         say(&format!("{}{words}", from_here(capture).display()));
     }
-    recorded.status.signal().map(killed).iter().for_each(|words| say(words));
+    recorded
+        .status
+        .signal()
+        .map(killed)
+        .iter()
+        .for_each(|words| say(words));
 }
 
 /// Reports when the recording is over and the program is not, unless the returned value is dropped
@@ -143,7 +170,9 @@ fn say_when_over(duration: Option<Duration>) -> Sender<()> {
     if let Some(duration) = duration {
         std::thread::spawn(move || {
             if ended.recv_timeout(duration) == Err(RecvTimeoutError::Timeout) {
-                say("--duration is over: recording has ended, the program goes on; traces are made when it ends");
+                say(
+                    "--duration is over: recording has ended, the program goes on; traces are made when it ends",
+                );
             }
         });
     }
@@ -158,7 +187,11 @@ fn bytes(text: &str) -> Result<u64, String> {
         text if text.ends_with('G') => (&text[..text.len() - 1], 1 << 30),
         text => (text, 1),
     };
-    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)).filter(|bytes| *bytes > 0);
+    let bytes = digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(unit))
+        .filter(|bytes| *bytes > 0);
     bytes.ok_or_else(|| "expected a size: 300M, 2G".into())
 }
 
@@ -166,9 +199,14 @@ fn bytes(text: &str) -> Result<u64, String> {
 fn allocator(word: &str) -> Result<Subject> {
     let catalog = Catalog::load()?;
     // No row will have the name, so any name will do.
-    let (_, chosen) = resolve::choose(&[word.to_owned()], &[], word, true, &catalog).map_err(usage)?;
-    let subject = resolve::resolve(chosen, &catalog, false)?.into_iter().next();
-    let subject = subject.with_context(|| format!("-a {word}: it is not ready")).map_err(usage)?;
+    let (_, chosen) =
+        resolve::choose(&[word.to_owned()], &[], word, true, &catalog).map_err(usage)?;
+    let subject = resolve::resolve(chosen, &catalog, false)?
+        .into_iter()
+        .next();
+    let subject = subject
+        .with_context(|| format!("-a {word}: it is not ready"))
+        .map_err(usage)?;
     match &subject.refused {
         Some(why) => Err(usage(anyhow!("-a {word}: {why}"))),
         None => Ok(subject),
@@ -187,14 +225,22 @@ struct RecordOutput {
 
 impl RecordOutput {
     fn existing(&self) -> Existing {
-        if self.force { Existing::Goes } else { Existing::Stays }
+        if self.force {
+            Existing::Goes
+        } else {
+            Existing::Stays
+        }
     }
 
     /// Refuses if existing files would be overwritten.
     fn look(&self) -> Result<()> {
         let shown = from_here(&self.output);
         // A trace would replace a device.
-        if self.output.metadata().is_ok_and(|known| !known.is_file() && !known.is_dir()) {
+        if self
+            .output
+            .metadata()
+            .is_ok_and(|known| !known.is_file() && !known.is_dir())
+        {
             return Err(usage(anyhow!("-o {}: that is no file", shown.display())));
         }
         may_be_written(&self.output, Existing::Goes)?;
@@ -216,18 +262,38 @@ impl RecordOutput {
 
 /// The traces of an earlier recording of that name: those of the program and of its children.
 fn earlier(output: &Path) -> Vec<PathBuf> {
-    let start = format!("{}.", output.file_stem().unwrap_or_default().to_string_lossy());
+    let start = format!(
+        "{}.",
+        output.file_stem().unwrap_or_default().to_string_lossy()
+    );
     let is_childs = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let middle = name.strip_prefix(&start).and_then(|rest| rest.strip_suffix(".trace"));
+        let middle = name
+            .strip_prefix(&start)
+            .and_then(|rest| rest.strip_suffix(".trace"));
         let number = middle.and_then(|middle| Some(middle.split_once('-')?.0));
-        number.is_some_and(|number| number.split('.').all(|part| !part.is_empty() && is_digits(part)))
-            && Reader::open(path).is_ok()
+        number.is_some_and(|number| {
+            number
+                .split('.')
+                .all(|part| !part.is_empty() && is_digits(part))
+        }) && Reader::open(path).is_ok()
     };
-    let entries = output.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
-    let mut children: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_childs).collect();
+    let entries = output
+        .parent()
+        .and_then(|folder| std::fs::read_dir(folder).ok())
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut children: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(is_childs)
+        .collect();
     children.sort();
-    file::is_there(output).then(|| output.to_path_buf()).into_iter().chain(children).collect()
+    file::is_there(output)
+        .then(|| output.to_path_buf())
+        .into_iter()
+        .chain(children)
+        .collect()
 }
 
 fn is_digits(text: &str) -> bool {
@@ -245,9 +311,15 @@ fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> 
     finish::finish_all(&recorded.captures, long.done(), &mut each);
     drop(long);
     // If two recordings end at the same time, the second one finds the first one's name taken.
-    let _alone = File::open(place.output.parent().unwrap_or(Path::new("/"))).and_then(|it| it.lock().map(|()| it)).ok();
+    let _alone = File::open(place.output.parent().unwrap_or(Path::new("/")))
+        .and_then(|it| it.lock().map(|()| it))
+        .ok();
     let output = place.now();
-    let mut old = if place.force { earlier(&output) } else { Vec::new() };
+    let mut old = if place.force {
+        earlier(&output)
+    } else {
+        Vec::new()
+    };
     let (mut processes, mut running, mut failed) = (Vec::new(), false, None);
     for (capture, part) in parts {
         let main = Some(&capture) == main;
@@ -261,34 +333,58 @@ fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> 
         if finished.own_events() == 0 && !main {
             continue;
         }
-        let trace = if main { output.clone() } else { beside(&output, &recorded.stem, &capture, &finished) };
+        let trace = if main {
+            output.clone()
+        } else {
+            beside(&output, &recorded.stem, &capture, &finished)
+        };
         let cannot = || format!("cannot write {}", trace.display());
         part.keep(&trace, place.existing()).with_context(cannot)?;
         old.retain(|old| *old != trace);
         running |= is_running(&finished);
-        let mut process = process(&trace, &finished, cost, main, recorded.unrecorded.is_empty());
+        let mut process = process(
+            &trace,
+            &finished,
+            cost,
+            main,
+            recorded.unrecorded.is_empty(),
+        );
         if main {
             process.remarks.extend(recorded.status.signal().map(killed));
         }
         processes.push(process);
     }
-    say(&report::recorded(&mut processes, width_of(&std::io::stderr())));
+    say(&report::recorded(
+        &mut processes,
+        width_of(&std::io::stderr()),
+    ));
     tell_unrecorded(recorded);
     if let Some(error) = failed {
         return Err(error);
     }
     // Removed only now: the replacement exists.
-    old.iter().try_for_each(std::fs::remove_file).context("cannot remove a trace of the earlier recording")?;
+    old.iter()
+        .try_for_each(std::fs::remove_file)
+        .context("cannot remove a trace of the earlier recording")?;
     if running {
-        say("processes of the program go on: captures are kept; heapmark trace finish CAPTURE when they have ended");
+        say(
+            "processes of the program go on: captures are kept; heapmark trace finish CAPTURE when they have ended",
+        );
         return Ok(());
     }
-    recorded.captures.iter().try_for_each(std::fs::remove_file).context("cannot remove a capture")
+    recorded
+        .captures
+        .iter()
+        .try_for_each(std::fs::remove_file)
+        .context("cannot remove a capture")
 }
 
 /// Prints which programs of the process tree are in no trace.
 fn tell_unrecorded(recorded: &Recorded) {
-    recorded.unrecorded.iter().for_each(|program| say(&format!("ran unrecorded: {program}")));
+    recorded
+        .unrecorded
+        .iter()
+        .for_each(|program| say(&format!("ran unrecorded: {program}")));
 }
 
 /// The result of each capture, in a file whose final name follows from its content.
@@ -296,17 +392,28 @@ type Parts = BTreeMap<PathBuf, Result<(Draft, Finished)>>;
 
 /// Makes the traces of a capture and of its children. Only the caller knows which signal killed one
 /// of them.
-fn into_part(capture: Unfinished, place: &RecordOutput, killed_by: Option<(&PathBuf, &str)>, parts: &mut Parts) {
+fn into_part(
+    capture: Unfinished,
+    place: &RecordOutput,
+    killed_by: Option<(&PathBuf, &str)>,
+    parts: &mut Parts,
+) {
     let path = capture.path().to_path_buf();
     let capture = match killed_by.filter(|(killed, _)| **killed == path) {
         Some((_, signal)) => capture.with("end.signal", signal),
         None => capture,
     };
-    let capture = if place.without_argv { capture.without_argv() } else { capture };
+    let capture = if place.without_argv {
+        capture.without_argv()
+    } else {
+        capture
+    };
     // Captures may lie on another disk.
     let part = file::draft(&place.output, file::mode_of([&path]), |to| {
         let mut to = BufWriter::new(to);
-        let finished = capture.finish(&mut to, &mut |child| into_part(child, place, killed_by, parts));
+        let finished = capture.finish(&mut to, &mut |child| {
+            into_part(child, place, killed_by, parts)
+        });
         let finished = in_file(finished, &path)?;
         to.flush()?;
         Ok::<_, Error>(finished)
@@ -317,7 +424,9 @@ fn into_part(capture: Unfinished, place: &RecordOutput, killed_by: Option<(&Path
 /// The name by which the program was started: `redis-server`, though its file may have another
 /// name.
 fn called(finished: &Finished) -> String {
-    let words = ["argv.0", "exe"].into_iter().filter_map(|key| finished.head.text(key));
+    let words = ["argv.0", "exe"]
+        .into_iter()
+        .filter_map(|key| finished.head.text(key));
     let mut names = words.map(|word| word.rsplit('/').next().unwrap_or_default().to_owned());
     names.find(|name| !name.is_empty()).unwrap_or_default()
 }
@@ -325,16 +434,34 @@ fn called(finished: &Finished) -> String {
 /// The path as the user would write it.
 fn from_here(file: &Path) -> PathBuf {
     let here = std::env::current_dir().ok();
-    here.and_then(|here| file.strip_prefix(here).ok()).unwrap_or(file).to_path_buf()
+    here.and_then(|here| file.strip_prefix(here).ok())
+        .unwrap_or(file)
+        .to_path_buf()
 }
 
 /// `STEM.PID-PROGRAM.trace`, of a capture `CAPTURES.PID.cap`.
 fn beside(output: &Path, captures: &Path, capture: &Path, finished: &Finished) -> PathBuf {
-    let name = capture.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let file = captures.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let program: String = called(finished).chars().filter(|c| is_plain(*c)).take(LONGEST_NAME).collect();
+    let name = capture
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let file = captures
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let program: String = called(finished)
+        .chars()
+        .filter(|c| is_plain(*c))
+        .take(LONGEST_NAME)
+        .collect();
     let number = name.strip_prefix(&format!("{file}.")).unwrap_or(&name);
-    let stem = output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let stem = output
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     output.with_file_name(format!("{stem}.{number}-{program}.trace"))
 }
 
@@ -345,20 +472,36 @@ fn is_plain(c: char) -> bool {
 /// Whether it still runs: its recording has no end, and a process with its id exists.
 fn is_running(finished: &Finished) -> bool {
     let pid = finished.head.get("pid").unwrap_or_default();
-    finished.head.get("end").is_none() && !pid.is_empty() && Path::new("/proc").join(pid).join("exe").exists()
+    finished.head.get("end").is_none()
+        && !pid.is_empty()
+        && Path::new("/proc").join(pid).join("exe").exists()
 }
 
 /// A line of the table. How a process ended matters only for the program that was started (`main`).
 /// If something of its tree ran unrecorded, nothing is called whole.
-fn process(trace: &Path, finished: &Finished, cost: &Cost, main: bool, whole: bool) -> RecordedProcess {
+fn process(
+    trace: &Path,
+    finished: &Finished,
+    cost: &Cost,
+    main: bool,
+    whole: bool,
+) -> RecordedProcess {
     let mut remarks = warnings(finished);
     remarks.extend(elsewhere(finished));
     match finished.head.get("end") {
         Some(_) => remarks.extend(ended_early(&finished.head)),
-        None if is_running(finished) => remarks.push("it still runs; the trace holds what there is".into()),
+        None if is_running(finished) => {
+            remarks.push("it still runs; the trace holds what there is".into())
+        }
         None if main => {
-            let all = if whole { "; all its events are there" } else { "" };
-            remarks.push(format!("it ended without its destructors (killed, _exit){all}"));
+            let all = if whole {
+                "; all its events are there"
+            } else {
+                ""
+            };
+            remarks.push(format!(
+                "it ended without its destructors (killed, _exit){all}"
+            ));
         }
         None => {}
     }
@@ -370,7 +513,11 @@ fn process(trace: &Path, finished: &Finished, cost: &Cost, main: bool, whole: bo
         events,
         threads,
         bytes_per_event: finished.capture_bytes as f64 / events.max(1) as f64,
-        ns_per_event: if threads > 1 { cost.threaded_ns } else { cost.alone_ns },
+        ns_per_event: if threads > 1 {
+            cost.threaded_ns
+        } else {
+            cost.alone_ns
+        },
         peak_live_bytes: finished.peak_live_bytes,
         main,
         remarks,
@@ -394,9 +541,15 @@ fn killed(signal: i32) -> String {
 fn elsewhere(finished: &Finished) -> Vec<String> {
     let (mut remarks, peak_live_bytes) = (Vec::new(), finished.peak_live_bytes);
     if let Some(path) = finished.head.text("before") {
-        remarks.push(format!("{path} serves malloc before the recorder: only what it passes on is on record"));
+        remarks.push(format!(
+            "{path} serves malloc before the recorder: only what it passes on is on record"
+        ));
     }
-    let resident = finished.head.get("end.peak-rss-bytes").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let resident = finished
+        .head
+        .get("end.peak-rss-bytes")
+        .and_then(|text| text.parse::<u64>().ok())
+        .unwrap_or(0);
     if resident >= LARGE_BYTES && peak_live_bytes < resident / SMALL_SHARE {
         remarks.push(format!(
             "at most {} of its {} in memory came from malloc: the rest (mmap, files, an allocator inside it) is not on record, and no replay shows it",

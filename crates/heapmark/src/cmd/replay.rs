@@ -31,12 +31,23 @@ pub struct ReplayArgs {
 
 /// Runs the command.
 pub fn run(command: ReplayArgs) -> Result<Exit> {
-    let ReplayArgs { traces, mode, touch, skew, pace, mut run } = command;
+    let ReplayArgs {
+        traces,
+        mode,
+        touch,
+        skew,
+        pace,
+        mut run,
+    } = command;
     if pace.is_some() && mode.as_deref() != Some("paced") {
-        return Err(usage(anyhow!("--pace: only --mode paced plays recorded times")));
+        return Err(usage(anyhow!(
+            "--pace: only --mode paced plays recorded times"
+        )));
     }
     if run.instead.retained && mode.as_deref() == Some("speed") {
-        return Err(usage(anyhow!("--mode speed: --retained plays in recorded order: leave one of them out")));
+        return Err(usage(anyhow!(
+            "--mode speed: --retained plays in recorded order: leave one of them out"
+        )));
     }
     run.instead.retained |= mode.as_deref() == Some("memory");
     let values = [
@@ -46,10 +57,21 @@ pub fn run(command: ReplayArgs) -> Result<Exit> {
         ("pace", pace.map(|pace| pace.to_string())),
     ];
     let set = values.into_iter().filter_map(|(parameter, value)| {
-        Some(Override { workload: "trace:*".into(), parameter: parameter.into(), value: value? })
+        Some(Override {
+            workload: "trace:*".into(),
+            parameter: parameter.into(),
+            value: value?,
+        })
     });
     // Before those of `--set`, which may be for one trace only.
     run.set.splice(0..0, set);
-    let workloads = traces.iter().map(|trace| format!("trace:{trace}")).collect();
-    run::run(run::RunArgs { suite: "quick".into(), workloads, args: run })
+    let workloads = traces
+        .iter()
+        .map(|trace| format!("trace:{trace}"))
+        .collect();
+    run::run(run::RunArgs {
+        suite: "quick".into(),
+        workloads,
+        args: run,
+    })
 }

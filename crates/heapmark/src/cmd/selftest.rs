@@ -47,7 +47,12 @@ enum Must {
 
 const BASELINE: &str = "plain";
 const fn effect(name: &'static str, ns: u32, percent: u32, must: Must) -> Effect {
-    Effect { name, ns, percent, must }
+    Effect {
+        name,
+        ns,
+        percent,
+        must,
+    }
 }
 const EFFECTS: [Effect; 6] = [
     effect("plain-again", 0, 0, Must::NotBeFound),
@@ -64,10 +69,15 @@ const MEMORY: &str = "same-thread";
 /// Runs the command.
 pub fn run(args: SelftestArgs) -> Result<Exit> {
     let catalog = Catalog::load()?;
-    let (plant, _) = build::program::build(catalog.program("planted-effects")?).context("nothing can be planted")?;
+    let (plant, _) = build::program::build(catalog.program("planted-effects")?)
+        .context("nothing can be planted")?;
     let library = plant.folder.join("plant.so");
     let subjects: Vec<Subject> = std::iter::once(subject(&library, BASELINE, 0, 0))
-        .chain(EFFECTS.iter().map(|effect| subject(&library, effect.name, effect.ns, effect.percent)))
+        .chain(
+            EFFECTS
+                .iter()
+                .map(|effect| subject(&library, effect.name, effect.ns, effect.percent)),
+        )
         .collect::<Result<_>>()?;
     let workloads = [catalog.workloads(TIME)?, catalog.workloads(MEMORY)?].concat();
     let plan = Plan {
@@ -76,11 +86,15 @@ pub fn run(args: SelftestArgs) -> Result<Exit> {
         baseline: BASELINE.into(),
         target_ms: 60,
         cases: cases(&workloads, "quick", &[1], machine::usable_cpus(), &[])?,
-        allocators: subjects.iter().map(|subject| subject.allocator.name.clone()).collect(),
+        allocators: subjects
+            .iter()
+            .map(|subject| subject.allocator.name.clone())
+            .collect(),
         repeats: true,
         ..Plan::default()
     };
-    let (stored, whole) = nested_run::run(Selection::of_parts("selftest", plan, subjects), args.output)?;
+    let (stored, whole) =
+        nested_run::run(Selection::of_parts("selftest", plan, subjects), args.output)?;
     if !whole {
         return Ok(Exit::Interrupted);
     }
@@ -94,15 +108,28 @@ fn subject(library: &Path, name: &str, ns: u32, percent: u32) -> Result<Subject>
     let mut allocator = build::user(&word)?.ok_or_else(|| anyhow!("{word} is no library"))?;
     // The planted effects wrap libc's functions.
     allocator.wrapper = true;
-    allocator.environment.insert("PLANT_NS".into(), ns.to_string());
-    allocator.environment.insert("PLANT_PERCENT".into(), percent.to_string());
-    let build::State::Ready(library) = build::state(&allocator, &[]) else { bail!("{name}: cannot be preloaded") };
-    Ok(Subject { allocator, library, refused: None })
+    allocator
+        .environment
+        .insert("PLANT_NS".into(), ns.to_string());
+    allocator
+        .environment
+        .insert("PLANT_PERCENT".into(), percent.to_string());
+    let build::State::Ready(library) = build::state(&allocator, &[]) else {
+        bail!("{name}: cannot be preloaded")
+    };
+    Ok(Subject {
+        allocator,
+        library,
+        refused: None,
+    })
 }
 
 /// What was found, as text, and whether the result is as it must be.
 fn told(analysis: &Analysis) -> Result<(String, bool)> {
-    let mut text = format!("Planted into glibc's malloc, {} blocks:\n\n", analysis.planned_blocks);
+    let mut text = format!(
+        "Planted into glibc's malloc, {} blocks:\n\n",
+        analysis.planned_blocks
+    );
     let (mut good, mut finest) = (true, (None, None));
     for effect in &EFFECTS {
         let memory = effect.percent > 0;
@@ -123,16 +150,31 @@ fn told(analysis: &Analysis) -> Result<(String, bool)> {
         good &= !wrong;
         let finest = if memory { &mut finest.1 } else { &mut finest.0 };
         if found && effect.must != Must::NotBeFound && finest.is_none() {
-            *finest =
-                Some(if memory { format!("{} % of memory", effect.percent) } else { format!("{} ns", effect.ns) });
+            *finest = Some(if memory {
+                format!("{} % of memory", effect.percent)
+            } else {
+                format!("{} ns", effect.ns)
+            });
         }
-        let what = if memory { format!("+{} % memory", effect.percent) } else { format!("+{} ns per call", effect.ns) };
+        let what = if memory {
+            format!("+{} % memory", effect.percent)
+        } else {
+            format!("+{} ns per call", effect.ns)
+        };
         let verdict = if found { "found" } else { "not found" };
         let mark = if wrong { "  WRONG" } else { "" };
-        writeln!(text, "  {what:<16} {:<24} {verdict}{mark}", ratio.map_or("-".into(), words))?;
+        writeln!(
+            text,
+            "  {what:<16} {:<24} {verdict}{mark}",
+            ratio.map_or("-".into(), words)
+        )?;
     }
     let finest = [finest.0, finest.1].map(|one| one.unwrap_or_else(|| "none".into()));
-    writeln!(text, "\nSmallest effects found here: {}; {}.", finest[0], finest[1])?;
+    writeln!(
+        text,
+        "\nSmallest effects found here: {}; {}.",
+        finest[0], finest[1]
+    )?;
     text.push_str(match good {
         true => "What was not planted was not found.\n",
         false => {
@@ -143,16 +185,28 @@ fn told(analysis: &Analysis) -> Result<(String, bool)> {
 }
 
 fn numbers<'a>(analysis: &'a Analysis, workload: &str, allocator: &str) -> Result<&'a Numbers> {
-    let cases = analysis.cases.iter().filter(|case| case.workload == workload);
-    let mut rows = cases.flat_map(|case| &case.rows).filter(|row| row.allocator == allocator);
-    rows.next().and_then(|row| row.numbers()).with_context(|| format!("{allocator} has no numbers on {workload}"))
+    let cases = analysis
+        .cases
+        .iter()
+        .filter(|case| case.workload == workload);
+    let mut rows = cases
+        .flat_map(|case| &case.rows)
+        .filter(|row| row.allocator == allocator);
+    rows.next()
+        .and_then(|row| row.numbers())
+        .with_context(|| format!("{allocator} has no numbers on {workload}"))
 }
 
 fn is_found(verdict: Option<Verdict>) -> bool {
-    matches!(verdict, Some(Verdict::Slower | Verdict::Faster | Verdict::Small))
+    matches!(
+        verdict,
+        Some(Verdict::Slower | Verdict::Faster | Verdict::Small)
+    )
 }
 
 fn words(ratio: &Ratio) -> String {
-    let interval = ratio.interval.map(|(low, high)| format!(" [{low:.4}, {high:.4}]"));
+    let interval = ratio
+        .interval
+        .map(|(low, high)| format!(" [{low:.4}, {high:.4}]"));
     format!("{:.4}{}", ratio.ratio, interval.unwrap_or_default())
 }

@@ -21,8 +21,9 @@ pub(crate) enum Answer {
     PassOn,
 }
 
-static ANSWER: Mutex<Answer> =
-    Mutex::new(Answer::End("interrupted before anything was measured or written; what was built stays"));
+static ANSWER: Mutex<Answer> = Mutex::new(Answer::End(
+    "interrupted before anything was measured or written; what was built stays",
+));
 
 /// Two signals within this time count as one: `timeout` signals a process, and then its group,
 /// which includes the process.
@@ -38,7 +39,9 @@ pub fn watch() -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot watch for signals")?;
     // `nohup` means that heapmark shall go on without its terminal.
     if !is_ignored(SIGHUP) {
-        signals.add_signal(SIGHUP).context("cannot watch for signals")?;
+        signals
+            .add_signal(SIGHUP)
+            .context("cannot watch for signals")?;
     }
     std::thread::spawn(move || {
         let mut first = None;
@@ -70,6 +73,7 @@ fn is_ignored(signal: i32) -> bool {
     // SAFETY: writes into a local, for which zeros are valid.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+        libc::sigaction(signal, std::ptr::null(), &mut now) == 0
+            && now.sa_sigaction == libc::SIG_IGN
     }
 }

@@ -86,7 +86,9 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     let recognised = command::recognise(Path::new(&command.command[0]));
     if let Some(why) = recognised.unreachable() {
         let program = recognised.program().display();
-        return Err(usage(anyhow!("{program}: {why}. No allocator can be tried on it")));
+        return Err(usage(anyhow!(
+            "{program}: {why}. No allocator can be tried on it"
+        )));
     }
     let cautions = cautions(&recognised, &command.taken_out);
     cautions.iter().for_each(|line| say(line));
@@ -94,26 +96,47 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     let suite = catalog.suite("quick").map_err(usage)?;
     let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
     let is_own = |word: &String| word == OWN && !recognised.linked.is_empty();
-    if flags
+    if flags.allocators.iter().any(|word| {
+        word == OWN && !is_own(word) && catalog.allocators.iter().all(|it| it.name != OWN)
+    }) {
+        let program = recognised.program().display();
+        return Err(usage(anyhow!(
+            "{OWN}: {program} is linked to no allocator of its own; leave {OWN} out"
+        )));
+    }
+    let words: Vec<String> = flags
         .allocators
         .iter()
-        .any(|word| word == OWN && !is_own(word) && catalog.allocators.iter().all(|it| it.name != OWN))
-    {
-        let program = recognised.program().display();
-        return Err(usage(anyhow!("{OWN}: {program} is linked to no allocator of its own; leave {OWN} out")));
-    }
-    let words: Vec<String> = flags.allocators.iter().filter(|word| !is_own(word)).cloned().collect();
-    let tiers = if flags.allocators.is_empty() { suite.tiers.as_slice() } else { &[] };
-    let (baseline, mut chosen) = resolve::choose(&words, tiers, baseline, flags.replace, &catalog).map_err(usage)?;
+        .filter(|word| !is_own(word))
+        .cloned()
+        .collect();
+    let tiers = if flags.allocators.is_empty() {
+        suite.tiers.as_slice()
+    } else {
+        &[]
+    };
+    let (baseline, mut chosen) =
+        resolve::choose(&words, tiers, baseline, flags.replace, &catalog).map_err(usage)?;
     // Without -a the user wants an answer now, not a build of all allocators.
-    let unbuilt =
-        |allocator: &Allocator| matches!(build::state(allocator, &catalog.allocators), State::NotBuilt { .. });
-    let (ready, later): (Vec<_>, Vec<_>) =
-        chosen.into_iter().partition(|(allocator, named)| *named || allocator.name == baseline || !unbuilt(allocator));
+    let unbuilt = |allocator: &Allocator| {
+        matches!(
+            build::state(allocator, &catalog.allocators),
+            State::NotBuilt { .. }
+        )
+    };
+    let (ready, later): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|(allocator, named)| {
+        *named || allocator.name == baseline || !unbuilt(allocator)
+    });
     chosen = ready;
     if !later.is_empty() {
-        let names: Vec<&str> = later.iter().map(|(allocator, _)| allocator.name.as_str()).collect();
-        say(&format!("not built yet and left out: {0}; heapmark build {0}", names.join(" ")));
+        let names: Vec<&str> = later
+            .iter()
+            .map(|(allocator, _)| allocator.name.as_str())
+            .collect();
+        say(&format!(
+            "not built yet and left out: {0}; heapmark build {0}",
+            names.join(" ")
+        ));
     }
     if let Some(own) = recognised.linked.first()
         && (flags.allocators.is_empty() || flags.allocators.iter().any(is_own))
@@ -125,8 +148,13 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         put_libc_first(&mut subjects)?;
     }
     if args.keep_env {
-        if subjects.iter().any(|subject| subject.allocator.name == AS_CALLED) {
-            return Err(usage(anyhow!("-a {AS_CALLED}: that is the row of --keep-env: give it another name")));
+        if subjects
+            .iter()
+            .any(|subject| subject.allocator.name == AS_CALLED)
+        {
+            return Err(usage(anyhow!(
+                "-a {AS_CALLED}: that is the row of --keep-env: give it another name"
+            )));
         }
         subjects.push(as_called(&command));
     }
@@ -138,15 +166,26 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     };
     let case = match &args.name {
         Some(name) if !is_name(name) => {
-            return Err(usage(anyhow!("--name {name:?}: use a-z, 0-9, `_` and `-` only")));
+            return Err(usage(anyhow!(
+                "--name {name:?}: use a-z, 0-9, `_` and `-` only"
+            )));
         }
         Some(name) => name.clone(),
         None => name_of(&command.command[0]),
     };
     let case = command.case(&case, (!cautions.is_empty()).then(|| cautions.join(" ")));
-    let plan = select::plan(flags, extent, baseline, vec![case], &subjects, aa_copy.as_ref());
+    let plan = select::plan(
+        flags,
+        extent,
+        baseline,
+        vec![case],
+        &subjects,
+        aa_copy.as_ref(),
+    );
     subjects.extend(aa_copy);
-    let tools = TOOLS.iter().map(|name| Ok(programs::ready(catalog.program(name)?, flags.dry_run)));
+    let tools = TOOLS
+        .iter()
+        .map(|name| Ok(programs::ready(catalog.program(name)?, flags.dry_run)));
     let mut selection = Selection::of_parts("try", plan, subjects);
     selection.programs = tools.collect::<Result<_>>()?;
     selection.timeout_s = flags.timeout.map(|time| time.as_secs_f64());
@@ -157,12 +196,16 @@ fn selection(args: &TryArgs) -> Result<Selection> {
 fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
     let port = args.ready.unwrap_or_default();
     let split = |flag: &str, line: &str| {
-        let words = shlex::split(&line.replace("{port}", &port.to_string())).filter(|words| !words.is_empty());
+        let words = shlex::split(&line.replace("{port}", &port.to_string()))
+            .filter(|words| !words.is_empty());
         words.with_context(|| format!("{flag} {line:?}: no command, or a quote that does not end"))
     };
     let start = |mut words: Vec<String>| -> Result<Vec<String>> {
         let path = command::find(&words[0], folder)?;
-        words[0] = path.to_str().with_context(|| format!("{} is no UTF-8", path.display()))?.to_owned();
+        words[0] = path
+            .to_str()
+            .with_context(|| format!("{} is no UTF-8", path.display()))?
+            .to_owned();
         Ok(words)
     };
     let command = match &args.server {
@@ -170,7 +213,10 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
         None => start(args.command.clone())?,
     };
     let client = match &args.client {
-        Some(line) => Some(Client { command: start(split("--client", line)?)?, port }),
+        Some(line) => Some(Client {
+            command: start(split("--client", line)?)?,
+            port,
+        }),
         None => None,
     };
     let stdin = args.stdin.as_ref().map(|file| folder.join(file));
@@ -208,7 +254,9 @@ fn cautions(recognised: &Recognised, taken_out: &BTreeMap<String, String>) -> Ve
         ));
     }
     if !recognised.imports_malloc && recognised.inside.is_empty() {
-        cautions.push(format!("{program} itself calls no malloc: only its libraries can make a difference."));
+        cautions.push(format!(
+            "{program} itself calls no malloc: only its libraries can make a difference."
+        ));
     }
     if !taken_out.is_empty() {
         cautions.push(format!(
@@ -229,21 +277,35 @@ fn as_called(command: &UserCommand) -> Subject {
         environment: command.taken_out.clone(),
         ..Subject::libc().allocator
     };
-    let library = build::Library { origin: "as called".into(), ..Default::default() };
-    Subject { allocator, library, refused: None }
+    let library = build::Library {
+        origin: "as called".into(),
+        ..Default::default()
+    };
+    Subject {
+        allocator,
+        library,
+        refused: None,
+    }
 }
 
 /// The allocator that a program is linked to, as a row of its own.
 fn linked(library: &str) -> Result<resolve::Chosen> {
-    let path =
-        build::find_library(library).with_context(|| format!("{library} is not in the dynamic linker's folders"))?;
-    Ok(build::user(&format!("{OWN}={}", path.display()))?.map(|own| (own, true)).into_iter().collect())
+    let path = build::find_library(library)
+        .with_context(|| format!("{library} is not in the dynamic linker's folders"))?;
+    Ok(build::user(&format!("{OWN}={}", path.display()))?
+        .map(|own| (own, true))
+        .into_iter()
+        .collect())
 }
 
 /// If a program brings its own allocator, glibc must be preloaded explicitly to serve the program.
 fn put_libc_first(subjects: &mut [Subject]) -> Result<()> {
-    let libc = build::find_library("libc.so.6").context("libc.so.6 is not in the dynamic linker's folders")?;
-    for subject in subjects.iter_mut().filter(|subject| subject.library.files.is_empty() && subject.refused.is_none()) {
+    let libc = build::find_library("libc.so.6")
+        .context("libc.so.6 is not in the dynamic linker's folders")?;
+    for subject in subjects
+        .iter_mut()
+        .filter(|subject| subject.library.files.is_empty() && subject.refused.is_none())
+    {
         subject.library.files = vec![libc.clone()];
     }
     Ok(())
@@ -252,8 +314,18 @@ fn put_libc_first(subjects: &mut [Subject]) -> Result<()> {
 /// The file's name, restricted to the characters of workload names.
 fn name_of(path: &str) -> String {
     let file = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
-    let valid = |c: char| if is_name(c.encode_utf8(&mut [0; 4])) { c } else { '-' };
+    let valid = |c: char| {
+        if is_name(c.encode_utf8(&mut [0; 4])) {
+            c
+        } else {
+            '-'
+        }
+    };
     let name: String = file.chars().map(valid).collect();
     let name = name.trim_matches('-');
-    if name.is_empty() { "command".into() } else { name.into() }
+    if name.is_empty() {
+        "command".into()
+    } else {
+        name.into()
+    }
 }

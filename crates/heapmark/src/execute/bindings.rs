@@ -11,15 +11,27 @@ use std::path::Path;
 pub(super) fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
     let mut proof = Proof::default();
     for line in text.lines() {
-        let Some((_, line)) = line.split_once("binding file ") else { continue };
-        let Some((from, line)) = line.split_once(" to ") else { continue };
-        let Some((path, line)) = line.split_once(" [") else { continue };
+        let Some((_, line)) = line.split_once("binding file ") else {
+            continue;
+        };
+        let Some((from, line)) = line.split_once(" to ") else {
+            continue;
+        };
+        let Some((path, line)) = line.split_once(" [") else {
+            continue;
+        };
         // An allocator may consist of two files, where one binds the other and no program does:
         // both were loaded.
         let from = from.split(" [").next().unwrap_or_default();
-        [from, path].iter().filter(|path| wanted(Path::new(path))).for_each(|path| _ = place(&mut proof, path));
-        let function = line.split_once('`').and_then(|(_, rest)| rest.split_once('\''));
-        let Some((function, _)) = function.filter(|(name, _)| malloc_api::required().any(|known| known == *name))
+        [from, path]
+            .iter()
+            .filter(|path| wanted(Path::new(path)))
+            .for_each(|path| _ = place(&mut proof, path));
+        let function = line
+            .split_once('`')
+            .and_then(|(_, rest)| rest.split_once('\''));
+        let Some((function, _)) =
+            function.filter(|(name, _)| malloc_api::required().any(|known| known == *name))
         else {
             continue;
         };
@@ -39,20 +51,34 @@ pub(super) fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
 /// several calls.
 pub(super) fn without_bindings(text: &str) -> String {
     let own = |line: &'_ str| match line.find(":\t") {
-        Some(end) => line[..end].trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(' ').len(),
+        Some(end) => line[..end]
+            .trim_end_matches(|c: char| c.is_ascii_digit())
+            .trim_end_matches(' ')
+            .len(),
         None => line.len(),
     };
-    text.split_inclusive('\n').map(|line| &line[..own(line)]).collect()
+    text.split_inclusive('\n')
+        .map(|line| &line[..own(line)])
+        .collect()
 }
 
 /// The index of an object in a proof; adds the object if it is new.
 fn place(proof: &mut Proof, path: &str) -> usize {
-    proof.objects.iter().position(|object| object.path == path).unwrap_or_else(|| {
-        let file = std::fs::metadata(path);
-        let (device, inode) = file.map_or((0, 0), |file| (file.dev(), file.ino()));
-        proof.objects.push(LoadedObject { path: path.into(), device, inode, build_id: String::new() });
-        proof.objects.len() - 1
-    })
+    proof
+        .objects
+        .iter()
+        .position(|object| object.path == path)
+        .unwrap_or_else(|| {
+            let file = std::fs::metadata(path);
+            let (device, inode) = file.map_or((0, 0), |file| (file.dev(), file.ino()));
+            proof.objects.push(LoadedObject {
+                path: path.into(),
+                device,
+                inode,
+                build_id: String::new(),
+            });
+            proof.objects.len() - 1
+        })
 }
 
 #[cfg(test)]
@@ -62,8 +88,12 @@ mod tests {
     #[test]
     fn the_linker_may_write_into_the_middle_of_a_line() {
         let binding = "       812:\tbinding file ./a [0] to /lib/libc.so.6 [0]: normal symbol `fputs' [GLIBC_2.2.5]\n";
-        let text = format!("{binding}figure={binding}depth 4{binding}1\n{binding}figure=releases 7\n");
-        assert_eq!(without_bindings(&text), "figure=depth 41\nfigure=releases 7\n");
+        let text =
+            format!("{binding}figure={binding}depth 4{binding}1\n{binding}figure=releases 7\n");
+        assert_eq!(
+            without_bindings(&text),
+            "figure=depth 41\nfigure=releases 7\n"
+        );
     }
 
     #[test]
@@ -75,6 +105,9 @@ mod tests {
             12:\tbinding file /lib/x.so [0] to /lib/libc.so.6 [0]: normal symbol `calloc'\nmalloc `free' nonsense\n";
         let proof = bindings(text, |path| path.ends_with("x.so"));
         let owner = |function: &str| proof.objects[proof.owners[function]].path.as_str();
-        assert_eq!((owner("malloc"), owner("free"), proof.owners.len()), ("/lib/x.so", "/lib/z.so", 2));
+        assert_eq!(
+            (owner("malloc"), owner("free"), proof.owners.len()),
+            ("/lib/x.so", "/lib/z.so", 2)
+        );
     }
 }

@@ -30,20 +30,31 @@ pub fn count(
         return Ok(Some(Attempt::without_process(Outcome::Unsupported { why })));
     };
     let below = |iterations| -> Result<Option<Attempt>> {
-        let job = Job { iterations, cold: 0, below: Some(valgrind.clone()), ..job.clone() };
+        let job = Job {
+            iterations,
+            cold: 0,
+            below: Some(valgrind.clone()),
+            ..job.clone()
+        };
         let attempt = super::run(guest, subject, &job, timeout.saturating_mul(SLOWER), stop)?;
         Ok(attempt.map(as_unsupported))
     };
-    let Some(one) = below(1)? else { return Ok(None) };
+    let Some(one) = below(1)? else {
+        return Ok(None);
+    };
     if !one.outcome.is_ok() {
         return Ok(Some(one));
     }
-    let Some(mut several) = below(MORE)? else { return Ok(None) };
+    let Some(mut several) = below(MORE)? else {
+        return Ok(None);
+    };
     if let (Some((few, few_ops)), Some((more, more_ops))) = (counted(&one), counted(&several))
         && let Some(measurement) = &mut several.measurement
     {
         let operations = more_ops.saturating_sub(few_ops).max(1) as f64;
-        measurement.figures.insert(per_operation(INSTRUCTIONS), (more - few) / operations);
+        measurement
+            .figures
+            .insert(per_operation(INSTRUCTIONS), (more - few) / operations);
     }
     Ok(Some(several))
 }
@@ -51,20 +62,30 @@ pub fn count(
 /// Instructions and operations of a process.
 fn counted(attempt: &Attempt) -> Option<(f64, u64)> {
     let measurement = attempt.measurement.as_ref()?;
-    let operations = measurement.iterations.iter().map(|iteration| iteration.ops).sum();
+    let operations = measurement
+        .iterations
+        .iter()
+        .map(|iteration| iteration.ops)
+        .sum();
     Some((*measurement.figures.get(INSTRUCTIONS)?, operations))
 }
 
 /// The words in front of the guest's command.
 pub(super) fn words(valgrind: &Path) -> [OsString; 3] {
-    [valgrind.into(), "--tool=callgrind".into(), "--callgrind-out-file=/dev/null".into()]
+    [
+        valgrind.into(),
+        "--tool=callgrind".into(),
+        "--callgrind-out-file=/dev/null".into(),
+    ]
 }
 
 /// Adds the count that callgrind printed at its end.
 pub(super) fn note(attempt: &mut Attempt, stderr: &str) {
     match (collected(stderr), &mut attempt.measurement) {
         (Some(instructions), Some(measurement)) => {
-            measurement.figures.insert(INSTRUCTIONS.into(), instructions as f64);
+            measurement
+                .figures
+                .insert(INSTRUCTIONS.into(), instructions as f64);
         }
         (None, Some(_)) => {
             let what = "callgrind did not report how many instructions it counted".into();
@@ -76,7 +97,9 @@ pub(super) fn note(attempt: &mut Attempt, stderr: &str) {
 
 /// The number after `Collected :`.
 fn collected(stderr: &str) -> Option<u64> {
-    let (_, rest) = stderr.lines().find_map(|line| line.split_once("Collected :"))?;
+    let (_, rest) = stderr
+        .lines()
+        .find_map(|line| line.split_once("Collected :"))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
@@ -84,10 +107,16 @@ fn collected(stderr: &str) -> Option<u64> {
 /// checked process has shown that the allocator works.
 fn as_unsupported(attempt: Attempt) -> Attempt {
     match &attempt.outcome {
-        Outcome::Ok | Outcome::Unsupported { .. } | Outcome::NotLoaded { .. } | Outcome::Error { .. } => attempt,
+        Outcome::Ok
+        | Outcome::Unsupported { .. }
+        | Outcome::NotLoaded { .. }
+        | Outcome::Error { .. } => attempt,
         other => {
             let why = format!("does not run below valgrind: {other}");
-            Attempt { outcome: Outcome::Unsupported { why }, ..attempt }
+            Attempt {
+                outcome: Outcome::Unsupported { why },
+                ..attempt
+            }
         }
     }
 }
@@ -98,7 +127,10 @@ mod tests {
 
     #[test]
     fn the_count_is_read() {
-        assert_eq!(collected("==12== \n==12== Collected : 345678\n"), Some(345_678));
+        assert_eq!(
+            collected("==12== \n==12== Collected : 345678\n"),
+            Some(345_678)
+        );
         assert_eq!(collected("==12== Collected : \n"), None);
         assert_eq!(collected("nothing"), None);
     }

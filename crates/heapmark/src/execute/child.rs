@@ -39,8 +39,15 @@ pub(super) fn below<'a>(
     let account = inherited_file("heapmark-account")?;
     let mut command = Command::new(launcher);
     command.arg("launch").arg(account.as_raw_fd().to_string());
-    command.args(environment.into_iter().map(|(name, value)| format!("{name}={value}")));
-    command.arg(format!("HEAPMARK_PADDING={}", "x".repeat(padding as usize))).arg("--").env_clear();
+    command.args(
+        environment
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}")),
+    );
+    command
+        .arg(format!("HEAPMARK_PADDING={}", "x".repeat(padding as usize)))
+        .arg("--")
+        .env_clear();
     Ok((command, account))
 }
 
@@ -65,8 +72,14 @@ pub(super) fn run(
         let left = timeout.saturating_sub(began.elapsed());
         // Short waits, so that a signal that arrives between the check and the poll is noticed
         // soon.
-        let until_look = next_look.map_or(SHORT_WAIT, |next| next.saturating_duration_since(Instant::now()));
-        let wait = left.min(SHORT_WAIT).min(until_look).try_into().context("a timeout out of range")?;
+        let until_look = next_look.map_or(SHORT_WAIT, |next| {
+            next.saturating_duration_since(Instant::now())
+        });
+        let wait = left
+            .min(SHORT_WAIT)
+            .min(until_look)
+            .try_into()
+            .context("a timeout out of range")?;
         let mut ready = [PollFd::new(&exited, PollFlags::IN)];
         if matches!(poll(&mut ready, Some(&wait)), Ok(1..)) {
             break;
@@ -84,13 +97,25 @@ pub(super) fn run(
         }
         if left.is_zero() {
             // All threads but the launcher's only one.
-            hang = Some((timeout, threads(pid.as_raw_nonzero().get()).into_iter().skip(1).collect()));
+            hang = Some((
+                timeout,
+                threads(pid.as_raw_nonzero().get())
+                    .into_iter()
+                    .skip(1)
+                    .collect(),
+            ));
             break;
         }
     }
     end_tree(pid);
     let reaped = reap(pid.as_raw_nonzero().get(), began)?;
-    let end = |hang| End { status: reaped.status, hang, usage: reaped.into(), stderr, unaccounted: false };
+    let end = |hang| End {
+        status: reaped.status,
+        hang,
+        usage: reaped.into(),
+        stderr,
+        unaccounted: false,
+    };
     Ok((!interrupted).then(|| end(hang)))
 }
 
@@ -99,7 +124,9 @@ pub(super) fn spawn(command: &mut Command) -> Result<Child> {
     let host = std::process::id() as i32;
     // SAFETY: only async-signal-safe system calls between fork and exec.
     unsafe { command.process_group(0).pre_exec(move || before_exec(host)) };
-    command.spawn().with_context(|| format!("cannot start {}", command.get_program().display()))
+    command
+        .spawn()
+        .with_context(|| format!("cannot start {}", command.get_program().display()))
 }
 
 /// Ends a child that has not been waited for, and all processes below it. Ends the whole group,
@@ -108,7 +135,8 @@ pub(super) fn spawn(command: &mut Command) -> Result<Child> {
 pub(super) fn end_tree(child: Pid) {
     let tree = held_descendants(child.as_raw_nonzero().get());
     let _ = kill_process_group(child, Signal::KILL);
-    tree.iter().for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
+    tree.iter()
+        .for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
 }
 
 /// From now on heapmark adopts processes whose launcher was ended, in place of the system's init
@@ -124,10 +152,13 @@ pub fn end_all() {
     // The next round finds processes that were started during this one.
     for _ in 0..10 {
         let tree = held_descendants(std::process::id() as i32);
-        tree.iter().for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
+        tree.iter()
+            .for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
         for process in &tree {
             let left = END_PATIENCE.saturating_sub(began.elapsed());
-            let _ = left.try_into().map(|left| poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&left)));
+            let _ = left
+                .try_into()
+                .map(|left| poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&left)));
         }
     }
 }
@@ -153,7 +184,10 @@ fn before_exec(host: i32) -> std::io::Result<()> {
         if libc::getppid() != host {
             libc::_exit(1);
         }
-        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        let none = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
         libc::setrlimit(libc::RLIMIT_CORE, &none);
     }
     Ok(())

@@ -34,7 +34,13 @@ pub(super) struct Executed {
 impl Executed {
     /// An exec of which only the process and the program are known.
     pub fn new(pid: i32, program: &str) -> Executed {
-        Executed { pid, program: program.to_owned(), uid: None, given: None, loaded: None }
+        Executed {
+            pid,
+            program: program.to_owned(),
+            uid: None,
+            given: None,
+            loaded: None,
+        }
     }
 
     /// What `/proc` reports just after the exec.
@@ -45,7 +51,10 @@ impl Executed {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).ok();
         let asks = |text: Vec<u8>| {
             let mut variables = text.split(|byte| *byte == 0);
-            variables.any(|one| one.strip_prefix(b"LD_PRELOAD=").is_some_and(|files| holds(files, witness)))
+            variables.any(|one| {
+                one.strip_prefix(b"LD_PRELOAD=")
+                    .is_some_and(|files| holds(files, witness))
+            })
         };
         Some(Executed {
             uid: uids.and_then(|uids| uids.split_whitespace().nth(1)?.parse().ok()),
@@ -99,7 +108,9 @@ pub(super) fn search(
             let pid = first.load(Ordering::Relaxed);
             std::thread::sleep(if pid == 0 { WAIT } else { look(pid) });
         }
-        follower.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        follower
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })?;
     Ok((!stop.load(Ordering::Relaxed)).then_some(found))
 }
@@ -119,7 +130,10 @@ fn follow(
     }
     if !trace(libc::PTRACE_SEIZE, first, OPTIONS as usize) {
         let error = std::io::Error::last_os_error();
-        child.kill().and_then(|()| child.wait()).context("cannot end a command")?;
+        child
+            .kill()
+            .and_then(|()| child.wait())
+            .context("cannot end a command")?;
         return Ok(FoundPrograms {
             cut: Some(format!("the kernel does not allow tracing it ({error})")),
             ..FoundPrograms::default()
@@ -127,11 +141,18 @@ fn follow(
     }
     signal(first, libc::SIGCONT);
     seen.store(first, Ordering::Relaxed);
-    let (mut found, mut alive, mut ending) = (FoundPrograms::default(), BTreeSet::from([first]), None);
+    let (mut found, mut alive, mut ending) =
+        (FoundPrograms::default(), BTreeSet::from([first]), None);
     loop {
         let mut status = 0;
         // SAFETY: writes into a local. Only what this thread has started or traces is waited for.
-        let pid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG) };
+        let pid = unsafe {
+            libc::waitpid(
+                -1,
+                &mut status,
+                libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG,
+            )
+        };
         match pid {
             0 => std::thread::sleep(WAIT),
             // No traced process is left.
@@ -172,24 +193,49 @@ fn stopped(first: i32) -> Result<bool> {
 }
 
 /// Notes an exec or an exit, and lets the process continue as it would without a tracer.
-fn go_on(pid: i32, status: i32, witness: &Path, alive: &mut BTreeSet<i32>, executed: &mut Vec<Executed>) {
+fn go_on(
+    pid: i32,
+    status: i32,
+    witness: &Path,
+    alive: &mut BTreeSet<i32>,
+    executed: &mut Vec<Executed>,
+) {
     let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
     if event == libc::PTRACE_EVENT_EXEC {
         // A thread that executes takes its process's number; its own number never appears again.
-        former(pid).filter(|former| *former != pid).iter().for_each(|former| _ = alive.remove(former));
+        former(pid)
+            .filter(|former| *former != pid)
+            .iter()
+            .for_each(|former| _ = alive.remove(former));
         executed.extend(Executed::at_its_start(pid, witness));
     } else if event == libc::PTRACE_EVENT_EXIT {
         // Its memory is still there.
-        let last = executed.iter_mut().rev().find(|one| one.pid == pid && one.loaded.is_none());
+        let last = executed
+            .iter_mut()
+            .rev()
+            .find(|one| one.pid == pid && one.loaded.is_none());
         if let Some((last, maps)) = last.zip(std::fs::read(format!("/proc/{pid}/maps")).ok()) {
             // The kernel lists files with symbolic links resolved.
-            last.loaded = Some(holds(&maps, &witness.canonicalize().unwrap_or_else(|_| witness.to_path_buf())));
+            last.loaded = Some(holds(
+                &maps,
+                &witness
+                    .canonicalize()
+                    .unwrap_or_else(|_| witness.to_path_buf()),
+            ));
         }
     }
     // A new process, and one that continues after a stop, report that with SIGTRAP.
     let stays = event == libc::PTRACE_EVENT_STOP && signal != libc::SIGTRAP;
     let delivered = if event == 0 { signal as usize } else { 0 };
-    trace(if stays { libc::PTRACE_LISTEN } else { libc::PTRACE_CONT }, pid, delivered);
+    trace(
+        if stays {
+            libc::PTRACE_LISTEN
+        } else {
+            libc::PTRACE_CONT
+        },
+        pid,
+        delivered,
+    );
 }
 
 fn signal(pid: i32, signal: i32) {
@@ -218,43 +264,88 @@ mod tests {
     fn found(line: &str, limit: Duration) -> FoundPrograms {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "kill -STOP $$; exec /bin/sh -c \"$0\"", line]);
-        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
-        search(command, Path::new("/none"), limit, &AtomicBool::new(false), &mut |_| WAIT).unwrap().unwrap()
+        command
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null());
+        search(
+            command,
+            Path::new("/none"),
+            limit,
+            &AtomicBool::new(false),
+            &mut |_| WAIT,
+        )
+        .unwrap()
+        .unwrap()
     }
 
     /// The names of the programs that a shell command line executes; it must run to its end.
     fn programs(line: &str) -> Vec<String> {
         let found = found(line, Duration::from_secs(60));
         assert_eq!(found.cut, None, "{line}");
-        found.executed.iter().map(|one| one.program.rsplit('/').next().unwrap().to_owned()).collect()
+        found
+            .executed
+            .iter()
+            .map(|one| one.program.rsplit('/').next().unwrap().to_owned())
+            .collect()
     }
 
     #[test]
     fn every_program_of_a_tree_is_seen_however_short_it_lives() {
         let seen = programs("/bin/true; (/bin/true | /bin/cat) ; exec /bin/sleep 0");
         let count = |name: &str| seen.iter().filter(|seen| *seen == name).count();
-        assert_eq!((count("true"), count("cat"), count("sleep"), seen.len()), (2, 1, 1, 5), "{seen:?}");
+        assert_eq!(
+            (count("true"), count("cat"), count("sleep"), seen.len()),
+            (2, 1, 1, 5),
+            "{seen:?}"
+        );
     }
 
     #[test]
     fn what_was_preloaded_is_read_from_environment_and_memory() {
         let libm = crate::build::find_library("libm.so.6").unwrap();
         let mut command = Command::new("/bin/sh");
-        let line =
-            format!("LD_PRELOAD={} /bin/true; /bin/true; LD_PRELOAD=/none/libm.so.6 /bin/true; exit", libm.display());
+        let line = format!(
+            "LD_PRELOAD={} /bin/true; /bin/true; LD_PRELOAD=/none/libm.so.6 /bin/true; exit",
+            libm.display()
+        );
         command.args(["-c", "kill -STOP $$; exec /bin/sh -c \"$0\"", &line]);
         command.stderr(std::process::Stdio::null());
         let never = AtomicBool::new(false);
-        let found = search(command, &libm, Duration::from_secs(60), &never, &mut |_| WAIT).unwrap().unwrap();
-        let told: Vec<_> = found.executed.iter().skip(1).map(|one| (one.given, one.loaded)).collect();
-        assert_eq!(told, [(Some(true), Some(true)), (Some(false), Some(false)), (Some(false), Some(false))]);
-        assert_eq!(found.executed[0].uid, Some(rustix::process::geteuid().as_raw()));
+        let found = search(command, &libm, Duration::from_secs(60), &never, &mut |_| {
+            WAIT
+        })
+        .unwrap()
+        .unwrap();
+        let told: Vec<_> = found
+            .executed
+            .iter()
+            .skip(1)
+            .map(|one| (one.given, one.loaded))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (Some(true), Some(true)),
+                (Some(false), Some(false)),
+                (Some(false), Some(false))
+            ]
+        );
+        assert_eq!(
+            found.executed[0].uid,
+            Some(rustix::process::geteuid().as_raw())
+        );
     }
 
     #[test]
     fn signals_reach_whom_they_are_meant_for_and_what_is_left_behind_does_not_keep_us() {
-        assert_eq!(programs("trap '/bin/true' USR1; kill -USR1 $$; /bin/cat /dev/null").len(), 3);
-        assert_eq!(programs("trap '/bin/true' TRAP; kill -TRAP $$; /bin/cat /dev/null").len(), 3);
+        assert_eq!(
+            programs("trap '/bin/true' USR1; kill -USR1 $$; /bin/cat /dev/null").len(),
+            3
+        );
+        assert_eq!(
+            programs("trap '/bin/true' TRAP; kill -TRAP $$; /bin/cat /dev/null").len(),
+            3
+        );
         // Waits until the other process sleeps.
         let left = "setsid /bin/sleep 86399 >/dev/null 2>&1 &
                     until read pid name state rest </proc/$!/stat && [ $name$state = '(sleep)S' ]; do :; done";
@@ -271,12 +362,20 @@ mod tests {
 
     #[test]
     fn a_process_that_is_stopped_stays_so_until_it_is_continued() {
-        let seen =
-            programs("(while [ /proc/$$/exe -ef /bin/sh ]; do kill -CONT $$; done) & kill -STOP $$; exec /bin/true");
+        let seen = programs(
+            "(while [ /proc/$$/exe -ef /bin/sh ]; do kill -CONT $$; done) & kill -STOP $$; exec /bin/true",
+        );
         assert_eq!(seen[1..], ["true"]);
         for signal in ["STOP", "TSTP", "TTIN", "TTOU"] {
-            let found = found(&format!("kill -{signal} $$; exec /bin/true"), Duration::from_secs(5));
-            assert_eq!(found.cut.as_deref(), Some("it was ended after 5 s"), "{signal}");
+            let found = found(
+                &format!("kill -{signal} $$; exec /bin/true"),
+                Duration::from_secs(5),
+            );
+            assert_eq!(
+                found.cut.as_deref(),
+                Some("it was ended after 5 s"),
+                "{signal}"
+            );
             assert_eq!(found.executed.len(), 1, "{signal}: {found:?}");
         }
     }

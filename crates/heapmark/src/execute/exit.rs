@@ -40,19 +40,39 @@ impl End {
     /// launcher wrote an account.
     pub(super) fn launched(self, account: &File, command: &str) -> LaunchedEnd {
         let Some(launched) = Launched::parse(&text(account, 0)) else {
-            let end = End { unaccounted: true, ..self };
-            return LaunchedEnd { end, left_behind: 0, refused: None };
+            let end = End {
+                unaccounted: true,
+                ..self
+            };
+            return LaunchedEnd {
+                end,
+                left_behind: 0,
+                refused: None,
+            };
         };
-        let refused = (launched.errno != 0)
-            .then(|| format!("cannot start {command}: {}", std::io::Error::from_raw_os_error(launched.errno)));
-        let end = End { status: launched.status, usage: launched.into(), ..self };
-        LaunchedEnd { end, left_behind: launched.left_behind, refused }
+        let refused = (launched.errno != 0).then(|| {
+            format!(
+                "cannot start {command}: {}",
+                std::io::Error::from_raw_os_error(launched.errno)
+            )
+        });
+        let end = End {
+            status: launched.status,
+            usage: launched.into(),
+            ..self
+        };
+        LaunchedEnd {
+            end,
+            left_behind: launched.left_behind,
+            refused,
+        }
     }
 
     /// As [`End::launched`], for programs that heapmark brings or has built: failing to start one
     /// is an error, not a result.
     pub(super) fn started(self, account: &File, program: &Path) -> Result<End> {
-        let LaunchedEnd { end, refused, .. } = self.launched(account, &program.display().to_string());
+        let LaunchedEnd { end, refused, .. } =
+            self.launched(account, &program.display().to_string());
         refused.map_or(Ok(end), |why| Err(anyhow!(why)))
     }
 
@@ -63,7 +83,8 @@ impl End {
 
     /// Its exit code, if it ended by itself.
     pub(super) fn code(&self) -> Option<i32> {
-        (self.hang.is_none() && libc::WIFEXITED(self.status)).then(|| libc::WEXITSTATUS(self.status))
+        (self.hang.is_none() && libc::WIFEXITED(self.status))
+            .then(|| libc::WEXITSTATUS(self.status))
     }
 
     /// All that the process wrote to stderr.
@@ -74,7 +95,9 @@ impl End {
     /// The last part of its stderr.
     pub(super) fn last_words(&self) -> String {
         let length = self.stderr.metadata().map_or(0, |metadata| metadata.len());
-        text(&self.stderr, length.saturating_sub(STDERR_BYTES)).trim_end().to_string()
+        text(&self.stderr, length.saturating_sub(STDERR_BYTES))
+            .trim_end()
+            .to_string()
     }
 
     /// The outcome if the way it ended decides it. `None` if the guest ran to its end, so that its
@@ -83,20 +106,36 @@ impl End {
         let phase_word = || phase.word().to_string();
         if let Some((limit, threads)) = &self.hang {
             let (after_s, threads) = (limit.as_secs_f64(), threads.clone());
-            return Some(Outcome::Hang { after_s, phase: phase_word(), threads });
+            return Some(Outcome::Hang {
+                after_s,
+                phase: phase_word(),
+                threads,
+            });
         }
         if libc::WIFSIGNALED(self.status) {
             let signal = libc::WTERMSIG(self.status);
             return Some(match signal {
                 _ if self.unaccounted => {
-                    let signal = format!("{} to its parent process, which heapmark did not send", signal_name(signal));
-                    Outcome::Crash { signal, phase: phase_word() }
+                    let signal = format!(
+                        "{} to its parent process, which heapmark did not send",
+                        signal_name(signal)
+                    );
+                    Outcome::Crash {
+                        signal,
+                        phase: phase_word(),
+                    }
                 }
                 // heapmark sends this signal only after the process has ended.
                 libc::SIGKILL => Outcome::Oom {
-                    what: format!("killed in phase {}, most likely by the kernel for lack of memory", phase.word()),
+                    what: format!(
+                        "killed in phase {}, most likely by the kernel for lack of memory",
+                        phase.word()
+                    ),
                 },
-                _ => Outcome::Crash { signal: signal_name(signal), phase: phase_word() },
+                _ => Outcome::Crash {
+                    signal: signal_name(signal),
+                    phase: phase_word(),
+                },
             });
         }
         let code = libc::WEXITSTATUS(self.status);
@@ -105,7 +144,9 @@ impl End {
             (EXIT_FAILED, _, Some((kind, what))) => {
                 let what = what.to_string();
                 Some(match kind {
-                    "oom" => Outcome::Oom { what: format!("{what} in phase {}", phase.word()) },
+                    "oom" => Outcome::Oom {
+                        what: format!("{what} in phase {}", phase.word()),
+                    },
                     "wrong-result" => Outcome::WrongResult { what },
                     "unsupported" => Outcome::Unsupported { why: what },
                     "absent" => Outcome::Absent { why: what },
@@ -115,23 +156,42 @@ impl End {
             }
             (LINKER_REFUSED, Phase::Load, _) => Some(match self.linker_words() {
                 Some(why) => Outcome::NotLoaded { why },
-                None => Outcome::Exit { code, phase: phase_word() },
+                None => Outcome::Exit {
+                    code,
+                    phase: phase_word(),
+                },
             }),
             // The dynamic linker failed when a function was called for the first time.
             (LINKER_REFUSED, ..) => {
-                let words = self.linker_words().map_or(String::new(), |why| format!(": {why}"));
-                Some(Outcome::Exit { code, phase: phase_word() + &words })
+                let words = self
+                    .linker_words()
+                    .map_or(String::new(), |why| format!(": {why}"));
+                Some(Outcome::Exit {
+                    code,
+                    phase: phase_word() + &words,
+                })
             }
-            _ => Some(Outcome::Exit { code, phase: phase_word() }),
+            _ => Some(Outcome::Exit {
+                code,
+                phase: phase_word(),
+            }),
         }
     }
 
     /// What the dynamic linker printed before it gave up, for example that a library which the
     /// preloaded one needs is missing.
     fn linker_words(&self) -> Option<String> {
-        const SAYS: [&str; 2] = ["error while loading shared libraries: ", "symbol lookup error: "];
-        let words = |line: &'_ str| SAYS.iter().find_map(|says| Some(line.find(says)? + says.len()));
-        self.last_words().lines().find_map(|line| Some(line[words(line)?..].to_string()))
+        const SAYS: [&str; 2] = [
+            "error while loading shared libraries: ",
+            "symbol lookup error: ",
+        ];
+        let words = |line: &'_ str| {
+            SAYS.iter()
+                .find_map(|says| Some(line.find(says)? + says.len()))
+        };
+        self.last_words()
+            .lines()
+            .find_map(|line| Some(line[words(line)?..].to_string()))
     }
 }
 

@@ -53,7 +53,8 @@ impl Resident {
 
     /// Growth of the resident set since then, both without the harness's tables.
     pub fn grown_since(&self, begin: &Resident) -> u64 {
-        self.without_harness().saturating_sub(begin.without_harness())
+        self.without_harness()
+            .saturating_sub(begin.without_harness())
     }
 }
 
@@ -62,21 +63,44 @@ impl Footprint {
     pub(super) fn of(lines: &ReportLines<'_>) -> Option<Footprint> {
         let told: Vec<(&str, Resident)> = lines.values("resident").filter_map(resident).collect();
         let begin = told.iter().find(|(when, _)| *when == "begin")?.1;
-        let retained = told
-            .iter()
-            .filter_map(|(when, resident)| Some(Retained { after_ms: when.parse().ok()?, resident: *resident }));
+        let retained = told.iter().filter_map(|(when, resident)| {
+            Some(Retained {
+                after_ms: when.parse().ok()?,
+                resident: *resident,
+            })
+        });
         let points = lines.values("point").filter_map(HeapPoint::parse).collect();
         let peak = lines.values("peak").find_map(Peak::parse);
-        let rss_cross_check = lines.values("rss_cross_check").filter_map(RssCrossCheck::parse).collect();
-        Some(Footprint { begin, retained: retained.collect(), points, peak, rss_cross_check })
+        let rss_cross_check = lines
+            .values("rss_cross_check")
+            .filter_map(RssCrossCheck::parse)
+            .collect();
+        Some(Footprint {
+            begin,
+            retained: retained.collect(),
+            points,
+            peak,
+            rss_cross_check,
+        })
     }
 }
 
 fn resident(line: &str) -> Option<(&str, Resident)> {
     let (when, numbers) = line.split_once(' ')?;
-    let numbers: Vec<u64> = numbers.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    let numbers: Vec<u64> = numbers
+        .split(' ')
+        .map(|word| word.parse().ok())
+        .collect::<Option<_>>()?;
     let [rss_bytes, pss_bytes, anon_huge_bytes, harness_bytes] = numbers.try_into().ok()?;
-    Some((when, Resident { rss_bytes, pss_bytes, anon_huge_bytes, harness_bytes }))
+    Some((
+        when,
+        Resident {
+            rss_bytes,
+            pss_bytes,
+            anon_huge_bytes,
+            harness_bytes,
+        },
+    ))
 }
 
 #[cfg(test)]
@@ -89,9 +113,15 @@ mod tests {
             "resident=begin 100 90 0 40\nresident=0 180 170 20 70\nresident=5000 95 90 0 40\nresident=x\n",
         );
         let footprint = Footprint::of(&report).unwrap();
-        let grown: Vec<(u64, u64)> =
-            footprint.retained.iter().map(|it| (it.after_ms, it.resident.grown_since(&footprint.begin))).collect();
+        let grown: Vec<(u64, u64)> = footprint
+            .retained
+            .iter()
+            .map(|it| (it.after_ms, it.resident.grown_since(&footprint.begin)))
+            .collect();
         assert_eq!(grown, [(0, 50), (5000, 0)]);
-        assert_eq!(Footprint::of(&ReportLines::parse("resident=0 1 1 1 1\n")), None);
+        assert_eq!(
+            Footprint::of(&ReportLines::parse("resident=0 1 1 1 1\n")),
+            None
+        );
     }
 }

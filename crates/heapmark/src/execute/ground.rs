@@ -28,22 +28,39 @@ pub fn for_captures(folder: &Path) -> (PathBuf, Option<String>) {
     choose(folder, &ELSEWHERE.map(Path::new), failing)
 }
 
-fn choose(folder: &Path, others: &[&Path], kind: impl Fn(&Path) -> Option<&'static str>) -> (PathBuf, Option<String>) {
-    let Some(kind_here) = kind(folder) else { return (folder.to_path_buf(), None) };
-    let why =
-        format!("{} is on {kind_here}, where a full disk may end the recorded program (SIGBUS)", folder.display());
-    match others.iter().find(|other| other.is_dir() && kind(other).is_none()) {
+fn choose(
+    folder: &Path,
+    others: &[&Path],
+    kind: impl Fn(&Path) -> Option<&'static str>,
+) -> (PathBuf, Option<String>) {
+    let Some(kind_here) = kind(folder) else {
+        return (folder.to_path_buf(), None);
+    };
+    let why = format!(
+        "{} is on {kind_here}, where a full disk may end the recorded program (SIGBUS)",
+        folder.display()
+    );
+    match others
+        .iter()
+        .find(|other| other.is_dir() && kind(other).is_none())
+    {
         Some(other) => {
             let words = format!("{why}: captures lie in {} while it runs", other.display());
             (other.to_path_buf(), Some(words))
         }
-        None => (folder.to_path_buf(), Some(format!("{why}, and so is all else: see that there is room"))),
+        None => (
+            folder.to_path_buf(),
+            Some(format!("{why}, and so is all else: see that there is room")),
+        ),
     }
 }
 
 fn failing(folder: &Path) -> Option<&'static str> {
     let found = rustix::fs::statfs(folder).ok()?.f_type as u32;
-    FAILING.iter().find(|(number, _)| *number == found).map(|(_, name)| *name)
+    FAILING
+        .iter()
+        .find(|(number, _)| *number == found)
+        .map(|(_, name)| *name)
 }
 
 #[cfg(test)]

@@ -57,26 +57,50 @@ impl Guest {
     }
 
     /// Makes one kind of call that few workloads make; `None` if `stop` was set.
-    pub fn corner(&self, subject: &Subject, corner: &str, stop: &AtomicBool) -> Result<Option<Corner>> {
+    pub fn corner(
+        &self,
+        subject: &Subject,
+        corner: &str,
+        stop: &AtomicBool,
+    ) -> Result<Option<Corner>> {
         let page = page::SharedPage::new(&Job::corner_text(corner))?;
         let (mut command, account) = child::below(&self.path, &subject.environment(), 0)?;
         page.to(command.arg(&self.path));
-        let Some(end) = child::run(command, stderr_file()?, SHORT, stop, None)? else { return Ok(None) };
+        let Some(end) = child::run(command, stderr_file()?, SHORT, stop, None)? else {
+            return Ok(None);
+        };
         let end = end.started(&account, &self.path)?;
         let said = page.report();
         let report = Report::parse(&said);
-        let ended = end.outcome(page.phase(), &report).map(|outcome| format!("{corner}: {}", outcome.in_words()));
-        let findings = report.values("finding").map(String::from).chain(ended).collect();
-        Ok(Some(Corner { findings, environment: Subject::record_environment(subject.environment(), 0) }))
+        let ended = end
+            .outcome(page.phase(), &report)
+            .map(|outcome| format!("{corner}: {}", outcome.in_words()));
+        let findings = report
+            .values("finding")
+            .map(String::from)
+            .chain(ended)
+            .collect();
+        Ok(Some(Corner {
+            findings,
+            environment: Subject::record_environment(subject.environment(), 0),
+        }))
     }
 
     /// The version that a library reports; `None` if it has no function for that.
     pub fn version(&self, subject: &Subject) -> Result<Option<String>> {
-        let Some(probe) = &subject.allocator.version else { return Ok(None) };
+        let Some(probe) = &subject.allocator.version else {
+            return Ok(None);
+        };
         let page = page::SharedPage::new(&Job::version_text(probe))?;
         let (mut command, _account) = child::below(&self.path, &subject.environment(), 0)?;
         page.to(command.arg(&self.path));
-        let end = child::run(command, stderr_file()?, SHORT, &AtomicBool::new(false), None)?;
+        let end = child::run(
+            command,
+            stderr_file()?,
+            SHORT,
+            &AtomicBool::new(false),
+            None,
+        )?;
         Ok(end.and_then(|_| Report::parse(&page.report()).version().map(String::from)))
     }
 }
@@ -92,6 +116,10 @@ impl Subject {
             source: Source::Libc,
             ..Allocator::default()
         };
-        Subject { allocator, library: Library::default(), refused: None }
+        Subject {
+            allocator,
+            library: Library::default(),
+            refused: None,
+        }
     }
 }

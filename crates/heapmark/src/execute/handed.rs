@@ -25,7 +25,11 @@ impl Handed {
     /// A new file of this mode: `0o622` is for processes that only write.
     pub fn new(mode: u32) -> Result<Handed> {
         let mut refused = None;
-        for place in PLACES.map(PathBuf::from).into_iter().chain([std::env::temp_dir()]) {
+        for place in PLACES
+            .map(PathBuf::from)
+            .into_iter()
+            .chain([std::env::temp_dir()])
+        {
             sweep(&place);
             match create(&place, mode) {
                 Ok(handed) => return Ok(handed),
@@ -55,10 +59,19 @@ impl Drop for Handed {
 
 fn create(place: &Path, mode: u32) -> Result<Handed> {
     loop {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_nanos();
         let path = place.join(format!("{PREFIX}{}-{now}", std::process::id()));
         let context = || format!("cannot write {}", path.display());
-        let file = match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+        let file = match OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+        {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
             file => file.with_context(context)?,
         };
@@ -68,7 +81,8 @@ fn create(place: &Path, mode: u32) -> Result<Handed> {
             continue;
         }
         // Independent of this process's umask.
-        file.set_permissions(Permissions::from_mode(mode)).with_context(context)?;
+        file.set_permissions(Permissions::from_mode(mode))
+            .with_context(context)?;
         return Ok(Handed { file, path });
     }
 }
@@ -76,10 +90,20 @@ fn create(place: &Path, mode: u32) -> Result<Handed> {
 /// Removes files that killed heapmark processes of this user left behind.
 fn sweep(place: &Path) {
     let is_ours = |path: &PathBuf| {
-        let named = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
-        named && path.symlink_metadata().is_ok_and(|file| file.is_file() && file.uid() == geteuid().as_raw())
+        let named = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| name.starts_with(PREFIX));
+        named
+            && path
+                .symlink_metadata()
+                .is_ok_and(|file| file.is_file() && file.uid() == geteuid().as_raw())
     };
-    let paths = std::fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
+    let paths = std::fs::read_dir(place)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
     for path in paths.filter(is_ours) {
         // Keep the lock until the file is removed: its owner may be about to lock it.
         if let Ok(file) = File::open(&path)
@@ -100,7 +124,12 @@ mod tests {
         let handed = Handed::new(0o622).unwrap();
         let path = PathBuf::from(handed.path());
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o622);
-        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"word").unwrap();
+        OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .write_all(b"word")
+            .unwrap();
         assert_eq!(super::super::memory_file::text(handed.file(), 0), "word");
         drop(handed);
         assert!(!path.exists());
@@ -112,7 +141,9 @@ mod tests {
         let alive = create(place.path(), 0o622).unwrap();
         let dead = place.path().join(format!("{PREFIX}1-1"));
         let foreign = place.path().join("heapmark-notes");
-        File::create(&dead).and_then(|_| File::create(&foreign)).unwrap();
+        File::create(&dead)
+            .and_then(|_| File::create(&foreign))
+            .unwrap();
         sweep(place.path());
         assert!(!dead.exists() && foreign.exists() && Path::new(&alive.path()).exists());
     }

@@ -52,7 +52,9 @@ impl Job {
         let mut parameters = case.job_parameters()?;
         parameters.extend(row.into_iter().flat_map(|row| row.parameters.clone()));
         Ok(Job {
-            kernel: runs.with_context(|| format!("nothing runs {}", cell.id))?.clone(),
+            kernel: runs
+                .with_context(|| format!("nothing runs {}", cell.id))?
+                .clone(),
             threads: case.threads,
             seed: cell.seed,
             cold,
@@ -69,8 +71,13 @@ impl Job {
 
     /// A few calls, for the negative control.
     pub(super) fn control() -> Job {
-        let parameters =
-            [("spots", "1"), ("objects", "1000"), ("sharing", "private"), ("pad", "true"), ("classes", "64:1")];
+        let parameters = [
+            ("spots", "1"),
+            ("objects", "1000"),
+            ("sharing", "private"),
+            ("pad", "true"),
+            ("classes", "64:1"),
+        ];
         Job {
             kernel: "churn".into(),
             threads: 1,
@@ -83,7 +90,9 @@ impl Job {
             series: None,
             mode: Mode::Time,
             below: None,
-            parameters: parameters.map(|(key, value)| (key.to_string(), value.to_string())).into(),
+            parameters: parameters
+                .map(|(key, value)| (key.to_string(), value.to_string()))
+                .into(),
         }
     }
 
@@ -93,7 +102,10 @@ impl Job {
             VersionKind::Decimal => "decimal",
             VersionKind::Mallctl => "mallctl",
         };
-        format!("version.symbol={}\nversion.returns={returns}\n", probe.symbol)
+        format!(
+            "version.symbol={}\nversion.returns={returns}\n",
+            probe.symbol
+        )
     }
 
     /// The job text for a kind of call that few workloads make.
@@ -106,9 +118,11 @@ impl Job {
     /// compiled trace by its own key.
     pub fn work(&self, subject: &Subject) -> String {
         let text = self.text(subject);
-        let lines = text
-            .lines()
-            .filter(|line| !["iterations=", "cold=", "param.trace="].iter().any(|key| line.starts_with(key)));
+        let lines = text.lines().filter(|line| {
+            !["iterations=", "cold=", "param.trace="]
+                .iter()
+                .any(|key| line.starts_with(key))
+        });
         let lines = lines.map(|line| match line.strip_prefix("param.compiled=") {
             Some(path) => path.rsplit('/').next().unwrap_or(path),
             None => line,
@@ -132,7 +146,15 @@ impl Job {
             if null { "null" } else { "library" },
         );
         if self.check && !null && !subject.library.files.is_empty() {
-            let _ = writeln!(text, "wrapper={}", if subject.allocator.wrapper { "allowed" } else { "refused" });
+            let _ = writeln!(
+                text,
+                "wrapper={}",
+                if subject.allocator.wrapper {
+                    "allowed"
+                } else {
+                    "refused"
+                }
+            );
         }
         if let Some(series) = &self.series {
             let _ = writeln!(text, "series={series}");
@@ -149,7 +171,11 @@ impl Job {
         match &subject.allocator.purge {
             None => {}
             Some(Purge::Configured) => text.push_str("purge.kind=configured\n"),
-            Some(Purge::Call { symbol, args, per_thread }) => {
+            Some(Purge::Call {
+                symbol,
+                args,
+                per_thread,
+            }) => {
                 let args: Vec<String> = args
                     .iter()
                     .map(|arg| match arg {
@@ -159,9 +185,23 @@ impl Job {
                     .collect();
                 // An allocator may consist of two libraries, and the purge function may be in the
                 // one that does not define malloc.
-                let owner = subject.library.files.first().and_then(|file| file.file_name()).unwrap_or_default();
-                let _ = writeln!(text, "purge.kind=call\npurge.symbol={symbol}\npurge.args={}", args.join(" "));
-                let _ = writeln!(text, "purge.per_thread={}\npurge.owner={}", u8::from(*per_thread), owner.display());
+                let owner = subject
+                    .library
+                    .files
+                    .first()
+                    .and_then(|file| file.file_name())
+                    .unwrap_or_default();
+                let _ = writeln!(
+                    text,
+                    "purge.kind=call\npurge.symbol={symbol}\npurge.args={}",
+                    args.join(" ")
+                );
+                let _ = writeln!(
+                    text,
+                    "purge.per_thread={}\npurge.owner={}",
+                    u8::from(*per_thread),
+                    owner.display()
+                );
             }
         }
         text
@@ -174,7 +214,12 @@ impl Subject {
     pub(super) fn environment(&self) -> BTreeMap<String, String> {
         let mut environment = self.allocator.environment.clone();
         if !self.library.files.is_empty() {
-            let files: Vec<_> = self.library.files.iter().map(|file| file.display().to_string()).collect();
+            let files: Vec<_> = self
+                .library
+                .files
+                .iter()
+                .map(|file| file.display().to_string())
+                .collect();
             environment.insert("LD_PRELOAD".into(), files.join(":"));
         }
         environment
@@ -199,11 +244,20 @@ impl Subject {
         }
         let calls = heapmark_guest::kernels::find(kernel)?.calls;
         let preloads = !self.library.files.is_empty();
-        let further = job.parameters.get("calls").into_iter().flat_map(|calls| calls.split(' '));
+        let further = job
+            .parameters
+            .get("calls")
+            .into_iter()
+            .flat_map(|calls| calls.split(' '));
         let calls = calls.iter().copied().chain(further);
-        let names: Vec<&str> = calls.filter(|call| preloads && !self.library.exports.contains(*call)).collect();
+        let names: Vec<&str> = calls
+            .filter(|call| preloads && !self.library.exports.contains(*call))
+            .collect();
         (!names.is_empty()).then(|| {
-            format!("the library exports no {}, which {kernel} calls: libc would answer for it", names.join(", "))
+            format!(
+                "the library exports no {}, which {kernel} calls: libc would answer for it",
+                names.join(", ")
+            )
         })
     }
 }

@@ -43,7 +43,11 @@ impl Program {
         if let Some(why) = self.absent.clone() {
             return end(Outcome::Absent { why });
         }
-        if let Some(why) = self.refused.clone().or_else(|| subject.allocator.except.get(&self.name).cloned()) {
+        if let Some(why) = self
+            .refused
+            .clone()
+            .or_else(|| subject.allocator.except.get(&self.name).cloned())
+        {
             return end(Outcome::Unsupported { why });
         }
         let mut environment = self.environment.clone();
@@ -51,7 +55,18 @@ impl Program {
         environment.extend(subject.environment());
         if let Some(prints) = self.expects_stdout {
             let launcher = guest.path();
-            return Printed { program: self, prints, row, subject, job, environment, launcher, timeout, stop }.run();
+            return Printed {
+                program: self,
+                prints,
+                row,
+                subject,
+                job,
+                environment,
+                launcher,
+                timeout,
+                stop,
+            }
+            .run();
         }
         let asked = job.check && self.allocator == Serves::Any;
         if asked {
@@ -59,14 +74,20 @@ impl Program {
         }
         let (mut command, account) = child::below(guest.path(), &environment, job.padding)?;
         let (program, output) = self.command(&mut command, &job.text(subject))?;
-        let Some(end) = child::run(command, stderr_file()?, timeout, stop, None)? else { return Ok(None) };
+        let Some(end) = child::run(command, stderr_file()?, timeout, stop, None)? else {
+            return Ok(None);
+        };
         let end = end.started(&account, program)?;
         let said = text(&output, 0);
         let report = Report::parse(&said);
         let proof = asked.then(|| bindings(&end.stderr(), |path| prove::is_wanted(subject, path)));
         // A program that reports the end of its work has left phase `load`, even if it reports no
         // phases.
-        let phase = if report.is_complete() { Phase::Done } else { report.phase() };
+        let phase = if report.is_complete() {
+            Phase::Done
+        } else {
+            report.phase()
+        };
         let outcome = match end.outcome(phase, &report) {
             Some(outcome) => outcome,
             None => match proof.as_ref().map(|proof| prove::verify(subject, proof)) {
@@ -75,16 +96,37 @@ impl Program {
             },
         };
         let proof = proof.map(|proof| prove::relevant(subject, &proof));
-        Ok(Some(Attempt::of_process(outcome, end, &report, &said, proof, environment, job)))
+        Ok(Some(Attempt::of_process(
+            outcome,
+            end,
+            &report,
+            &said,
+            proof,
+            environment,
+            job,
+        )))
     }
 
     /// Appends the program to a command and gives it the job on stdin. Returns its name, and the
     /// file that receives its report.
     fn command(&self, command: &mut Command, job: &str) -> Result<(&Path, std::fs::File)> {
-        let (mut input, output) = (memory_file("heapmark-job")?, stream_file("heapmark-report")?);
-        input.write_all(job.as_bytes()).and_then(|()| input.rewind()).context("cannot write a job")?;
-        let first = self.executable.command.first().context("a program without a command")?;
-        command.args(&self.executable.command).current_dir(&self.executable.folder).stdin(input);
+        let (mut input, output) = (
+            memory_file("heapmark-job")?,
+            stream_file("heapmark-report")?,
+        );
+        input
+            .write_all(job.as_bytes())
+            .and_then(|()| input.rewind())
+            .context("cannot write a job")?;
+        let first = self
+            .executable
+            .command
+            .first()
+            .context("a program without a command")?;
+        command
+            .args(&self.executable.command)
+            .current_dir(&self.executable.folder)
+            .stdin(input);
         command.stdout(output.try_clone().context("cannot hand on a memory file")?);
         Ok((Path::new(first), output))
     }

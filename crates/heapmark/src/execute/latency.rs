@@ -79,15 +79,26 @@ fn calls(line: &str) -> Option<Calls> {
     let mut number = || words.next()?.parse::<u64>().ok();
     let (ns, bytes, at_ns) = (number()?, number()?, number()?);
     let buckets: Vec<Bucket> = words.map(bucket).collect::<Option<_>>()?;
-    let count = buckets.iter().try_fold(0u64, |sum, bucket| sum.checked_add(bucket.count))?;
+    let count = buckets
+        .iter()
+        .try_fold(0u64, |sum, bucket| sum.checked_add(bucket.count))?;
     let bytes = (function != "free").then_some(bytes);
-    Some(Calls { function, count, longest: Stall { ns, bytes, at_ns }, buckets })
+    Some(Calls {
+        function,
+        count,
+        longest: Stall { ns, bytes, at_ns },
+        buckets,
+    })
 }
 
 fn bucket(word: &str) -> Option<Bucket> {
     let (bucket, count) = word.split_once(':')?;
     let (from_ns, to_ns) = bucket_range(bucket.parse().ok()?)?;
-    Some(Bucket { from_ns, to_ns, count: count.parse().ok()? })
+    Some(Bucket {
+        from_ns,
+        to_ns,
+        count: count.parse().ok()?,
+    })
 }
 
 #[cfg(test)]
@@ -106,10 +117,29 @@ mod tests {
         let latency = read(GOOD).unwrap();
         assert_eq!((latency.every, latency.clock.as_str()), (16, "rdtsc"));
         assert_eq!((latency.timer_least_ns, latency.timer_median_ns), (20, 22));
-        let [malloc, free] = &latency.functions[..] else { panic!("{latency:?}") };
-        assert_eq!((malloc.count, malloc.longest.bytes, free.longest.bytes), (7, Some(64), None));
-        assert_eq!(malloc.buckets[0], Bucket { from_ns: 30, to_ns: 30, count: 5 });
-        assert_eq!(malloc.buckets[1], Bucket { from_ns: 128, to_ns: 129, count: 2 });
+        let [malloc, free] = &latency.functions[..] else {
+            panic!("{latency:?}")
+        };
+        assert_eq!(
+            (malloc.count, malloc.longest.bytes, free.longest.bytes),
+            (7, Some(64), None)
+        );
+        assert_eq!(
+            malloc.buckets[0],
+            Bucket {
+                from_ns: 30,
+                to_ns: 30,
+                count: 5
+            }
+        );
+        assert_eq!(
+            malloc.buckets[1],
+            Bucket {
+                from_ns: 128,
+                to_ns: 129,
+                count: 2
+            }
+        );
     }
 
     #[test]

@@ -38,7 +38,10 @@ impl Lender {
         let secret = rest[..SECRET_BYTES].to_owned();
         let name = SocketAddr::from_abstract_name(address).context("cannot make an address")?;
         let socket = Arc::new(UnixListener::bind_addr(&name).context("cannot make a socket")?);
-        let own = std::fs::read("/proc/self/status").ok().and_then(|status| filters(&status)).unwrap_or(0);
+        let own = std::fs::read("/proc/self/status")
+            .ok()
+            .and_then(|status| filters(&status))
+            .unwrap_or(0);
         let word = format!("{address}{secret}{own}");
         let (listener, stem) = (socket.clone(), stem.to_path_buf());
         let lend = move || {
@@ -48,8 +51,14 @@ impl Lender {
                 let _ = answer(&stream, secret.as_bytes(), &stem);
             }
         };
-        let thread = std::thread::Builder::new().spawn(lend).context("cannot start a thread")?;
-        Ok(Lender { socket, thread: Some(thread), word })
+        let thread = std::thread::Builder::new()
+            .spawn(lend)
+            .context("cannot start a thread")?;
+        Ok(Lender {
+            socket,
+            thread: Some(thread),
+            word,
+        })
     }
 
     /// A word that only the environments of the tree's processes contain.
@@ -72,22 +81,32 @@ impl Drop for Lender {
 }
 
 fn answer(mut stream: &UnixStream, secret: &[u8], stem: &Path) -> Result<()> {
-    stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE)))?;
+    stream
+        .set_read_timeout(Some(PATIENCE))
+        .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))?;
     let mut question = [0; QUESTION_BYTES];
     stream.read_exact(&mut question)?;
     let (told, inode) = question.split_at(SECRET_BYTES);
     let inode = u64::from_le_bytes(inode.try_into()?);
-    let pid = asking(stream).filter(|_| told == secret).context("a stranger asks")?;
+    let pid = asking(stream)
+        .filter(|_| told == secret)
+        .context("a stranger asks")?;
     let file = match inode {
         0 => create(stem, pid)?,
-        inode => names(stem, pid).map_while(open).find(|file| file.metadata().is_ok_and(|it| it.ino() == inode)),
+        inode => names(stem, pid)
+            .map_while(open)
+            .find(|file| file.metadata().is_ok_and(|it| it.ino() == inode)),
     };
     send(stream, &file.context("no such file")?)
 }
 
 /// The process at the other end.
 fn asking(stream: &UnixStream) -> Option<i32> {
-    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: 0,
+        gid: 0,
+    };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: fills a local of that length.
     let told = unsafe {
@@ -99,17 +118,29 @@ fn asking(stream: &UnixStream) -> Option<i32> {
 
 /// The capture names that a recorder may give.
 fn names(stem: &Path, pid: i32) -> impl Iterator<Item = PathBuf> {
-    let numbers = std::iter::once(String::new()).chain((2..MOST_NAMES).map(|number| format!(".{number}")));
+    let numbers =
+        std::iter::once(String::new()).chain((2..MOST_NAMES).map(|number| format!(".{number}")));
     numbers.map(move |number| PathBuf::from(format!("{}.{pid}{number}.cap", stem.display())))
 }
 
 fn open(path: PathBuf) -> Option<File> {
-    File::options().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path).ok()
+    File::options()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)
+        .ok()
 }
 
 fn create(stem: &Path, pid: i32) -> Result<Option<File>> {
     for path in names(stem, pid) {
-        match File::options().read(true).write(true).create_new(true).mode(0o600).open(path) {
+        match File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+        {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             made => return Ok(Some(made?)),
         }
@@ -120,7 +151,10 @@ fn create(stem: &Path, pid: i32) -> Result<Option<File>> {
 /// Sends a byte, and the file with it.
 fn send(stream: &UnixStream, file: &File) -> Result<()> {
     let (mut byte, mut room, fd) = ([1_u8], [0_u64; 4], file.as_raw_fd());
-    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    let mut part = libc::iovec {
+        iov_base: byte.as_mut_ptr().cast(),
+        iov_len: 1,
+    };
     // SAFETY: zeros are a valid message; it points to locals that outlive the call, and has space
     // for one descriptor.
     let sent = unsafe {
@@ -134,7 +168,11 @@ fn send(stream: &UnixStream, file: &File) -> Result<()> {
         libc::CMSG_DATA(head).cast::<i32>().write_unaligned(fd);
         libc::sendmsg(stream.as_raw_fd(), &message, libc::MSG_NOSIGNAL)
     };
-    if sent == 1 { Ok(()) } else { Err(std::io::Error::last_os_error()).context("cannot send a file") }
+    if sent == 1 {
+        Ok(())
+    } else {
+        Err(std::io::Error::last_os_error()).context("cannot send a file")
+    }
 }
 
 #[cfg(test)]
@@ -145,7 +183,10 @@ mod tests {
     fn ask(word: &str, secret: &str, inode: u64) -> bool {
         let name = SocketAddr::from_abstract_name(&word[..ADDRESS_BYTES]).unwrap();
         let mut stream = UnixStream::connect_addr(&name).unwrap();
-        stream.write_all(secret.as_bytes()).and_then(|()| stream.write_all(&inode.to_le_bytes())).unwrap();
+        stream
+            .write_all(secret.as_bytes())
+            .and_then(|()| stream.write_all(&inode.to_le_bytes()))
+            .unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
         answer == [1]
@@ -157,8 +198,13 @@ mod tests {
         let stem = folder.path().join("x");
         let lender = Lender::new(&stem).unwrap();
         let word = lender.word.clone();
-        let (secret, wrong) = (&word[ADDRESS_BYTES..][..SECRET_BYTES], "0".repeat(SECRET_BYTES));
-        assert!(!ask(&word, &wrong, 0) && std::fs::read_dir(folder.path()).unwrap().next().is_none());
+        let (secret, wrong) = (
+            &word[ADDRESS_BYTES..][..SECRET_BYTES],
+            "0".repeat(SECRET_BYTES),
+        );
+        assert!(
+            !ask(&word, &wrong, 0) && std::fs::read_dir(folder.path()).unwrap().next().is_none()
+        );
         assert!(ask(&word, secret, 0));
         let own = names(&stem, std::process::id() as i32).next().unwrap();
         let known = own.metadata().unwrap();
@@ -168,6 +214,11 @@ mod tests {
         File::create(&others).unwrap();
         assert!(!ask(&word, secret, others.metadata().unwrap().ino()));
         drop(lender);
-        assert!(UnixStream::connect_addr(&SocketAddr::from_abstract_name(&word[..ADDRESS_BYTES]).unwrap()).is_err());
+        assert!(
+            UnixStream::connect_addr(
+                &SocketAddr::from_abstract_name(&word[..ADDRESS_BYTES]).unwrap()
+            )
+            .is_err()
+        );
     }
 }

@@ -25,7 +25,8 @@ pub(super) fn inherited_file(name: &str) -> Result<File> {
 /// process has cut off would be killed.
 pub(super) fn mapped_file(name: &str, bytes: usize) -> Result<File> {
     let file = create(name, MemfdFlags::empty())?;
-    file.set_len(bytes as u64).context("cannot size a memory file")?;
+    file.set_len(bytes as u64)
+        .context("cannot size a memory file")?;
     sealed(file, SealFlags::SHRINK | SealFlags::GROW)
 }
 
@@ -41,7 +42,10 @@ pub(super) fn stderr_file() -> Result<File> {
 }
 
 fn create(name: &str, flags: MemfdFlags) -> Result<File> {
-    Ok(File::from(memfd_create(name, flags | MemfdFlags::ALLOW_SEALING).context("cannot create a memory file")?))
+    Ok(File::from(
+        memfd_create(name, flags | MemfdFlags::ALLOW_SEALING)
+            .context("cannot create a memory file")?,
+    ))
 }
 
 /// Seals are permanent, and hold for all processes.
@@ -61,7 +65,10 @@ pub(super) fn text(mut file: &File, start: u64) -> String {
 /// Gives the memory of a large file back to the system, except its last bytes: for text of which
 /// only the end matters. The rest reads as zeros from then on.
 pub(super) fn keep_last(file: &File, bytes: u64) -> Result<()> {
-    let length = file.metadata().context("cannot tell how long a memory file is")?.len();
+    let length = file
+        .metadata()
+        .context("cannot tell how long a memory file is")?
+        .len();
     if length <= MUCH_BYTES {
         return Ok(());
     }

@@ -169,14 +169,22 @@ pub fn run_watched(
     let (watched, mut process) = (watch.is_some(), None);
     let mut look = |launcher| {
         process = process.or_else(|| descendants(launcher).first().copied());
-        let Some((process, watch)) = process.zip(watch.as_mut()) else { return NOT_YET };
+        let Some((process, watch)) = process.zip(watch.as_mut()) else {
+            return NOT_YET;
+        };
         watch(process, page.page())
     };
     let watch: Option<child::Look<'_>> = if watched { Some(&mut look) } else { None };
     let (mut command, account) = child::below(guest.path(), &environment, job.padding)?;
-    command.args(job.below.iter().flat_map(|valgrind| callgrind::words(valgrind)));
+    command.args(
+        job.below
+            .iter()
+            .flat_map(|valgrind| callgrind::words(valgrind)),
+    );
     page.to(command.arg(guest.path()));
-    let Some(end) = child::run(command, stderr_file()?, timeout, stop, watch)? else { return Ok(None) };
+    let Some(end) = child::run(command, stderr_file()?, timeout, stop, watch)? else {
+        return Ok(None);
+    };
     let end = end.started(&account, guest.path())?;
     let below = job.below.as_ref().map(|_| end.stderr());
     let said = page.report();
@@ -187,12 +195,16 @@ pub fn run_watched(
         Some(Err(why)) => Outcome::NotLoaded { why },
         proved => match end.outcome(page.phase(), &report) {
             Some(outcome) => outcome.at(page.page().watched().steps()),
-            None if proved.is_none() => Outcome::NotLoaded { why: "the guest could not find malloc's library".into() },
+            None if proved.is_none() => Outcome::NotLoaded {
+                why: "the guest could not find malloc's library".into(),
+            },
             None => report.verify_guest(),
         },
     };
     let proof = proof.map(|proof| prove::relevant(subject, proof));
     let mut attempt = Attempt::of_process(outcome, end, &report, &said, proof, environment, job);
-    below.iter().for_each(|stderr| callgrind::note(&mut attempt, stderr));
+    below
+        .iter()
+        .for_each(|stderr| callgrind::note(&mut attempt, stderr));
     Ok(Some(attempt))
 }

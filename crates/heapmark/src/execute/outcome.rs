@@ -79,8 +79,9 @@ impl Outcome {
 
     /// Adds what the threads were doing, if the process did not run to its end.
     pub(super) fn at(mut self, steps: &[ReplayProgress]) -> Outcome {
-        if let Outcome::Crash { phase: words, .. } | Outcome::Hang { phase: words, .. } | Outcome::Oom { what: words } =
-            &mut self
+        if let Outcome::Crash { phase: words, .. }
+        | Outcome::Hang { phase: words, .. }
+        | Outcome::Oom { what: words } = &mut self
             && let Some(place) = place(steps)
         {
             *words += &format!(" ({place})");
@@ -108,14 +109,25 @@ impl Outcome {
 /// What the threads of a replay are doing; `None` if nothing is replayed.
 fn place(steps: &[ReplayProgress]) -> Option<String> {
     const MOST: usize = 8;
-    let at_work = || steps.iter().enumerate().filter(|(_, step)| step.is_at_work());
+    let at_work = || {
+        steps
+            .iter()
+            .enumerate()
+            .filter(|(_, step)| step.is_at_work())
+    };
     let told = at_work().take(MOST).map(|(thread, step)| {
-        let waits = step.waits_for().map_or_else(String::new, |other| format!(", waits for thread {other}"));
+        let waits = step
+            .waits_for()
+            .map_or_else(String::new, |other| format!(", waits for thread {other}"));
         format!("thread {thread} at its operation {}{waits}", step.done())
     });
     let told: Vec<String> = told.collect();
     let more = at_work().count().saturating_sub(MOST);
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let more = if more > 0 {
+        format!("; and {more} more")
+    } else {
+        String::new()
+    };
     (!told.is_empty()).then(|| told.join("; ") + &more)
 }
 

@@ -20,18 +20,34 @@ impl SharedPage {
         // SAFETY: a fresh shared mapping of a file of that size; zeroed memory is a valid page.
         let address = unsafe {
             let protection = ProtFlags::READ | ProtFlags::WRITE;
-            mmap(std::ptr::null_mut(), size_of::<Page>(), protection, MapFlags::SHARED, &file, 0)
+            mmap(
+                std::ptr::null_mut(),
+                size_of::<Page>(),
+                protection,
+                MapFlags::SHARED,
+                &file,
+                0,
+            )
         };
-        let page = SharedPage { address: address.context("cannot map a memory file")?.cast(), file };
-        page.page()
-            .set_job(job)
-            .map_err(|_| anyhow!("the job's {} bytes do not fit into the shared page", job.len()))?;
+        let page = SharedPage {
+            address: address.context("cannot map a memory file")?.cast(),
+            file,
+        };
+        page.page().set_job(job).map_err(|_| {
+            anyhow!(
+                "the job's {} bytes do not fit into the shared page",
+                job.len()
+            )
+        })?;
         Ok(page)
     }
 
     /// Adds the page's path, as the guest expects it, to the command that starts the guest.
     pub(super) fn to(&self, command: &mut Command) {
-        command.arg(format!("/proc/self/fd/{}", self.file.as_raw_fd())).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+            .arg(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
     }
 
     pub(super) fn page(&self) -> &Page {

@@ -32,5 +32,9 @@ pub struct Program {
 
 /// Fills one word of a command: `{n}` becomes the value of parameter `n`; other braces stay.
 pub fn fill(word: &str, parameters: &BTreeMap<String, String>) -> String {
-    parameters.iter().fold(word.to_string(), |word, (name, value)| word.replace(&format!("{{{name}}}"), value))
+    parameters
+        .iter()
+        .fold(word.to_string(), |word, (name, value)| {
+            word.replace(&format!("{{{name}}}"), value)
+        })
 }

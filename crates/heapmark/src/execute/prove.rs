@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 pub(super) fn are_as_first_seen(subject: &Subject) -> Result<(), String> {
     match wanted(subject).find(|(file, first)| identity(file) != *first) {
         Some((file, None)) => Err(format!("{} is gone", file.display())),
-        Some((file, Some(_))) => {
-            Err(format!("{} was replaced after the run had begun: start a new one", file.display()))
-        }
+        Some((file, Some(_))) => Err(format!(
+            "{} was replaced after the run had begun: start a new one",
+            file.display()
+        )),
         None => Ok(()),
     }
 }
@@ -22,7 +23,10 @@ pub(super) fn are_as_first_seen(subject: &Subject) -> Result<(), String> {
 /// The files that are preloaded, with the identity of each when it was first checked.
 fn wanted(subject: &Subject) -> impl Iterator<Item = (&PathBuf, Option<(u64, u64)>)> {
     let files = &subject.library.files;
-    let first = subject.library.first_seen.get_or_init(|| files.iter().map(|file| identity(file)).collect());
+    let first = subject
+        .library
+        .first_seen
+        .get_or_init(|| files.iter().map(|file| identity(file)).collect());
     files.iter().zip(first.iter().copied())
 }
 
@@ -35,7 +39,9 @@ pub(super) fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
     }
     let wanted: Vec<_> = wanted(subject).collect();
     for (file, identity) in &wanted {
-        let Some(identity) = identity else { return Err(format!("{} is gone", file.display())) };
+        let Some(identity) = identity else {
+            return Err(format!("{} is gone", file.display()));
+        };
         if !proof.objects.iter().any(|object| is(object, identity)) {
             are_as_first_seen(subject)?;
             return Err(format!("{} was not loaded", file.display()));
@@ -43,18 +49,29 @@ pub(super) fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
     }
     for (function, index) in &proof.owners {
         let owner = &proof.objects[*index];
-        let ours = wanted.iter().any(|(_, identity)| identity.as_ref().is_some_and(|identity| is(owner, identity)));
+        let ours = wanted.iter().any(|(_, identity)| {
+            identity
+                .as_ref()
+                .is_some_and(|identity| is(owner, identity))
+        });
         if !wanted.is_empty() && !ours && subject.library.exports.contains(function) {
             return Err(format!("{function} is served by {}", owner.path));
         }
         if wanted.is_empty() && !is_libc(Path::new(&owner.path)) && is_c(function) {
-            return Err(format!("{function} is served by {}, not by the C library", owner.path));
+            return Err(format!(
+                "{function} is served by {}, not by the C library",
+                owner.path
+            ));
         }
     }
     // The null allocator works inside the guest; which allocator serves the rest of the process
     // does not matter.
     let null = matches!(subject.allocator.source, Source::Null);
-    if !null && !["malloc", "free"].iter().all(|name| proof.owners.contains_key(*name)) {
+    if !null
+        && !["malloc", "free"]
+            .iter()
+            .all(|name| proof.owners.contains_key(*name))
+    {
         return Err("no library serves malloc and free".into());
     }
     Ok(())
@@ -62,14 +79,24 @@ pub(super) fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
 
 /// The part of a proof that is stored: the owners, and every preloaded object.
 pub(super) fn relevant(subject: &Subject, proof: &Proof) -> Proof {
-    let wanted: Vec<_> = wanted(subject).filter_map(|(_, identity)| identity).collect();
+    let wanted: Vec<_> = wanted(subject)
+        .filter_map(|(_, identity)| identity)
+        .collect();
     let keep = |index: usize| {
-        proof.owners.values().any(|owner| *owner == index) || wanted.iter().any(|id| is(&proof.objects[index], id))
+        proof.owners.values().any(|owner| *owner == index)
+            || wanted.iter().any(|id| is(&proof.objects[index], id))
     };
-    let kept: BTreeMap<usize, usize> =
-        (0..proof.objects.len()).filter(|index| keep(*index)).enumerate().map(|(new, old)| (old, new)).collect();
+    let kept: BTreeMap<usize, usize> = (0..proof.objects.len())
+        .filter(|index| keep(*index))
+        .enumerate()
+        .map(|(new, old)| (old, new))
+        .collect();
     Proof {
-        owners: proof.owners.iter().filter_map(|(name, old)| Some((name.clone(), *kept.get(old)?))).collect(),
+        owners: proof
+            .owners
+            .iter()
+            .filter_map(|(name, old)| Some((name.clone(), *kept.get(old)?)))
+            .collect(),
         objects: kept.keys().map(|old| proof.objects[*old].clone()).collect(),
     }
 }
@@ -78,12 +105,16 @@ pub(super) fn relevant(subject: &Subject, proof: &Proof) -> Proof {
 pub(super) fn is_wanted(subject: &Subject, path: &Path) -> bool {
     match subject.library.files.as_slice() {
         [] => is_libc(path),
-        files => files.iter().any(|file| identity(file).is_some_and(|own| identity(path) == Some(own))),
+        files => files
+            .iter()
+            .any(|file| identity(file).is_some_and(|own| identity(path) == Some(own))),
     }
 }
 
 fn identity(file: &Path) -> Option<(u64, u64)> {
-    std::fs::metadata(file).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    std::fs::metadata(file)
+        .ok()
+        .map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 fn is(object: &LoadedObject, identity: &(u64, u64)) -> bool {

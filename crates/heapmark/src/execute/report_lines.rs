@@ -10,7 +10,9 @@ impl<'a> ReportLines<'a> {
 
     /// The values of a key, in the order of the lines.
     pub(super) fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {
-        self.all().filter(move |(name, _)| *name == key).map(|(_, value)| value)
+        self.all()
+            .filter(move |(name, _)| *name == key)
+            .map(|(_, value)| value)
     }
 
     /// All keys and values.

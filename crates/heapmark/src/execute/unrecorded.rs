@@ -60,14 +60,31 @@ pub(super) struct Captured {
 fn noted(text: &str) -> Vec<Noted> {
     let mut all: Vec<Noted> = Vec::new();
     // Text after the last zero byte is torn.
-    for part in text.split_inclusive('\0').filter_map(|part| part.strip_suffix('\0')) {
+    for part in text
+        .split_inclusive('\0')
+        .filter_map(|part| part.strip_suffix('\0'))
+    {
         let mut words = part.splitn(3, ' ');
-        let (Some(head), Some(given), Some(path)) = (words.next(), words.next(), words.next()) else { continue };
-        let Some(pid) = head.get(1..).and_then(|pid| pid.parse().ok()) else { continue };
-        let one = Noted { pid, given: given == "1", path: path.to_owned() };
+        let (Some(head), Some(given), Some(path)) = (words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        let Some(pid) = head.get(1..).and_then(|pid| pid.parse().ok()) else {
+            continue;
+        };
+        let one = Noted {
+            pid,
+            given: given == "1",
+            path: path.to_owned(),
+        };
         match head.starts_with('+') {
             true => all.push(one),
-            false => _ = all.iter().rposition(|known| *known == one).map(|place| all.remove(place)),
+            false => {
+                _ = all
+                    .iter()
+                    .rposition(|known| *known == one)
+                    .map(|place| all.remove(place))
+            }
         }
     }
     all
@@ -79,16 +96,36 @@ impl Noted {
         let here = std::env::current_dir().ok()?;
         // Resolved as the kernel or a search of PATH does. A name relative to another folder cannot
         // be resolved, and a name in `/proc` may be the process itself.
-        let file = if self.path.starts_with("/proc/") { None } else { find(&self.path, &here).ok() };
-        let Some(file) = file else { return (!self.given).then(|| (self.path.clone(), NOT_GIVEN.to_owned())) };
+        let file = if self.path.starts_with("/proc/") {
+            None
+        } else {
+            find(&self.path, &here).ok()
+        };
+        let Some(file) = file else {
+            return (!self.given).then(|| (self.path.clone(), NOT_GIVEN.to_owned()));
+        };
         let recognised = recognise(&file);
         let program = recognised.program();
-        let program = program.canonicalize().unwrap_or_else(|_| program.to_path_buf()).display().to_string();
-        if captured.iter().any(|one| one.pid == self.pid && one.program == program) {
+        let program = program
+            .canonicalize()
+            .unwrap_or_else(|_| program.to_path_buf())
+            .display()
+            .to_string();
+        if captured
+            .iter()
+            .any(|one| one.pid == self.pid && one.program == program)
+        {
             return None;
         }
-        let given = if self.given { "it had the recorder in LD_PRELOAD, and left no capture" } else { NOT_GIVEN };
-        Some((program, recognised.unreachable().unwrap_or_else(|| given.to_owned())))
+        let given = if self.given {
+            "it had the recorder in LD_PRELOAD, and left no capture"
+        } else {
+            NOT_GIVEN
+        };
+        Some((
+            program,
+            recognised.unreachable().unwrap_or_else(|| given.to_owned()),
+        ))
     }
 }
 
@@ -116,7 +153,9 @@ impl Watch {
     /// Of a process and all its descendants.
     pub fn new(root: i32, library: &Path) -> std::io::Result<Watch> {
         let (end, ended) = channel();
-        let library = library.canonicalize().unwrap_or_else(|_| library.to_path_buf());
+        let library = library
+            .canonicalize()
+            .unwrap_or_else(|_| library.to_path_buf());
         let look = move || {
             let mut seen = Seen::new();
             let mut wait = WAIT;
@@ -129,30 +168,52 @@ impl Watch {
             }
             seen
         };
-        Ok(Watch { root, end, thread: std::thread::Builder::new().spawn(look)? })
+        Ok(Watch {
+            root,
+            end,
+            thread: std::thread::Builder::new().spawn(look)?,
+        })
     }
 
     /// Programs that ran without leaving one of these captures, in words. A capture is compared by
     /// its process and program.
-    pub fn unrecorded(self, captured: &[Captured], programs: &Programs, library: &Path) -> Vec<String> {
+    pub fn unrecorded(
+        self,
+        captured: &[Captured],
+        programs: &Programs,
+        library: &Path,
+    ) -> Vec<String> {
         drop(self.end);
-        let seen = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let seen = self
+            .thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let mut words: BTreeMap<String, usize> = BTreeMap::new();
-        let of = |look: &SeenProgram, one: &Captured| one.pid == look.own_pid && one.program == look.executed.program;
+        let of = |look: &SeenProgram, one: &Captured| {
+            one.pid == look.own_pid && one.program == look.executed.program
+        };
         let is_captured = |look: &&SeenProgram| captured.iter().any(|one| of(look, one));
-        for SeenProgram { executed, forked, .. } in seen.values().filter(|look| !is_captured(look)) {
+        for SeenProgram {
+            executed, forked, ..
+        } in seen.values().filter(|look| !is_captured(look))
+        {
             // It made no call that could have been recorded.
             if executed.loaded == Some(true) && *forked {
                 continue;
             }
-            *words.entry(format!("{}: {}", executed.program, why(executed, library))).or_default() += 1;
+            *words
+                .entry(format!("{}: {}", executed.program, why(executed, library)))
+                .or_default() += 1;
         }
         let noted = noted(&text(programs.0.file(), 0));
         // A process with one capture for each program that it executed is fully recorded, whatever
         // names the programs have.
         let is_whole = |pid: i32| {
             let times = noted.iter().filter(|one| one.pid == pid).count();
-            let began = captured.iter().filter(|one| one.pid == pid && one.started).count();
+            let began = captured
+                .iter()
+                .filter(|one| one.pid == pid && one.started)
+                .count();
             times + usize::from(pid == self.root) <= began
         };
         for noted in noted.iter().filter(|one| !is_whole(one.pid)) {
@@ -162,14 +223,26 @@ impl Watch {
                 *words.entry(format!("{program}: {why}")).or_default() += 1;
             }
         }
-        let times = |times| if times > 1 { format!(" ({times} times)") } else { String::new() };
-        words.into_iter().map(|(words, count)| format!("{words}{}", times(count))).collect()
+        let times = |times| {
+            if times > 1 {
+                format!(" ({times} times)")
+            } else {
+                String::new()
+            }
+        };
+        words
+            .into_iter()
+            .map(|(words, count)| format!("{words}{}", times(count)))
+            .collect()
     }
 }
 
 /// Processes that continue after the program has ended and have no capture by then, in words. A
 /// daemon may be about to begin one, and may need the lender for that.
-pub(super) fn silent(word: &str, captured: impl Fn() -> Result<Vec<Captured>>) -> Result<Vec<String>> {
+pub(super) fn silent(
+    word: &str,
+    captured: impl Fn() -> Result<Vec<Captured>>,
+) -> Result<Vec<String>> {
     let ends = Instant::now() + GRACE;
     loop {
         let captured = captured()?;
@@ -195,7 +268,9 @@ fn going_on(word: &str) -> Vec<(i32, String)> {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         holds(&environment, Path::new(word))
     };
-    pids.filter(is_ours).filter_map(|pid| Some((pid, program(pid).ok()?.display().to_string()))).collect()
+    pids.filter(is_ours)
+        .filter_map(|pid| Some((pid, program(pid).ok()?.display().to_string())))
+        .collect()
 }
 
 /// Notes what `/proc` reports of a process, once per program.
@@ -206,16 +281,28 @@ fn look(pid: i32, library: &Path, seen: &mut Seen) {
     if known == Some(true) {
         return;
     }
-    let Ok(maps) = std::fs::read(format!("/proc/{pid}/maps")) else { return };
+    let Ok(maps) = std::fs::read(format!("/proc/{pid}/maps")) else {
+        return;
+    };
     // A process that has just ended has no maps.
     let loaded = (!maps.is_empty()).then(|| holds(&maps, library));
     if !seen.contains_key(&key) {
-        let Some(executed) = Executed::at_its_start(pid, library) else { return };
+        let Some(executed) = Executed::at_its_start(pid, library) else {
+            return;
+        };
         let parent = number(pid, "PPid:");
-        let forked = parent.is_some_and(|parent| self::program(parent).is_ok_and(|theirs| theirs == program));
+        let forked = parent
+            .is_some_and(|parent| self::program(parent).is_ok_and(|theirs| theirs == program));
         if key.1 == executed.program {
             let own_pid = number(pid, "NSpid:").unwrap_or(pid);
-            seen.insert(key.clone(), SeenProgram { executed, own_pid, forked });
+            seen.insert(
+                key.clone(),
+                SeenProgram {
+                    executed,
+                    own_pid,
+                    forked,
+                },
+            );
         }
     }
     if let (Some(look), Some(loaded)) = (seen.get_mut(&key), loaded) {
@@ -230,12 +317,24 @@ fn program(pid: i32) -> std::io::Result<PathBuf> {
 /// The last number of a line of `/proc/PID/status`.
 fn number(pid: i32, name: &str) -> Option<i32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().last()?.parse().ok()
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix(name))?
+        .split_whitespace()
+        .last()?
+        .parse()
+        .ok()
 }
 
 /// The reason, as far as the file and the kernel show it.
 fn why(executed: &Executed, library: &Path) -> String {
-    let Executed { program, uid, given, loaded, .. } = executed;
+    let Executed {
+        program,
+        uid,
+        given,
+        loaded,
+        ..
+    } = executed;
     let user = uid.map_or(String::new(), |uid| format!(" as user {uid}"));
     if let Some(why) = recognise(Path::new(program)).unreachable() {
         return why;
@@ -243,14 +342,21 @@ fn why(executed: &Executed, library: &Path) -> String {
     match (given, loaded) {
         (Some(false), _) => NOT_GIVEN.into(),
         (Some(true), Some(false)) => match closed(library) {
-            Some(place) => format!("it ran{user}, and others may not read the recorder: {} is closed", place.display()),
-            None => format!("it ran{user}, had the recorder in LD_PRELOAD, and had not loaded it when last seen"),
+            Some(place) => format!(
+                "it ran{user}, and others may not read the recorder: {} is closed",
+                place.display()
+            ),
+            None => format!(
+                "it ran{user}, had the recorder in LD_PRELOAD, and had not loaded it when last seen"
+            ),
         },
         (_, Some(true)) => format!(
             "the recorder was in it, and it left no capture: it called nothing, or could not write; it ran{user}"
         ),
         (Some(true), None) => "it had the recorder in LD_PRELOAD, and left no capture".into(),
-        (None, _) => format!("it left no capture, and the kernel shows nothing more of it; it ran{user}"),
+        (None, _) => {
+            format!("it left no capture, and the kernel shows nothing more of it; it ran{user}")
+        }
     }
 }
 
@@ -258,7 +364,10 @@ fn why(executed: &Executed, library: &Path) -> String {
 /// above it.
 fn closed(file: &Path) -> Option<&Path> {
     let bits = |path: &Path| if path == file { 0o004 } else { 0o001 };
-    file.ancestors().find(|path| path.metadata().is_ok_and(|known| known.permissions().mode() & bits(path) == 0))
+    file.ancestors().find(|path| {
+        path.metadata()
+            .is_ok_and(|known| known.permissions().mode() & bits(path) == 0)
+    })
 }
 
 #[cfg(test)]
@@ -278,29 +387,61 @@ mod tests {
         let program = program(child.id() as i32).unwrap().display().to_string();
         child.kill().and_then(|()| child.wait()).unwrap();
         let pid = child.id() as i32;
-        let captured = captured.then_some(Captured { pid, program, started: true });
+        let captured = captured.then_some(Captured {
+            pid,
+            program,
+            started: true,
+        });
         watch.unrecorded(captured.as_slice(), &Programs::new().unwrap(), &library)
     }
 
     #[test]
     fn what_was_noted_counts_unless_it_failed() {
         let text = "+7 1 /bin/a\0+7 1 b c\0-7 1 b c\0+8 0 x\0nonsense\0+9";
-        let one = |pid, given, path: &str| Noted { pid, given, path: path.into() };
+        let one = |pid, given, path: &str| Noted {
+            pid,
+            given,
+            path: path.into(),
+        };
         assert_eq!(noted(text), [one(7, true, "/bin/a"), one(8, false, "x")]);
-        let (sh, place) = (one(7, true, "/bin/sh"), Path::new("/bin/sh").canonicalize().unwrap().display().to_string());
-        assert_eq!(sh.unrecorded(&[Captured { pid: 7, program: place.clone(), started: true }]), None);
+        let (sh, place) = (
+            one(7, true, "/bin/sh"),
+            Path::new("/bin/sh")
+                .canonicalize()
+                .unwrap()
+                .display()
+                .to_string(),
+        );
+        assert_eq!(
+            sh.unrecorded(&[Captured {
+                pid: 7,
+                program: place.clone(),
+                started: true
+            }]),
+            None
+        );
         assert!(sh.unrecorded(&[]).unwrap().1.ends_with("left no capture"));
-        assert_eq!(one(7, false, "sh").unrecorded(&[]), Some((place, NOT_GIVEN.into())));
+        assert_eq!(
+            one(7, false, "sh").unrecorded(&[]),
+            Some((place, NOT_GIVEN.into()))
+        );
     }
 
     #[test]
     fn a_process_that_left_no_capture_is_named_with_what_the_kernel_shows_of_it() {
         let without = said(|_, _| {}, false);
-        assert!(without.len() == 1 && without[0].ends_with("sleep: it was started without the recorder in LD_PRELOAD"));
-        assert_eq!(said(|_, _| {}, true), [""; 0]);
-        let loaded = said(|command, library| _ = command.env("LD_PRELOAD", library), false);
         assert!(
-            loaded.len() == 1 && loaded[0].contains("the recorder was in it, and it left no capture"),
+            without.len() == 1
+                && without[0].ends_with("sleep: it was started without the recorder in LD_PRELOAD")
+        );
+        assert_eq!(said(|_, _| {}, true), [""; 0]);
+        let loaded = said(
+            |command, library| _ = command.env("LD_PRELOAD", library),
+            false,
+        );
+        assert!(
+            loaded.len() == 1
+                && loaded[0].contains("the recorder was in it, and it left no capture"),
             "{loaded:?}"
         );
     }

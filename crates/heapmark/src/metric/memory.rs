@@ -51,7 +51,12 @@ pub(super) const METRICS: &[Metric] = &[
         key: "peak_over_peak",
         noun: "peak over peak",
         about: "the highest resident heap / the most live bytes, independent of when each occurred",
-        of: Value::Memory(|it| overhead(&MemoryPoint { heap_bytes: most_heap_bytes(it), ..it.peak_demand })),
+        of: Value::Memory(|it| {
+            overhead(&MemoryPoint {
+                heap_bytes: most_heap_bytes(it),
+                ..it.peak_demand
+            })
+        }),
         ..TIMES
     },
     Metric {
@@ -125,7 +130,10 @@ pub(super) const METRICS: &[Metric] = &[
             let course = sample.memory?;
             // Memory in huge pages before the first operation is not due to the workload.
             let before = sample.measurement.footprint.as_ref()?.begin.anon_huge_bytes;
-            ratio(course.most_anon_huge_bytes.saturating_sub(before), most_heap_bytes(course))
+            ratio(
+                course.most_anon_huge_bytes.saturating_sub(before),
+                most_heap_bytes(course),
+            )
         }),
         ..TIMES
     },
@@ -150,13 +158,17 @@ const fn retained(key: &'static str, of: fn(&Sample) -> Option<f64>) -> Metric {
 
 fn after(sample: &Sample, after_ms: u64) -> Option<f64> {
     let footprint = sample.measurement.footprint.as_ref()?;
-    let kept = footprint.retained.iter().find(|it| it.after_ms == after_ms)?;
+    let kept = footprint
+        .retained
+        .iter()
+        .find(|it| it.after_ms == after_ms)?;
     Some(kept.resident.grown_since(&footprint.begin) as f64)
 }
 
 fn mean_overhead(it: &MemoryProfile) -> Option<f64> {
     let mean_live = it.live_byte_points as f64 / it.points as f64;
-    (mean_live >= OVERHEAD_FROM_BYTES).then(|| it.heap_byte_points as f64 / it.live_byte_points as f64)
+    (mean_live >= OVERHEAD_FROM_BYTES)
+        .then(|| it.heap_byte_points as f64 / it.live_byte_points as f64)
 }
 
 /// The highest resident heap: a sample at the peak of the footprint may have seen more.
@@ -166,7 +178,9 @@ fn most_heap_bytes(it: &MemoryProfile) -> u64 {
 
 /// What the allocator reports as usable in all live blocks, if the process asked.
 fn usable(it: &MemoryProfile) -> Option<f64> {
-    it.at_peak.map(|it| it.usable_bytes as f64).filter(|usable| *usable > 0.0)
+    it.at_peak
+        .map(|it| it.usable_bytes as f64)
+        .filter(|usable| *usable > 0.0)
 }
 
 /// Pages of the map that records live blocks.
@@ -194,6 +208,9 @@ pub fn blow_up(several: &MemoryProfile, one: &MemoryProfile) -> Option<f64> {
 /// (Peak RSS - RSS before the first operation) / highest sum of requested bytes; `None` if the peak
 /// lies below the start, or nothing was requested.
 pub fn overhead_of(measurement: &Measurement) -> Option<f64> {
-    let grown = measurement.peak_rss_bytes.checked_sub(measurement.baseline_rss_bytes)?;
-    (measurement.requested_peak_bytes > 0).then(|| grown as f64 / measurement.requested_peak_bytes as f64)
+    let grown = measurement
+        .peak_rss_bytes
+        .checked_sub(measurement.baseline_rss_bytes)?;
+    (measurement.requested_peak_bytes > 0)
+        .then(|| grown as f64 / measurement.requested_peak_bytes as f64)
 }

@@ -152,7 +152,11 @@ impl Metric {
             Value::Process(of) => of(sample.process.as_ref()?),
             Value::Sample(of) => of(sample),
             Value::Memory(of) => of(sample.memory?),
-            Value::PerOperation => sample.measurement.figures.get(&crate::execute::per_operation(self.key)).copied(),
+            Value::PerOperation => sample
+                .measurement
+                .figures
+                .get(&crate::execute::per_operation(self.key))
+                .copied(),
             Value::Row => None,
         }
     }
@@ -167,7 +171,10 @@ impl Metric {
 pub fn of_mode(mode: Mode) -> Vec<&'static Metric> {
     let counted = |counter: Counter| {
         let events = counter.events();
-        counts::METRICS.iter().filter(move |metric| events.contains(&metric.key)).collect()
+        counts::METRICS
+            .iter()
+            .filter(move |metric| events.contains(&metric.key))
+            .collect()
     };
     match mode {
         Mode::Time => time::METRICS.iter().collect(),
@@ -179,7 +186,14 @@ pub fn of_mode(mode: Mode) -> Vec<&'static Metric> {
 
 /// All metrics.
 pub fn all() -> impl Iterator<Item = &'static Metric> {
-    [time::METRICS, memory::METRICS, counts::METRICS, latency::METRICS].into_iter().flatten()
+    [
+        time::METRICS,
+        memory::METRICS,
+        counts::METRICS,
+        latency::METRICS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// Those that rows are judged by, by their names on the command line.
@@ -194,14 +208,24 @@ mod tests {
 
     #[test]
     fn no_two_metrics_have_one_name() {
-        let names: Vec<&str> = all().flat_map(|metric| [Some(metric.key), metric.alias]).flatten().collect();
-        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+        let names: Vec<&str> = all()
+            .flat_map(|metric| [Some(metric.key), metric.alias])
+            .flatten()
+            .collect();
+        assert_eq!(
+            names.iter().collect::<BTreeSet<_>>().len(),
+            names.len(),
+            "{names:?}"
+        );
     }
 
     #[test]
     fn every_event_that_can_be_counted_is_a_metric() {
         for counter in [Counter::Callgrind, Counter::Perf, Counter::Kernel] {
-            let found: Vec<&str> = of_mode(Mode::Count(counter)).iter().map(|metric| metric.key).collect();
+            let found: Vec<&str> = of_mode(Mode::Count(counter))
+                .iter()
+                .map(|metric| metric.key)
+                .collect();
             assert_eq!(found, counter.events(), "{counter:?}");
         }
     }
@@ -209,6 +233,11 @@ mod tests {
     #[test]
     fn what_is_judged_has_a_direction_and_few_metrics_are_judged_by_tests() {
         assert!(judged().all(|metric| metric.better != Better::Neither));
-        assert_eq!(all().filter(|metric| metric.judged == Judged::ByTest).count(), 3);
+        assert_eq!(
+            all()
+                .filter(|metric| metric.judged == Judged::ByTest)
+                .count(),
+            3
+        );
     }
 }

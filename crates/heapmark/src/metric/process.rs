@@ -26,7 +26,9 @@ impl Process {
         let ops: f64 = measured().map(|iteration| iteration.ops as f64).sum();
         let wall_ns: f64 = measured().map(|iteration| iteration.wall_ns as f64).sum();
         let purge_ns: f64 = measured().map(|iteration| iteration.purge_ns as f64).sum();
-        let cpu_ns: f64 = measured().map(|iteration| iteration.user_ns as f64 + iteration.sys_ns as f64).sum();
+        let cpu_ns: f64 = measured()
+            .map(|iteration| iteration.user_ns as f64 + iteration.sys_ns as f64)
+            .sum();
         if ops == 0.0 || wall_ns == 0.0 || threads == 0 {
             return None;
         }

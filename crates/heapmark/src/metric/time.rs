@@ -53,7 +53,10 @@ pub(super) const METRICS: &[Metric] = &[
         noun: "time without the purge",
         about: "ns_per_op without the time of the purge call",
         of: Value::Process(|process| {
-            process.purge_share.filter(|share| *share > 0.0).and(process.ns_per_op_without_purge())
+            process
+                .purge_share
+                .filter(|share| *share > 0.0)
+                .and(process.ns_per_op_without_purge())
         }),
         ..NS
     },
@@ -80,7 +83,9 @@ pub(super) const METRICS: &[Metric] = &[
         noun: "peak RSS",
         unit: Unit::Bytes,
         about: "highest resident set of the process's life",
-        of: Value::Sample(|sample| Some(sample.measurement.peak_rss_bytes as f64).filter(|bytes| *bytes > 0.0)),
+        of: Value::Sample(|sample| {
+            Some(sample.measurement.peak_rss_bytes as f64).filter(|bytes| *bytes > 0.0)
+        }),
         ..NS
     },
     Metric {
@@ -89,7 +94,8 @@ pub(super) const METRICS: &[Metric] = &[
         unit: Unit::Times,
         about: "grown_bytes / highest sum of requested bytes, if that is 1 MiB or more",
         of: Value::Sample(|sample| {
-            let enough = sample.measurement.requested_peak_bytes as f64 >= super::OVERHEAD_FROM_BYTES;
+            let enough =
+                sample.measurement.requested_peak_bytes as f64 >= super::OVERHEAD_FROM_BYTES;
             super::overhead_of(sample.measurement).filter(|_| enough)
         }),
         ..NS
@@ -123,13 +129,31 @@ pub(super) const METRICS: &[Metric] = &[
         noun: "share of the kernel",
         unit: Unit::Share,
         about: "system time / CPU time in the measured phases",
-        of: Value::Sample(|sample| quotient(sample, |one| one.sys_ns, |one| one.user_ns.saturating_add(one.sys_ns))),
+        of: Value::Sample(|sample| {
+            quotient(
+                sample,
+                |one| one.sys_ns,
+                |one| one.user_ns.saturating_add(one.sys_ns),
+            )
+        }),
         ..NS
     },
 ];
 
 /// A sum over the measured iterations over another one.
-fn quotient(sample: &Sample, over: fn(&Iteration) -> u64, under: fn(&Iteration) -> u64) -> Option<f64> {
-    let sum = |of: fn(&Iteration) -> u64| sample.measurement.measured().map(|one| of(one) as f64).sum::<f64>();
-    Some(sum(under)).filter(|under| *under > 0.0).map(|under| sum(over) / under)
+fn quotient(
+    sample: &Sample,
+    over: fn(&Iteration) -> u64,
+    under: fn(&Iteration) -> u64,
+) -> Option<f64> {
+    let sum = |of: fn(&Iteration) -> u64| {
+        sample
+            .measurement
+            .measured()
+            .map(|one| of(one) as f64)
+            .sum::<f64>()
+    };
+    Some(sum(under))
+        .filter(|under| *under > 0.0)
+        .map(|under| sum(over) / under)
 }

@@ -34,23 +34,36 @@ impl Groups {
                 wanted(controllers).then(|| path.to_string())
             })
         };
-        let (version, path) = match find(&|controllers| controllers.split(',').any(|name| name == controller)) {
-            Some(path) => (Version::One, path),
-            None => (Version::Two, find(&str::is_empty)?),
-        };
+        let (version, path) =
+            match find(&|controllers| controllers.split(',').any(|name| name == controller)) {
+                Some(path) => (Version::One, path),
+                None => (Version::Two, find(&str::is_empty)?),
+            };
         let mounts = root.text("proc/self/mountinfo")?;
-        let mount = mounts.lines().filter_map(Mount::parse).find(|mount| match version {
-            Version::One => mount.kind == "cgroup" && mount.options.split(',').any(|name| name == controller),
-            Version::Two => mount.kind == "cgroup2",
-        })?;
+        let mount = mounts
+            .lines()
+            .filter_map(Mount::parse)
+            .find(|mount| match version {
+                Version::One => {
+                    mount.kind == "cgroup"
+                        && mount.options.split(',').any(|name| name == controller)
+                }
+                Version::Two => mount.kind == "cgroup2",
+            })?;
         // In a container the mount's root may be below the machine's own root; the path then starts
         // with it.
-        let below = path.strip_prefix(mount.root).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let below = path
+            .strip_prefix(mount.root)
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'));
         let inside = below.unwrap_or(&path);
         let mut folders = Vec::new();
         let mut inside = inside.trim_matches('/');
         loop {
-            folders.push(format!("{}/{inside}", mount.point).trim_end_matches('/').to_string());
+            folders.push(
+                format!("{}/{inside}", mount.point)
+                    .trim_end_matches('/')
+                    .to_string(),
+            );
             if inside.is_empty() {
                 return Some(Groups { version, folders });
             }
@@ -60,14 +73,19 @@ impl Groups {
 
     /// The text of a file in each of the groups that have it, with the group's folder.
     pub fn texts(&self, root: &Root, file: &str) -> Vec<(String, String)> {
-        let text = |folder: &String| Some((folder.clone(), root.text(&format!("{folder}/{file}"))?));
+        let text =
+            |folder: &String| Some((folder.clone(), root.text(&format!("{folder}/{file}"))?));
         self.folders.iter().filter_map(text).collect()
     }
 
     /// Whether the topmost group is the machine's own root, above which nothing can limit. Only the
     /// root has no type.
     pub fn reach_the_root(&self, root: &Root) -> bool {
-        let has = |file: &str| self.folders.last().is_some_and(|top| root.path(&format!("{top}/{file}")).exists());
+        let has = |file: &str| {
+            self.folders
+                .last()
+                .is_some_and(|top| root.path(&format!("{top}/{file}")).exists())
+        };
         self.version == Version::Two && has("cgroup.controllers") && !has("cgroup.type")
     }
 
@@ -79,21 +97,35 @@ impl Groups {
         };
         let told = limits.iter().flat_map(|file| self.texts(root, file));
         let limited = told.filter_map(|(folder, text)| {
-            let limit_bytes = text.parse::<u64>().ok().filter(|bytes| *bytes < NO_LIMIT_BYTES)?;
-            let used = root.number::<u64>(&format!("{folder}/{usage}")).unwrap_or(0);
-            Some(MemoryLeft { bytes: limit_bytes.saturating_sub(used), limit_bytes, folder })
+            let limit_bytes = text
+                .parse::<u64>()
+                .ok()
+                .filter(|bytes| *bytes < NO_LIMIT_BYTES)?;
+            let used = root
+                .number::<u64>(&format!("{folder}/{usage}"))
+                .unwrap_or(0);
+            Some(MemoryLeft {
+                bytes: limit_bytes.saturating_sub(used),
+                limit_bytes,
+                folder,
+            })
         });
         limited.min()
     }
 
     /// Whether any group reports a memory limit.
     pub fn tell_memory(&self, root: &Root) -> bool {
-        MEMORY_LIMITS.iter().any(|file| !self.texts(root, file).is_empty())
+        MEMORY_LIMITS
+            .iter()
+            .any(|file| !self.texts(root, file).is_empty())
     }
 
     /// All throttling of this process, including by groups above. `None` if no group reports it.
     pub fn throttled(&self, root: &Root) -> Option<Throttled> {
-        self.texts(root, "cpu.stat").iter().filter_map(|(_, text)| Throttled::read(text)).reduce(|sum, one| sum + one)
+        self.texts(root, "cpu.stat")
+            .iter()
+            .filter_map(|(_, text)| Throttled::read(text))
+            .reduce(|sum, one| sum + one)
     }
 }
 
@@ -128,7 +160,12 @@ impl Mount<'_> {
         let mut before = before.split(' ').skip(3);
         let mut after = after.split(' ');
         let (root, point) = (before.next()?, before.next()?);
-        Some(Mount { root, point, kind: after.next()?, options: after.nth(1)? })
+        Some(Mount {
+            root,
+            point,
+            kind: after.next()?,
+            options: after.nth(1)?,
+        })
     }
 }
 
@@ -150,8 +187,7 @@ mod tests {
         Some((groups.version, groups.folders))
     }
 
-    const TWO: &str =
-        "29 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n";
+    const TWO: &str = "29 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n";
     const BOTH: &str = "\
 32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
 35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 master:3 - cgroup cgroup rw,memory
@@ -160,26 +196,49 @@ mod tests {
 
     #[test]
     fn a_desktop_of_version_2_has_every_group_above() {
-        let expected = ["/sys/fs/cgroup/user.slice/session.scope", "/sys/fs/cgroup/user.slice", "/sys/fs/cgroup"];
+        let expected = [
+            "/sys/fs/cgroup/user.slice/session.scope",
+            "/sys/fs/cgroup/user.slice",
+            "/sys/fs/cgroup",
+        ];
         let found = folders("0::/user.slice/session.scope\n", TWO, "cpu");
-        assert_eq!(found, Some((Version::Two, expected.map(String::from).to_vec())));
+        assert_eq!(
+            found,
+            Some((Version::Two, expected.map(String::from).to_vec()))
+        );
     }
 
     #[test]
     fn a_controller_of_version_1_is_found_beside_an_empty_version_2() {
         let cgroup = "4:memory:/jobs/7\n2:cpu,cpuacct:/\n1:cpuset:/\n0::/\n";
-        let memory = ["/sys/fs/cgroup/memory/jobs/7", "/sys/fs/cgroup/memory/jobs", "/sys/fs/cgroup/memory"];
-        assert_eq!(folders(cgroup, BOTH, "memory"), Some((Version::One, memory.map(String::from).to_vec())));
-        assert_eq!(folders(cgroup, BOTH, "cpu"), Some((Version::One, vec!["/sys/fs/cgroup/cpu,cpuacct".into()])));
+        let memory = [
+            "/sys/fs/cgroup/memory/jobs/7",
+            "/sys/fs/cgroup/memory/jobs",
+            "/sys/fs/cgroup/memory",
+        ];
+        assert_eq!(
+            folders(cgroup, BOTH, "memory"),
+            Some((Version::One, memory.map(String::from).to_vec()))
+        );
+        assert_eq!(
+            folders(cgroup, BOTH, "cpu"),
+            Some((Version::One, vec!["/sys/fs/cgroup/cpu,cpuacct".into()]))
+        );
         // A controller that version 1 does not use is in version 2.
-        assert_eq!(folders(cgroup, BOTH, "io"), Some((Version::Two, vec!["/sys/fs/cgroup/unified".into()])));
+        assert_eq!(
+            folders(cgroup, BOTH, "io"),
+            Some((Version::Two, vec!["/sys/fs/cgroup/unified".into()]))
+        );
     }
 
     #[test]
     fn a_mount_that_begins_at_the_containers_group_is_that_group() {
         let mount = "35 31 0:32 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
         let found = folders("4:memory:/docker/abc\n", mount, "memory");
-        assert_eq!(found, Some((Version::One, vec!["/sys/fs/cgroup/memory".into()])));
+        assert_eq!(
+            found,
+            Some((Version::One, vec!["/sys/fs/cgroup/memory".into()]))
+        );
     }
 
     #[test]
@@ -194,10 +253,20 @@ mod tests {
         for (folder, times) in [("a/b", 2), ("a", 3)] {
             let folder = dir.path().join("sys/fs/cgroup").join(folder);
             fs::create_dir_all(&folder).unwrap();
-            fs::write(folder.join("cpu.stat"), format!("nr_throttled {times}\nthrottled_usec 5\n")).unwrap();
+            fs::write(
+                folder.join("cpu.stat"),
+                format!("nr_throttled {times}\nthrottled_usec 5\n"),
+            )
+            .unwrap();
         }
         let root = Root::at(dir.path());
         let groups = Groups::of(&root, "cpu").unwrap();
-        assert_eq!(groups.throttled(&root), Some(Throttled { times: 5, total_ns: 10_000 }));
+        assert_eq!(
+            groups.throttled(&root),
+            Some(Throttled {
+                times: 5,
+                total_ns: 10_000
+            })
+        );
     }
 }

@@ -99,7 +99,9 @@ impl Counters {
     /// Opens the files that exist.
     pub fn open(root: &Root) -> Counters {
         let open = |file: &str| File::open(root.path(file)).ok();
-        let folders = Groups::of(root, "cpu").map(|groups| groups.folders).unwrap_or_default();
+        let folders = Groups::of(root, "cpu")
+            .map(|groups| groups.folders)
+            .unwrap_or_default();
         let memory = Groups::of(root, "memory").filter(|groups| groups.version == Version::Two);
         let cpus = allowed_cpus();
         // A line of numbers for each CPU, and the first for all: at most ten numbers of twenty
@@ -111,9 +113,13 @@ impl Counters {
             memory_threads: memory_threads(root),
             cpu_pressure: open("proc/pressure/cpu"),
             memory_pressure: open("proc/pressure/memory"),
-            own_memory_pressure: memory.and_then(|groups| open(&format!("{}/memory.pressure", groups.folders[0]))),
+            own_memory_pressure: memory
+                .and_then(|groups| open(&format!("{}/memory.pressure", groups.folders[0]))),
             vmstat: open("proc/vmstat"),
-            cpu_stats: folders.iter().filter_map(|folder| open(&format!("{folder}/cpu.stat"))).collect(),
+            cpu_stats: folders
+                .iter()
+                .filter_map(|folder| open(&format!("{folder}/cpu.stat")))
+                .collect(),
             buffer: vec![0; stat_bytes.max(16 << 10)],
         }
     }
@@ -131,13 +137,20 @@ impl Counters {
             let stall = Stall::read(text(file.as_ref()?, buffer)?)?;
             Some(stall.total_us * 1000)
         };
-        let (cpu_stall_ns, memory_stall_ns) = (stall_ns(&self.cpu_pressure), stall_ns(&self.memory_pressure));
+        let (cpu_stall_ns, memory_stall_ns) = (
+            stall_ns(&self.cpu_pressure),
+            stall_ns(&self.memory_pressure),
+        );
         let own_memory_stall_ns = stall_ns(&self.own_memory_pressure);
         let vmstat = self.vmstat.as_ref().and_then(|file| text(file, buffer));
         let pages = |key| value(vmstat?, key);
         let (swapped_in_pages, swapped_out_pages) = (pages("pswpin"), pages("pswpout"));
         let one = |file: &File| Throttled::read(text(file, buffer)?);
-        let throttled = self.cpu_stats.iter().filter_map(one).reduce(|sum, one| sum + one);
+        let throttled = self
+            .cpu_stats
+            .iter()
+            .filter_map(one)
+            .reduce(|sum, one| sum + one);
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
         Snapshot {
             at_ns,
@@ -160,14 +173,17 @@ impl Interference {
     /// The difference of two snapshots, the earlier one first.
     pub fn between(before: &Snapshot, after: &Snapshot) -> Interference {
         let wall_ns = after.at_ns.saturating_sub(before.at_ns);
-        let grown = |counter: fn(&Snapshot) -> Option<u64>| Some(counter(after)?.saturating_sub(counter(before)?));
+        let grown = |counter: fn(&Snapshot) -> Option<u64>| {
+            Some(counter(after)?.saturating_sub(counter(before)?))
+        };
         let share = |ns: f64| (wall_ns > 0).then(|| ns / wall_ns as f64);
         let share_of = |counter| grown(counter).and_then(|ns| share(ns as f64));
         let own_ns = after.own_cpu_ns.saturating_sub(before.own_cpu_ns) as f64;
         Interference {
             wall_ns,
             cpus: after.cpus,
-            foreign_cpu_share: grown(|one| one.busy_ns).and_then(|busy_ns| share(busy_ns as f64 - own_ns)),
+            foreign_cpu_share: grown(|one| one.busy_ns)
+                .and_then(|busy_ns| share(busy_ns as f64 - own_ns)),
             steal_share: share_of(|one| one.steal_ns),
             cpu_stall_share: share_of(|one| one.cpu_stall_ns),
             memory_stall_share: share_of(|one| one.memory_stall_ns),
@@ -195,7 +211,10 @@ fn text<'a>(file: &File, buffer: &'a mut [u8]) -> Option<&'a str> {
 /// The `stat` files of the kernel threads that manage memory; none are visible in a container with
 /// its own PID namespace.
 fn memory_threads(root: &Root) -> Vec<File> {
-    let processes = root.names("proc", "").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    let processes = root
+        .names("proc", "")
+        .into_iter()
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
     let of_kernel = |stat: &str| {
         // All kernel threads are children of process 2.
         let (front, fields) = stat.rsplit_once(')')?;
@@ -205,7 +224,9 @@ fn memory_threads(root: &Root) -> Vec<File> {
     };
     let found = processes.filter_map(|process| {
         let stat = format!("proc/{process}/stat");
-        of_kernel(&root.text(&stat)?).filter(|is| *is).and_then(|_| File::open(root.path(&stat)).ok())
+        of_kernel(&root.text(&stat)?)
+            .filter(|is| *is)
+            .and_then(|_| File::open(root.path(&stat)).ok())
     });
     found.collect()
 }
@@ -246,7 +267,8 @@ mod tests {
 
     /// The `stat` file of a process of that name.
     fn process(root: &Path, pid: u32, name: &str, parent: u32, ticks: u64) {
-        let stat = format!("{pid} ({name}) S {parent} 0 0 0 0 0 0 0 0 0 {ticks} {ticks} 0 0 20 0\n");
+        let stat =
+            format!("{pid} ({name}) S {parent} 0 0 0 0 0 0 0 0 0 {ticks} {ticks} 0 0 20 0\n");
         write(root, &format!("proc/{pid}/stat"), &stat);
     }
 
@@ -266,18 +288,44 @@ mod tests {
             })
             .collect();
         let interrupts = " 0".repeat(4000);
-        let elsewhere = format!("cpu{ELSEWHERE} {} 0 0 900 0 0 0 {} 0 0\n", 10 * user, 10 * steal);
+        let elsewhere = format!(
+            "cpu{ELSEWHERE} {} 0 0 900 0 0 0 {} 0 0\n",
+            10 * user,
+            10 * steal
+        );
         let all = format!("cpu  {} 0 0 900 0 0 0 {} 0 0\n", 11 * user, 11 * steal);
-        write(root, "proc/stat", &format!("{all}{cpus}{elsewhere}intr 1{interrupts}\n"));
+        write(
+            root,
+            "proc/stat",
+            &format!("{all}{cpus}{elsewhere}intr 1{interrupts}\n"),
+        );
         let pressure = |us| format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={us}\n");
         write(root, "proc/pressure/cpu", &pressure(stall_us));
         write(root, "proc/pressure/memory", &pressure(2 * stall_us));
-        write(root, "proc/vmstat", &format!("nr_free_pages 7\npswpin {swapped}\npswpout {}\n", 2 * swapped));
+        write(
+            root,
+            "proc/vmstat",
+            &format!(
+                "nr_free_pages 7\npswpin {swapped}\npswpout {}\n",
+                2 * swapped
+            ),
+        );
         write(root, "proc/self/cgroup", "0::/job\n");
-        write(root, "proc/self/mountinfo", "29 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-        let stat = format!("nr_periods 9\nnr_throttled {throttled}\nthrottled_usec {}\n", 10 * throttled);
+        write(
+            root,
+            "proc/self/mountinfo",
+            "29 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+        );
+        let stat = format!(
+            "nr_periods 9\nnr_throttled {throttled}\nthrottled_usec {}\n",
+            10 * throttled
+        );
         write(root, "sys/fs/cgroup/job/cpu.stat", &stat);
-        write(root, "sys/fs/cgroup/job/memory.pressure", &pressure(3 * stall_us));
+        write(
+            root,
+            "sys/fs/cgroup/job/memory.pressure",
+            &pressure(3 * stall_us),
+        );
     }
 
     /// The difference of two states of a simulated machine, a second apart, in which heapmark took
@@ -297,8 +345,11 @@ mod tests {
     #[test]
     fn planted_counters_come_back_as_shares() {
         let dir = tempfile::tempdir().unwrap();
-        let found =
-            between(dir.path(), |root| plant(root, 1000, 50, 4_000, 3, 1), |root| plant(root, 1150, 60, 54_000, 5, 4));
+        let found = between(
+            dir.path(),
+            |root| plant(root, 1000, 50, 4_000, 3, 1),
+            |root| plant(root, 1150, 60, 54_000, 5, 4),
+        );
         let expected = Interference {
             wall_ns: 1_000_000_000,
             cpus: Some(allowed_cpus().len() as u32),
@@ -312,20 +363,38 @@ mod tests {
             throttled_times: Some(3),
         };
         let rounded = |share: f64| (share * 1e6).round() / 1e6;
-        let found = Interference { own_memory_stall_share: found.own_memory_stall_share.map(rounded), ..found };
+        let found = Interference {
+            own_memory_stall_share: found.own_memory_stall_share.map(rounded),
+            ..found
+        };
         assert_eq!(found, expected);
         let stored = serde_json::to_string(&found).unwrap();
-        assert_eq!(serde_json::from_str::<Interference>(&stored).unwrap(), found);
+        assert_eq!(
+            serde_json::from_str::<Interference>(&stored).unwrap(),
+            found
+        );
     }
 
     #[test]
     fn what_other_cpus_do_is_not_counted_unless_they_are_numbered_otherwise() {
         let dir = tempfile::tempdir().unwrap();
-        let stat = |all: u64, cpus: &str| write(dir.path(), "proc/stat", &format!("cpu  {all} 0 0 0 0 0 0 0\n{cpus}"));
-        let own: String = allowed_cpus().iter().map(|cpu| format!("cpu{cpu} 0 0 0 0 0 0 0 0\n")).collect();
+        let stat = |all: u64, cpus: &str| {
+            write(
+                dir.path(),
+                "proc/stat",
+                &format!("cpu  {all} 0 0 0 0 0 0 0\n{cpus}"),
+            )
+        };
+        let own: String = allowed_cpus()
+            .iter()
+            .map(|cpu| format!("cpu{cpu} 0 0 0 0 0 0 0 0\n"))
+            .collect();
         let busy = format!("{own}cpu{ELSEWHERE} 200 0 0 0 0 0 0 0\n");
         let found = between(dir.path(), |_| stat(0, &own), |_| stat(200, &busy));
-        assert_eq!((found.foreign_cpu_share, found.cpus), (Some(-0.5), Some(allowed_cpus().len() as u32)));
+        assert_eq!(
+            (found.foreign_cpu_share, found.cpus),
+            (Some(-0.5), Some(allowed_cpus().len() as u32))
+        );
         let other = format!("cpu{ELSEWHERE} 0 0 0 0 0 0 0 0\n");
         let found = between(dir.path(), |_| stat(0, &other), |_| stat(200, &other));
         assert_eq!((found.foreign_cpu_share, found.cpus), (Some(1.5), None));
@@ -341,16 +410,32 @@ mod tests {
                 process(root, 35, "kswapd0", 2, ticks);
                 process(root, 36, "khugepaged", 2, ticks);
                 process(root, 37, "kswapd0", 1, 7 * ticks);
-                let busy = |cpu: &str| format!("{cpu} {} 0 {} 0 0 {ticks} {ticks} 0\n", 5 * ticks, 4 * ticks);
-                let of_cpus: String = allowed_cpus().iter().map(|cpu| busy(&format!("cpu{cpu}"))).collect();
-                write(root, "proc/stat", &format!("cpu  0 0 0 0 0 0 0 0\n{of_cpus}"));
+                let busy = |cpu: &str| {
+                    format!(
+                        "{cpu} {} 0 {} 0 0 {ticks} {ticks} 0\n",
+                        5 * ticks,
+                        4 * ticks
+                    )
+                };
+                let of_cpus: String = allowed_cpus()
+                    .iter()
+                    .map(|cpu| busy(&format!("cpu{cpu}")))
+                    .collect();
+                write(
+                    root,
+                    "proc/stat",
+                    &format!("cpu  0 0 0 0 0 0 0 0\n{of_cpus}"),
+                );
             }
         };
         let found = between(dir.path(), machine(0), machine(10));
         // 90 ticks on each CPU, of which the two kernel threads took 40; the third process only has
         // a similar name.
         let cpus = allowed_cpus().len() as f64;
-        assert_eq!(found.foreign_cpu_share, Some((cpus * 900.0 - 400.0 - 500.0) / 1000.0));
+        assert_eq!(
+            found.foreign_cpu_share,
+            Some((cpus * 900.0 - 400.0 - 500.0) / 1000.0)
+        );
     }
 
     #[test]
@@ -359,8 +444,22 @@ mod tests {
         let mut counters = Counters::open(&Root::at(dir.path()));
         let (before, after) = (counters.snapshot(), counters.snapshot());
         let found = Interference::between(&before, &after);
-        assert_eq!((found.foreign_cpu_share, found.steal_share, found.swapped_pages), (None, None, None));
-        assert_eq!((found.cpu_stall_share, found.memory_stall_share, found.throttled_ns), (None, None, None));
+        assert_eq!(
+            (
+                found.foreign_cpu_share,
+                found.steal_share,
+                found.swapped_pages
+            ),
+            (None, None, None)
+        );
+        assert_eq!(
+            (
+                found.cpu_stall_share,
+                found.memory_stall_share,
+                found.throttled_ns
+            ),
+            (None, None, None)
+        );
         assert_eq!((found.own_memory_stall_share, found.cpus), (None, None));
     }
 
@@ -392,11 +491,17 @@ mod tests {
         let before = counters.snapshot().own_cpu_ns;
         let self_before = cpu_ns(libc::RUSAGE_SELF);
         let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; cat /proc/$$/stat";
-        let output = std::process::Command::new("sh").args(["-c", busy]).output().unwrap();
+        let output = std::process::Command::new("sh")
+            .args(["-c", busy])
+            .output()
+            .unwrap();
         let child_ticks = process_ticks(&String::from_utf8(output.stdout).unwrap()).unwrap();
         let self_after = cpu_ns(libc::RUSAGE_SELF);
         let children = counters.snapshot().own_cpu_ns - before - (self_after - self_before);
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
-        assert!(child_ticks > 0 && children >= child_ticks * tick_ns, "{children} ns and {child_ticks} ticks");
+        assert!(
+            child_ticks > 0 && children >= child_ticks * tick_ns,
+            "{children} ns and {child_ticks} ticks"
+        );
     }
 }

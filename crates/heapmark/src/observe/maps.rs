@@ -52,7 +52,11 @@ impl Mapped {
             }
             let mut rest = region.end - region.start;
             for range in known {
-                let shared = range.end.min(region.end).saturating_sub(range.start.max(region.start)).min(rest);
+                let shared = range
+                    .end
+                    .min(region.end)
+                    .saturating_sub(range.start.max(region.start))
+                    .min(rest);
                 rest -= shared;
                 match range.kind {
                     RangeKind::Stack => mapped.stack += shared,
@@ -114,7 +118,9 @@ impl Region<'_> {
         let name = words.nth(3)?.trim_start();
         Some(Region {
             start: u64::from_str_radix(start, 16).ok()?,
-            end: u64::from_str_radix(end, 16).ok().filter(|_| permissions.len() == 4)?,
+            end: u64::from_str_radix(end, 16)
+                .ok()
+                .filter(|_| permissions.len() == 4)?,
             accessible: !permissions.starts_with("---"),
             name: name.strip_suffix(" (deleted)").unwrap_or(name),
         })
@@ -164,7 +170,10 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
         };
         assert_eq!(mapped, expected);
         assert_eq!(mapped.total_dynamic(), 0x21000 + 0x10d000 + 0x27000);
-        assert_eq!(mapped.accessible(), mapped.total_dynamic() + 0x21000 + 0x6000 + 0x7000);
+        assert_eq!(
+            mapped.accessible(),
+            mapped.total_dynamic() + 0x21000 + 0x6000 + 0x7000
+        );
     }
 
     #[test]
@@ -188,7 +197,10 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
 21000-22000 rw-p 00000000 00:00 0 
 ";
         let mapped = read(maps);
-        assert_eq!((mapped.heap, mapped.mmap_so, mapped.mmap), (0x10000, 0x1000, 0x1000));
+        assert_eq!(
+            (mapped.heap, mapped.mmap_so, mapped.mmap),
+            (0x10000, 0x1000, 0x1000)
+        );
     }
 
     #[test]
@@ -204,7 +216,10 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
         let mapped = read(maps);
         assert_eq!(mapped.reserved, 0x20000 + 0x4000000 + 0x1000);
         // Inaccessible anonymous memory continues the heap like other anonymous memory.
-        assert_eq!((mapped.heap, mapped.mmap, mapped.mmap_so), (0x20000, 0x1000, 0));
+        assert_eq!(
+            (mapped.heap, mapped.mmap, mapped.mmap_so),
+            (0x20000, 0x1000, 0)
+        );
     }
 
     #[test]
@@ -220,7 +235,10 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
         let gone = known(0x7f0000400000, 0x7f0000500000, RangeKind::Stack);
         let mapped = Mapped::read(maps, PROGRAM, &[stack, table, page, gone]);
         assert_eq!((mapped.stack, mapped.harness), (0x40000, 0x110000));
-        assert_eq!((mapped.mmap, mapped.mmap_so, mapped.reserved), (0xa0000, 0, 0x10000));
+        assert_eq!(
+            (mapped.mmap, mapped.mmap_so, mapped.reserved),
+            (0xa0000, 0, 0x10000)
+        );
     }
 
     #[test]
@@ -244,11 +262,17 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
 50000-51000 rw-p 00000000 00:00 0                          [stack:77]
 ";
         let mapped = read(maps);
-        assert_eq!((mapped.heap, mapped.mmap, mapped.stack), (0x11000, 0x5000, 0x1000));
+        assert_eq!(
+            (mapped.heap, mapped.mmap, mapped.stack),
+            (0x11000, 0x5000, 0x1000)
+        );
     }
 
     #[test]
     fn lines_that_are_none_count_nothing() {
-        assert_eq!(read("nonsense\n10000-x rw-p 0 0 0 \n\n10000-20000\n"), Mapped::default());
+        assert_eq!(
+            read("nonsense\n10000-x rw-p 0 0 0 \n\n10000-20000\n"),
+            Mapped::default()
+        );
     }
 }

@@ -34,7 +34,12 @@ impl MeanHeap {
         };
         let byte_ns: f64 = looks.windows(2).map(between).sum();
         let bytes = (byte_ns / span_ns as f64).round() as u64;
-        Some(MeanHeap { looks: looks.len() as u64, span_ns, bytes, iteration_ns })
+        Some(MeanHeap {
+            looks: looks.len() as u64,
+            span_ns,
+            bytes,
+            iteration_ns,
+        })
     }
 
     /// The product of memory and time of one iteration.
@@ -53,11 +58,26 @@ mod tests {
         let mut looks: Vec<(u64, u64)> = (0..9).map(|time| (time, 1010)).collect();
         looks.extend([(10, 1110), (1000, 1110)]);
         let mean = MeanHeap::of(&looks, 1000, 2_000_000_000).unwrap();
-        assert_eq!((mean.looks, mean.span_ns, mean.bytes), (11, 1000, 109), "(8 * 10 + 2 * 60 + 990 * 110) / 1000");
-        assert_eq!(MeanHeap::of(&looks, 2000, 1).unwrap().bytes, 0, "less than before is no growth");
-        assert_eq!(MeanHeap::of(&looks[..9], 1000, 1), None, "nine looks are too few");
+        assert_eq!(
+            (mean.looks, mean.span_ns, mean.bytes),
+            (11, 1000, 109),
+            "(8 * 10 + 2 * 60 + 990 * 110) / 1000"
+        );
+        assert_eq!(
+            MeanHeap::of(&looks, 2000, 1).unwrap().bytes,
+            0,
+            "less than before is no growth"
+        );
+        assert_eq!(
+            MeanHeap::of(&looks[..9], 1000, 1),
+            None,
+            "nine looks are too few"
+        );
         assert_eq!(MeanHeap::of(&[(5, 1); 20], 0, 1), None, "no time went by");
-        let mean = MeanHeap { bytes: 3 << 29, ..mean };
+        let mean = MeanHeap {
+            bytes: 3 << 29,
+            ..mean
+        };
         assert_eq!(mean.gib_seconds(), 3.0);
     }
 }

@@ -70,8 +70,17 @@ impl MemoryProfile {
             occupied_bytes: it.occupied_bytes,
             heap_bytes: it.heap_bytes,
         };
-        let heapmark_wire::Peak { live_bytes, occupied_bytes, heap_bytes, .. } = *peak;
-        let peak_demand = MemoryPoint { live_bytes, occupied_bytes, heap_bytes };
+        let heapmark_wire::Peak {
+            live_bytes,
+            occupied_bytes,
+            heap_bytes,
+            ..
+        } = *peak;
+        let peak_demand = MemoryPoint {
+            live_bytes,
+            occupied_bytes,
+            heap_bytes,
+        };
         let along: Vec<MemoryPoint> = points.iter().map(of_point).collect();
         let all: Vec<MemoryPoint> = along.iter().copied().chain([peak_demand]).collect();
         let asked = |it: &heapmark_wire::RssCrossCheck| RssCrossCheck {
@@ -92,20 +101,28 @@ impl MemoryProfile {
                 tenth_page_bytes: peak.tenth_page_bytes,
                 sparse_pages: peak.sparse_pages,
             }),
-            rss_cross_check: cross_checks.first_chunk().map(|moments: &[_; 2]| moments.each_ref().map(asked)),
+            rss_cross_check: cross_checks
+                .first_chunk()
+                .map(|moments: &[_; 2]| moments.each_ref().map(asked)),
         }
     }
 }
 
 pub(super) fn most_heap_bytes(moments: &[MemoryPoint]) -> u64 {
-    moments.iter().map(|moment| moment.heap_bytes).max().unwrap_or(0)
+    moments
+        .iter()
+        .map(|moment| moment.heap_bytes)
+        .max()
+        .unwrap_or(0)
 }
 
 /// The moment when most bytes were resident. A footprint often stays at its peak while live bytes
 /// vary, so the point with most live bytes counts.
 pub(super) fn peak_footprint(moments: &[MemoryPoint]) -> Option<MemoryPoint> {
     let most = moments.iter().map(|moment| moment.heap_bytes).max()? as f64;
-    let at_peak = moments.iter().filter(|moment| moment.heap_bytes as f64 >= most * (1.0 - SAME_PEAK));
+    let at_peak = moments
+        .iter()
+        .filter(|moment| moment.heap_bytes as f64 >= most * (1.0 - SAME_PEAK));
     at_peak.max_by_key(|moment| moment.live_bytes).copied()
 }
 

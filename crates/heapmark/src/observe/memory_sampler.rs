@@ -21,16 +21,25 @@ const LEAST_POINTS: usize = 5;
 /// The points that a process took itself, as a table like the memory sampler's.
 pub fn csv_of_points(points: &[heapmark_wire::HeapPoint], before_bytes: u64) -> String {
     let mut table = format!("{COLUMNS},allocated_bytes\n");
-    for heapmark_wire::HeapPoint { allocated_bytes, time_ns, live_bytes, occupied_bytes, heap_bytes } in points {
+    for heapmark_wire::HeapPoint {
+        allocated_bytes,
+        time_ns,
+        live_bytes,
+        occupied_bytes,
+        heap_bytes,
+    } in points
+    {
         let (phase, rss_bytes) = (Phase::Run.word(), before_bytes + heap_bytes);
-        let _ = writeln!(table, "{time_ns},{phase},{live_bytes},{occupied_bytes},{rss_bytes},0,,,{allocated_bytes}");
+        let _ = writeln!(
+            table,
+            "{time_ns},{phase},{live_bytes},{occupied_bytes},{rss_bytes},0,,,{allocated_bytes}"
+        );
     }
     table
 }
 
 /// The columns of the series.
-const COLUMNS: &str =
-    "time_ns,phase,requested_live_bytes,occupied_bytes,rss_bytes,harness_bytes,pss_bytes,anon_huge_bytes";
+const COLUMNS: &str = "time_ns,phase,requested_live_bytes,occupied_bytes,rss_bytes,harness_bytes,pss_bytes,anon_huge_bytes";
 
 /// One sample.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,11 +90,17 @@ impl MemorySampler {
             self.files = Files::open(pid).ok();
         }
         let held = page.watched().held();
-        let Some(files) = &mut self.files else { return 0 };
+        let Some(files) = &mut self.files else {
+            return 0;
+        };
         let time_ns = now_ns();
         let live_before = held.live_bytes();
-        let rss_bytes = reread(&mut files.statm, &mut self.text).ok().and_then(super::series::resident_bytes);
-        let Some(rss_bytes) = rss_bytes.filter(|bytes| *bytes > 0) else { return 0 };
+        let rss_bytes = reread(&mut files.statm, &mut self.text)
+            .ok()
+            .and_then(super::series::resident_bytes);
+        let Some(rss_bytes) = rss_bytes.filter(|bytes| *bytes > 0) else {
+            return 0;
+        };
         let mut point = MemorySample {
             time_ns,
             running: matches!(phase, Phase::Cold | Phase::Run),
@@ -98,7 +113,9 @@ impl MemorySampler {
         let mut walk_ns = 0;
         if point.running && time_ns >= self.next_walk_ns {
             let began_ns = thread_cpu_ns();
-            point.walked = reread(&mut files.rollup, &mut self.text).ok().and_then(Walked::of);
+            point.walked = reread(&mut files.rollup, &mut self.text)
+                .ok()
+                .and_then(Walked::of);
             walk_ns = thread_cpu_ns() - began_ns;
             self.next_walk_ns = now_ns() + (walk_ns * WALKS_APART).max(LEAST_BETWEEN_WALKS_NS);
         }
@@ -120,7 +137,14 @@ impl Watcher for MemorySampler {
     fn look(&mut self, pid: i32, page: &Page) -> Duration {
         let walk_ns = self.point(pid, page);
         let now_ns = thread_cpu_ns();
-        self.cpu_ns = (if self.points.len() < 2 { now_ns } else { self.cpu_ns.0 }, now_ns);
+        self.cpu_ns = (
+            if self.points.len() < 2 {
+                now_ns
+            } else {
+                self.cpu_ns.0
+            },
+            now_ns,
+        );
         self.pace.next_without(now_ns, walk_ns)
     }
 
@@ -142,8 +166,12 @@ impl Watcher for MemorySampler {
             peak_footprint: peak_footprint(&moments)?,
             live_byte_points: moments.iter().map(|moment| moment.live_bytes).sum(),
             heap_byte_points: moments.iter().map(|moment| moment.heap_bytes).sum(),
-            most_anon_huge_bytes: walked.map(|walked| walked.anon_huge_bytes).max().unwrap_or(0),
-            sampling_share: (self.cpu_ns.1 - self.cpu_ns.0) as f64 / (last.time_ns - first.time_ns).max(1) as f64,
+            most_anon_huge_bytes: walked
+                .map(|walked| walked.anon_huge_bytes)
+                .max()
+                .unwrap_or(0),
+            sampling_share: (self.cpu_ns.1 - self.cpu_ns.0) as f64
+                / (last.time_ns - first.time_ns).max(1) as f64,
             most_heap_bytes: most_heap_bytes(&moments),
             at_peak: None,
             rss_cross_check: None,
@@ -154,12 +182,24 @@ impl Watcher for MemorySampler {
         let mut table = format!("{COLUMNS}\n");
         let began_ns = self.points.first().map_or(0, |point| point.time_ns);
         for point in &self.points {
-            let MemorySample { time_ns, running, live_bytes, occupied_bytes, rss_bytes, harness_bytes, walked } = point;
+            let MemorySample {
+                time_ns,
+                running,
+                live_bytes,
+                occupied_bytes,
+                rss_bytes,
+                harness_bytes,
+                walked,
+            } = point;
             let phase = if *running { Phase::Run } else { Phase::Setup }.word();
-            let walked = walked.map(|it| format!("{},{}", it.pss_bytes, it.anon_huge_bytes)).unwrap_or(",".into());
+            let walked = walked
+                .map(|it| format!("{},{}", it.pss_bytes, it.anon_huge_bytes))
+                .unwrap_or(",".into());
             let time_ns = time_ns - began_ns;
-            let _ =
-                writeln!(table, "{time_ns},{phase},{live_bytes},{occupied_bytes},{rss_bytes},{harness_bytes},{walked}");
+            let _ = writeln!(
+                table,
+                "{time_ns},{phase},{live_bytes},{occupied_bytes},{rss_bytes},{harness_bytes},{walked}"
+            );
         }
         Ok((!self.points.is_empty()).then_some(table))
     }
@@ -171,7 +211,9 @@ impl MemorySample {
         MemoryPoint {
             live_bytes: self.live_bytes,
             occupied_bytes: self.occupied_bytes,
-            heap_bytes: self.rss_bytes.saturating_sub(self.harness_bytes + before_bytes),
+            heap_bytes: self
+                .rss_bytes
+                .saturating_sub(self.harness_bytes + before_bytes),
         }
     }
 }
@@ -179,7 +221,10 @@ impl MemorySample {
 impl Walked {
     fn of(rollup: &str) -> Option<Walked> {
         let bytes = |key: &str| rolled_up_bytes(rollup, key);
-        Some(Walked { pss_bytes: bytes("Pss:")?, anon_huge_bytes: bytes("AnonHugePages:")? })
+        Some(Walked {
+            pss_bytes: bytes("Pss:")?,
+            anon_huge_bytes: bytes("AnonHugePages:")?,
+        })
     }
 }
 
@@ -192,7 +237,10 @@ pub(super) fn rolled_up_bytes(rollup: &str, key: &str) -> Option<u64> {
 impl Files {
     fn open(pid: i32) -> std::io::Result<Files> {
         let open = |name| File::open(format!("/proc/{pid}/{name}"));
-        Ok(Files { statm: open("statm")?, rollup: open("smaps_rollup")? })
+        Ok(Files {
+            statm: open("statm")?,
+            rollup: open("smaps_rollup")?,
+        })
     }
 }
 
@@ -213,16 +261,55 @@ mod tests {
 
     #[test]
     fn the_peaks_of_demand_and_of_the_footprint_are_other_moments() {
-        let idle = MemorySample { running: false, ..point(9000, 90_000, 0) };
-        let (before, full, low) = (point(0, 5000, 100), point(800, 2100, 200), point(10, 2605, 200));
+        let idle = MemorySample {
+            running: false,
+            ..point(9000, 90_000, 0)
+        };
+        let (before, full, low) = (
+            point(0, 5000, 100),
+            point(800, 2100, 200),
+            point(10, 2605, 200),
+        );
         let points = vec![before, full, point(400, 2600, 200), low, low, low, idle];
-        let short = MemorySampler { points: points[..5].to_vec(), ..MemorySampler::default() };
+        let short = MemorySampler {
+            points: points[..5].to_vec(),
+            ..MemorySampler::default()
+        };
         assert_eq!(short.profile(900), None, "four looks are too few");
-        let course = MemorySampler { points, ..MemorySampler::default() }.profile(900).unwrap();
-        assert_eq!(course.points, 5, "neither what is not running nor what holds nothing");
-        assert_eq!(course.peak_demand, MemoryPoint { live_bytes: 800, occupied_bytes: 800, heap_bytes: 1000 });
-        assert_eq!(course.peak_footprint, MemoryPoint { live_bytes: 400, occupied_bytes: 400, heap_bytes: 1500 });
-        assert_eq!((course.live_byte_points, course.heap_byte_points, course.most_heap_bytes), (1230, 7015, 1505));
+        let course = MemorySampler {
+            points,
+            ..MemorySampler::default()
+        }
+        .profile(900)
+        .unwrap();
+        assert_eq!(
+            course.points, 5,
+            "neither what is not running nor what holds nothing"
+        );
+        assert_eq!(
+            course.peak_demand,
+            MemoryPoint {
+                live_bytes: 800,
+                occupied_bytes: 800,
+                heap_bytes: 1000
+            }
+        );
+        assert_eq!(
+            course.peak_footprint,
+            MemoryPoint {
+                live_bytes: 400,
+                occupied_bytes: 400,
+                heap_bytes: 1500
+            }
+        );
+        assert_eq!(
+            (
+                course.live_byte_points,
+                course.heap_byte_points,
+                course.most_heap_bytes
+            ),
+            (1230, 7015, 1505)
+        );
         assert_eq!(MemorySampler::default().profile(900), None);
     }
 }

@@ -61,7 +61,9 @@ impl Root {
     /// The value of `key:` in a file of such lines.
     pub fn field(&self, file: &str, key: &str) -> Option<String> {
         let text = self.text(file)?;
-        let value = text.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':'))?;
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':'))?;
         Some(value.trim().to_string())
     }
 
@@ -73,7 +75,14 @@ impl Root {
 
     /// `[always] madvise never`: the selected word is in brackets.
     pub fn chosen(&self, file: &str) -> Option<String> {
-        Some(self.text(file)?.split_once('[')?.1.split_once(']')?.0.to_string())
+        Some(
+            self.text(file)?
+                .split_once('[')?
+                .1
+                .split_once(']')?
+                .0
+                .to_string(),
+        )
     }
 
     /// Names in a folder that start with `start`, sorted.

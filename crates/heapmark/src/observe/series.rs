@@ -39,7 +39,11 @@ pub struct SeriesSampler {
 
 enum Way {
     /// From outside, at this interval. The open files belong to the running process.
-    Polled { every: Duration, files: Option<ProcFiles>, text: String },
+    Polled {
+        every: Duration,
+        files: Option<ProcFiles>,
+        text: String,
+    },
     /// By the guest, into this file.
     Inside(File),
 }
@@ -52,23 +56,39 @@ struct ProcFiles {
 impl SeriesSampler {
     /// For a process that is about to start; `None` if its case wants no series.
     pub fn of(case: &Case, program: &Path) -> Result<Option<SeriesSampler>> {
-        let Some(every_ns) = case.series_ns else { return Ok(None) };
+        let Some(every_ns) = case.series_ns else {
+            return Ok(None);
+        };
         let way = if case.samples_itself() {
             // Inherited on purpose: the guest opens it through /proc/self/fd.
-            let file = memfd_create("heapmark-series", MemfdFlags::empty()).context("cannot create a memory file")?;
+            let file = memfd_create("heapmark-series", MemfdFlags::empty())
+                .context("cannot create a memory file")?;
             Way::Inside(file.into())
         } else {
-            Way::Polled { every: Duration::from_nanos(every_ns), files: None, text: String::new() }
+            Way::Polled {
+                every: Duration::from_nanos(every_ns),
+                files: None,
+                text: String::new(),
+            }
         };
-        let program = program.canonicalize().with_context(|| format!("cannot find {}", program.display()))?;
-        Ok(Some(SeriesSampler { began_ns: now_ns(), program: program.display().to_string(), way, points: Vec::new() }))
+        let program = program
+            .canonicalize()
+            .with_context(|| format!("cannot find {}", program.display()))?;
+        Ok(Some(SeriesSampler {
+            began_ns: now_ns(),
+            program: program.display().to_string(),
+            way,
+            points: Vec::new(),
+        }))
     }
 
     /// Takes a point from outside. Memory during heapmark's own proofs is not part of a series, and
     /// a process that has ended meanwhile leaves no point.
     fn point(&mut self, pid: i32, page: &Page) {
         let phase = page.phase();
-        let Way::Polled { files, text, .. } = &mut self.way else { return };
+        let Way::Polled { files, text, .. } = &mut self.way else {
+            return;
+        };
         if !phase.is_of_workload() {
             return;
         }
@@ -98,7 +118,9 @@ impl SeriesSampler {
             phase: phase.word().into(),
             // The bytes that were live throughout the reading, provided they only rose or only
             // fell.
-            requested_live_bytes: live_before.zip(live_after).map(|(before, after)| before.min(after)),
+            requested_live_bytes: live_before
+                .zip(live_after)
+                .map(|(before, after)| before.min(after)),
             mapped: Mapped::read(text, &self.program, &known),
             rss_bytes,
         });
@@ -128,8 +150,13 @@ impl Watcher for SeriesSampler {
     fn mean_heap(&self, before_bytes: u64, iteration_ns: u64) -> Option<MeanHeap> {
         // Points that a guest takes at operations are not spaced by time; they are parsed later, so
         // there are none here.
-        let running = self.points.iter().filter(|point| point.phase == Phase::Run.word());
-        let looks: Vec<(u64, u64)> = running.map(|point| (point.time_ns, point.rss_bytes)).collect();
+        let running = self
+            .points
+            .iter()
+            .filter(|point| point.phase == Phase::Run.word());
+        let looks: Vec<(u64, u64)> = running
+            .map(|point| (point.time_ns, point.rss_bytes))
+            .collect();
         MeanHeap::of(&looks, before_bytes, iteration_ns)
     }
 
@@ -148,7 +175,10 @@ impl Watcher for SeriesSampler {
 impl ProcFiles {
     fn open(pid: i32) -> std::io::Result<ProcFiles> {
         let open = |name| File::open(format!("/proc/{pid}/{name}"));
-        Ok(ProcFiles { maps: open("maps")?, statm: open("statm")? })
+        Ok(ProcFiles {
+            maps: open("maps")?,
+            statm: open("statm")?,
+        })
     }
 
     /// Reads the maps into `text`; returns the resident set.
@@ -157,7 +187,9 @@ impl ProcFiles {
         reread(&mut self.statm, &mut pages)?;
         reread(&mut self.maps, text)?;
         // A process that is ending has an empty address space: not a point of its life.
-        resident_bytes(&pages).filter(|_| !text.is_empty()).ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into())
+        resident_bytes(&pages)
+            .filter(|_| !text.is_empty())
+            .ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into())
     }
 }
 
@@ -169,7 +201,10 @@ pub(super) fn resident_bytes(statm: &str) -> Option<u64> {
 /// Parses the guest's text: `@point TIME LIVE PHASE`, `@known START END KIND` lines, its maps,
 /// `@end LIVE TIME`, its statm, `@done`. An incomplete point is left out.
 fn points(text: &str, program: &str, began_ns: u64) -> Vec<SeriesPoint> {
-    text.split("@point ").skip(1).filter_map(|block| point(block, program, began_ns)).collect()
+    text.split("@point ")
+        .skip(1)
+        .filter_map(|block| point(block, program, began_ns))
+        .collect()
 }
 
 fn point(block: &str, program: &str, began_ns: u64) -> Option<SeriesPoint> {
@@ -180,7 +215,10 @@ fn point(block: &str, program: &str, began_ns: u64) -> Option<SeriesPoint> {
     let live_before: u64 = words.next()?.parse().ok()?;
     let (end, statm) = after.split_once('\n')?;
     let (live_after, ended_ns) = end.split_once(' ')?;
-    let known: Vec<Known> = maps.lines().filter_map(|line| known(line.strip_prefix("@known ")?)).collect();
+    let known: Vec<Known> = maps
+        .lines()
+        .filter_map(|line| known(line.strip_prefix("@known ")?))
+        .collect();
     Some(SeriesPoint {
         time_ns: time_ns.saturating_sub(began_ns),
         took_ns: ended_ns.parse::<u64>().ok()?.saturating_sub(time_ns),
@@ -194,7 +232,11 @@ fn point(block: &str, program: &str, began_ns: u64) -> Option<SeriesPoint> {
 fn known(line: &str) -> Option<Known> {
     let mut words = line.split(' ');
     let (start, end) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    Some(Known { start, end, kind: RangeKind::from_word(words.next()?)? })
+    Some(Known {
+        start,
+        end,
+        kind: RangeKind::from_word(words.next()?)?,
+    })
 }
 
 fn csv(points: &[SeriesPoint]) -> String {
@@ -203,9 +245,21 @@ fn csv(points: &[SeriesPoint]) -> String {
          other_bytes,harness_bytes,reserved_bytes,accessible_bytes,rss_bytes\n",
     );
     for point in points {
-        let Mapped { heap, mmap, mmap_so, stack, text, other, harness, reserved } = point.mapped;
+        let Mapped {
+            heap,
+            mmap,
+            mmap_so,
+            stack,
+            text,
+            other,
+            harness,
+            reserved,
+        } = point.mapped;
         let (total, accessible) = (point.mapped.total_dynamic(), point.mapped.accessible());
-        let live = point.requested_live_bytes.map(|bytes| bytes.to_string()).unwrap_or_default();
+        let live = point
+            .requested_live_bytes
+            .map(|bytes| bytes.to_string())
+            .unwrap_or_default();
         let _ = writeln!(
             table,
             "{},{},{},{live},{heap},{mmap},{mmap_so},{total},{stack},{text},{other},{harness},{reserved},{accessible},{}",
@@ -236,9 +290,15 @@ mod tests {
         let points = points(INSIDE, "/guest", 1000);
         assert_eq!(points.len(), 1);
         let point = &points[0];
-        assert_eq!((point.time_ns, point.took_ns, point.phase.as_str()), (500, 60, "run"));
+        assert_eq!(
+            (point.time_ns, point.took_ns, point.phase.as_str()),
+            (500, 60, "run")
+        );
         assert_eq!(point.requested_live_bytes, Some(200));
-        assert_eq!((point.mapped.stack, point.mapped.mmap, point.mapped.heap), (0x10000, 0, 0x10000));
+        assert_eq!(
+            (point.mapped.stack, point.mapped.mmap, point.mapped.heap),
+            (0x10000, 0, 0x10000)
+        );
         assert_eq!(point.rss_bytes, 25 * rustix::param::page_size() as u64);
     }
 
@@ -247,10 +307,22 @@ mod tests {
         let mut point = points(INSIDE, "/guest", 0).remove(0);
         point.requested_live_bytes = None;
         let table = csv(&[point]);
-        let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
+        let lines: Vec<Vec<&str>> = table
+            .lines()
+            .map(|line| line.split(',').collect())
+            .collect();
         assert_eq!(lines[0].len(), lines[1].len());
         let column = |name| lines[1][lines[0].iter().position(|head| *head == name).unwrap()];
-        assert_eq!((column("requested_live_bytes"), column("total_dynamic_bytes")), ("", "65536"));
-        assert_eq!((column("stack_bytes"), column("accessible_bytes")), ("65536", "131072"));
+        assert_eq!(
+            (
+                column("requested_live_bytes"),
+                column("total_dynamic_bytes")
+            ),
+            ("", "65536")
+        );
+        assert_eq!(
+            (column("stack_bytes"), column("accessible_bytes")),
+            ("65536", "131072")
+        );
     }
 }

@@ -33,9 +33,13 @@ impl Tree {
         let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
         if (self.walked_rss_bytes as f64) < largest_bytes as f64 * SEEN {
             let (saw, was) = (mib(self.walked_rss_bytes), mib(largest_bytes));
-            return Some(format!("{} looks, which saw {saw} of {was} at most", self.looks));
+            return Some(format!(
+                "{} looks, which saw {saw} of {was} at most",
+                self.looks
+            ));
         }
-        (programs > 1 && self.looks < LEAST_LOOKS).then(|| format!("{} looks at {programs} programs", self.looks))
+        (programs > 1 && self.looks < LEAST_LOOKS)
+            .then(|| format!("{} looks at {programs} programs", self.looks))
     }
 }
 
@@ -51,12 +55,18 @@ pub struct TreeSampler {
 impl TreeSampler {
     /// Page tables may be walked only if the process is not timed.
     pub fn new(walks: bool) -> TreeSampler {
-        TreeSampler { seen: Tree::default(), pace: Pace::default(), walks }
+        TreeSampler {
+            seen: Tree::default(),
+            pace: Pace::default(),
+            walks,
+        }
     }
 
     /// Samples these processes; returns the wait until the next look.
     pub fn look(&mut self, processes: &[i32]) -> Duration {
-        let sum = |bytes: fn(i32) -> Option<u64>| processes.iter().filter_map(|pid| bytes(*pid)).sum::<u64>();
+        let sum = |bytes: fn(i32) -> Option<u64>| {
+            processes.iter().filter_map(|pid| bytes(*pid)).sum::<u64>()
+        };
         let seen = &mut self.seen;
         seen.peak_rss_bytes = seen.peak_rss_bytes.max(sum(resident_bytes));
         if self.walks {
@@ -98,12 +108,25 @@ mod tests {
 
     #[test]
     fn a_peak_that_came_and_went_between_two_looks_is_missed() {
-        let seen = |walked_rss_bytes, looks| Tree { walked_rss_bytes, looks, ..Tree::default() };
+        let seen = |walked_rss_bytes, looks| Tree {
+            walked_rss_bytes,
+            looks,
+            ..Tree::default()
+        };
         let mib = 1 << 20;
-        assert_eq!(seen(16 * mib, 40).missed(24 * mib, 1).unwrap(), "40 looks, which saw 16.0 MiB of 24.0 MiB at most");
-        assert_eq!(seen(0, 0).missed(24 * mib, 1).unwrap(), "0 looks, which saw 0.0 MiB of 24.0 MiB at most");
+        assert_eq!(
+            seen(16 * mib, 40).missed(24 * mib, 1).unwrap(),
+            "40 looks, which saw 16.0 MiB of 24.0 MiB at most"
+        );
+        assert_eq!(
+            seen(0, 0).missed(24 * mib, 1).unwrap(),
+            "0 looks, which saw 0.0 MiB of 24.0 MiB at most"
+        );
         assert_eq!(seen(23 * mib, 3).missed(24 * mib, 1), None);
-        assert_eq!(seen(40 * mib, 9).missed(24 * mib, 2).unwrap(), "9 looks at 2 programs");
+        assert_eq!(
+            seen(40 * mib, 9).missed(24 * mib, 2).unwrap(),
+            "9 looks at 2 programs"
+        );
         assert_eq!(seen(40 * mib, 10).missed(24 * mib, 2), None);
     }
 
@@ -113,10 +136,17 @@ mod tests {
         let mut watcher = TreeSampler::new(true);
         watcher.look(&[own]);
         let once = watcher.seen();
-        assert!(once.peak_rss_bytes > 0 && once.peak_pss_bytes > 0 && once.peak_pss_bytes <= once.walked_rss_bytes);
+        assert!(
+            once.peak_rss_bytes > 0
+                && once.peak_pss_bytes > 0
+                && once.peak_pss_bytes <= once.walked_rss_bytes
+        );
         watcher.look(&[own, own]);
         let twice = watcher.seen();
-        assert!(twice.peak_rss_bytes > once.peak_rss_bytes, "the sum over the processes");
+        assert!(
+            twice.peak_rss_bytes > once.peak_rss_bytes,
+            "the sum over the processes"
+        );
         assert_eq!((twice.processes, twice.looks), (2, 2));
         let mut timed = TreeSampler::new(false);
         timed.look(&[own, i32::MAX]);

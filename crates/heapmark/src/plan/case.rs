@@ -89,7 +89,9 @@ impl Case {
 
     /// The names of all programs of the catalogue that it starts.
     pub fn programs(&self) -> impl Iterator<Item = &str> {
-        self.program().into_iter().chain(self.rows.iter().map(|row| row.program.as_str()))
+        self.program()
+            .into_iter()
+            .chain(self.rows.iter().map(|row| row.program.as_str()))
     }
 
     /// The program's row of this name.
@@ -100,7 +102,11 @@ impl Case {
     /// The row that the others are compared with: the run's baseline, or the first program if no
     /// allocator runs it.
     pub fn baseline<'a>(&'a self, of_the_run: &'a str) -> &'a str {
-        if self.is_for_allocators() { of_the_run } else { self.rows.first().map_or(of_the_run, |row| &row.name) }
+        if self.is_for_allocators() {
+            of_the_run
+        } else {
+            self.rows.first().map_or(of_the_run, |row| &row.name)
+        }
     }
 
     /// Whether the baseline decides how many iterations a process makes.
@@ -110,23 +116,35 @@ impl Case {
 
     /// How long one iteration lasts, if the workload is defined by time.
     pub fn seconds(&self) -> Option<f64> {
-        self.parameters.get("seconds")?.parse().ok().filter(|seconds| *seconds > 0.0)
+        self.parameters
+            .get("seconds")?
+            .parse()
+            .ok()
+            .filter(|seconds| *seconds > 0.0)
     }
 
     /// Whether the worker threads themselves record the points of the memory over time, at
     /// operations, instead of a clock.
     pub fn samples_itself(&self) -> bool {
-        self.parameters.get("sample").is_some_and(|sample| sample == "per-op")
+        self.parameters
+            .get("sample")
+            .is_some_and(|sample| sample == "per-op")
     }
 
     /// Whether it is replayed at the recorded times, so that no allocator changes its duration.
     pub fn is_paced(&self) -> bool {
-        self.is_replay() && self.parameters.get("mode").is_some_and(|mode| mode == "paced")
+        self.is_replay()
+            && self
+                .parameters
+                .get("mode")
+                .is_some_and(|mode| mode == "paced")
     }
 
     /// Whether one thread replays the calls of several.
     pub fn is_played_by_one(&self) -> bool {
-        self.parameters.get(PLAYERS).is_some_and(|players| players == ONE)
+        self.parameters
+            .get(PLAYERS)
+            .is_some_and(|players| players == ONE)
     }
 
     /// Whether it replays a trace repeatedly, and the first round does not count.
@@ -136,7 +154,11 @@ impl Case {
 
     /// The same case replayed by one thread.
     pub fn played_by_one(&self) -> Case {
-        let mut case = Case { threads: 1, oversubscribed: false, ..self.clone() };
+        let mut case = Case {
+            threads: 1,
+            oversubscribed: false,
+            ..self.clone()
+        };
         case.parameters.insert(PLAYERS.into(), ONE.into());
         case
     }
@@ -186,12 +208,20 @@ pub struct Override {
 impl std::str::FromStr for Override {
     type Err = String;
     fn from_str(text: &str) -> Result<Override, String> {
-        let parts = text.split_once('=').and_then(|(name, value)| Some((name.rsplit_once('.')?, value)));
+        let parts = text
+            .split_once('=')
+            .and_then(|(name, value)| Some((name.rsplit_once('.')?, value)));
         match parts {
             Some(((workload, parameter), value)) if ![workload, parameter, value].contains(&"") => {
-                Ok(Override { workload: workload.into(), parameter: parameter.into(), value: value.into() })
+                Ok(Override {
+                    workload: workload.into(),
+                    parameter: parameter.into(),
+                    value: value.into(),
+                })
             }
-            _ => Err(format!("`{text}`: expected WORKLOAD.PARAMETER=VALUE, for instance larson.chunks=100")),
+            _ => Err(format!(
+                "`{text}`: expected WORKLOAD.PARAMETER=VALUE, for instance larson.chunks=100"
+            )),
         }
     }
 }
@@ -205,34 +235,62 @@ pub fn cases(
     overrides: &[Override],
 ) -> Result<Vec<Case>> {
     for change in overrides {
-        if !workloads.iter().any(|workload| matches(&change.workload, &workload.name)) {
+        if !workloads
+            .iter()
+            .any(|workload| matches(&change.workload, &workload.name))
+        {
             let names = || workloads.iter().map(|workload| workload.name.as_str());
             let hint = match did_you_mean(&change.workload, names()) {
                 near if !near.is_empty() => near,
-                _ if workloads.len() <= 12 => format!(": it has {}", names().collect::<Vec<_>>().join(", ")),
+                _ if workloads.len() <= 12 => {
+                    format!(": it has {}", names().collect::<Vec<_>>().join(", "))
+                }
                 _ => String::new(),
             };
-            bail!("--set {}.{}: no workload of this run has that name{hint}", change.workload, change.parameter);
+            bail!(
+                "--set {}.{}: no workload of this run has that name{hint}",
+                change.workload,
+                change.parameter
+            );
         }
     }
     let mut all = Vec::new();
     for workload in workloads {
-        let (Some(values), Some(settings)) = (workload.values(preset), workload.presets.get(preset)) else {
+        let (Some(values), Some(settings)) =
+            (workload.values(preset), workload.presets.get(preset))
+        else {
             let known: Vec<_> = workload.presets.keys().map(String::as_str).collect();
-            bail!("workload {} has no preset `{preset}`: it has {}", workload.name, known.join(", "));
+            bail!(
+                "workload {} has no preset `{preset}`: it has {}",
+                workload.name,
+                known.join(", ")
+            );
         };
         let mut parameters = values;
-        for change in overrides.iter().filter(|change| matches(&change.workload, &workload.name)) {
-            workload.value(&change.parameter, &change.value).map_err(|why| anyhow!("--set: {why}"))?;
+        for change in overrides
+            .iter()
+            .filter(|change| matches(&change.workload, &workload.name))
+        {
+            workload
+                .value(&change.parameter, &change.value)
+                .map_err(|why| anyhow!("--set: {why}"))?;
             parameters.insert(change.parameter.clone(), change.value.clone());
         }
-        if let Some(classes) =
-            distribution::of_file(&parameters).map_err(|why| anyhow!("{}: {why:#}", workload.name))?
+        if let Some(classes) = distribution::of_file(&parameters)
+            .map_err(|why| anyhow!("{}: {why:#}", workload.name))?
         {
             parameters.insert("classes".into(), classes);
         }
-        let implied = workload.threads(&parameters).transpose().map_err(|why| anyhow!("{}: {why}", workload.name))?;
-        let interval = workload.series.as_deref().map(time::interval).transpose().map_err(|why| anyhow!(why))?;
+        let implied = workload
+            .threads(&parameters)
+            .transpose()
+            .map_err(|why| anyhow!("{}: {why}", workload.name))?;
+        let interval = workload
+            .series
+            .as_deref()
+            .map(time::interval)
+            .transpose()
+            .map_err(|why| anyhow!(why))?;
         for &threads in implied.as_ref().map_or(threads, std::slice::from_ref) {
             let case = Case {
                 workload: workload.name.clone(),
@@ -263,7 +321,11 @@ pub fn cases(
 impl Case {
     /// Checks the parameters together: whether they fit each other.
     fn check(&self) -> Result<()> {
-        let number = |name: &str| self.parameters.get(name).and_then(|value| value.parse::<u64>().ok());
+        let number = |name: &str| {
+            self.parameters
+                .get(name)
+                .and_then(|value| value.parse::<u64>().ok())
+        };
         for (low, high) in [("min", "max"), ("min-size", "max-size")] {
             if let (Some(min), Some(max)) = (number(low), number(high))
                 && (min > max || max > u64::from(u32::MAX))
@@ -290,7 +352,13 @@ mod tests {
     fn larson(set: &[&str]) -> Result<Vec<Case>> {
         let catalog = Catalog::load().unwrap();
         let overrides: Vec<Override> = set.iter().map(|text| text.parse().unwrap()).collect();
-        cases(&catalog.workloads("larson").unwrap(), "quick", &[1, 4], 2, &overrides)
+        cases(
+            &catalog.workloads("larson").unwrap(),
+            "quick",
+            &[1, 4],
+            2,
+            &overrides,
+        )
     }
 
     #[test]
@@ -298,7 +366,13 @@ mod tests {
         let cases = larson(&["larson.chunks=100"]).unwrap();
         assert_eq!(cases[0].parameters["chunks"], "100");
         assert_eq!(cases[0].parameters["rounds"], "10");
-        assert_eq!(cases.iter().map(|case| case.oversubscribed).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(
+            cases
+                .iter()
+                .map(|case| case.oversubscribed)
+                .collect::<Vec<_>>(),
+            [false, true]
+        );
         assert_eq!(cases[1].label(), "larson@4");
     }
 
@@ -308,10 +382,17 @@ mod tests {
         let counts = |set: &[&str]| -> Vec<String> {
             let overrides: Vec<Override> = set.iter().map(|text| text.parse().unwrap()).collect();
             let workloads = catalog.workloads("memory*").unwrap();
-            cases(&workloads, "quick", &[1, 2, 64], 2, &overrides).unwrap().iter().map(Case::label).collect()
+            cases(&workloads, "quick", &[1, 2, 64], 2, &overrides)
+                .unwrap()
+                .iter()
+                .map(Case::label)
+                .collect()
         };
         assert_eq!(counts(&[]), ["memory@2", "memory-4x4@20"]);
-        assert_eq!(counts(&["memory.consumers=5"]), ["memory@6", "memory-4x4@20"]);
+        assert_eq!(
+            counts(&["memory.consumers=5"]),
+            ["memory@6", "memory-4x4@20"]
+        );
     }
 
     #[test]
@@ -321,6 +402,11 @@ mod tests {
         assert!(error("larsen.chunks=1").contains("did you mean `larson`"));
         assert!(error("larson.chunks=many").contains("expected a whole number"));
         assert!(error("larson.min=600").contains("must not be above"));
-        assert!("larson.chunks".parse::<Override>().unwrap_err().contains("WORKLOAD.PARAMETER=VALUE"));
+        assert!(
+            "larson.chunks"
+                .parse::<Override>()
+                .unwrap_err()
+                .contains("WORKLOAD.PARAMETER=VALUE")
+        );
     }
 }

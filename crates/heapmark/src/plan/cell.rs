@@ -15,7 +15,11 @@ impl CellId {
     /// A process of a block; `part` if the block has several, `attempt` 0 the first time.
     pub fn of_block(case: &str, block: u32, part: Option<u32>, attempt: u32, row: &str) -> CellId {
         let part = part.map_or(String::new(), |part| format!(".{part}"));
-        let attempt = if attempt == 0 { String::new() } else { format!("~{attempt}") };
+        let attempt = if attempt == 0 {
+            String::new()
+        } else {
+            format!("~{attempt}")
+        };
         CellId(format!("{case}/b{block:02}{part}{attempt}/{row}"))
     }
 

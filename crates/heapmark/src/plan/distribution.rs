@@ -21,49 +21,83 @@ struct Line {
 /// `SIZE:WEIGHT,…` of a file with the columns `size` and `count`; `None` if `distribution` names no
 /// file. Read once, with the plan: later changes to the file affect no run.
 pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> {
-    let Some(path) = parameters.get("distribution").filter(|word| word.ends_with(".csv")) else { return Ok(None) };
-    let mut reader = csv::Reader::from_path(path).with_context(|| format!("distribution = {path}: cannot be read"))?;
+    let Some(path) = parameters
+        .get("distribution")
+        .filter(|word| word.ends_with(".csv"))
+    else {
+        return Ok(None);
+    };
+    let mut reader = csv::Reader::from_path(path)
+        .with_context(|| format!("distribution = {path}: cannot be read"))?;
     let lines: Result<Vec<Line>, csv::Error> = reader.deserialize().collect();
-    let lines =
-        lines.with_context(|| format!("distribution = {path}: expected lines SIZE,COUNT below `size,count`"))?;
+    let lines = lines.with_context(|| {
+        format!("distribution = {path}: expected lines SIZE,COUNT below `size,count`")
+    })?;
     let all: f64 = lines.iter().map(|line| line.count as f64).sum();
     if all <= 0.0 || lines.len() > MOST_CLASSES {
-        bail!("distribution = {path}: {} sizes that come {all} times; 1 to {MOST_CLASSES} are needed", lines.len());
+        bail!(
+            "distribution = {path}: {} sizes that come {all} times; 1 to {MOST_CLASSES} are needed",
+            lines.len()
+        );
     }
     // Every size that occurs keeps a chance of at least one in a thousand million.
-    let weight = |count: u64| (count as f64 / all * SCALE).round().max(f64::from(count > 0));
-    let classes: Vec<String> = lines.iter().map(|line| format!("{}:{}", line.size, weight(line.count))).collect();
+    let weight = |count: u64| {
+        (count as f64 / all * SCALE)
+            .round()
+            .max(f64::from(count > 0))
+    };
+    let classes: Vec<String> = lines
+        .iter()
+        .map(|line| format!("{}:{}", line.size, weight(line.count)))
+        .collect();
     Ok(Some(classes.join(",")))
 }
 
 /// `SIZE:WEIGHT,…` for workloads that draw from classes; `None` for others. (scatter-loops has
 /// distributions of its own.)
 pub fn classes(parameters: &BTreeMap<String, String>) -> Result<Option<String>> {
-    let Some(distribution) =
-        parameters.get("distribution").filter(|word| matches!(word.as_str(), "fisher" | "uniform"))
+    let Some(distribution) = parameters
+        .get("distribution")
+        .filter(|word| matches!(word.as_str(), "fisher" | "uniform"))
     else {
         return Ok(None);
     };
     let number = |name: &str| -> Result<f64> {
-        let text = parameters.get(name).with_context(|| format!("parameter `{name}` is missing"))?;
-        text.parse().with_context(|| format!("parameter `{name}` = `{text}` is no number"))
+        let text = parameters
+            .get(name)
+            .with_context(|| format!("parameter `{name}` is missing"))?;
+        text.parse()
+            .with_context(|| format!("parameter `{name}` = `{text}` is no number"))
     };
     let (min, max, step) = (number("min-size")?, number("max-size")?, number("step")?);
     if max < min {
         bail!("max-size = {max} is below min-size = {min}");
     }
-    let count = if step > 0.0 { ((max - min) / step).floor() as usize + 1 } else { 1 };
+    let count = if step > 0.0 {
+        ((max - min) / step).floor() as usize + 1
+    } else {
+        1
+    };
     if count > MOST_CLASSES {
-        bail!("{count} size classes from {min} to {max} by {step}: {MOST_CLASSES} at most, raise `step`");
+        bail!(
+            "{count} size classes from {min} to {max} by {step}: {MOST_CLASSES} at most, raise `step`"
+        );
     }
     let weights = match distribution.as_str() {
         "uniform" => vec![1.0 / count as f64; count],
-        _ => fisher(count, number("fisher-d1")?, number("fisher-d2")?, number("fisher-cut")?)?,
+        _ => fisher(
+            count,
+            number("fisher-d1")?,
+            number("fisher-d2")?,
+            number("fisher-cut")?,
+        )?,
     };
     let classes: Vec<String> = weights
         .iter()
         .enumerate()
-        .map(|(class, weight)| format!("{}:{}", min + class as f64 * step, (weight * SCALE).round()))
+        .map(|(class, weight)| {
+            format!("{}:{}", min + class as f64 * step, (weight * SCALE).round())
+        })
         .collect();
     Ok(Some(classes.join(",")))
 }
@@ -78,7 +112,9 @@ fn fisher(count: usize, d1: f64, d2: f64, cut: f64) -> Result<Vec<f64>> {
     }
     let quantile = f.inverse_cdf(cut);
     let below = |class: usize| f.cdf(class as f64 * quantile / count as f64);
-    Ok((0..count).map(|class| (below(class + 1) - below(class)) / cut).collect())
+    Ok((0..count)
+        .map(|class| (below(class + 1) - below(class)) / cut)
+        .collect())
 }
 
 #[cfg(test)]
@@ -95,12 +131,17 @@ mod tests {
             ("fisher-d2", "10"),
             ("fisher-cut", "0.99"),
         ];
-        base.iter().chain(set).map(|(k, v)| (k.to_string(), v.to_string())).collect()
+        base.iter()
+            .chain(set)
+            .map(|(k, v)| (k.to_string(), v.to_string()))
+            .collect()
     }
 
     #[test]
     fn fisher_has_its_probabilities() {
-        let expected = [0.1360, 0.3500, 0.2391, 0.1279, 0.0669, 0.0361, 0.0203, 0.0119, 0.0072, 0.0046];
+        let expected = [
+            0.1360, 0.3500, 0.2391, 0.1279, 0.0669, 0.0361, 0.0203, 0.0119, 0.0072, 0.0046,
+        ];
         let weights = fisher(10, 10.0, 10.0, 0.99).unwrap();
         for (weight, expected) in weights.iter().zip(expected) {
             assert!((weight - expected).abs() < 5e-5, "{weight} {expected}");
@@ -110,8 +151,18 @@ mod tests {
 
     #[test]
     fn one_class_and_class_of_size_zero_are_fine() {
-        assert_eq!(classes(&parameters("uniform", &[("max-size", "50")])).unwrap().unwrap(), "50:1000000000");
-        let zero = classes(&parameters("uniform", &[("min-size", "0"), ("max-size", "0")])).unwrap().unwrap();
+        assert_eq!(
+            classes(&parameters("uniform", &[("max-size", "50")]))
+                .unwrap()
+                .unwrap(),
+            "50:1000000000"
+        );
+        let zero = classes(&parameters(
+            "uniform",
+            &[("min-size", "0"), ("max-size", "0")],
+        ))
+        .unwrap()
+        .unwrap();
         assert_eq!(zero, "0:1000000000");
         assert_eq!(classes(&BTreeMap::new()).unwrap(), None);
     }
@@ -124,11 +175,24 @@ mod tests {
             std::fs::write(&file, text).unwrap();
             of_file(&parameters(file.to_str().unwrap(), &[])).map_err(|error| format!("{error:#}"))
         };
-        assert_eq!(of("size,count\n16,3\n48,1\n0,0\n").unwrap().unwrap(), "16:750000000,48:250000000,0:0");
-        assert_eq!(of("count,size\n1,16\n99999999999999,32\n").unwrap().unwrap(), "16:1,32:1000000000");
-        for wrong in
-            ["", "size,count\n", "size,count\n16,0\n", "size\n16\n", "size,count\n-1,2\n", "size,count\n1,2,3\n"]
-        {
+        assert_eq!(
+            of("size,count\n16,3\n48,1\n0,0\n").unwrap().unwrap(),
+            "16:750000000,48:250000000,0:0"
+        );
+        assert_eq!(
+            of("count,size\n1,16\n99999999999999,32\n")
+                .unwrap()
+                .unwrap(),
+            "16:1,32:1000000000"
+        );
+        for wrong in [
+            "",
+            "size,count\n",
+            "size,count\n16,0\n",
+            "size\n16\n",
+            "size,count\n-1,2\n",
+            "size,count\n1,2,3\n",
+        ] {
             assert!(of(wrong).is_err_and(|why| why.contains("x.csv")), "{wrong}");
         }
         assert!(of_file(&parameters("/nowhere/x.csv", &[])).is_err());

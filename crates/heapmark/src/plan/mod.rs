@@ -90,7 +90,11 @@ const UNMEASURED_SEED: u64 = 1;
 impl Plan {
     /// The limit that the p of its comparisons is compared with.
     pub fn alpha(&self) -> f64 {
-        if self.precision.is_some() { ALPHA_UNTIL_PRECISE } else { ALPHA }
+        if self.precision.is_some() {
+            ALPHA_UNTIL_PRECISE
+        } else {
+            ALPHA
+        }
     }
 
     /// The most blocks that may be run.
@@ -100,7 +104,10 @@ impl Plan {
 
     /// All cells of the blocks that are run in any case, in the order they run.
     pub fn cells(&self) -> Vec<Cell> {
-        (0..self.blocks).flat_map(|block| self.block(block)).flatten().collect()
+        (0..self.blocks)
+            .flat_map(|block| self.block(block))
+            .flatten()
+            .collect()
     }
 
     /// One block: every case once, and in it every allocator once; the baseline in each part. Each
@@ -110,12 +117,18 @@ impl Plan {
         random.set_stream(u64::from(block));
         let mut cases: Vec<usize> = (0..self.cases.len()).collect();
         cases.shuffle(&mut random);
-        cases.into_iter().flat_map(|case| self.parts(block, case, &mut random)).collect()
+        cases
+            .into_iter()
+            .flat_map(|case| self.parts(block, case, &mut random))
+            .collect()
     }
 
     fn parts(&self, block: u32, case: usize, random: &mut ChaCha8Rng) -> Vec<Part> {
         let (seed, baseline) = (random.random(), self.cases[case].baseline(&self.baseline));
-        let mut others: Vec<&str> = self.rows_of(&self.cases[case]).filter(|name| *name != baseline).collect();
+        let mut others: Vec<&str> = self
+            .rows_of(&self.cases[case])
+            .filter(|name| *name != baseline)
+            .collect();
         others.shuffle(random);
         let count = self.parts_of(case);
         let size = others.len().div_ceil(count).max(1);
@@ -154,7 +167,9 @@ impl Plan {
     /// In how many parts a block runs the rows of a case.
     fn parts_of(&self, case: usize) -> usize {
         let baseline = self.cases[case].baseline(&self.baseline);
-        let others = self.rows_of(&self.cases[case]).filter(|name| *name != baseline);
+        let others = self
+            .rows_of(&self.cases[case])
+            .filter(|name| *name != baseline);
         others.count().div_ceil(MOST_IN_A_PART - 1).max(1)
     }
 
@@ -166,33 +181,62 @@ impl Plan {
     /// The names of the rows of a case: its allocators, the A/A copy and the floor, then its
     /// programs.
     pub fn rows_of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a str> {
-        let compared = self.allocators.iter().chain(&self.aa_copy).filter(|_| case.is_for_allocators());
+        let compared = self
+            .allocators
+            .iter()
+            .chain(&self.aa_copy)
+            .filter(|_| case.is_for_allocators());
         let floor = self.floor.iter().filter(|_| case.kernel().is_some());
-        compared.chain(floor).chain(case.rows.iter().map(|row| &row.name)).map(String::as_str)
+        compared
+            .chain(floor)
+            .chain(case.rows.iter().map(|row| &row.name))
+            .map(String::as_str)
     }
 
     /// One checked process for every case and allocator: blocks compared with each other, nothing
     /// timed. None for the two extra rows: the A/A copy is the baseline's library, and blocks of
     /// the null allocator overlap by design.
     pub fn checks(&self) -> Vec<Cell> {
-        let along = |name: &&str| [&self.aa_copy, &self.floor].iter().any(|one| one.as_deref() == Some(*name));
+        let along = |name: &&str| {
+            [&self.aa_copy, &self.floor]
+                .iter()
+                .any(|one| one.as_deref() == Some(*name))
+        };
         let pairs = self.cases.iter().enumerate();
-        let pairs = pairs
-            .flat_map(|(place, case)| self.rows_of(case).filter(|name| !along(name)).map(move |name| (place, name)));
+        let pairs = pairs.flat_map(|(place, case)| {
+            self.rows_of(case)
+                .filter(|name| !along(name))
+                .map(move |name| (place, name))
+        });
         pairs.map(|(case, name)| self.check(case, name)).collect()
     }
 
     fn check(&self, case: usize, name: &str) -> Cell {
-        self.unmeasured(case, name, CellId::of_check(&self.cases[case].label(), name))
+        self.unmeasured(
+            case,
+            name,
+            CellId::of_check(&self.cases[case].label(), name),
+        )
     }
 
     /// Tests functions that few workloads call: a process for each allocator and kind of call.
     pub fn corners(&self) -> Vec<(Cell, &'static str)> {
         let of = |allocator: &String, corner: &'static str| {
             let id = CellId::of_corner(allocator, corner);
-            (Cell { id, allocator: allocator.clone(), seed: UNMEASURED_SEED, ..Cell::default() }, corner)
+            (
+                Cell {
+                    id,
+                    allocator: allocator.clone(),
+                    seed: UNMEASURED_SEED,
+                    ..Cell::default()
+                },
+                corner,
+            )
         };
-        self.allocators.iter().flat_map(|allocator| ALL.map(|corner| of(allocator, corner))).collect()
+        self.allocators
+            .iter()
+            .flat_map(|allocator| ALL.map(|corner| of(allocator, corner)))
+            .collect()
     }
 
     /// The checked process of the case's baseline.
@@ -210,7 +254,13 @@ impl Plan {
     }
 
     fn unmeasured(&self, case: usize, allocator: &str, id: CellId) -> Cell {
-        Cell { id, case, allocator: allocator.to_string(), seed: UNMEASURED_SEED, ..Cell::default() }
+        Cell {
+            id,
+            case,
+            allocator: allocator.to_string(),
+            seed: UNMEASURED_SEED,
+            ..Cell::default()
+        }
     }
 
     /// Measured iterations of one process, once the calibration has shown how long one takes on the
@@ -233,7 +283,9 @@ impl Plan {
         const START_S: f64 = 0.05;
         let process = |case: &Case| match case.iterations {
             Iterations::Calibrated(_) => Some(f64::from(self.target_ms) / 1e3 * 1.3 + START_S),
-            Iterations::Fixed(count) => case.seconds().map(|seconds| seconds * f64::from(count) + START_S),
+            Iterations::Fixed(count) => case
+                .seconds()
+                .map(|seconds| seconds * f64::from(count) + START_S),
         };
         let (mut seconds, mut unknown) = (0.0, 0);
         for case in &self.cases {

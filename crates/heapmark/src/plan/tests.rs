@@ -5,7 +5,11 @@ use crate::catalog::Catalog;
 
 fn plan(seed: u64) -> Plan {
     let catalog = Catalog::load().unwrap();
-    let workloads = [catalog.workloads("churn").unwrap(), catalog.workloads("larson").unwrap()].concat();
+    let workloads = [
+        catalog.workloads("churn").unwrap(),
+        catalog.workloads("larson").unwrap(),
+    ]
+    .concat();
     Plan {
         seed,
         blocks: 4,
@@ -37,34 +41,53 @@ fn every_block_holds_every_case_and_allocator_once_with_one_seed_per_case() {
     let ids: std::collections::BTreeSet<_> = cells.iter().map(|cell| &cell.id).collect();
     assert_eq!(ids.len(), cells.len());
     for group in cells.chunks(3) {
-        assert!(
-            group
-                .iter()
-                .all(|cell| (cell.case, cell.block, cell.seed) == (group[0].case, group[0].block, group[0].seed))
-        );
+        assert!(group.iter().all(|cell| (cell.case, cell.block, cell.seed)
+            == (group[0].case, group[0].block, group[0].seed)));
     }
 }
 
 #[test]
 fn allocators_do_not_keep_their_places() {
     let cells = plan(7).cells();
-    let places: std::collections::BTreeSet<_> =
-        cells.iter().filter(|cell| cell.allocator == "glibc").map(|cell| cell.position).collect();
+    let places: std::collections::BTreeSet<_> = cells
+        .iter()
+        .filter(|cell| cell.allocator == "glibc")
+        .map(|cell| cell.position)
+        .collect();
     assert_eq!(places.len(), 3);
 }
 
 #[test]
 fn many_allocators_share_blocks_in_parts_that_each_repeat_the_baseline() {
-    let names = || ["glibc"].into_iter().map(String::from).chain((0..12).map(|n| format!("a{n}")));
-    let plan = Plan { allocators: names().collect(), aa_copy: Some("glibc-copy".into()), ..plan(7) };
+    let names = || {
+        ["glibc"]
+            .into_iter()
+            .map(String::from)
+            .chain((0..12).map(|n| format!("a{n}")))
+    };
+    let plan = Plan {
+        allocators: names().collect(),
+        aa_copy: Some("glibc-copy".into()),
+        ..plan(7)
+    };
     let parts = plan.block(3);
-    assert_eq!(parts.len(), 4 * 3, "14 others besides the baseline make three parts of a case");
+    assert_eq!(
+        parts.len(),
+        4 * 3,
+        "14 others besides the baseline make three parts of a case"
+    );
     for case in 0..4 {
         let own: Vec<&Part> = parts.iter().filter(|part| part[0].case == case).collect();
         assert!(own.iter().all(|part| part.len() <= MOST_IN_A_PART));
-        assert!(own.iter().all(|part| part.iter().filter(|cell| cell.allocator == "glibc").count() == 1));
-        let mut others: Vec<&str> =
-            own.iter().flat_map(|part| part.iter()).map(|cell| cell.allocator.as_str()).collect();
+        assert!(
+            own.iter()
+                .all(|part| part.iter().filter(|cell| cell.allocator == "glibc").count() == 1)
+        );
+        let mut others: Vec<&str> = own
+            .iter()
+            .flat_map(|part| part.iter())
+            .map(|cell| cell.allocator.as_str())
+            .collect();
         others.retain(|name| *name != "glibc");
         others.sort_unstable();
         others.dedup();
@@ -72,7 +95,13 @@ fn many_allocators_share_blocks_in_parts_that_each_repeat_the_baseline() {
     }
     assert_eq!(parts, plan.block(3), "a block depends on no other one");
     let again = plan.again(&plan.again(&parts[0], 1), 2);
-    assert!(again.iter().all(|cell| cell.id.contains("~2/") && !cell.id.contains("~1")), "{}", again[0].id);
+    assert!(
+        again
+            .iter()
+            .all(|cell| cell.id.contains("~2/") && !cell.id.contains("~1")),
+        "{}",
+        again[0].id
+    );
 }
 
 #[test]

@@ -67,7 +67,9 @@ impl Client {
 fn typed(command: &[String]) -> String {
     let mut words = command.iter().map(String::as_str);
     // Users type the name of the program, not its path.
-    let first = words.next().map(|path| path.rsplit('/').next().unwrap_or(path));
+    let first = words
+        .next()
+        .map(|path| path.rsplit('/').next().unwrap_or(path));
     shlex::try_join(first.into_iter().chain(words)).unwrap_or_else(|_| command.join(" "))
 }
 
@@ -78,8 +80,10 @@ mod tests {
     #[test]
     fn a_command_is_shown_as_it_would_be_typed() {
         let words = |words: &[&str]| words.iter().map(|word| word.to_string()).collect();
-        let command =
-            UserCommand { command: words(&["/usr/bin/python3", "-c", "print('a b')"]), ..UserCommand::default() };
+        let command = UserCommand {
+            command: words(&["/usr/bin/python3", "-c", "print('a b')"]),
+            ..UserCommand::default()
+        };
         assert_eq!(command.line(), "python3 -c \"print('a b')\"");
     }
 }

@@ -27,16 +27,30 @@ pub struct ComparisonSubject<'a> {
 pub fn comparison(subject: ComparisonSubject, comparison: &Comparison, screen: Screen) -> String {
     let mut dropped = Vec::new();
     let table = terminal::sheet_text(table(subject, comparison), screen, &mut dropped);
-    let words: Vec<String> = words(subject, comparison).iter().map(|line| text::plain(line)).collect();
-    let words = words.iter().map(|line| text::wrap(line, screen.width, 2)).collect::<Vec<_>>().join("\n");
+    let words: Vec<String> = words(subject, comparison)
+        .iter()
+        .map(|line| text::plain(line))
+        .collect();
+    let words = words
+        .iter()
+        .map(|line| text::wrap(line, screen.width, 2))
+        .collect::<Vec<_>>()
+        .join("\n");
     format!("{table}\n{words}\n")
 }
 
 /// For an issue or the summary of a CI job.
 pub fn comparison_markdown(subject: ComparisonSubject, comparison: &Comparison) -> String {
     let table = table(subject, comparison);
-    let words: String = words(subject, comparison).iter().map(|line| format!("\n{}\n", text::markdown(line))).collect();
-    format!("## {}\n\n{}{words}", text::markdown(&table.heading), markdown::sheet_text(&table))
+    let words: String = words(subject, comparison)
+        .iter()
+        .map(|line| format!("\n{}\n", text::markdown(line)))
+        .collect();
+    format!(
+        "## {}\n\n{}{words}",
+        text::markdown(&table.heading),
+        markdown::sheet_text(&table)
+    )
 }
 
 /// For programs.
@@ -70,12 +84,23 @@ pub(super) fn table(subject: ComparisonSubject, comparison: &Comparison) -> Shee
     let rows = &comparison.rows;
     let cells = |cell: &dyn Fn(&Compared) -> String| rows.iter().map(cell).collect::<Vec<_>>();
     let mut columns = vec![
-        Column::words("workload", cells(&|row| format!("{}@{}", row.workload, row.threads))),
+        Column::words(
+            "workload",
+            cells(&|row| format!("{}@{}", row.workload, row.threads)),
+        ),
         Column::words("allocator", cells(&|row| row.allocator.clone())),
-        Column::numbers(&format!("{clock} / {over}"), cells(&|row| sheet::interval(&row.ratio))),
+        Column::numbers(
+            &format!("{clock} / {over}"),
+            cells(&|row| sheet::interval(&row.ratio)),
+        ),
     ];
     if let Some(anchor) = &comparison.anchor {
-        let beside = |row: &Compared| row.beside_anchor.as_ref().map(sheet::interval).unwrap_or_default();
+        let beside = |row: &Compared| {
+            row.beside_anchor
+                .as_ref()
+                .map(sheet::interval)
+                .unwrap_or_default()
+        };
         columns.push(Column::numbers(&format!("beside {anchor}"), cells(&beside)));
     }
     let verdict = |row: &Compared| match row.verdict {
@@ -84,7 +109,10 @@ pub(super) fn table(subject: ComparisonSubject, comparison: &Comparison) -> Shee
         verdict => sheet::verdict(verdict),
     };
     columns.push(Column::words("verdict", cells(&verdict)));
-    let left_out = comparison.left_out.iter().map(|left| Numberless::new(&left.row, None, || left.why.clone()));
+    let left_out = comparison
+        .left_out
+        .iter()
+        .map(|left| Numberless::new(&left.row, None, || left.why.clone()));
     Sheet {
         heading: match subject.old {
             Some(old) => format!("{} beside {}", moment(subject.new), moment(old)),
@@ -106,8 +134,11 @@ fn moment(run: &RunFile) -> String {
 pub(super) fn words(subject: ComparisonSubject, comparison: &Comparison) -> Vec<String> {
     let mut words = Vec::new();
     let Some(old) = subject.old else { return words };
-    let differing: Vec<String> =
-        comparison.differences.iter().map(|it| format!("{}: {} -> {}", it.what, it.old, it.new)).collect();
+    let differing: Vec<String> = comparison
+        .differences
+        .iter()
+        .map(|it| format!("{}: {} -> {}", it.what, it.old, it.new))
+        .collect();
     if !differing.is_empty() {
         words.push(format!("Not the same in both: {}.", differing.join("; ")));
     }
@@ -120,19 +151,26 @@ pub(super) fn words(subject: ComparisonSubject, comparison: &Comparison) -> Vec<
             "The same {anchor} ran in both, so each row is judged by what moved beside it; how far {anchor} itself moved is how \
              much the runs differ."
         ),
-        None => "The runs have no baseline in common, so drift cannot be separated from a change.".to_owned(),
+        None => "The runs have no baseline in common, so drift cannot be separated from a change."
+            .to_owned(),
     };
     words.push(format!(
         "These are two runs, and their blocks were not interleaved: drift of the machine is in every ratio. {drift}"
     ));
-    words.push(format!("For a reliable comparison, put both into one run: {}", right(old, subject.new)));
+    words.push(format!(
+        "For a reliable comparison, put both into one run: {}",
+        right(old, subject.new)
+    ));
     words
 }
 
 /// The command that compares the two libraries, if there are two of one name.
 fn right(old: &RunFile, new: &RunFile) -> String {
     let changed = new.allocators.iter().find_map(|info| {
-        let before = old.allocators.iter().find(|before| before.name == info.name && before.sha256 != info.sha256)?;
+        let before = old
+            .allocators
+            .iter()
+            .find(|before| before.name == info.name && before.sha256 != info.sha256)?;
         Some((before.files.first()?, info.files.first()?))
     });
     match changed {

@@ -4,8 +4,8 @@ use super::text::{count, list};
 use super::units::{digits, times};
 use super::user_command;
 use crate::analyse::{
-    Analysis, Conclusion, Doubt, InterferenceSummary, LaterRounds, LeftOut, MemoryMeasure, MemoryRatio, PairwiseTest,
-    Purge, Ranking, Ratio, Withheld,
+    Analysis, Conclusion, Doubt, InterferenceSummary, LaterRounds, LeftOut, MemoryMeasure,
+    MemoryRatio, PairwiseTest, Purge, Ranking, Ratio, Withheld,
 };
 use crate::store::RunFile;
 use std::collections::BTreeMap;
@@ -15,7 +15,11 @@ pub(super) fn conclusion(analysis: &Analysis) -> String {
     let mut sentence = user_command::recommendation(analysis)
         .unwrap_or_else(|| judged(analysis, &analysis.conclusion, &analysis.left_out))
         + &without(&analysis.left_out, analysis);
-    if let Some(LaterRounds { conclusion, left_out }) = &analysis.later_rounds {
+    if let Some(LaterRounds {
+        conclusion,
+        left_out,
+    }) = &analysis.later_rounds
+    {
         let later = judged(analysis, conclusion, left_out) + &without(left_out, analysis);
         sentence = format!("First rounds: {sentence} Later rounds: {later}");
     }
@@ -23,8 +27,15 @@ pub(super) fn conclusion(analysis: &Analysis) -> String {
 }
 
 fn without(left_out: &[LeftOut], analysis: &Analysis) -> String {
-    let left_out: Vec<String> = left_out.iter().map(|left| self::left_out(left, analysis.cases.len())).collect();
-    if left_out.is_empty() { String::new() } else { format!(" Left out: {}.", list(&left_out)) }
+    let left_out: Vec<String> = left_out
+        .iter()
+        .map(|left| self::left_out(left, analysis.cases.len()))
+        .collect();
+    if left_out.is_empty() {
+        String::new()
+    } else {
+        format!(" Left out: {}.", list(&left_out))
+    }
 }
 
 fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> String {
@@ -86,12 +97,22 @@ pub(super) fn head(run: &RunFile) -> String {
 
 /// The line of a run without interference.
 pub(super) fn undisturbed(analysis: &Analysis) -> String {
-    format!("Interference: nothing was seen to disturb any of {}.", count(analysis.interference.parts, "part"))
+    format!(
+        "Interference: nothing was seen to disturb any of {}.",
+        count(analysis.interference.parts, "part")
+    )
 }
 
 /// The interference that was seen, if any.
 pub(super) fn interference(analysis: &Analysis) -> Option<String> {
-    let InterferenceSummary { parts, disturbed, repeated, causes, stalled, stalls } = &analysis.interference;
+    let InterferenceSummary {
+        parts,
+        disturbed,
+        repeated,
+        causes,
+        stalled,
+        stalls,
+    } = &analysis.interference;
     let advice = match analysis.conclusion {
         Conclusion::NotAsked if !analysis.latency.is_empty() => {
             "take only tails far above the floor's for the allocators'"
@@ -101,12 +122,22 @@ pub(super) fn interference(analysis: &Analysis) -> Option<String> {
         }
         _ => "trust the verdicts by CPU time before those by wall time",
     };
-    let again = (*repeated > 0).then(|| format!("{} disturbed and run again", count(*repeated, "part")));
+    let again =
+        (*repeated > 0).then(|| format!("{} disturbed and run again", count(*repeated, "part")));
     let by = |causes: &BTreeMap<String, usize>| {
-        list(&causes.iter().map(|(cause, times)| format!("{cause} ({times})")).collect::<Vec<_>>())
+        list(
+            &causes
+                .iter()
+                .map(|(cause, times)| format!("{cause} ({times})"))
+                .collect::<Vec<_>>(),
+        )
     };
     let kept = (*disturbed > 0).then(|| {
-        format!("{disturbed} of {} disturbed each time, by {}, and kept: {advice}", count(*parts, "part"), by(causes))
+        format!(
+            "{disturbed} of {} disturbed each time, by {}, and kept: {advice}",
+            count(*parts, "part"),
+            by(causes)
+        )
     });
     let held_up = (*stalled > 0).then(|| {
         format!(
@@ -121,11 +152,18 @@ pub(super) fn interference(analysis: &Analysis) -> Option<String> {
 
 fn fastest(analysis: &Analysis, ranking: &Ranking) -> String {
     let leader = &ranking.leader;
-    let role = if *leader == analysis.baseline { ", the baseline," } else { "" };
+    let role = if *leader == analysis.baseline {
+        ", the baseline,"
+    } else {
+        ""
+    };
     let next = ranking.tests.first();
     let claims = [
-        ranking.against_baseline().and_then(|contest| as_fast(contest, "")),
-        next.filter(|next| !next.baseline).and_then(|next| as_fast(next, "the next, ")),
+        ranking
+            .against_baseline()
+            .and_then(|contest| as_fast(contest, "")),
+        next.filter(|next| !next.baseline)
+            .and_then(|next| as_fast(next, "the next, ")),
     ];
     let claims: Vec<String> = claims.into_iter().flatten().collect();
     format!(
@@ -133,15 +171,25 @@ fn fastest(analysis: &Analysis, ranking: &Ranking) -> String {
         count(ranking.cases, "case"),
         count(ranking.blocks, "block"),
         claims.join(", "),
-        ranking.memory.map(|memory| memory_claim(&memory, analysis, ranking.cases)).unwrap_or_default()
+        ranking
+            .memory
+            .map(|memory| memory_claim(&memory, analysis, ranking.cases))
+            .unwrap_or_default()
     )
 }
 
 /// The costs that a leader's numbers leave out.
 fn caveat(analysis: &Analysis, leader: &str) -> String {
-    let rows = || analysis.cases.iter().flat_map(|case| case.rows.iter().map(move |row| (case, row)));
+    let rows = || {
+        analysis
+            .cases
+            .iter()
+            .flat_map(|case| case.rows.iter().map(move |row| (case, row)))
+    };
     let rows = || rows().filter(|(_, row)| row.allocator == leader);
-    let unpurged = rows().filter(|(case, row)| case.counts_purge && row.purge <= Purge::None).count();
+    let unpurged = rows()
+        .filter(|(case, row)| case.counts_purge && row.purge <= Purge::None)
+        .count();
     let mut caveats = Vec::new();
     if rows().any(|(_, row)| !row.left_to_libc.is_empty()) {
         caveats.push("is partial".to_owned());
@@ -150,58 +198,103 @@ fn caveat(analysis: &Analysis, leader: &str) -> String {
         caveats.push("is served by libc".to_owned());
     }
     if unpurged > 0 {
-        caveats.push(format!("gives no memory back in {} that time it", count(unpurged, "case")));
+        caveats.push(format!(
+            "gives no memory back in {} that time it",
+            count(unpurged, "case")
+        ));
     }
-    if caveats.is_empty() { String::new() } else { format!(" But {leader} {}.", list(&caveats)) }
+    if caveats.is_empty() {
+        String::new()
+    } else {
+        format!(" But {leader} {}.", list(&caveats))
+    }
 }
 
 fn unclear(analysis: &Analysis, ranking: &Ranking) -> String {
     let leader = &ranking.leader;
     let rivals: Vec<&PairwiseTest> = ranking.rivals().collect();
-    let names: Vec<String> =
-        [leader].into_iter().chain(rivals.iter().map(|contest| &contest.against)).cloned().collect();
+    let names: Vec<String> = [leader]
+        .into_iter()
+        .chain(rivals.iter().map(|contest| &contest.against))
+        .cloned()
+        .collect();
     let blocks = count(ranking.blocks, "block");
-    let mut sentence = format!("Unclear: {} cannot be told apart with {blocks}", list(&names));
-    if rivals.iter().any(|contest| contest.doubt == Some(Doubt::FewBlocks)) {
+    let mut sentence = format!(
+        "Unclear: {} cannot be told apart with {blocks}",
+        list(&names)
+    );
+    if rivals
+        .iter()
+        .any(|contest| contest.doubt == Some(Doubt::FewBlocks))
+    {
         let needed = ranking.blocks_needed;
         let remedy = if analysis.planned_blocks < needed {
             format!("run again with --blocks {needed}")
         } else {
             "resume the run".to_owned()
         };
-        let next =
-            rivals.first().map_or(String::new(), |next| format!(" So far {leader} is ahead, then {}.", next.against));
+        let next = rivals.first().map_or(String::new(), |next| {
+            format!(" So far {leader} is ahead, then {}.", next.against)
+        });
         let verb = if ranking.blocks == 1 { "is" } else { "are" };
-        sentence = format!("Unclear: {blocks} {verb} too few for a verdict ({needed} needed): {remedy}.{next}");
-    } else if rivals.iter().all(|contest| contest.doubt == Some(Doubt::Small)) {
-        sentence.push_str(&format!("{}: {leader} is ahead, but by 1 % or less. Choose by memory.", closest(ranking)));
+        sentence = format!(
+            "Unclear: {blocks} {verb} too few for a verdict ({needed} needed): {remedy}.{next}"
+        );
+    } else if rivals
+        .iter()
+        .all(|contest| contest.doubt == Some(Doubt::Small))
+    {
+        sentence.push_str(&format!(
+            "{}: {leader} is ahead, but by 1 % or less. Choose by memory.",
+            closest(ranking)
+        ));
     } else {
         // The hardest pairwise test decides; one without an estimate would take more blocks than
         // are reasonable.
-        let doubts = || rivals.iter().filter(|contest| contest.doubt == Some(Doubt::Chance));
+        let doubts = || {
+            rivals
+                .iter()
+                .filter(|contest| contest.doubt == Some(Doubt::Chance))
+        };
         let more = if doubts().all(|contest| contest.blocks_more.is_some()) {
             doubts().filter_map(|contest| contest.blocks_more).max()
         } else {
             None
         };
-        let more =
-            more.map_or("More blocks will hardly tell".into(), |more| format!("About {more} more blocks might tell"));
-        sentence.push_str(&format!("{}. {more}; or choose among them by memory.", closest(ranking)));
+        let more = more.map_or("More blocks will hardly tell".into(), |more| {
+            format!("About {more} more blocks might tell")
+        });
+        sentence.push_str(&format!(
+            "{}. {more}; or choose among them by memory.",
+            closest(ranking)
+        ));
     }
-    let baseline = ranking.against_baseline().filter(|contest| contest.doubt.is_none());
+    let baseline = ranking
+        .against_baseline()
+        .filter(|contest| contest.doubt.is_none());
     if let Some(claim) = baseline.and_then(|contest| as_fast(contest, "")) {
-        let memory = ranking.memory.map(|memory| memory_claim(&memory, analysis, ranking.cases));
-        sentence.push_str(&format!(" {leader} is {claim}{}.", memory.unwrap_or_default()));
+        let memory = ranking
+            .memory
+            .map(|memory| memory_claim(&memory, analysis, ranking.cases));
+        sentence.push_str(&format!(
+            " {leader} is {claim}{}.",
+            memory.unwrap_or_default()
+        ));
     }
     sentence
 }
 
 /// ` (mimalloc3 takes 0.996x the time of rpmalloc, 95 % interval 0.990-1.002)`.
 fn closest(ranking: &Ranking) -> String {
-    let Some((rival, ratio)) = ranking.rivals().find_map(|contest| Some((contest, contest.ratio?))) else {
+    let Some((rival, ratio)) = ranking
+        .rivals()
+        .find_map(|contest| Some((contest, contest.ratio?)))
+    else {
         return String::new();
     };
-    let interval = ratio.interval.map(|(low, high)| format!(", 95 % interval {low:.3}-{high:.3}"));
+    let interval = ratio
+        .interval
+        .map(|(low, high)| format!(", 95 % interval {low:.3}-{high:.3}"));
     format!(
         " ({} takes {:.3}x the time of {}{})",
         ranking.leader,
@@ -213,13 +306,24 @@ fn closest(ranking: &Ranking) -> String {
 
 /// `1.42x as fast as glibc (95 % interval 1.36-1.49)`; one digit more if 1 % decides.
 fn as_fast(contest: &PairwiseTest, introduction: &str) -> Option<String> {
-    let Ratio { ratio, interval, .. } = contest.ratio?.inverse();
+    let Ratio {
+        ratio, interval, ..
+    } = contest.ratio?.inverse();
     let number = |value: f64| {
-        if ratio < 1.1 { format!("{value:.3}") } else { digits(value) }
+        if ratio < 1.1 {
+            format!("{value:.3}")
+        } else {
+            digits(value)
+        }
     };
-    let interval = interval.map(|(low, high)| format!(" (95 % interval {}-{})", number(low), number(high)));
+    let interval =
+        interval.map(|(low, high)| format!(" (95 % interval {}-{})", number(low), number(high)));
     let against = &contest.against;
-    Some(format!("{}x as fast as {introduction}{against}{}", number(ratio), interval.unwrap_or_default()))
+    Some(format!(
+        "{}x as fast as {introduction}{against}{}",
+        number(ratio),
+        interval.unwrap_or_default()
+    ))
 }
 
 fn memory_claim(memory: &MemoryRatio, analysis: &Analysis, cases: usize) -> String {
@@ -227,17 +331,33 @@ fn memory_claim(memory: &MemoryRatio, analysis: &Analysis, cases: usize) -> Stri
         MemoryMeasure::Overhead => "memory overhead",
         MemoryMeasure::PeakRss => "peak RSS",
     };
-    let some = if memory.cases < cases { format!(" ({} of {cases} cases)", memory.cases) } else { String::new() };
-    format!("; its {measure} is {} {}'s{some}", times(memory.ratio), analysis.baseline)
+    let some = if memory.cases < cases {
+        format!(" ({} of {cases} cases)", memory.cases)
+    } else {
+        String::new()
+    };
+    format!(
+        "; its {measure} is {} {}'s{some}",
+        times(memory.ratio),
+        analysis.baseline
+    )
 }
 
 fn left_out(left: &LeftOut, cases: usize) -> String {
     let mut reasons = Vec::new();
     if left.failed > 0 {
-        reasons.push(format!("not ok in {} of {}", left.failed, count(cases, "case")));
+        reasons.push(format!(
+            "not ok in {} of {}",
+            left.failed,
+            count(cases, "case")
+        ));
     }
     if left.missing > 0 {
-        reasons.push(format!("samples missing in {} of {}", left.missing, count(cases, "case")));
+        reasons.push(format!(
+            "samples missing in {} of {}",
+            left.missing,
+            count(cases, "case")
+        ));
     }
     format!("{} ({})", left.allocator, reasons.join(", "))
 }

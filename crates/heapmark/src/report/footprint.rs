@@ -6,12 +6,22 @@ use crate::analyse::{Analysis, FootprintCase, FootprintRow, Footprints, Spread};
 
 /// All tables.
 pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
-    analysis.footprints.iter().map(|case| of_case(case, analysis.planned_blocks)).collect()
+    analysis
+        .footprints
+        .iter()
+        .map(|case| of_case(case, analysis.planned_blocks))
+        .collect()
 }
 
 /// The meaning of the columns, in their order.
 pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
-    let held = || analysis.footprints.iter().flat_map(|case| &case.rows).filter_map(|row| row.footprints.as_ref());
+    let held = || {
+        analysis
+            .footprints
+            .iter()
+            .flat_map(|case| &case.rows)
+            .filter_map(|row| row.footprints.as_ref())
+    };
     if held().next().is_none() {
         return Vec::new();
     }
@@ -33,17 +43,34 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
 }
 
 fn of_case(case: &FootprintCase, planned_blocks: u32) -> Sheet {
-    let rows: Vec<(&FootprintRow, &Footprints)> =
-        case.rows.iter().filter_map(|row| Some((row, row.footprints.as_ref()?))).collect();
+    let rows: Vec<(&FootprintRow, &Footprints)> = case
+        .rows
+        .iter()
+        .filter_map(|row| Some((row, row.footprints.as_ref()?)))
+        .collect();
     let sampled = case.sampling_share.filter(|share| *share > 0.0);
-    let sampled = sampled.map(|share| format!("sampling took at most {} of a core", units::percent(share)));
-    let off = rows.iter().filter_map(|(row, held)| Some(count_off(&row.allocator, held.count_off_by?)));
+    let sampled =
+        sampled.map(|share| format!("sampling took at most {} of a core", units::percent(share)));
+    let off = rows
+        .iter()
+        .filter_map(|(row, held)| Some(count_off(&row.allocator, held.count_off_by?)));
     Sheet {
-        heading: format!("{}: memory", heading(&case.workload, case.threads, case.oversubscribed)),
-        columns: if rows.is_empty() { Vec::new() } else { columns(&rows) },
+        heading: format!(
+            "{}: memory",
+            heading(&case.workload, case.threads, case.oversubscribed)
+        ),
+        columns: if rows.is_empty() {
+            Vec::new()
+        } else {
+            columns(&rows)
+        },
         trust: sampled.into_iter().chain(off).collect(),
         caution: case.caution.clone(),
-        numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
+        numberless: case
+            .rows
+            .iter()
+            .filter_map(|row| numberless(row, planned_blocks))
+            .collect(),
         ..Sheet::default()
     }
 }
@@ -61,28 +88,59 @@ fn columns(rows: &[(&FootprintRow, &Footprints)]) -> Vec<Column> {
         Column::numbers(title, rows.iter().map(|(_, held)| cell(held)))
     };
     let mut columns = vec![
-        Column::words("allocator", rows.iter().map(|(row, _)| row.allocator.clone())),
-        number("peak demand", &|held| units::bytes(held.peak_demand_bytes.median)).spare(),
-        number("at peak demand", &|held| median(held.overhead_at_peak_demand, units::times)),
-        number("at peak RSS", &|held| median(held.overhead_at_peak_footprint, units::times)),
-        number("peak/peak", &|held| median(held.peak_over_peak, units::times)).spare(),
+        Column::words(
+            "allocator",
+            rows.iter().map(|(row, _)| row.allocator.clone()),
+        ),
+        number("peak demand", &|held| {
+            units::bytes(held.peak_demand_bytes.median)
+        })
+        .spare(),
+        number("at peak demand", &|held| {
+            median(held.overhead_at_peak_demand, units::times)
+        }),
+        number("at peak RSS", &|held| {
+            median(held.overhead_at_peak_footprint, units::times)
+        }),
+        number("peak/peak", &|held| {
+            median(held.peak_over_peak, units::times)
+        })
+        .spare(),
         number("mean", &|held| median(held.mean_overhead, units::times)),
-        number("page occupancy", &|held| median(held.page_occupancy, units::percent)).spare(),
-        number("huge pages", &|held| median(held.huge_share, units::percent)).spare(),
+        number("page occupancy", &|held| {
+            median(held.page_occupancy, units::percent)
+        })
+        .spare(),
+        number("huge pages", &|held| {
+            median(held.huge_share, units::percent)
+        })
+        .spare(),
     ];
     if rows.iter().any(|(_, held)| held.blow_up.is_some()) {
-        columns.push(number("blow-up", &|held| median(held.blow_up, units::times)));
+        columns.push(number("blow-up", &|held| {
+            median(held.blow_up, units::times)
+        }));
     }
     let strict = rows.iter().any(|(_, held)| held.tenth_page.is_some());
     if strict {
         columns.extend([
             number("internal", &|held| median(held.internal, units::percent)),
             number("external", &|held| median(held.external, units::percent)),
-            number("tenth page", &|held| median(held.tenth_page, units::percent)).spare(),
-            number("sparse pages", &|held| median(held.sparse_pages, units::percent)).spare(),
+            number("tenth page", &|held| {
+                median(held.tenth_page, units::percent)
+            })
+            .spare(),
+            number("sparse pages", &|held| {
+                median(held.sparse_pages, units::percent)
+            })
+            .spare(),
         ]);
     }
-    let moments = rows.first().map(|(_, held)| held.retained.iter().map(|kept| kept.after_ms)).into_iter().flatten();
+    let moments = rows
+        .first()
+        .map(|(_, held)| held.retained.iter().map(|kept| kept.after_ms))
+        .into_iter()
+        .flatten();
     let moments: Vec<u64> = moments.collect();
     let ends = [moments.first().copied(), moments.last().copied()];
     for after_ms in moments {
@@ -115,7 +173,9 @@ fn numberless(row: &FootprintRow, planned_blocks: u32) -> Option<Numberless> {
             format!("{processes} ended before a sample saw live memory: use more work (--set)")
         }
     };
-    row.footprints.is_none().then(|| Numberless::new(&row.allocator, row.failed.as_ref(), otherwise))
+    row.footprints
+        .is_none()
+        .then(|| Numberless::new(&row.allocator, row.failed.as_ref(), otherwise))
 }
 
 #[cfg(test)]
@@ -130,20 +190,35 @@ mod tests {
         let lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
         let lab = lab.following_memory(|name| (name == "glibc").then_some((8, 16)));
         let page = exported(Format::Markdown, &lab);
-        assert!(!page.contains("blow-up") && !page.contains("quick count"), "{page}");
-        assert!(page.contains("3 processes ended before a sample saw live memory"), "{page}");
+        assert!(
+            !page.contains("blow-up") && !page.contains("quick count"),
+            "{page}"
+        );
+        assert!(
+            page.contains("3 processes ended before a sample saw live memory"),
+            "{page}"
+        );
     }
 
     #[test]
-    fn a_count_that_is_off_is_a_line_below_the_table_and_what_the_case_has_to_say_stands_there_too() {
+    fn a_count_that_is_off_is_a_line_below_the_table_and_what_the_case_has_to_say_stands_there_too()
+    {
         let mut lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3);
         lab.run.plan.cases[0].caution = Some("Calls that failed: 3.".into());
         let mut lab = lab.fill(|_, _, _| 20.0).following_memory(|_| Some((8, 16)));
         let course = lab.cell("larson@2/b01/hoard").memory.as_mut().unwrap();
-        let end = RssCrossCheck { counted_bytes: 97 << 20, walked_bytes: 100 << 20 };
+        let end = RssCrossCheck {
+            counted_bytes: 97 << 20,
+            walked_bytes: 100 << 20,
+        };
         course.rss_cross_check = Some([RssCrossCheck::default(), end]);
         let page = exported(Format::Markdown, &lab);
-        assert!(page.contains("hoard: the kernel's quick count of memory was 3.0 % off its page tables"), "{page}");
+        assert!(
+            page.contains(
+                "hoard: the kernel's quick count of memory was 3.0 % off its page tables"
+            ),
+            "{page}"
+        );
         assert_eq!(page.matches("quick count").count(), 1, "{page}");
         assert!(page.contains("Calls that failed: 3."), "{page}");
         assert_eq!(page.matches("every call is watched").count(), 1, "{page}");

@@ -127,7 +127,13 @@ pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Expor
     let whole = |bytes| Ok(Exported { bytes, note: None });
     if format.is_raw() {
         let mut bytes = Vec::new();
-        write_raw(format, run, records, records.iter().cloned().map(Ok), &mut bytes)?;
+        write_raw(
+            format,
+            run,
+            records,
+            records.iter().cloned().map(Ok),
+            &mut bytes,
+        )?;
         return whole(bytes);
     }
     if format == Format::Csv {
@@ -141,7 +147,10 @@ pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Expor
         Format::Bmf => some(format, other_tools::bmf(&analysis)),
         Format::GithubActionSmaller => some(format, other_tools::smaller_is_better(&analysis)),
         Format::GithubActionBigger => some(format, other_tools::bigger_is_better(&analysis)),
-        Format::GoogleBenchmark => some(format, other_tools::google_benchmark(run, &analysis, records)),
+        Format::GoogleBenchmark => some(
+            format,
+            other_tools::google_benchmark(run, &analysis, records),
+        ),
         Format::Hyperfine => some(format, other_tools::hyperfine(run, &analysis, records)),
         raw => bail!("{} is made of records, not of tables", raw.name()),
     }
@@ -151,7 +160,9 @@ pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Expor
 fn filled(format: Format, bytes: Vec<u8>) -> Result<Exported> {
     match (bytes.is_empty(), format) {
         (true, Format::Latency) => {
-            bail!("this run has timed no single calls, so there is nothing for csv-latency: heapmark run --latency")
+            bail!(
+                "this run has timed no single calls, so there is nothing for csv-latency: heapmark run --latency"
+            )
         }
         (true, _) => bail!(
             "this run has no table of times, so there is nothing for {}: csv has what it has measured",
@@ -163,13 +174,26 @@ fn filled(format: Format, bytes: Vec<u8>) -> Result<Exported> {
 
 /// An empty file would pass for a run without regressions.
 fn some(format: Format, foreign: Foreign) -> Result<Exported> {
-    let Foreign { text, rows, left_out } = foreign;
+    let Foreign {
+        text,
+        rows,
+        left_out,
+    } = foreign;
     if rows == 0 {
-        bail!("no row of this run fits into {}: json has all data of the run", format.name());
+        bail!(
+            "no row of this run fits into {}: json has all data of the run",
+            format.name()
+        );
     }
     let of = count(rows + left_out, "row");
     let note = (left_out > 0).then(|| {
-        format!("{left_out} of {of} left out: {} cannot represent them; csv-rows has the reasons", format.name())
+        format!(
+            "{left_out} of {of} left out: {} cannot represent them; csv-rows has the reasons",
+            format.name()
+        )
     });
-    Ok(Exported { bytes: text.into(), note })
+    Ok(Exported {
+        bytes: text.into(),
+        note,
+    })
 }

@@ -26,7 +26,12 @@ pub fn json(
     records: impl Iterator<Item = Result<Record>>,
     out: impl Write,
 ) -> Result<()> {
-    let document = RunDocument { run, machine: &run.preflights, analysis, records: records.into() };
+    let document = RunDocument {
+        run,
+        machine: &run.preflights,
+        analysis,
+        records: records.into(),
+    };
     let mut out = Escaping(out);
     serde_json::to_writer_pretty(&mut out, &document)?;
     Ok(writeln!(out)?)

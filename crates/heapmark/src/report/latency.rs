@@ -7,21 +7,50 @@ use crate::analyse::{Analysis, Called, LatencyCase, LatencyRow, LatencyState, Ro
 
 /// All tables.
 pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
-    analysis.latency.iter().flat_map(|case| of_case(case, analysis.planned_blocks)).collect()
+    analysis
+        .latency
+        .iter()
+        .flat_map(|case| of_case(case, analysis.planned_blocks))
+        .collect()
 }
 
 fn of_case(case: &LatencyCase, planned_blocks: u32) -> Vec<Sheet> {
     let heading = heading(&case.workload, case.threads, case.oversubscribed);
     let names = functions(case);
-    let sheet = |heading: String, columns: Vec<Column>| Sheet { heading, columns, ..Sheet::default() };
-    let mut sheets: Vec<Sheet> =
-        names.iter().map(|name| sheet(format!("{heading}: {name}"), percentiles(&ranked(case, name)))).collect();
+    let sheet = |heading: String, columns: Vec<Column>| Sheet {
+        heading,
+        columns,
+        ..Sheet::default()
+    };
+    let mut sheets: Vec<Sheet> = names
+        .iter()
+        .map(|name| {
+            sheet(
+                format!("{heading}: {name}"),
+                percentiles(&ranked(case, name)),
+            )
+        })
+        .collect();
     let longest = longest(case);
-    sheets.push(sheet(if longest.is_empty() { heading } else { format!("{heading}: longest call") }, longest));
+    sheets.push(sheet(
+        if longest.is_empty() {
+            heading
+        } else {
+            format!("{heading}: longest call")
+        },
+        longest,
+    ));
     if let Some(last) = sheets.last_mut() {
-        let timer = case.timer.as_ref().map(|timer| timer_line(timer, case.every));
+        let timer = case
+            .timer
+            .as_ref()
+            .map(|timer| timer_line(timer, case.every));
         last.caution = cautions(case.caution.as_deref(), timer.as_deref());
-        last.numberless = case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect();
+        last.numberless = case
+            .rows
+            .iter()
+            .filter_map(|row| numberless(row, planned_blocks))
+            .collect();
     }
     sheets
 }
@@ -54,17 +83,34 @@ type CalledRow<'a> = (&'a LatencyRow, &'a Called);
 /// From the shortest tail to the longest, by the highest percentile that all have; the harness's
 /// own line last.
 fn ranked<'a>(case: &'a LatencyCase, function: &str) -> Vec<CalledRow<'a>> {
-    let own = |row: &'a LatencyRow| row.functions().iter().find(|called| called.function == function);
-    let mut lines: Vec<CalledRow> = case.rows.iter().filter_map(|row| Some((row, own(row)?))).collect();
-    let told: [fn(&Called) -> Option<u64>; 4] = [|c| c.p99_99_ns, |c| c.p99_9_ns, |c| c.p99_ns, |c| c.p90_ns];
-    let all_have = told.iter().find(|told| lines.iter().all(|(_, called)| told(called).is_some()));
-    lines.sort_by_key(|(row, called)| (row.role == Role::Floor, all_have.and_then(|told| told(called))));
+    let own = |row: &'a LatencyRow| {
+        row.functions()
+            .iter()
+            .find(|called| called.function == function)
+    };
+    let mut lines: Vec<CalledRow> = case
+        .rows
+        .iter()
+        .filter_map(|row| Some((row, own(row)?)))
+        .collect();
+    let told: [fn(&Called) -> Option<u64>; 4] =
+        [|c| c.p99_99_ns, |c| c.p99_9_ns, |c| c.p99_ns, |c| c.p90_ns];
+    let all_have = told
+        .iter()
+        .find(|told| lines.iter().all(|(_, called)| told(called).is_some()));
+    lines.sort_by_key(|(row, called)| {
+        (
+            row.role == Role::Floor,
+            all_have.and_then(|told| told(called)),
+        )
+    });
     lines
 }
 
 fn percentiles(lines: &[CalledRow]) -> Vec<Column> {
-    let number =
-        |title: &str, cell: fn(&Called) -> String| Column::numbers(title, lines.iter().map(|(_, called)| cell(called)));
+    let number = |title: &str, cell: fn(&Called) -> String| {
+        Column::numbers(title, lines.iter().map(|(_, called)| cell(called)))
+    };
     vec![
         Column::words("allocator", lines.iter().map(|(row, _)| name(row))),
         number("timed", |called| called.count.to_string()).spare(),
@@ -79,38 +125,73 @@ fn percentiles(lines: &[CalledRow]) -> Vec<Column> {
 
 /// One line per allocator.
 fn longest(case: &LatencyCase) -> Vec<Column> {
-    let of_row = |row| LatencyRow::functions(row).iter().max_by_key(|called| called.longest.ns);
-    let mut lines: Vec<CalledRow> = case.rows.iter().filter_map(|row| Some((row, of_row(row)?))).collect();
+    let of_row = |row| {
+        LatencyRow::functions(row)
+            .iter()
+            .max_by_key(|called| called.longest.ns)
+    };
+    let mut lines: Vec<CalledRow> = case
+        .rows
+        .iter()
+        .filter_map(|row| Some((row, of_row(row)?)))
+        .collect();
     if lines.is_empty() {
         return Vec::new();
     }
     lines.sort_by_key(|(row, called)| (row.role == Role::Floor, called.longest.ns));
-    let number =
-        |title: &str, cell: fn(&Called) -> String| Column::numbers(title, lines.iter().map(|(_, called)| cell(called)));
+    let number = |title: &str, cell: fn(&Called) -> String| {
+        Column::numbers(title, lines.iter().map(|(_, called)| cell(called)))
+    };
     vec![
         Column::words("allocator", lines.iter().map(|(row, _)| name(row))),
         number("took", |called| time(Some(called.longest.ns))),
-        Column::words("function", lines.iter().map(|(_, called)| called.function.clone())),
-        number("bytes", |called| called.longest.bytes.map_or("-".into(), |bytes| bytes.to_string())),
+        Column::words(
+            "function",
+            lines.iter().map(|(_, called)| called.function.clone()),
+        ),
+        number("bytes", |called| {
+            called
+                .longest
+                .bytes
+                .map_or("-".into(), |bytes| bytes.to_string())
+        }),
         number("after", |called| time(Some(called.longest.at_ns))),
-        Column::words("in", lines.iter().map(|(_, called)| called.longest_cell.to_string())),
+        Column::words(
+            "in",
+            lines
+                .iter()
+                .map(|(_, called)| called.longest_cell.to_string()),
+        ),
     ]
 }
 
 fn name(row: &LatencyRow) -> String {
-    if row.role == Role::Floor { format!("{} (floor)", row.allocator) } else { row.allocator.clone() }
+    if row.role == Role::Floor {
+        format!("{} (floor)", row.allocator)
+    } else {
+        row.allocator.clone()
+    }
 }
 
 fn time(ns: Option<u64>) -> String {
     // Times are counted in whole nanoseconds.
-    ns.map_or("n/a".into(), |ns| if ns < 1000 { format!("{ns} ns") } else { units::duration(ns as f64) })
+    ns.map_or("n/a".into(), |ns| {
+        if ns < 1000 {
+            format!("{ns} ns")
+        } else {
+            units::duration(ns as f64)
+        }
+    })
 }
 
 fn numberless(row: &LatencyRow, planned_blocks: u32) -> Option<Numberless> {
     let reason = match &row.state {
         LatencyState::Measured { unusable: 0, .. } => return None,
         LatencyState::Measured { unusable, .. } => {
-            format!("the counts of {} are missing", text::count(*unusable, "process"))
+            format!(
+                "the counts of {} are missing",
+                text::count(*unusable, "process")
+            )
         }
         LatencyState::Failed(failed) => failed.summary(),
         LatencyState::Missing { unusable: 0 } => missing(planned_blocks),
@@ -119,7 +200,11 @@ fn numberless(row: &LatencyRow, planned_blocks: u32) -> Option<Numberless> {
         }
     };
     let failed = matches!(row.state, LatencyState::Failed(_));
-    Some(Numberless { allocator: row.allocator.clone(), reason, failed })
+    Some(Numberless {
+        allocator: row.allocator.clone(),
+        reason,
+        failed,
+    })
 }
 
 /// The meaning of the columns.
@@ -150,7 +235,8 @@ mod tests {
     use crate::report::{Format, Screen, terminal};
 
     fn lab() -> FakeRun {
-        let lab = FakeRun::new(&["glibc", "rpmalloc", "hoard", "null"], &["larson"], 10).fill(|_, _, _| 20.0);
+        let lab = FakeRun::new(&["glibc", "rpmalloc", "hoard", "null"], &["larson"], 10)
+            .fill(|_, _, _| 20.0);
         let mut lab = lab.timing_calls(16, |name| match name {
             "glibc" => vec![(30, 9_000), (260, 999), (5_200_000, 1)],
             "rpmalloc" => vec![(25, 9_900), (130, 100)],
@@ -192,7 +278,13 @@ A call in which the thread lost its CPU is as long as it was gone: compare with 
 No verdict: this run timed single calls, and none of its times is one of throughput.
 ";
         let lab = lab();
-        let text = terminal(&analyse(&lab.run, &lab.records), Screen { width: 100, colour: false });
+        let text = terminal(
+            &analyse(&lab.run, &lab.records),
+            Screen {
+                width: 100,
+                colour: false,
+            },
+        );
         assert_eq!(text, golden, "\n{text}");
     }
 
@@ -203,7 +295,9 @@ No verdict: this run timed single calls, and none of its times is one of through
             serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
         let page = exported(Format::Markdown, &lab);
         assert!(
-            page.contains("1 of 10 parts disturbed each time, by other programs (1), and kept: take only"),
+            page.contains(
+                "1 of 10 parts disturbed each time, by other programs (1), and kept: take only"
+            ),
             "{page}"
         );
         assert!(!page.contains("trust the verdicts"), "{page}");
@@ -215,9 +309,17 @@ No verdict: this run timed single calls, and none of its times is one of through
         let text = exported(Format::Latency, &lab);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 1 + 4, "{text}");
-        let start = "larson,2,false,glibc,main,ok,,16,rdtsc,18,20.0,10,malloc,100000,30,30,263,263,";
+        let start =
+            "larson,2,false,glibc,main,ok,,16,rdtsc,18,20.0,10,malloc,100000,30,30,263,263,";
         assert!(lines[1].starts_with(start), "{}", lines[1]);
-        assert!(lines[1].ends_with(",5200000,64,2000000,larson@2/b00/glibc"), "{}", lines[1]);
-        assert_eq!(lines[3], "larson,2,false,hoard,main,crash,crash 1 of 11: SIGSEGV in phase run,16,,,,,,,,,,,,,,,");
+        assert!(
+            lines[1].ends_with(",5200000,64,2000000,larson@2/b00/glibc"),
+            "{}",
+            lines[1]
+        );
+        assert_eq!(
+            lines[3],
+            "larson,2,false,hoard,main,crash,crash 1 of 11: SIGSEGV in phase run,16,,,,,,,,,,,,,,,"
+        );
     }
 }

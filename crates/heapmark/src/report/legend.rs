@@ -6,10 +6,16 @@ use std::collections::BTreeSet;
 
 /// The lines below the tables, in the order of the columns.
 pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
-    let rows = || analysis.cases.iter().flat_map(|case| case.rows.iter().map(move |row| (case, row)));
+    let rows = || {
+        analysis
+            .cases
+            .iter()
+            .flat_map(|case| case.rows.iter().map(move |row| (case, row)))
+    };
     let numbers = || rows().filter_map(|(_, row)| row.numbers());
-    let marked =
-        |mark: &dyn Fn(&Case, &Row) -> bool| rows().any(|(case, row)| row.numbers().is_some() && mark(case, row));
+    let marked = |mark: &dyn Fn(&Case, &Row) -> bool| {
+        rows().any(|(case, row)| row.numbers().is_some() && mark(case, row))
+    };
     let mut lines = latency::legend(analysis);
     lines.extend(footprint::legend(analysis));
     if numbers().next().is_none() {
@@ -17,8 +23,11 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         return lines;
     }
     let stalled = || {
-        let by: BTreeSet<&str> =
-            numbers().filter_map(|n| n.stalled.as_ref()).flat_map(|stalled| &stalled.by).copied().collect();
+        let by: BTreeSet<&str> = numbers()
+            .filter_map(|n| n.stalled.as_ref())
+            .flat_map(|stalled| &stalled.by)
+            .copied()
+            .collect();
         let by: Vec<String> = by.into_iter().map(String::from).collect();
         let line = format!(
             "stalled: processes with stalls ({}). That may be the allocator's own doing, so they count.",
@@ -46,7 +55,11 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     }
     if numbers().any(|n| n.ratio.is_some()) {
         // If allocators do not run a case, a program is its baseline.
-        let baselines: BTreeSet<&str> = analysis.cases.iter().map(|case| case.baseline.as_str()).collect();
+        let baselines: BTreeSet<&str> = analysis
+            .cases
+            .iter()
+            .map(|case| case.baseline.as_str())
+            .collect();
         lines.push(format!(
             "time / {0}: ns/op over {0}'s in the same block, below 1 is faster; Hodges-Lehmann estimate and 95 % interval \
              ([n = 5]: too few pairs for one). CPU: the same of CPU time.",
@@ -61,14 +74,20 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         );
     }
     if numbers().any(|n| n.floor_share.is_some()) {
-        lines.push("floor: the harness without an allocator; the column is its share of a row's time.".to_owned());
+        lines.push(
+            "floor: the harness without an allocator; the column is its share of a row's time."
+                .to_owned(),
+        );
     }
     let partial: BTreeSet<String> = rows()
         .filter(|(_, row)| !row.left_to_libc.is_empty() && row.numbers().is_some())
         .map(|(_, row)| format!("{} leaves {}", row.allocator, text::list(&row.left_to_libc)))
         .collect();
     if !partial.is_empty() {
-        lines.push(format!("partial: {} to libc.", text::list(&partial.into_iter().collect::<Vec<_>>())));
+        lines.push(format!(
+            "partial: {} to libc.",
+            text::list(&partial.into_iter().collect::<Vec<_>>())
+        ));
     }
     if marked(&|_, row| row.served.is_some()) {
         lines.push(
@@ -80,14 +99,20 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         .filter(|(_, row)| !row.findings.is_empty() && row.numbers().is_some())
         .map(|(_, row)| format!("{}: {}", row.allocator, row.findings.join("; ")))
         .collect();
-    lines.extend(flawed.into_iter().map(|found| format!("flawed: {found}. The row keeps its numbers.")));
+    lines.extend(
+        flawed
+            .into_iter()
+            .map(|found| format!("flawed: {found}. The row keeps its numbers.")),
+    );
     if marked(&|case, row| case.counts_purge && row.purge <= Purge::None) {
         lines.push(
             "not purged: the clock includes giving memory back, and this allocator does not, or is not known to."
                 .to_owned(),
         );
     }
-    if marked(&|case, row| case.counts_purge && row.purge == Purge::Called && row.purged_as.is_some()) {
+    if marked(&|case, row| {
+        case.counts_purge && row.purge == Purge::Called && row.purged_as.is_some()
+    }) {
         lines.push(
             "purged as: the library was given by its path, and exports the purge function of that family.".to_owned(),
         );
@@ -107,9 +132,18 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
 /// The age of the measured sources: a slow row may be years old.
 fn sources(analysis: &Analysis) -> Option<String> {
     let rows = analysis.cases.iter().flat_map(|case| &case.rows);
-    let dated = rows.filter(|row| row.numbers().is_some() && !row.sources.is_empty() && row.role != Role::AaCopy);
-    let all: BTreeSet<String> = dated.map(|row| format!("{} {}", row.allocator, row.sources)).collect();
-    (!all.is_empty()).then(|| format!("sources of: {}.", text::list(&all.into_iter().collect::<Vec<_>>())))
+    let dated = rows.filter(|row| {
+        row.numbers().is_some() && !row.sources.is_empty() && row.role != Role::AaCopy
+    });
+    let all: BTreeSet<String> = dated
+        .map(|row| format!("{} {}", row.allocator, row.sources))
+        .collect();
+    (!all.is_empty()).then(|| {
+        format!(
+            "sources of: {}.",
+            text::list(&all.into_iter().collect::<Vec<_>>())
+        )
+    })
 }
 
 /// The mark for oversubscription in a heading, for any kind of run.
@@ -118,6 +152,7 @@ fn oversubscribed(analysis: &Analysis) -> Option<String> {
         .chain(analysis.latency.iter().map(|case| case.oversubscribed))
         .chain(analysis.counts.iter().map(|case| case.oversubscribed))
         .chain(analysis.footprints.iter().map(|case| case.oversubscribed));
-    let says = || "oversubscribed: more threads than CPUs; the scheduler is measured too.".to_owned();
+    let says =
+        || "oversubscribed: more threads than CPUs; the scheduler is measured too.".to_owned();
     marks.any(|mark| mark).then(says)
 }

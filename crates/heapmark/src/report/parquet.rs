@@ -18,10 +18,15 @@ pub fn samples(
     out: impl Write + Send,
 ) -> Result<()> {
     let mut lines: Vec<SampleLine> = Vec::new();
-    let mut writer = SerializedFileWriter::new(out, lines.as_slice().schema()?, Default::default())?;
+    let mut writer =
+        SerializedFileWriter::new(out, lines.as_slice().schema()?, Default::default())?;
     loop {
         let record = records.next().transpose()?;
-        lines.extend(record.iter().flat_map(|record| sample_lines(analysis, record)));
+        lines.extend(
+            record
+                .iter()
+                .flat_map(|record| sample_lines(analysis, record)),
+        );
         if lines.len() >= GROUP || record.is_none() && !lines.is_empty() {
             let mut group = writer.next_row_group()?;
             lines.as_slice().write_to_row_group(&mut group)?;
@@ -45,7 +50,12 @@ mod tests {
     /// The lines of a run, read back.
     fn read(lab: &FakeRun) -> Vec<String> {
         let mut file = tempfile::tempfile().unwrap();
-        samples(&analyse(&lab.run, &lab.records), lab.records.iter().cloned().map(Ok), &mut file).unwrap();
+        samples(
+            &analyse(&lab.run, &lab.records),
+            lab.records.iter().cloned().map(Ok),
+            &mut file,
+        )
+        .unwrap();
         let reader = SerializedFileReader::new(file).unwrap();
         let lines = reader.get_row_iter(None).unwrap();
         lines.map(|line| line.unwrap().to_string()).collect()
@@ -58,10 +68,20 @@ mod tests {
         let lab = lab.fail(&format!("larson@2/b01/{odd}"), crash());
         let lines = read(&lab);
         assert_eq!(lines.len(), 3 * 3 + 1, "{lines:#?}");
-        let failed = lines.iter().find(|line| line.contains(", outcome: \"crash\"")).unwrap();
+        let failed = lines
+            .iter()
+            .find(|line| line.contains(", outcome: \"crash\""))
+            .unwrap();
         assert!(failed.contains(r#"allocator: ""a",b c""#), "{failed}");
-        assert!(failed.contains("iteration: null, cold: null, wall_ns: null,"), "{failed}");
-        assert!(lines[1].contains("iteration: 1, cold: false, wall_ns: 10000000,"), "{}", lines[1]);
+        assert!(
+            failed.contains("iteration: null, cold: null, wall_ns: null,"),
+            "{failed}"
+        );
+        assert!(
+            lines[1].contains("iteration: 1, cold: false, wall_ns: 10000000,"),
+            "{}",
+            lines[1]
+        );
     }
 
     #[test]

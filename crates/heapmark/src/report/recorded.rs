@@ -38,7 +38,17 @@ pub fn recorded(processes: &mut [RecordedProcess], width: usize) -> String {
     let (shown, rest) = processes.split_at(processes.len().min(MOST_ROWS));
     let mut table = Table::new();
     table.load_style(presets::NOTHING).force_no_tty();
-    table.set_header(["program", "pid", "events", "threads", "B/event", "~ns/event", "~cost", "peak live", "trace"]);
+    table.set_header([
+        "program",
+        "pid",
+        "events",
+        "threads",
+        "B/event",
+        "~ns/event",
+        "~cost",
+        "peak live",
+        "trace",
+    ]);
     for process in shown {
         table.add_row([
             plain(&process.program),
@@ -57,7 +67,10 @@ pub fn recorded(processes: &mut [RecordedProcess], width: usize) -> String {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let mut out = table.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>();
+    let mut out = table
+        .lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect::<String>();
     if !rest.is_empty() {
         let events: u64 = rest.iter().map(|process| process.events).sum();
         out.push_str(&format!(
@@ -65,8 +78,11 @@ pub fn recorded(processes: &mut [RecordedProcess], width: usize) -> String {
             rest.len()
         ));
     }
-    let remarks = processes.iter().flat_map(|process| process.remarks.iter().map(move |remark| (process, remark)));
-    let remarks = remarks.map(|(process, remark)| format!("{} {}: {remark}", process.program, process.pid));
+    let remarks = processes
+        .iter()
+        .flat_map(|process| process.remarks.iter().map(move |remark| (process, remark)));
+    let remarks =
+        remarks.map(|(process, remark)| format!("{} {}: {remark}", process.program, process.pid));
     let estimate = "~ is an estimate of CPU time: the cost of recording one call in a short loop on this machine, and that times the events";
     for line in remarks.chain([estimate.to_owned()]) {
         out.push_str(&format!("{}\n", wrap(&plain(&line), width, 2)));
@@ -95,13 +111,25 @@ mod tests {
 
     #[test]
     fn the_program_comes_first_and_what_is_small_is_summed_up() {
-        let mut all: Vec<_> = (0..20).map(|n| process(&format!("10{n}"), 1000 + n, n == 3)).collect();
-        all[5].remarks.push("recording ended\u{1b}[31m early".into());
+        let mut all: Vec<_> = (0..20)
+            .map(|n| process(&format!("10{n}"), 1000 + n, n == 3))
+            .collect();
+        all[5]
+            .remarks
+            .push("recording ended\u{1b}[31m early".into());
         let text = recorded(&mut all, 100);
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[1].contains("103.trace") && lines[1].contains("1003") && lines[1].contains("10.0 us"), "{text}");
+        assert!(
+            lines[1].contains("103.trace")
+                && lines[1].contains("1003")
+                && lines[1].contains("10.0 us"),
+            "{text}"
+        );
         assert!(lines[2].contains("1019.trace"), "{text}");
-        assert_eq!(lines[13], "and 8 processes more, with 8033 events; their traces lie there, too");
+        assert_eq!(
+            lines[13],
+            "and 8 processes more, with 8033 events; their traces lie there, too"
+        );
         assert_eq!(lines[14], "program 105: recording ended[31m early");
     }
 }

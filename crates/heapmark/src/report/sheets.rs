@@ -7,5 +7,9 @@ use crate::analyse::Analysis;
 /// All tables.
 pub(super) fn all(analysis: &Analysis) -> Vec<Sheet> {
     let timed = timed::sheets(analysis).into_iter();
-    timed.chain(latency::sheets(analysis)).chain(count::sheets(analysis)).chain(footprint::sheets(analysis)).collect()
+    timed
+        .chain(latency::sheets(analysis))
+        .chain(count::sheets(analysis))
+        .chain(footprint::sheets(analysis))
+        .collect()
 }

@@ -30,10 +30,18 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
         }
         out.push('\n');
     }
-    for line in legend(analysis).iter().map(|line| plain(line)).chain(remarks(analysis, &dropped)) {
+    for line in legend(analysis)
+        .iter()
+        .map(|line| plain(line))
+        .chain(remarks(analysis, &dropped))
+    {
         out.push_str(&format!("{}\n", wrap(&line, screen.width, 2)));
     }
-    let colour = if matches!(analysis.conclusion, Conclusion::Fastest(_)) { BOLD } else { YELLOW };
+    let colour = if matches!(analysis.conclusion, Conclusion::Fastest(_)) {
+        BOLD
+    } else {
+        YELLOW
+    };
     let sentence = wrap(&plain(&conclusion::conclusion(analysis)), screen.width, 0);
     out.push_str(&format!("\n{}\n", screen.paint(colour, &sentence)));
     out
@@ -43,10 +51,16 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
 fn remarks(analysis: &Analysis, dropped: &[String]) -> Vec<String> {
     let mut remarks = Vec::new();
     if !dropped.is_empty() {
-        remarks.push(format!("Too narrow for: {}. A wider terminal and the exports have it.", dropped.join(", ")));
+        remarks.push(format!(
+            "Too narrow for: {}. A wider terminal and the exports have it.",
+            dropped.join(", ")
+        ));
     }
     if analysis.unplanned > 0 {
-        remarks.push(format!("{} of no planned row: ignored.", count(analysis.unplanned, "record")));
+        remarks.push(format!(
+            "{} of no planned row: ignored.",
+            count(analysis.unplanned, "record")
+        ));
     }
     remarks.extend(machine_line(analysis));
     remarks
@@ -66,22 +80,45 @@ pub(super) fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>
         out.push_str(&format!("  {}\n", plain(floor)));
     }
     for line in &sheet.trust {
-        out.push_str(&format!("{}\n", wrap(&format!("  {}", plain(line)), screen.width, 4)));
+        out.push_str(&format!(
+            "{}\n",
+            wrap(&format!("  {}", plain(line)), screen.width, 4)
+        ));
     }
     if let Some(caution) = &sheet.caution {
-        out.push_str(&format!("{}\n", wrap(&format!("  {}", plain(caution)), screen.width, 2)));
+        out.push_str(&format!(
+            "{}\n",
+            wrap(&format!("  {}", plain(caution)), screen.width, 2)
+        ));
     }
     for row in &sheet.numberless {
-        let line = wrap(&format!("  {}: {}", plain(&row.allocator), plain(&row.reason)), screen.width, 4);
-        out.push_str(&format!("{}\n", if row.failed { screen.paint(RED, &line) } else { line }));
+        let line = wrap(
+            &format!("  {}: {}", plain(&row.allocator), plain(&row.reason)),
+            screen.width,
+            4,
+        );
+        out.push_str(&format!(
+            "{}\n",
+            if row.failed {
+                screen.paint(RED, &line)
+            } else {
+                line
+            }
+        ));
     }
     out
 }
 
 /// If the columns are too wide, moves the notes below the table, then removes spare columns, the
 /// last ones first.
-fn fitting(mut columns: Vec<Column>, width: usize, dropped: &mut Vec<String>) -> (Vec<Column>, Vec<String>) {
-    let sum = |columns: &[Column], of: fn(&Column) -> usize| columns.iter().map(|one| of(one) + GAP).sum::<usize>();
+fn fitting(
+    mut columns: Vec<Column>,
+    width: usize,
+    dropped: &mut Vec<String>,
+) -> (Vec<Column>, Vec<String>) {
+    let sum = |columns: &[Column], of: fn(&Column) -> usize| {
+        columns.iter().map(|one| of(one) + GAP).sum::<usize>()
+    };
     let too_wide = |columns: &[Column]| sum(columns, width_of) > width;
     let mut below = Vec::new();
     if too_wide(&columns)
@@ -89,13 +126,21 @@ fn fitting(mut columns: Vec<Column>, width: usize, dropped: &mut Vec<String>) ->
     {
         // Rows with the same notes share a line.
         let mut said: Vec<(&String, Vec<String>)> = Vec::new();
-        for (name, note) in columns[0].cells.iter().zip(&notes.cells).filter(|(_, note)| !note.is_empty()) {
+        for (name, note) in columns[0]
+            .cells
+            .iter()
+            .zip(&notes.cells)
+            .filter(|(_, note)| !note.is_empty())
+        {
             match said.iter_mut().find(|(known, _)| *known == note) {
                 Some((_, names)) => names.push(plain(name)),
                 None => said.push((note, vec![plain(name)])),
             }
         }
-        below = said.iter().map(|(note, names)| format!("  {}: {}", names.join(", "), plain(note))).collect();
+        below = said
+            .iter()
+            .map(|(note, names)| format!("  {}: {}", names.join(", "), plain(note)))
+            .collect();
     }
     let needs: [fn(&Column) -> usize; 2] = [width_of, least_width_of];
     for (spare, of) in [Spare::Early, Spare::Late].into_iter().zip(needs) {
@@ -116,14 +161,20 @@ const GAP: usize = 2;
 
 fn width_of(column: &Column) -> usize {
     let texts = column.cells.iter().chain([&column.title]);
-    texts.map(|text| plain(text).chars().count()).max().unwrap_or(0)
+    texts
+        .map(|text| plain(text).chars().count())
+        .max()
+        .unwrap_or(0)
 }
 
 /// With the words of the heading on separate lines.
 fn least_width_of(column: &Column) -> usize {
     let title = plain(&column.title);
     let cells = column.cells.iter().map(|cell| plain(cell).chars().count());
-    cells.chain(title.split(' ').map(|word| word.chars().count())).max().unwrap_or(0)
+    cells
+        .chain(title.split(' ').map(|word| word.chars().count()))
+        .max()
+        .unwrap_or(0)
 }
 
 /// The width of each column: headings break between words before any word is broken. `None` if even
@@ -134,8 +185,15 @@ fn widths(columns: &[Column], width: usize) -> Option<Vec<usize>> {
     let whole: Vec<usize> = columns.iter().map(width_of).collect();
     // Spare width goes where most is missing, so that no heading takes more lines than it must.
     for _ in 0..left {
-        let missing = widths.iter().zip(&whole).map(|(own, whole)| whole - own).enumerate();
-        let Some((place, _)) = missing.filter(|(_, missing)| *missing > 0).max_by_key(|(_, missing)| *missing) else {
+        let missing = widths
+            .iter()
+            .zip(&whole)
+            .map(|(own, whole)| whole - own)
+            .enumerate();
+        let Some((place, _)) = missing
+            .filter(|(_, missing)| *missing > 0)
+            .max_by_key(|(_, missing)| *missing)
+        else {
             break;
         };
         widths[place] += 1;
@@ -146,7 +204,9 @@ fn widths(columns: &[Column], width: usize) -> Option<Vec<usize>> {
 fn table(columns: &[Column], width: usize) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).force_no_tty();
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width.min(u16::MAX.into()) as u16);
+    table
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(width.min(u16::MAX.into()) as u16);
     table.set_header(columns.iter().map(|column| plain(&column.title)));
     for row in 0..columns[0].cells.len() {
         table.add_row(columns.iter().map(|column| plain(&column.cells[row])));
@@ -155,9 +215,15 @@ fn table(columns: &[Column], width: usize) -> String {
     for (place, column) in columns.iter().enumerate() {
         if let Some(style) = table.column_mut(place) {
             style.set_padding((GAP as u16, 0));
-            style.set_cell_alignment(if column.number { CellAlignment::Right } else { CellAlignment::Left });
+            style.set_cell_alignment(if column.number {
+                CellAlignment::Right
+            } else {
+                CellAlignment::Left
+            });
             if let Some(own) = widths.as_ref().map(|widths| widths[place] + GAP) {
-                style.set_constraint(ColumnConstraint::Absolute(Width::Fixed(own.min(u16::MAX.into()) as u16)));
+                style.set_constraint(ColumnConstraint::Absolute(Width::Fixed(
+                    own.min(u16::MAX.into()) as u16,
+                )));
             }
         }
     }
@@ -172,7 +238,9 @@ fn overall(analysis: &Analysis, screen: Screen) -> String {
     }
     let heading = wrap(&plain(&sheet::overall_heading(analysis)), screen.width, 2);
     let mut out = format!("{}\n", screen.paint(BOLD, &heading));
-    lines.iter().for_each(|(name, ratio)| out.push_str(&format!("  {:<width$}  {ratio}\n", plain(name), width = 20)));
+    lines.iter().for_each(|(name, ratio)| {
+        out.push_str(&format!("  {:<width$}  {ratio}\n", plain(name), width = 20))
+    });
     out.push('\n');
     out
 }
@@ -183,10 +251,17 @@ fn failure_text(failure: &Failure, screen: Screen) -> String {
         n => format!(" and {} more", n - 1),
     };
     let cell = failure.cells.first().map_or("", |cell| cell);
-    let line = format!("  {}{more}: {}", plain(cell), plain(&failure.outcome.to_string()));
+    let line = format!(
+        "  {}{more}: {}",
+        plain(cell),
+        plain(&failure.outcome.to_string())
+    );
     let mut out = format!("{}\n", wrap(&line, screen.width, 4));
     if let Some(last) = failure.stderr.lines().rfind(|line| !line.trim().is_empty()) {
-        out.push_str(&format!("{}\n", wrap(&format!("    stderr: {}", plain(last)), screen.width, 6)));
+        out.push_str(&format!(
+            "{}\n",
+            wrap(&format!("    stderr: {}", plain(last)), screen.width, 6)
+        ));
     }
     out
 }

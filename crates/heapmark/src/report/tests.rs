@@ -15,8 +15,14 @@ use crate::execute::Outcome;
 use crate::store::Purpose;
 use proptest::prelude::*;
 
-const WIDE: Screen = Screen { width: 100, colour: false };
-const NARROW: Screen = Screen { width: 80, colour: false };
+const WIDE: Screen = Screen {
+    width: 100,
+    colour: false,
+};
+const NARROW: Screen = Screen {
+    width: 80,
+    colour: false,
+};
 
 fn on(screen: Screen, lab: &FakeRun) -> String {
     terminal(&analyse(&lab.run, &lab.records), screen)
@@ -36,25 +42,32 @@ fn texts(lab: &FakeRun) -> Vec<String> {
     let formats = Format::ALL.iter().filter(|format| !format.is_binary());
     let files = formats.filter_map(|format| export(*format, &lab.run, &lab.records).ok());
     let files = files.map(|file| String::from_utf8(file.bytes).unwrap());
-    [on(WIDE, lab), on(NARROW, lab), sentence(lab)].into_iter().chain(files).collect()
+    [on(WIDE, lab), on(NARROW, lab), sentence(lab)]
+        .into_iter()
+        .chain(files)
+        .collect()
 }
 
 /// Everything that a table can hold: a floor, a crash, a purge, a partial allocator, a missing
 /// block, more threads than CPUs.
 fn rich() -> FakeRun {
-    let mut lab = FakeRun::new(&["glibc", "rpmalloc", "hoard", "null"], &["larson", "xmalloc"], 10).fill(
-        |_, name, _| match name {
-            "null" => 2.0,
-            "rpmalloc" => 12.0,
-            _ => 20.0,
-        },
-    );
+    let mut lab = FakeRun::new(
+        &["glibc", "rpmalloc", "hoard", "null"],
+        &["larson", "xmalloc"],
+        10,
+    )
+    .fill(|_, name, _| match name {
+        "null" => 2.0,
+        "rpmalloc" => 12.0,
+        _ => 20.0,
+    });
     lab.allocator("null").tier = "floor".into();
     lab.allocator("rpmalloc").left_to_libc = vec!["posix_memalign".into()];
     lab.allocator("hoard").purge = "none".into();
     lab.run.plan.cases[0].oversubscribed = true;
     lab.run.plan.cases[1].counts_purge = true;
-    lab.fail("larson@2/b03/hoard", crash()).without(|record| record.cell == "xmalloc@2/b09/hoard")
+    lab.fail("larson@2/b03/hoard", crash())
+        .without(|record| record.cell == "xmalloc@2/b09/hoard")
 }
 
 #[test]
@@ -110,7 +123,11 @@ fn the_year_of_old_sources_stands_below_the_tables() {
     assert!(!on(WIDE, &lab).contains("sources of"), "none is known");
     lab.allocator("hoard").sources = "2017".into();
     lab.allocator("rpmalloc").sources = "2021".into();
-    assert!(on(WIDE, &lab).contains("\nsources of: hoard 2017 and rpmalloc 2021.\n"), "{}", on(WIDE, &lab));
+    assert!(
+        on(WIDE, &lab).contains("\nsources of: hoard 2017 and rpmalloc 2021.\n"),
+        "{}",
+        on(WIDE, &lab)
+    );
 }
 
 #[test]
@@ -121,18 +138,39 @@ fn no_line_is_wider_than_the_screen() {
         }
     }
     let narrow = on(NARROW, &rich());
-    assert!(narrow.contains("\n  hoard: not purged, 9 of 10 blocks\n"), "{narrow}");
-    assert!(narrow.contains("Too narrow for: x floor, - floor, floor, by CPU. A wider"), "{narrow}");
+    assert!(
+        narrow.contains("\n  hoard: not purged, 9 of 10 blocks\n"),
+        "{narrow}"
+    );
+    assert!(
+        narrow.contains("Too narrow for: x floor, - floor, floor, by CPU. A wider"),
+        "{narrow}"
+    );
     let broad = on(Screen { width: 130, ..WIDE }, &rich());
     assert!(!broad.contains("Too narrow"), "{broad}");
     for width in [0, 1, 20] {
-        assert!(!on(Screen { width, colour: false }, &rich()).is_empty());
+        assert!(
+            !on(
+                Screen {
+                    width,
+                    colour: false
+                },
+                &rich()
+            )
+            .is_empty()
+        );
     }
 }
 
 #[test]
 fn colour_changes_no_word() {
-    let coloured = on(Screen { colour: true, ..WIDE }, &rich());
+    let coloured = on(
+        Screen {
+            colour: true,
+            ..WIDE
+        },
+        &rich(),
+    );
     let stripped = ["\u{1b}[1m", "\u{1b}[31m", "\u{1b}[33m", "\u{1b}[0m"]
         .iter()
         .fold(coloured.clone(), |text, code| text.replace(code, ""));
@@ -149,50 +187,88 @@ fn a_failed_cell_yields_no_number_anywhere() {
     let crashed = lab.cell("larson@2/b03/hoard");
     crashed.outcome = crash();
     crashed.measurement = Some(measurement(13.0));
-    for text in [on(WIDE, &lab), sentence(&lab), exported(Format::Markdown, &lab)] {
-        assert!(!text.contains("777") && !text.contains("38.8") && !text.contains("13.0"), "{text}");
+    for text in [
+        on(WIDE, &lab),
+        sentence(&lab),
+        exported(Format::Markdown, &lab),
+    ] {
+        assert!(
+            !text.contains("777") && !text.contains("38.8") && !text.contains("13.0"),
+            "{text}"
+        );
     }
     assert!(on(WIDE, &lab).contains("hoard: crash 1 of 11: SIGSEGV in phase run"));
 
     let rows = exported(Format::Rows, &lab);
     let row = rows.lines().find(|line| line.contains("hoard")).unwrap();
-    assert!(row.contains("crash 1 of 11") && row.ends_with(&",".repeat(23)) && !row.contains("777"), "{row}");
+    assert!(
+        row.contains("crash 1 of 11") && row.ends_with(&",".repeat(23)) && !row.contains("777"),
+        "{row}"
+    );
 
     let raw = exported(Format::Samples, &lab);
-    let row = raw.lines().find(|line| line.starts_with("larson@2/b03/hoard")).unwrap();
-    assert!(row.ends_with(&format!("crash,SIGSEGV in phase run,crash{}", ",".repeat(12))), "{row}");
-    let good = raw.lines().find(|line| line.starts_with("larson@2/b04/hoard")).unwrap();
+    let row = raw
+        .lines()
+        .find(|line| line.starts_with("larson@2/b03/hoard"))
+        .unwrap();
+    assert!(
+        row.ends_with(&format!(
+            "crash,SIGSEGV in phase run,crash{}",
+            ",".repeat(12)
+        )),
+        "{row}"
+    );
+    let good = raw
+        .lines()
+        .find(|line| line.starts_with("larson@2/b04/hoard"))
+        .unwrap();
     assert!(good.contains(",ok,,crash,0,true,"), "{good}");
 
     let json: serde_json::Value = serde_json::from_str(&exported(Format::Json, &lab)).unwrap();
     let row = &json["analysis"]["cases"][0]["rows"][1]["state"];
-    assert_eq!((row["kind"].as_str(), row["ns_per_op"].as_f64()), (Some("failed"), None));
+    assert_eq!(
+        (row["kind"].as_str(), row["ns_per_op"].as_f64()),
+        (Some("failed"), None)
+    );
     let records = json["records"].as_array().unwrap();
-    let record = records.iter().find(|record| record["cell"] == "larson@2/b03/hoard").unwrap();
+    let record = records
+        .iter()
+        .find(|record| record["cell"] == "larson@2/b03/hoard")
+        .unwrap();
     assert!(record.get("measurement").is_none());
 }
 
 #[test]
 fn every_failure_is_listed_with_its_last_words() {
     let lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
-    let lab = lab.fail("larson@2/b00/hoard", crash()).fail("larson@2/b02/hoard", crash());
-    let lab = lab.fail("larson@2/b01/hoard", Outcome::NotLoaded { why: "libc served".into() });
+    let lab = lab
+        .fail("larson@2/b00/hoard", crash())
+        .fail("larson@2/b02/hoard", crash());
+    let lab = lab.fail(
+        "larson@2/b01/hoard",
+        Outcome::NotLoaded {
+            why: "libc served".into(),
+        },
+    );
     let text = on(WIDE, &lab);
     assert!(
-        text.contains("  larson@2/b00/hoard and 1 more: crash: SIGSEGV in phase run\n    stderr: last words\n"),
+        text.contains(
+            "  larson@2/b00/hoard and 1 more: crash: SIGSEGV in phase run\n    stderr: last words\n"
+        ),
         "{text}"
     );
     assert!(text.contains("  larson@2/b01/hoard: not-loaded: libc served\n"));
     let text = exported(Format::Markdown, &lab);
-    assert!(
-        text.contains("- larson@2/b00/hoard, larson@2/b02/hoard: crash: SIGSEGV in phase run (stderr: last words)")
-    );
+    assert!(text.contains(
+        "- larson@2/b00/hoard, larson@2/b02/hoard: crash: SIGSEGV in phase run (stderr: last words)"
+    ));
 }
 
 #[test]
 fn escape_sequences_are_harmless() {
     let name = "evil\u{1b}[2J\u{9b}31m|*\n<b>\u{202e}";
-    let mut lab = FakeRun::new(&["glibc", name], &["larson", "xmal\u{1b}loc"], 6).fill(|_, _, _| 20.0);
+    let mut lab =
+        FakeRun::new(&["glibc", name], &["larson", "xmal\u{1b}loc"], 6).fill(|_, _, _| 20.0);
     lab.allocator(name).left_to_libc = vec!["mem\u{1b}]align".into()];
     let why = "\u{1b}[31mred\r\u{7}".to_owned();
     let lab = lab.fail(&format!("larson@2/b00/{name}"), Outcome::NotLoaded { why });
@@ -200,10 +276,16 @@ fn escape_sequences_are_harmless() {
         let bad = |c: &char| (c.is_control() && *c != '\n') || *c == '\u{202e}';
         let bad: Vec<char> = text.chars().filter(bad).collect();
         // JSON keeps strings as they are, escaped; C1 and direction marks are legal in it.
-        assert!(bad.is_empty() || text.starts_with("{\n  \"run\"") && !text.contains('\u{1b}'), "{bad:?} in {text}");
+        assert!(
+            bad.is_empty() || text.starts_with("{\n  \"run\"") && !text.contains('\u{1b}'),
+            "{bad:?} in {text}"
+        );
     }
     let text = exported(Format::Markdown, &lab);
-    assert!(!text.contains("<b>") && text.contains("evil\\[2J31m\\|\\* &lt;b&gt;"), "{text}");
+    assert!(
+        !text.contains("<b>") && text.contains("evil\\[2J31m\\|\\* &lt;b&gt;"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -215,9 +297,15 @@ fn nothing_to_say_is_said() {
         format!("No verdict: no allocator has samples in every case that all ended ok.{missing}")
     );
     assert!(on(WIDE, &lab).contains("  glibc: missing: 0 of 3 blocks measured\n"));
-    assert_eq!(sentence(&FakeRun::new(&["glibc"], &[], 3)), "No verdict: the run has no cases.");
+    assert_eq!(
+        sentence(&FakeRun::new(&["glibc"], &[], 3)),
+        "No verdict: the run has no cases."
+    );
     let lab = lab.fill(|_, _, _| 20.0);
-    assert_eq!(sentence(&lab), "Only glibc was measured: there is nothing to compare it with.");
+    assert_eq!(
+        sentence(&lab),
+        "Only glibc was measured: there is nothing to compare it with."
+    );
     for text in texts(&FakeRun::new(&["glibc"], &["larson"], 3)) {
         assert!(!text.contains("NaN") && !text.contains("inf"));
     }
@@ -229,10 +317,12 @@ fn raw_lines_have_every_iteration_and_fixed_units() {
     let text = exported(Format::Samples, &lab);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 1 + 2 * 3, "{text}");
-    assert!(lines[0].contains(",wall_ns,purge_ns,user_ns,sys_ns,minor_faults,ops,baseline_rss_bytes,peak_rss_bytes,"));
-    assert!(
-        lines[2].ends_with(",ok,,ok,1,false,10000000,0,10000000,2500000,0,1000000,2097152,14680064,10485760,called")
-    );
+    assert!(lines[0].contains(
+        ",wall_ns,purge_ns,user_ns,sys_ns,minor_faults,ops,baseline_rss_bytes,peak_rss_bytes,"
+    ));
+    assert!(lines[2].ends_with(
+        ",ok,,ok,1,false,10000000,0,10000000,2500000,0,1000000,2097152,14680064,10485760,called"
+    ));
 }
 
 #[test]
@@ -243,13 +333,23 @@ fn json_carries_the_run_the_verdict_and_every_record() {
     assert_eq!(json["analysis"]["conclusion"]["kind"], "fastest");
     assert_eq!(json["analysis"]["left_out"][0]["allocator"], "hoard");
     assert_eq!(json["records"].as_array().unwrap().len(), lab.records.len());
-    let samples = lab.records.iter().filter(|record| record.purpose == Purpose::Sample).count();
+    let samples = lab
+        .records
+        .iter()
+        .filter(|record| record.purpose == Purpose::Sample)
+        .count();
     assert_eq!(samples, 79);
 }
 
 /// A number that a correct guest would hardly report.
 fn odd() -> impl Strategy<Value = u64> {
-    prop_oneof![Just(0), Just(1), Just(u64::MAX), Just(u64::MAX / 2), 0..100_000_000u64]
+    prop_oneof![
+        Just(0),
+        Just(1),
+        Just(u64::MAX),
+        Just(u64::MAX / 2),
+        0..100_000_000u64
+    ]
 }
 
 proptest! {

@@ -21,7 +21,8 @@ fn is_invisible(c: char) -> bool {
 /// program, harmless for a terminal.
 pub fn json(value: &impl Serialize) -> String {
     let mut out = Vec::new();
-    serde_json::to_writer_pretty(Escaping(&mut out), value).expect("all keys are strings, and memory takes them");
+    serde_json::to_writer_pretty(Escaping(&mut out), value)
+        .expect("all keys are strings, and memory takes them");
     out.push(b'\n');
     String::from_utf8(out).expect("JSON is UTF-8")
 }
@@ -37,10 +38,13 @@ impl<W: Write> Write for Escaping<W> {
             self.0.write_all(bytes)?;
             return Ok(bytes.len());
         }
-        let text = str::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        let text = str::from_utf8(bytes)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         for c in text.chars() {
             match c {
-                c if c != '\n' && (c.is_control() || is_invisible(c)) => write!(self.0, "\\u{:04x}", u32::from(c))?,
+                c if c != '\n' && (c.is_control() || is_invisible(c)) => {
+                    write!(self.0, "\\u{:04x}", u32::from(c))?
+                }
                 c => write!(self.0, "{c}")?,
             }
         }
@@ -115,15 +119,26 @@ mod tests {
 
     #[test]
     fn escapes_do_not_survive() {
-        assert_eq!(plain("a\u{1b}[31mb\u{7}\r\u{9b}c\u{202e}d\ne"), "a[31mbcd e");
+        assert_eq!(
+            plain("a\u{1b}[31mb\u{7}\r\u{9b}c\u{202e}d\ne"),
+            "a[31mbcd e"
+        );
     }
 
     #[test]
     fn in_json_they_are_escapes_of_the_same_characters() {
         let text = "a\u{1b}[31m\u{9b}b\u{202e}\u{feff}ü";
         let document = json(&[text]);
-        assert!(document.chars().all(|c| c == '\n' || (!c.is_control() && !is_invisible(c))), "{document}");
-        assert_eq!(serde_json::from_str::<Vec<String>>(&document).unwrap(), [text]);
+        assert!(
+            document
+                .chars()
+                .all(|c| c == '\n' || (!c.is_control() && !is_invisible(c))),
+            "{document}"
+        );
+        assert_eq!(
+            serde_json::from_str::<Vec<String>>(&document).unwrap(),
+            [text]
+        );
     }
 
     #[test]
@@ -134,7 +149,10 @@ mod tests {
     #[test]
     fn wraps_at_spaces_and_keeps_indentation() {
         assert_eq!(wrap("one two three four", 9, 2), "one two\n  three\n  four");
-        assert_eq!(wrap("  one averylongword x", 8, 0), "  one\naverylongword\nx");
+        assert_eq!(
+            wrap("  one averylongword x", 8, 0),
+            "  one\naverylongword\nx"
+        );
     }
 
     #[test]
@@ -144,7 +162,10 @@ mod tests {
             (list(&names), list(&names[..2]), list(&names[..1])),
             ("a, b and c".into(), "a and b".into(), "a".into())
         );
-        assert_eq!((count(1, "block"), count(2, "block")), ("1 block".into(), "2 blocks".into()));
+        assert_eq!(
+            (count(1, "block"), count(2, "block")),
+            ("1 block".into(), "2 blocks".into())
+        );
         assert_eq!(count(2, "process"), "2 processes");
     }
 }

@@ -56,16 +56,28 @@ pub fn workloads(all: &[Workload]) -> String {
          `-t 1` is one worker thread beside an idle main thread. glibc serves the worker from a secondary arena, and takes longer than in\n\
          a program whose only thread is the main one.\n",
     );
-    for SourceDocument { short, title, origin } in DOCUMENTS {
-        let ours: Vec<&Workload> = all.iter().filter(|workload| workload.document == short).collect();
+    for SourceDocument {
+        short,
+        title,
+        origin,
+    } in DOCUMENTS
+    {
+        let ours: Vec<&Workload> = all
+            .iter()
+            .filter(|workload| workload.document == short)
+            .collect();
         if ours.is_empty() {
             continue;
         }
         out.push_str(&format!("\n## {short}: {title}\n"));
         for main in ours.iter().filter(|workload| workload.variant_of.is_none()) {
             out.push_str(&section(main, origin));
-            let variants = ours.iter().filter(|workload| workload.variant_of.as_deref() == Some(&main.name));
-            let lines: String = variants.map(|variant| variant_line(main, variant)).collect();
+            let variants = ours
+                .iter()
+                .filter(|workload| workload.variant_of.as_deref() == Some(&main.name));
+            let lines: String = variants
+                .map(|variant| variant_line(main, variant))
+                .collect();
             if !lines.is_empty() {
                 out.push_str(&format!("\nVariants:\n\n{lines}"));
             }
@@ -75,8 +87,16 @@ pub fn workloads(all: &[Workload]) -> String {
 }
 
 fn section(workload: &Workload, origin: &str) -> String {
-    let runs = workload.kernel.as_ref().map(|kernel| format!("kernel `{kernel}`"));
-    let runs = runs.or_else(|| workload.program.as_ref().map(|program| format!("program `{program}`")));
+    let runs = workload
+        .kernel
+        .as_ref()
+        .map(|kernel| format!("kernel `{kernel}`"));
+    let runs = runs.or_else(|| {
+        workload
+            .program
+            .as_ref()
+            .map(|program| format!("program `{program}`"))
+    });
     let mut facts = vec![
         format!("**What it does**: {}.", markdown(&workload.about)),
         format!("**Origin**: {origin}."),
@@ -86,9 +106,24 @@ fn section(workload: &Workload, origin: &str) -> String {
     ];
     facts.push(format!("**Rounds of a process**: {}.", rounds(workload)));
     facts.extend(runs.map(|runs| format!("**Runs**: {runs}.")));
-    facts.extend(workload.threads.as_ref().map(|threads| format!("**Threads**: `{threads}`, whatever `-t` says.")));
-    facts.extend(workload.series.as_ref().map(|every| format!("**Memory over time**: always, every {every}.")));
-    facts.extend(workload.caution.as_ref().map(|caution| format!("**Below its tables**: {}", markdown(caution))));
+    facts.extend(
+        workload
+            .threads
+            .as_ref()
+            .map(|threads| format!("**Threads**: `{threads}`, whatever `-t` says.")),
+    );
+    facts.extend(
+        workload
+            .series
+            .as_ref()
+            .map(|every| format!("**Memory over time**: always, every {every}.")),
+    );
+    facts.extend(
+        workload
+            .caution
+            .as_ref()
+            .map(|caution| format!("**Below its tables**: {}", markdown(caution))),
+    );
     let (quick, paper) = (values(workload, "quick"), values(workload, "paper"));
     let mut out = format!("\n### {}\n\n- {}\n", workload.name, facts.join("\n- "));
     out.push_str("\n| parameter | quick | paper | unit | meaning |\n|---|---|---|---|---|\n");
@@ -108,8 +143,18 @@ fn section(workload: &Workload, origin: &str) -> String {
     if !workload.rows.is_empty() {
         out.push_str("\n| row of its own | program | what it is |\n|---|---|---|\n");
     }
-    for ProgramRow { name, program, about, .. } in &workload.rows {
-        out.push_str(&format!("| {} | `{program}` | {} |\n", markdown(name), markdown(about)));
+    for ProgramRow {
+        name,
+        program,
+        about,
+        ..
+    } in &workload.rows
+    {
+        out.push_str(&format!(
+            "| {} | `{program}` | {} |\n",
+            markdown(name),
+            markdown(about)
+        ));
     }
     out
 }
@@ -135,8 +180,16 @@ fn variant_line(main: &Workload, variant: &Workload) -> String {
         let names: Vec<String> = variant.rows.iter().map(|row| markdown(&row.name)).collect();
         changes.push(format!("rows: {}", text::list(&names)));
     }
-    let changes = if changes.is_empty() { String::new() } else { format!(" ({})", changes.join("; ")) };
-    format!("- **{}**: {}{changes}\n", variant.name, markdown(&variant.about))
+    let changes = if changes.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", changes.join("; "))
+    };
+    format!(
+        "- **{}**: {}{changes}\n",
+        variant.name,
+        markdown(&variant.about)
+    )
 }
 
 /// The repetitions of a process, preset by preset unless they agree.
@@ -146,11 +199,18 @@ fn rounds(workload: &Workload) -> String {
         (0, Iterations::Fixed(count)) => format!("the first {count}"),
         (cold, Iterations::Fixed(count)) => format!("{count} after the first {cold}"),
         (0, Iterations::Calibrated(_)) => "as many as fill the target time".to_string(),
-        (cold, Iterations::Calibrated(_)) => format!("as many as fill the target time, after the first {cold}"),
+        (cold, Iterations::Calibrated(_)) => {
+            format!("as many as fill the target time, after the first {cold}")
+        }
     };
-    let told = ["quick", "paper"].map(|preset| workload.presets.get(preset).map(of).unwrap_or_default());
+    let told =
+        ["quick", "paper"].map(|preset| workload.presets.get(preset).map(of).unwrap_or_default());
     let [quick, paper] = &told;
-    if quick == paper { quick.clone() } else { format!("{quick} (quick); {paper} (paper)") }
+    if quick == paper {
+        quick.clone()
+    } else {
+        format!("{quick} (quick); {paper} (paper)")
+    }
 }
 
 fn values(workload: &Workload, preset: &str) -> BTreeMap<String, String> {

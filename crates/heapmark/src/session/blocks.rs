@@ -16,7 +16,12 @@ use heapmark_stats::{Next, Stopping};
 const SLOW_ITERATIONS: u32 = 3;
 
 impl Session {
-    pub(super) fn blocks(&mut self, head: &RunFile, paces: &[Pace], progress: &mut dyn Progress) -> Result<()> {
+    pub(super) fn blocks(
+        &mut self,
+        head: &RunFile,
+        paces: &[Pace],
+        progress: &mut dyn Progress,
+    ) -> Result<()> {
         let mut left_over = Vec::new();
         for block in 0..self.selection.plan.most_blocks() {
             let mut disturbed = Vec::new();
@@ -27,7 +32,9 @@ impl Session {
             left_over.extend(self.repeat(disturbed, 1, paces, progress)?);
             let widths = half_widths(head, self.known.all());
             let bare: Vec<Option<f64>> = widths.iter().map(|(_, width)| *width).collect();
-            let next = self.stopping().after(block as usize + 1, &bare, self.over_budget());
+            let next = self
+                .stopping()
+                .after(block as usize + 1, &bare, self.over_budget());
             progress.block(block, &self.selection.plan, &widths, next);
             if next != Next::GoOn {
                 break;
@@ -79,22 +86,36 @@ impl Session {
             }
             progress.step(run);
         }
-        let found = part.iter().filter_map(|cell| self.known.get(&cell.id)?.interference.as_ref());
+        let found = part
+            .iter()
+            .filter_map(|cell| self.known.get(&cell.id)?.interference.as_ref());
         Ok(found.into_iter().all(|one| disturbed_by(one).is_empty()))
     }
 
     fn stopping(&self) -> Stopping {
         let plan = &self.selection.plan;
         let (least, most) = (plan.blocks as usize, plan.most_blocks() as usize);
-        Stopping { least, most, precision: plan.precision.unwrap_or(0.0) }
+        Stopping {
+            least,
+            most,
+            precision: plan.precision.unwrap_or(0.0),
+        }
     }
 
     /// Counted over all processes, so that a resumed run ends where it would have ended without the
     /// interruption.
     fn over_budget(&self) -> bool {
-        let usages = || self.known.all().iter().filter_map(|record| record.usage.as_ref());
+        let usages = || {
+            self.known
+                .all()
+                .iter()
+                .filter_map(|record| record.usage.as_ref())
+        };
         let spent_s = || usages().map(|usage| usage.wall_ns).sum::<u64>() as f64 / 1e9;
-        self.selection.plan.budget_s.is_some_and(|budget_s| spent_s() >= budget_s)
+        self.selection
+            .plan
+            .budget_s
+            .is_some_and(|budget_s| spent_s() >= budget_s)
     }
 
     /// Purpose and job of a cell of a block. If single calls are timed, no iteration is excluded as

@@ -58,7 +58,9 @@ impl Session {
         let checked = self.iterations_of(&cell, iterations)?;
         self.check(&cell, checked, self.first_timeout(), progress)?;
         let record = self.known.get(&cell.id);
-        let passed_s = record.and_then(|record| record.passed.as_ref()).map(|passed| passed.wall_ns as f64 / 1e9);
+        let passed_s = record
+            .and_then(|record| record.passed.as_ref())
+            .map(|passed| passed.wall_ns as f64 / 1e9);
         let process_s = passed_s.unwrap_or_else(|| self.seconds_of(&cell));
         // A program makes one iteration in its check.
         let share = f64::from(checked) / f64::from(self.checked(&cell, checked)?.iterations.max(1));
@@ -69,12 +71,25 @@ impl Session {
         let cell = self.selection.plan.calibration(case);
         let cold = self.case(&cell).cold;
         let job = Job::new(self.case(&cell), &cell, cold, CALIBRATION_ITERATIONS, false)?;
-        self.once(Purpose::Calibration, &cell, &job, self.first_timeout(), progress)?;
+        self.once(
+            Purpose::Calibration,
+            &cell,
+            &job,
+            self.first_timeout(),
+            progress,
+        )?;
         let process_s = self.seconds_of(&cell);
-        let measurement = self.known.get(&cell.id).and_then(|record| record.measurement.as_ref());
+        let measurement = self
+            .known
+            .get(&cell.id)
+            .and_then(|record| record.measurement.as_ref());
         let one_ns = measurement.map_or(0, one_iteration_ns);
         // A baseline that cannot run a case shows why in its own row; the others run one iteration.
-        let iterations = if one_ns == 0 { 1 } else { self.selection.plan.iterations(case, one_ns) };
+        let iterations = if one_ns == 0 {
+            1
+        } else {
+            self.selection.plan.iterations(case, one_ns)
+        };
         let share = f64::from(iterations + cold) / f64::from(CALIBRATION_ITERATIONS + cold);
         let checked = self.iterations_of(&cell, iterations)?;
         Ok(self.paced(iterations, checked, process_s * share))
@@ -88,25 +103,37 @@ impl Session {
 
     /// The pace of a case whose timed processes are expected to take `expected_s` seconds.
     fn paced(&self, iterations: u32, checked: u32, expected_s: f64) -> Pace {
-        Pace { iterations, timeout: self.patience(expected_s), expected_s, checked }
+        Pace {
+            iterations,
+            timeout: self.patience(expected_s),
+            expected_s,
+            checked,
+        }
     }
 
     /// The timeout of a check.
     pub(super) fn check_timeout(&self, cell: &Cell, pace: &Pace) -> Duration {
         match self.runs_kernel(cell) {
-            true => pace.timeout.max(Duration::from_secs_f64(pace.expected_s * CHECKED)),
+            true => pace
+                .timeout
+                .max(Duration::from_secs_f64(pace.expected_s * CHECKED)),
             false => pace.timeout,
         }
     }
 
     /// The timeout of the first process of a case.
     fn first_timeout(&self) -> Duration {
-        self.selection.timeout_s.map_or(FIRST_TIMEOUT, Duration::from_secs_f64)
+        self.selection
+            .timeout_s
+            .map_or(FIRST_TIMEOUT, Duration::from_secs_f64)
     }
 
     /// How long a stored process took.
     fn seconds_of(&self, cell: &Cell) -> f64 {
-        let usage = self.known.get(&cell.id).and_then(|record| record.usage.as_ref());
+        let usage = self
+            .known
+            .get(&cell.id)
+            .and_then(|record| record.usage.as_ref());
         usage.map_or(0.0, |usage| usage.wall_ns as f64 / 1e9)
     }
 
@@ -121,7 +148,10 @@ impl Session {
 
 /// The median of the measured iterations.
 fn one_iteration_ns(measurement: &Measurement) -> u64 {
-    let mut walls: Vec<u64> = measurement.measured().map(|iteration| iteration.wall_ns).collect();
+    let mut walls: Vec<u64> = measurement
+        .measured()
+        .map(|iteration| iteration.wall_ns)
+        .collect();
     walls.sort_unstable();
     walls.get(walls.len() / 2).copied().unwrap_or(0)
 }

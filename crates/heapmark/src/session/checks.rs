@@ -108,7 +108,11 @@ impl Session {
             self.side_by_side(lanes, &others, progress)?;
             others = rest;
         }
-        let checks = self.known.all().iter().filter(|record| record.purpose == Purpose::Check);
+        let checks = self
+            .known
+            .all()
+            .iter()
+            .filter(|record| record.purpose == Purpose::Check);
         let passed = checks.filter(|record| record.passed.is_some()).count();
         if passed > 0 {
             let of = cells.len();
@@ -126,17 +130,48 @@ impl Session {
         }
         let job = self.checked(cell, iterations)?;
         let place = self.place(cell, &job)?;
-        let known = place.as_deref().filter(|_| !self.check_again).and_then(|place| passed::find(place, iterations));
-        let Some(Kept { passed, measurement, .. }) = known else {
+        let known = place
+            .as_deref()
+            .filter(|_| !self.check_again)
+            .and_then(|place| passed::find(place, iterations));
+        let Some(Kept {
+            passed,
+            measurement,
+            ..
+        }) = known
+        else {
             // The speed of a machine varies: with twice as many iterations the next run finds
             // enough of them.
-            let iterations = if job.iterations > 1 { job.iterations.saturating_mul(2) } else { job.iterations };
+            let iterations = if job.iterations > 1 {
+                job.iterations.saturating_mul(2)
+            } else {
+                job.iterations
+            };
             let job = Job { iterations, ..job };
-            return Ok(Some(Due { cell: cell.clone(), job, timeout, place }));
+            return Ok(Some(Due {
+                cell: cell.clone(),
+                job,
+                timeout,
+                place,
+            }));
         };
         let case = self.case(cell);
-        let record = Record::new(Purpose::Check, cell, &case.workload, case.threads, Outcome::Ok);
-        self.keep(Record { started: now(), measurement, passed: Some(Box::new(passed)), ..record }, None)?;
+        let record = Record::new(
+            Purpose::Check,
+            cell,
+            &case.workload,
+            case.threads,
+            Outcome::Ok,
+        );
+        self.keep(
+            Record {
+                started: now(),
+                measurement,
+                passed: Some(Box::new(passed)),
+                ..record
+            },
+            None,
+        )?;
         Ok(None)
     }
 
@@ -154,7 +189,10 @@ impl Session {
     fn place_of(&mut self, subject: &Subject, work: &str) -> Result<Option<PathBuf>> {
         if self.shelf.is_none() {
             let control = self.known.get(CONTROL);
-            self.shelf = control.map(|control| self.runner.shelf(control)).transpose()?.flatten();
+            self.shelf = control
+                .map(|control| self.runner.shelf(control))
+                .transpose()?
+                .flatten();
         }
         let shelf = self.shelf.as_mut().filter(|_| subject.refused.is_none());
         shelf.map(|shelf| shelf.place(subject, work)).transpose()
@@ -164,30 +202,65 @@ impl Session {
     /// have failed.
     pub(super) fn corners(&mut self, progress: &dyn Progress) -> Result<()> {
         for (cell, corner) in self.selection.plan.corners() {
-            let runs = |record: &&Record| record.allocator == cell.allocator && record.outcome.is_ok();
-            let checked = self.known.all().iter().filter(runs).any(|record| record.purpose == Purpose::Check);
+            let runs =
+                |record: &&Record| record.allocator == cell.allocator && record.outcome.is_ok();
+            let checked = self
+                .known
+                .all()
+                .iter()
+                .filter(runs)
+                .any(|record| record.purpose == Purpose::Check);
             if !checked || self.known.has(&cell.id) {
                 continue;
             }
             progress.begin(&cell.id);
             let subject = self.selection.subject(&cell.allocator)?.clone();
             let place = self.place_of(&subject, &format!("corner {corner}"))?;
-            let known = place.as_deref().filter(|_| !self.check_again).and_then(|place| passed::find(place, 0));
+            let known = place
+                .as_deref()
+                .filter(|_| !self.check_again)
+                .and_then(|place| passed::find(place, 0));
             let started = now();
             let (findings, environment, passed) = match known {
-                Some(Kept { findings, passed, .. }) => (findings, Default::default(), Some(Box::new(passed))),
+                Some(Kept {
+                    findings, passed, ..
+                }) => (findings, Default::default(), Some(Box::new(passed))),
                 None => {
                     let corner = self.runner.corner(&subject, corner)?;
-                    let Corner { findings, environment } = corner.ok_or(Interrupted)?;
+                    let Corner {
+                        findings,
+                        environment,
+                    } = corner.ok_or(Interrupted)?;
                     let (name, at) = (cell.id.clone(), started.clone());
-                    let passed = Passed { cell: name, at, iterations: 0, wall_ns: 0, peak_rss_bytes: 0 };
-                    let kept = Kept { passed, measurement: None, findings };
-                    place.iter().try_for_each(|place| passed::keep(place, Some(&kept)))?;
+                    let passed = Passed {
+                        cell: name,
+                        at,
+                        iterations: 0,
+                        wall_ns: 0,
+                        peak_rss_bytes: 0,
+                    };
+                    let kept = Kept {
+                        passed,
+                        measurement: None,
+                        findings,
+                    };
+                    place
+                        .iter()
+                        .try_for_each(|place| passed::keep(place, Some(&kept)))?;
                     (kept.findings, environment, None)
                 }
             };
             let record = Record::new(Purpose::Corners, &cell, "", 0, Outcome::Ok);
-            self.keep(Record { started, findings, environment, passed, ..record }, None)?;
+            self.keep(
+                Record {
+                    started,
+                    findings,
+                    environment,
+                    passed,
+                    ..record
+                },
+                None,
+            )?;
         }
         Ok(())
     }
@@ -199,7 +272,10 @@ impl Session {
     /// How many such checks may run at a time: each needs its own CPUs and memory.
     fn lanes(&self, check: &Due) -> usize {
         let plan = &self.selection.plan;
-        let peak = self.known.get(&plan.check_of_baseline(check.cell.case).id).and_then(Record::peak_rss_bytes);
+        let peak = self
+            .known
+            .get(&plan.check_of_baseline(check.cell.case).id)
+            .and_then(Record::peak_rss_bytes);
         let available = self.memory_bytes;
         match (&check.place, peak, available) {
             (Some(_), Some(peak), Some(available)) => {
@@ -212,12 +288,23 @@ impl Session {
     }
 
     fn alone(&mut self, check: &Due, progress: &dyn Progress) -> Result<()> {
-        self.once(Purpose::Check, &check.cell, &check.job, check.timeout, progress)?;
+        self.once(
+            Purpose::Check,
+            &check.cell,
+            &check.job,
+            check.timeout,
+            progress,
+        )?;
         self.shelve(check)
     }
 
     /// Runs checks of kernels, this many at a time. Each is stored as soon as it has ended.
-    fn side_by_side(&mut self, lanes: usize, checks: &[Due], progress: &mut dyn Progress) -> Result<()> {
+    fn side_by_side(
+        &mut self,
+        lanes: usize,
+        checks: &[Due],
+        progress: &mut dyn Progress,
+    ) -> Result<()> {
         if lanes == 1 {
             for check in checks {
                 progress.begin(&check.cell.id);
@@ -232,13 +319,18 @@ impl Session {
         let mut again = Vec::new();
         let mut ended = |(index, started, attempt): Ending| {
             // A lack of memory that another check caused is not a fault of this one.
-            if matches!(attempt.outcome, Outcome::Oom { .. } | Outcome::Unsupported { .. }) {
+            if matches!(
+                attempt.outcome,
+                Outcome::Oom { .. } | Outcome::Unsupported { .. }
+            ) {
                 again.push(index);
                 return Ok(());
             }
             self.take_in(&checks[index], started, attempt, progress)
         };
-        runner.side_by_side(lanes, &tasks, &mut ended)?.ok_or(Interrupted)?;
+        runner
+            .side_by_side(lanes, &tasks, &mut ended)?
+            .ok_or(Interrupted)?;
         for index in again {
             self.alone(&checks[index], progress)?;
             progress.step(true);
@@ -247,12 +339,25 @@ impl Session {
     }
 
     /// Stores a check that has ended.
-    fn take_in(&mut self, check: &Due, started: String, attempt: Attempt, progress: &mut dyn Progress) -> Result<()> {
+    fn take_in(
+        &mut self,
+        check: &Due,
+        started: String,
+        attempt: Attempt,
+        progress: &mut dyn Progress,
+    ) -> Result<()> {
         if !attempt.outcome.is_ok() {
             progress.say(&format!("{}: {}", check.cell.id, attempt.outcome));
         }
         let case = self.case(&check.cell);
-        let record = record(Purpose::Check, &check.cell, &case.workload, case.threads, started, attempt);
+        let record = record(
+            Purpose::Check,
+            &check.cell,
+            &case.workload,
+            case.threads,
+            started,
+            attempt,
+        );
         self.keep(record, None)?;
         self.shelve(check)?;
         progress.step(true);
@@ -261,18 +366,25 @@ impl Session {
 
     /// Keeps a passed check for later runs, and removes the stored one if it failed.
     fn shelve(&self, check: &Due) -> Result<()> {
-        let (Some(place), Some(record)) = (&check.place, self.known.get(&check.cell.id)) else { return Ok(()) };
-        let kept = record.measurement.as_ref().zip(record.usage.as_ref()).map(|(measurement, usage)| Kept {
-            passed: Passed {
-                cell: record.cell.clone(),
-                at: record.started.clone(),
-                iterations: check.job.iterations,
-                wall_ns: usage.wall_ns,
-                peak_rss_bytes: measurement.peak_rss_bytes,
-            },
-            measurement: Some(measurement.clone()),
-            findings: Vec::new(),
-        });
+        let (Some(place), Some(record)) = (&check.place, self.known.get(&check.cell.id)) else {
+            return Ok(());
+        };
+        let kept =
+            record
+                .measurement
+                .as_ref()
+                .zip(record.usage.as_ref())
+                .map(|(measurement, usage)| Kept {
+                    passed: Passed {
+                        cell: record.cell.clone(),
+                        at: record.started.clone(),
+                        iterations: check.job.iterations,
+                        wall_ns: usage.wall_ns,
+                        peak_rss_bytes: measurement.peak_rss_bytes,
+                    },
+                    measurement: Some(measurement.clone()),
+                    findings: Vec::new(),
+                });
         passed::keep(place, kept.as_ref())
     }
 }

@@ -33,7 +33,11 @@ impl Failures {
         if record.outcome.is_ok() {
             return;
         }
-        let row = (record.workload.clone(), record.threads, record.allocator.clone());
+        let row = (
+            record.workload.clone(),
+            record.threads,
+            record.allocator.clone(),
+        );
         let failed = self.0.entry(row).or_default();
         match record.purpose {
             Purpose::Check => failed.check = true,
@@ -44,6 +48,8 @@ impl Failures {
     /// Whether the check of a cell's row has failed, or enough of its processes to report the row.
     pub(super) fn are_enough(&self, case: &Case, cell: &Cell) -> bool {
         let row = (case.workload.clone(), case.threads, cell.allocator.clone());
-        self.0.get(&row).is_some_and(|failed| failed.check || failed.others >= MOST)
+        self.0
+            .get(&row)
+            .is_some_and(|failed| failed.check || failed.others >= MOST)
     }
 }

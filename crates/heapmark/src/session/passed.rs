@@ -36,10 +36,20 @@ pub struct Shelf {
 impl Shelf {
     /// The folder for this guest and for the C library that the negative control has shown.
     pub(super) fn open(guest: &Guest, control: &Record) -> Result<Shelf> {
-        let proof = control.proof.as_ref().context("the negative control shows no C library")?;
+        let proof = control
+            .proof
+            .as_ref()
+            .context("the negative control shows no C library")?;
         let objects = proof.objects.iter().map(|object| Path::new(&object.path));
-        let common = objects.chain([guest.path()]).map(build::hash_of_file).collect::<Result<_>>()?;
-        Ok(Shelf { folder: build::cache_root()?.join("checks"), common, hashes: HashMap::new() })
+        let common = objects
+            .chain([guest.path()])
+            .map(build::hash_of_file)
+            .collect::<Result<_>>()?;
+        Ok(Shelf {
+            folder: build::cache_root()?.join("checks"),
+            common,
+            hashes: HashMap::new(),
+        })
     }
 
     /// Where the check of this work is kept if it was passed.
@@ -59,7 +69,11 @@ impl Shelf {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
-        let name: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let name: String = hash
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         Ok(self.folder.join(name + ".json"))
     }
 }
@@ -82,7 +96,9 @@ pub(super) fn keep(place: &Path, kept: Option<&Kept>) -> Result<()> {
         };
     };
     let folder = place.parent().unwrap_or(place);
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot create {}", folder.display()))?;
     let text = serde_json::to_string(kept).context("cannot write a passed check")?;
-    file::replace(place, text.as_bytes(), 0o666).with_context(|| format!("cannot write {}", place.display()))
+    file::replace(place, text.as_bytes(), 0o666)
+        .with_context(|| format!("cannot write {}", place.display()))
 }

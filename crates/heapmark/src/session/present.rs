@@ -19,8 +19,14 @@ const PAGE_BYTES: usize = 4096;
 /// evicted for it. If memory is short, the measured process itself reports it.
 pub(super) fn make_present(root: &Root, bytes: u64) {
     let groups = Groups::of(root, "memory");
-    let limit = groups.and_then(|groups| groups.memory_left(root)).map(|left| left.bytes);
-    let most = [root.memory_bytes("MemAvailable"), limit].into_iter().flatten().min().map_or(0, |bytes| bytes / 2);
+    let limit = groups
+        .and_then(|groups| groups.memory_left(root))
+        .map(|left| left.bytes);
+    let most = [root.memory_bytes("MemAvailable"), limit]
+        .into_iter()
+        .flatten()
+        .min()
+        .map_or(0, |bytes| bytes / 2);
     let bytes = bytes.min(most) as usize;
     if bytes == 0 {
         return;
@@ -28,7 +34,11 @@ pub(super) fn make_present(root: &Root, bytes: u64) {
     // SAFETY: a mapping of our own, written within its length and unmapped at once.
     unsafe {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        let Ok(begin) = mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags) else { return };
+        let Ok(begin) =
+            mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags)
+        else {
+            return;
+        };
         // Huge pages cost most when fetched again; a kernel without them gives small ones.
         _ = madvise(begin, bytes, Advice::LinuxHugepage);
         for offset in (0..bytes).step_by(PAGE_BYTES) {
@@ -48,8 +58,16 @@ mod tests {
     /// The peak resident set of this process.
     fn peak_bytes() -> u64 {
         let status = read_to_string("/proc/self/status").unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .unwrap();
+        line.trim()
+            .strip_suffix(" kB")
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+            * 1024
     }
 
     #[test]

@@ -41,12 +41,24 @@ impl Processes {
     pub fn new(guest: Guest, selection: Rc<Selection>, stop: Arc<AtomicBool>) -> Processes {
         adopt_orphans();
         let counters = RefCell::new(Counters::open(&Root::machine()));
-        Processes { guest, selection, stop, reference: OnceCell::new(), counters }
+        Processes {
+            guest,
+            selection,
+            stop,
+            reference: OnceCell::new(),
+            counters,
+        }
     }
 
     /// Runs the guest under an allocator, a program under one, or a program by itself.
     fn start(&self, task: &Task<'_>, watch: Option<Watch<'_>>) -> Result<Option<Attempt>> {
-        let Task { case, cell, job, timeout, .. } = *task;
+        let Task {
+            case,
+            cell,
+            job,
+            timeout,
+            ..
+        } = *task;
         if let Some(command) = case.command() {
             return self.tried(command, cell, job, timeout);
         }
@@ -67,7 +79,14 @@ impl Processes {
                 let why = "a program's calls cannot be watched one by one: --latency, --counter and --retained are for kernels".into();
                 Ok(Some(Attempt::without_process(Outcome::Unsupported { why })))
             }
-            Some(name) => self.selection.program(name)?.run(&self.guest, row, subject, job, timeout, &self.stop),
+            Some(name) => self.selection.program(name)?.run(
+                &self.guest,
+                row,
+                subject,
+                job,
+                timeout,
+                &self.stop,
+            ),
         }
     }
 }
@@ -89,39 +108,71 @@ impl Runner for Processes {
             make_present(&Root::machine(), task.largest_bytes);
         }
         let mut watcher: Option<Box<dyn Watcher>> = match purpose {
-            Purpose::Sample => SeriesSampler::of(task.case, self.guest.path())?.map(|it| Box::new(it) as _),
+            Purpose::Sample => {
+                SeriesSampler::of(task.case, self.guest.path())?.map(|it| Box::new(it) as _)
+            }
             Purpose::Memory => Some(Box::new(MemorySampler::default())),
             _ => None,
         };
         let mut job = task.job.clone();
         job.series = watcher.as_ref().map(|watcher| watcher.word());
         let looks = watcher.as_ref().is_some_and(|watcher| watcher.looks());
-        let mut look = |pid, page: &_| watcher.as_mut().map_or(Duration::MAX, |watcher| watcher.look(pid, page));
+        let mut look = |pid, page: &_| {
+            watcher
+                .as_mut()
+                .map_or(Duration::MAX, |watcher| watcher.look(pid, page))
+        };
         let watch: Option<Watch<'_>> = if looks { Some(&mut look) } else { None };
         let before = self.counters.borrow_mut().snapshot();
         let attempt = self.start(&Task { job: &job, ..*task }, watch);
         // Also after an error: nothing of a process may run beside the next one.
         end_orphans();
-        let Some(attempt) = attempt? else { return Ok(None) };
+        let Some(attempt) = attempt? else {
+            return Ok(None);
+        };
         let counts = attempt.usage.is_some() && purpose.is_of_a_block();
-        let interference = counts.then(|| Interference::between(&before, &self.counters.borrow_mut().snapshot()));
-        let footprint = attempt.measurement.as_ref().and_then(|measurement| measurement.footprint.as_ref());
+        let interference =
+            counts.then(|| Interference::between(&before, &self.counters.borrow_mut().snapshot()));
+        let footprint = attempt
+            .measurement
+            .as_ref()
+            .and_then(|measurement| measurement.footprint.as_ref());
         let seen = footprint.and_then(|told| Some((told, told.peak.as_ref()?)));
         let memory = match seen {
-            Some((told, peak)) => Some(MemoryProfile::of_points(&told.points, peak, &told.rss_cross_check)),
-            None => watcher.as_ref().zip(footprint).and_then(|(it, told)| it.profile(told.begin.without_harness())),
+            Some((told, peak)) => Some(MemoryProfile::of_points(
+                &told.points,
+                peak,
+                &told.rss_cross_check,
+            )),
+            None => watcher
+                .as_ref()
+                .zip(footprint)
+                .and_then(|(it, told)| it.profile(told.begin.without_harness())),
         };
-        let mean_heap = watcher.as_ref().zip(attempt.measurement.as_ref()).and_then(|(watcher, measured)| {
-            let (count, wall_ns) = measured.measured().fold((0, 0), |(n, sum), it| (n + 1, sum + it.wall_ns));
-            watcher.mean_heap(measured.baseline_rss_bytes, wall_ns.checked_div(count)?)
-        });
-        let own_points = seen.map(|(told, _)| csv_of_points(&told.points, told.begin.without_harness()));
+        let mean_heap =
+            watcher
+                .as_ref()
+                .zip(attempt.measurement.as_ref())
+                .and_then(|(watcher, measured)| {
+                    let (count, wall_ns) = measured
+                        .measured()
+                        .fold((0, 0), |(n, sum), it| (n + 1, sum + it.wall_ns));
+                    watcher.mean_heap(measured.baseline_rss_bytes, wall_ns.checked_div(count)?)
+                });
+        let own_points =
+            seen.map(|(told, _)| csv_of_points(&told.points, told.begin.without_harness()));
         let series = match (watcher, own_points) {
             (Some(_), Some(own)) => Some(own),
             (Some(watcher), None) => watcher.csv()?,
             (None, _) => None,
         };
-        Ok(Some(Observed { attempt, interference, memory, mean_heap, series }))
+        Ok(Some(Observed {
+            attempt,
+            interference,
+            memory,
+            mean_heap,
+            series,
+        }))
     }
 
     fn side_by_side(
@@ -130,7 +181,9 @@ impl Runner for Processes {
         tasks: &[Task<'_>],
         ended: &mut dyn FnMut(Ending) -> Result<()>,
     ) -> Result<Option<()>> {
-        let subjects = tasks.iter().map(|task| self.selection.subject(&task.cell.allocator));
+        let subjects = tasks
+            .iter()
+            .map(|task| self.selection.subject(&task.cell.allocator));
         let subjects = subjects.collect::<Result<Vec<_>>>()?;
         let work: Vec<_> = tasks.iter().map(|task| (task.job, task.timeout)).collect();
         let (guest, stop) = (&self.guest, &*self.stop);
@@ -142,7 +195,9 @@ impl Runner for Processes {
             if !own_descriptors() && number > 0 {
                 return;
             }
-            while let Some(index) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < work.len()) {
+            while let Some(index) =
+                Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < work.len())
+            {
                 let started = now();
                 let (job, timeout) = work[index];
                 let attempt = execute::run(guest, subjects[index], job, timeout, stop);
@@ -158,7 +213,9 @@ impl Runner for Processes {
             drop(sender);
             let take = || {
                 for (index, started, attempt) in endings {
-                    let Some(attempt) = attempt? else { return Ok(None) };
+                    let Some(attempt) = attempt? else {
+                        return Ok(None);
+                    };
                     ended((index, started, attempt))?;
                 }
                 Ok(Some(()))

@@ -81,11 +81,19 @@ impl Session {
 
     /// Repeats the checks that earlier runs have passed, too.
     pub fn checking_again(self, check_again: bool) -> Session {
-        Session { check_again, ..self }
+        Session {
+            check_again,
+            ..self
+        }
     }
 
     /// Runs what is not stored yet. `root` is the machine that is looked at afterwards.
-    pub fn run(mut self, head: &RunFile, root: &Root, progress: &mut dyn Progress) -> Result<Ended> {
+    pub fn run(
+        mut self,
+        head: &RunFile,
+        root: &Root,
+        progress: &mut dyn Progress,
+    ) -> Result<Ended> {
         let began = Instant::now();
         let whole = match self.steps(head, progress) {
             Err(error) if error.is::<Interrupted>() => false,
@@ -94,7 +102,11 @@ impl Session {
         if let Some(store) = &self.store {
             store.keep_preflight(When::After, Preflight::look(root, When::After))?;
         }
-        Ok(Ended { whole, took: began.elapsed(), measured: Duration::from_nanos(self.measured_ns) })
+        Ok(Ended {
+            whole,
+            took: began.elapsed(),
+            measured: Duration::from_nanos(self.measured_ns),
+        })
     }
 
     fn steps(&mut self, head: &RunFile, progress: &mut dyn Progress) -> Result<()> {
@@ -109,9 +121,17 @@ impl Session {
     /// Runs one cell of the plan by itself, as often as it takes to know how, and keeps nothing.
     pub fn single(&mut self, cell: &Cell, progress: &dyn Progress) -> Result<Attempt> {
         let pace = self.pace(cell.case, progress)?;
-        let is_check = self.selection.plan.checks().iter().any(|check| check.id == cell.id);
+        let is_check = self
+            .selection
+            .plan
+            .checks()
+            .iter()
+            .any(|check| check.id == cell.id);
         let (job, timeout) = if is_check {
-            (self.checked(cell, pace.checked)?, self.check_timeout(cell, &pace))
+            (
+                self.checked(cell, pace.checked)?,
+                self.check_timeout(cell, &pace),
+            )
         } else {
             (self.measured(cell, pace.iterations)?.1, pace.timeout)
         };
@@ -121,14 +141,26 @@ impl Session {
     /// The negative control: without a preload the proof must show libc. Once per run, and again if
     /// it failed: `--resume` does not skip it.
     fn control(&mut self) -> Result<()> {
-        if self.known.get(CONTROL).is_some_and(|record| record.outcome.is_ok()) {
+        if self
+            .known
+            .get(CONTROL)
+            .is_some_and(|record| record.outcome.is_ok())
+        {
             return Ok(());
         }
         let (libc, started) = (Subject::libc(), now());
         let attempt = self.runner.control()?.ok_or(Interrupted)?;
         let outcome = attempt.outcome.clone();
-        let cell = Cell { id: CONTROL.into(), allocator: libc.allocator.name, seed: 1, ..Cell::default() };
-        self.keep(record(Purpose::Control, &cell, "churn", 1, started, attempt), None)?;
+        let cell = Cell {
+            id: CONTROL.into(),
+            allocator: libc.allocator.name,
+            seed: 1,
+            ..Cell::default()
+        };
+        self.keep(
+            record(Purpose::Control, &cell, "churn", 1, started, attempt),
+            None,
+        )?;
         if !outcome.is_ok() {
             bail!(
                 "the guest without any preload must be served by the C library, but: {outcome}. No number would mean anything"
@@ -150,29 +182,69 @@ impl Session {
             return Ok(());
         }
         let started = now();
-        let Observed { attempt, interference, memory, mean_heap, series } =
-            self.observed(purpose, cell, job, timeout)?;
+        let Observed {
+            attempt,
+            interference,
+            memory,
+            mean_heap,
+            series,
+        } = self.observed(purpose, cell, job, timeout)?;
         if !attempt.outcome.is_ok() {
             progress.say(&format!("{}: {}", cell.id, attempt.outcome));
         }
         let case = self.case(cell);
-        let record = record(purpose, cell, &case.workload, case.threads, started, attempt);
+        let record = record(
+            purpose,
+            cell,
+            &case.workload,
+            case.threads,
+            started,
+            attempt,
+        );
         let memory = memory.map(Box::new);
         let mean_heap = mean_heap.map(Box::new);
-        self.keep(Record { interference, memory, mean_heap, ..record }, series.as_deref())
+        self.keep(
+            Record {
+                interference,
+                memory,
+                mean_heap,
+                ..record
+            },
+            series.as_deref(),
+        )
     }
 
-    fn observed(&self, purpose: Purpose, cell: &Cell, job: &Job, timeout: Duration) -> Result<Observed> {
+    fn observed(
+        &self,
+        purpose: Purpose,
+        cell: &Cell,
+        job: &Job,
+        timeout: Duration,
+    ) -> Result<Observed> {
         let case = self.case(cell);
-        let task = Task { purpose, case, cell, job, timeout, largest_bytes: self.largest_bytes(cell) };
+        let task = Task {
+            purpose,
+            case,
+            cell,
+            job,
+            timeout,
+            largest_bytes: self.largest_bytes(cell),
+        };
         Ok(self.runner.run(&task)?.ok_or(Interrupted)?)
     }
 
     /// The largest resident set that any process of this case has had.
     pub(super) fn largest_bytes(&self, cell: &Cell) -> u64 {
         let case = self.case(cell);
-        let of_case = |record: &&Record| record.workload == case.workload && record.threads == case.threads;
-        self.known.all().iter().filter(of_case).filter_map(Record::peak_rss_bytes).max().unwrap_or(0)
+        let of_case =
+            |record: &&Record| record.workload == case.workload && record.threads == case.threads;
+        self.known
+            .all()
+            .iter()
+            .filter(of_case)
+            .filter_map(Record::peak_rss_bytes)
+            .max()
+            .unwrap_or(0)
     }
 
     pub(super) fn case(&self, cell: &Cell) -> &Case {
@@ -182,7 +254,11 @@ impl Session {
     /// Stores a process, with its memory over time if that was sampled.
     pub(super) fn keep(&mut self, mut record: Record, series: Option<&str>) -> Result<()> {
         if let (Purpose::Sample, Some(measurement)) = (record.purpose, &record.measurement) {
-            self.measured_ns += measurement.iterations.iter().map(|iteration| iteration.wall_ns).sum::<u64>();
+            self.measured_ns += measurement
+                .iterations
+                .iter()
+                .map(|iteration| iteration.wall_ns)
+                .sum::<u64>();
         }
         if let Some(store) = &mut self.store {
             store.append(&mut record, series)?;

@@ -27,16 +27,30 @@ struct Turn {
 }
 
 fn took(ns_per_op: f64) -> Turn {
-    Turn { outcome: Outcome::Ok, ns_per_op, foreign_cpu_share: 0.0 }
+    Turn {
+        outcome: Outcome::Ok,
+        ns_per_op,
+        foreign_cpu_share: 0.0,
+    }
 }
 
 fn crashed() -> Turn {
-    Turn { outcome: Outcome::Crash { signal: "SIGSEGV".into(), phase: "run".into() }, ..took(1.0) }
+    Turn {
+        outcome: Outcome::Crash {
+            signal: "SIGSEGV".into(),
+            phase: "run".into(),
+        },
+        ..took(1.0)
+    }
 }
 
 /// Up to three times as long in one block as in another, so that no interval is narrow.
 fn wild(task: &Task<'_>, ns_per_op: f64) -> Turn {
-    let slower = if task.cell.allocator == "hoard" { f64::from(task.cell.block * 7 % 13) / 6.0 } else { 0.0 };
+    let slower = if task.cell.allocator == "hoard" {
+        f64::from(task.cell.block * 7 % 13) / 6.0
+    } else {
+        0.0
+    };
     took(ns_per_op * (1.0 + slower))
 }
 
@@ -51,8 +65,19 @@ struct Script {
 
 fn attempt(outcome: Outcome, ns_per_op: f64) -> Attempt {
     let measurement = outcome.is_ok().then(|| measurement(ns_per_op));
-    let wall_ns = measurement.iter().flat_map(Measurement::measured).map(|iteration| iteration.wall_ns).sum();
-    Attempt { measurement, usage: Some(Usage { wall_ns, ..Usage::default() }), ..Attempt::without_process(outcome) }
+    let wall_ns = measurement
+        .iter()
+        .flat_map(Measurement::measured)
+        .map(|iteration| iteration.wall_ns)
+        .sum();
+    Attempt {
+        measurement,
+        usage: Some(Usage {
+            wall_ns,
+            ..Usage::default()
+        }),
+        ..Attempt::without_process(outcome)
+    }
 }
 
 impl Runner for Script {
@@ -62,13 +87,25 @@ impl Runner for Script {
     }
 
     fn corner(&self, subject: &Subject, corner: &str) -> Result<Option<Corner>> {
-        self.log.borrow_mut().push(format!("corners/{}/{corner}", subject.allocator.name));
-        Ok(Some(Corner { findings: Vec::new(), environment: Default::default() }))
+        self.log
+            .borrow_mut()
+            .push(format!("corners/{}/{corner}", subject.allocator.name));
+        Ok(Some(Corner {
+            findings: Vec::new(),
+            environment: Default::default(),
+        }))
     }
 
     fn run(&self, task: &Task<'_>) -> Result<Option<Observed>> {
         let turn = (self.answer)(task, &self.log.borrow());
-        let Some(Turn { outcome, ns_per_op, foreign_cpu_share }) = turn else { return Ok(None) };
+        let Some(Turn {
+            outcome,
+            ns_per_op,
+            foreign_cpu_share,
+        }) = turn
+        else {
+            return Ok(None);
+        };
         self.log.borrow_mut().push(task.cell.id.to_string());
         let interference = task.purpose.is_of_a_block().then(|| Interference {
             foreign_cpu_share: Some(foreign_cpu_share),
@@ -76,7 +113,13 @@ impl Runner for Script {
             ..Interference::default()
         });
         let attempt = attempt(outcome, ns_per_op);
-        Ok(Some(Observed { attempt, interference, memory: None, mean_heap: None, series: None }))
+        Ok(Some(Observed {
+            attempt,
+            interference,
+            memory: None,
+            mean_heap: None,
+            series: None,
+        }))
     }
 
     fn side_by_side(
@@ -86,7 +129,9 @@ impl Runner for Script {
         ended: &mut dyn FnMut(Ending) -> Result<()>,
     ) -> Result<Option<()>> {
         for (index, task) in tasks.iter().enumerate() {
-            let Some(observed) = self.run(task)? else { return Ok(None) };
+            let Some(observed) = self.run(task)? else {
+                return Ok(None);
+            };
             ended((index, String::new(), observed.attempt))?;
         }
         Ok(Some(()))
@@ -133,7 +178,12 @@ struct Done {
 impl Stage {
     fn new(blocks: u32) -> Stage {
         let lab = FakeRun::new(&["glibc", "hoard"], &["larson"], blocks);
-        Stage { lab, known: Vec::new(), control: Outcome::Ok, store: None }
+        Stage {
+            lab,
+            known: Vec::new(),
+            control: Outcome::Ok,
+            store: None,
+        }
     }
 
     fn plan(mut self, change: impl FnOnce(&mut Plan)) -> Stage {
@@ -149,7 +199,10 @@ impl Stage {
     fn run(self, answer: impl Fn(&Task<'_>, &[String]) -> Option<Turn> + 'static) -> Done {
         let head = &self.lab.run;
         let subject = |name: &String| Subject {
-            allocator: Allocator { name: name.clone(), ..Allocator::default() },
+            allocator: Allocator {
+                name: name.clone(),
+                ..Allocator::default()
+            },
             library: Default::default(),
             refused: None,
         };
@@ -164,7 +217,11 @@ impl Stage {
             preset: "quick".into(),
         });
         let log = Rc::new(RefCell::new(Vec::new()));
-        let script = Script { answer: Box::new(answer), control: self.control, log: log.clone() };
+        let script = Script {
+            answer: Box::new(answer),
+            control: self.control,
+            log: log.clone(),
+        };
         let dir = self.store.as_ref().map(|folder| folder.path().join("run"));
         let store = dir.as_ref().map(|dir| Store::create(dir, head).unwrap());
         let mut notes = Notes::default();
@@ -173,7 +230,12 @@ impl Stage {
         let ended = session.run(head, &Root::at(machine.path()), &mut notes);
         let stored = dir.map_or(Vec::new(), |dir| store::read(&dir).unwrap().records);
         let log = log.take();
-        Done { ended, log, notes, stored }
+        Done {
+            ended,
+            log,
+            notes,
+            stored,
+        }
     }
 }
 
@@ -181,7 +243,11 @@ impl Done {
     /// The processes of blocks.
     fn blocks(&self) -> Vec<&str> {
         let of_block = |cell: &&str| cell.starts_with("larson@2/b");
-        self.log.iter().map(String::as_str).filter(of_block).collect()
+        self.log
+            .iter()
+            .map(String::as_str)
+            .filter(of_block)
+            .collect()
     }
 
     fn is_whole(&self) -> bool {
@@ -194,14 +260,28 @@ fn a_run_is_control_calibration_checks_corners_and_blocks() {
     let stage = Stage::new(2).plan(|plan| plan.cases[0].iterations = CALIBRATED);
     let done = stage.run(|_, _| Some(took(20.0)));
     assert!(done.is_whole());
-    let first = ["control", "larson@2/calibration", "larson@2/check/glibc", "larson@2/check/hoard"];
+    let first = [
+        "control",
+        "larson@2/calibration",
+        "larson@2/check/glibc",
+        "larson@2/check/hoard",
+    ];
     assert_eq!(done.log[..4], first);
-    let corners = done.log.iter().filter(|cell| cell.starts_with("corners/")).count();
+    let corners = done
+        .log
+        .iter()
+        .filter(|cell| cell.starts_with("corners/"))
+        .count();
     assert!(corners > 1 && corners % 2 == 0, "{:?}", done.log);
     let mut blocks = done.blocks();
     assert_eq!(done.log[4 + corners..], blocks);
     blocks.sort_unstable();
-    let expected = ["larson@2/b00/glibc", "larson@2/b00/hoard", "larson@2/b01/glibc", "larson@2/b01/hoard"];
+    let expected = [
+        "larson@2/b00/glibc",
+        "larson@2/b00/hoard",
+        "larson@2/b01/glibc",
+        "larson@2/b01/hoard",
+    ];
     assert_eq!(blocks, expected);
 }
 
@@ -213,44 +293,81 @@ fn the_baselines_calibration_decides_how_many_iterations_all_make_and_how_long_t
     // An iteration of 500,000 operations takes 50 ms, a process should measure for 250.
     let done = stage.run(move |task, _| {
         if task.purpose == Purpose::Sample {
-            noted.borrow_mut().push((task.job.iterations, task.timeout.as_secs()));
+            noted
+                .borrow_mut()
+                .push((task.job.iterations, task.timeout.as_secs()));
         }
         Some(took(100.0))
     });
     assert!(done.is_whole());
     let seen = seen.take();
-    assert_eq!(seen.iter().map(|(iterations, _)| *iterations).collect::<Vec<_>>(), [5, 5]);
-    assert!(seen.iter().all(|(_, seconds)| (20..60).contains(seconds)), "100 times what is expected: {seen:?}");
+    assert_eq!(
+        seen.iter()
+            .map(|(iterations, _)| *iterations)
+            .collect::<Vec<_>>(),
+        [5, 5]
+    );
+    assert!(
+        seen.iter().all(|(_, seconds)| (20..60).contains(seconds)),
+        "100 times what is expected: {seen:?}"
+    );
 }
 
 #[test]
 fn without_the_c_library_in_the_control_no_process_is_measured() {
     let mut stage = Stage::new(1);
-    stage.control = Outcome::NotLoaded { why: "hoard serves".into() };
+    stage.control = Outcome::NotLoaded {
+        why: "hoard serves".into(),
+    };
     let done = stage.run(|_, _| Some(took(20.0)));
-    assert!(done.ended.err().unwrap().to_string().contains("must be served by the C library, but"));
+    assert!(
+        done.ended
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("must be served by the C library, but")
+    );
     assert_eq!(done.log, ["control"]);
 }
 
 #[test]
 fn a_run_ends_as_soon_as_its_intervals_are_narrow_but_never_before_the_least_blocks() {
     let until = |plan: &mut Plan| (plan.precision, plan.most_blocks) = (Some(0.05), Some(40));
-    let steady =
-        Stage::new(12).plan(until).run(|task, _| Some(took(if task.cell.allocator == "hoard" { 30.0 } else { 20.0 })));
+    let steady = Stage::new(12).plan(until).run(|task, _| {
+        Some(took(if task.cell.allocator == "hoard" {
+            30.0
+        } else {
+            20.0
+        }))
+    });
     assert_eq!(steady.blocks().len(), 12 * 2);
     assert!(matches!(steady.notes.blocks.last(), Some(Next::Stop(_))));
-    assert_eq!(Stage::new(12).plan(until).run(|task, _| Some(wild(task, 20.0))).blocks().len(), 40 * 2);
+    assert_eq!(
+        Stage::new(12)
+            .plan(until)
+            .run(|task, _| Some(wild(task, 20.0)))
+            .blocks()
+            .len(),
+        40 * 2
+    );
 }
 
 #[test]
 fn no_block_begins_after_the_budget() {
     let until = |budget_s| {
         move |plan: &mut Plan| {
-            (plan.precision, plan.most_blocks, plan.budget_s) = (Some(0.05), Some(40), Some(budget_s))
+            (plan.precision, plan.most_blocks, plan.budget_s) =
+                (Some(0.05), Some(40), Some(budget_s))
         }
     };
     // A process takes 2 s or more, and the checks count.
-    let blocks = |budget_s| Stage::new(12).plan(until(budget_s)).run(|task, _| Some(wild(task, 2000.0))).blocks().len();
+    let blocks = |budget_s| {
+        Stage::new(12)
+            .plan(until(budget_s))
+            .run(|task, _| Some(wild(task, 2000.0)))
+            .blocks()
+            .len()
+    };
     assert_eq!(blocks(1.0), 2, "one block");
     let some = blocks(100.0);
     assert!(12 < some && some < 40 * 2, "{some}");
@@ -260,38 +377,67 @@ fn no_block_begins_after_the_budget() {
 fn a_disturbed_part_is_run_again_after_its_block_and_at_the_end_once_more() {
     let disturbed = |of: &'static [&'static str]| {
         move |task: &Task<'_>, _: &[String]| {
-            let foreign_cpu_share = if of.contains(&&*task.cell.id) { 0.9 } else { 0.0 };
-            Some(Turn { foreign_cpu_share, ..took(20.0) })
+            let foreign_cpu_share = if of.contains(&&*task.cell.id) {
+                0.9
+            } else {
+                0.0
+            };
+            Some(Turn {
+                foreign_cpu_share,
+                ..took(20.0)
+            })
         }
     };
     let repeating = |plan: &mut Plan| plan.repeats = true;
-    let once = Stage::new(3).plan(repeating).run(disturbed(&["larson@2/b01/hoard"]));
+    let once = Stage::new(3)
+        .plan(repeating)
+        .run(disturbed(&["larson@2/b01/hoard"]));
     let mut blocks = once.blocks();
     assert_eq!(blocks.len(), 8, "{blocks:?}");
     // In the order of its block, before the next one.
     let mut again: Vec<&str> = blocks.drain(4..6).collect();
     again.sort_unstable();
     assert_eq!(again, ["larson@2/b01~1/glibc", "larson@2/b01~1/hoard"]);
-    let twice = Stage::new(3).plan(repeating).run(disturbed(&["larson@2/b01/hoard", "larson@2/b01~1/glibc"]));
+    let twice = Stage::new(3)
+        .plan(repeating)
+        .run(disturbed(&["larson@2/b01/hoard", "larson@2/b01~1/glibc"]));
     let mut last = twice.blocks()[8..].to_vec();
     last.sort_unstable();
     assert_eq!(last, ["larson@2/b01~2/glibc", "larson@2/b01~2/hoard"]);
     // Without leave to repeat nothing is.
-    assert_eq!(Stage::new(3).run(disturbed(&["larson@2/b01/hoard"])).blocks().len(), 6);
+    assert_eq!(
+        Stage::new(3)
+            .run(disturbed(&["larson@2/b01/hoard"]))
+            .blocks()
+            .len(),
+        6
+    );
 }
 
 #[test]
 fn no_more_parts_are_repeated_than_were_planned() {
-    let busy = |_: &Task<'_>, _: &[String]| Some(Turn { foreign_cpu_share: 0.9, ..took(20.0) });
+    let busy = |_: &Task<'_>, _: &[String]| {
+        Some(Turn {
+            foreign_cpu_share: 0.9,
+            ..took(20.0)
+        })
+    };
     let done = Stage::new(3).plan(|plan| plan.repeats = true).run(busy);
-    assert_eq!(done.blocks().len(), 2 * 3 * 2, "three parts, each once more");
+    assert_eq!(
+        done.blocks().len(),
+        2 * 3 * 2,
+        "three parts, each once more"
+    );
 }
 
 #[test]
 fn what_is_stored_is_not_run_again() {
     let whole = Stage::new(2).stored().run(|_, _| Some(took(20.0)));
     let mut stage = Stage::new(2);
-    let (known, gone): (Vec<_>, Vec<_>) = whole.stored.into_iter().partition(|record| !record.cell.contains("b01/"));
+    let (known, gone): (Vec<_>, Vec<_>) = whole
+        .stored
+        .into_iter()
+        .partition(|record| !record.cell.contains("b01/"));
     stage.known = known;
     let rest = stage.run(|_, _| Some(took(20.0)));
     let mut missing: Vec<&str> = gone.iter().map(|record| &*record.cell).collect();
@@ -303,7 +449,9 @@ fn what_is_stored_is_not_run_again() {
 
 #[test]
 fn an_interrupted_run_has_stored_all_that_had_ended() {
-    let done = Stage::new(4).stored().run(|task, _| (task.cell.block < 2).then(|| took(20.0)));
+    let done = Stage::new(4)
+        .stored()
+        .run(|task, _| (task.cell.block < 2).then(|| took(20.0)));
     assert!(!done.is_whole());
     assert_eq!(done.blocks().len(), 4);
     let mut stored: Vec<&str> = done.stored.iter().map(|record| &*record.cell).collect();
@@ -316,14 +464,41 @@ fn an_interrupted_run_has_stored_all_that_had_ended() {
 #[test]
 fn a_row_whose_check_fails_is_not_measured_and_one_that_fails_twice_is_given_up() {
     let failing = |task: &Task<'_>, _: &[String]| {
-        Some(if task.cell.allocator == "hoard" && task.purpose == Purpose::Check { crashed() } else { took(20.0) })
+        Some(
+            if task.cell.allocator == "hoard" && task.purpose == Purpose::Check {
+                crashed()
+            } else {
+                took(20.0)
+            },
+        )
     };
     let unchecked = Stage::new(4).run(failing);
-    assert_eq!(unchecked.blocks().len(), 4, "glibc alone: {:?}", unchecked.blocks());
-    assert!(unchecked.log.iter().all(|cell| !cell.starts_with("corners/hoard")));
+    assert_eq!(
+        unchecked.blocks().len(),
+        4,
+        "glibc alone: {:?}",
+        unchecked.blocks()
+    );
+    assert!(
+        unchecked
+            .log
+            .iter()
+            .all(|cell| !cell.starts_with("corners/hoard"))
+    );
     let crashing = |task: &Task<'_>, _: &[String]| {
-        Some(if task.cell.allocator == "hoard" && task.purpose == Purpose::Sample { crashed() } else { took(20.0) })
+        Some(
+            if task.cell.allocator == "hoard" && task.purpose == Purpose::Sample {
+                crashed()
+            } else {
+                took(20.0)
+            },
+        )
     };
-    let hoard = |done: &Done| done.blocks().iter().filter(|cell| cell.ends_with("hoard")).count();
+    let hoard = |done: &Done| {
+        done.blocks()
+            .iter()
+            .filter(|cell| cell.ends_with("hoard"))
+            .count()
+    };
     assert_eq!(hoard(&Stage::new(4).run(crashing)), 2);
 }

@@ -9,15 +9,23 @@ const DIGITS: usize = 8;
 /// A JSON object with one more key, `crc`: the CRC-32 of everything before the comma in front of
 /// it.
 pub fn sealed(object: &str) -> String {
-    let open = object.trim_end().strip_suffix('}').unwrap_or(object).trim_end();
+    let open = object
+        .trim_end()
+        .strip_suffix('}')
+        .unwrap_or(object)
+        .trim_end();
     format!("{open}{}", end(open.as_bytes()))
 }
 
 /// Whether a document ends with the checksum of the rest.
 pub(super) fn is_intact(document: &[u8]) -> bool {
     let document = document.trim_ascii_end();
-    let end_at = document.len().checked_sub(FRONT.len() + DIGITS + BACK.len());
-    end_at.map(|at| document.split_at(at)).is_some_and(|(open, seal)| seal == end(open).as_bytes())
+    let end_at = document
+        .len()
+        .checked_sub(FRONT.len() + DIGITS + BACK.len());
+    end_at
+        .map(|at| document.split_at(at))
+        .is_some_and(|(open, seal)| seal == end(open).as_bytes())
 }
 
 fn end(open: &[u8]) -> String {
@@ -37,8 +45,12 @@ mod tests {
     fn the_checksum_is_a_key_like_any_other_and_the_usual_one() {
         // The output of `python3 -c 'import zlib; print(hex(zlib.crc32(b"{\"a\":1")))'`.
         assert_eq!(sealed("{\"a\":1}"), "{\"a\":1,\"crc\":\"a702fc6e\"}");
-        let pretty: serde_json::Value = serde_json::from_str(&sealed("{\n  \"a\": 1\n}\n")).unwrap();
-        assert_eq!((&pretty["a"], pretty["crc"].as_str().map(str::len)), (&1.into(), Some(8)));
+        let pretty: serde_json::Value =
+            serde_json::from_str(&sealed("{\n  \"a\": 1\n}\n")).unwrap();
+        assert_eq!(
+            (&pretty["a"], pretty["crc"].as_str().map(str::len)),
+            (&1.into(), Some(8))
+        );
         assert!(!is_intact(b"{\"a\":1}") && !is_intact(b""));
     }
 
@@ -52,7 +64,10 @@ mod tests {
                 bytes[place] ^= 1 << bit;
                 assert!(!is_intact(&bytes), "bit {bit} of byte {place}");
             }
-            assert!(!is_intact(&whole.as_bytes()[..place]), "torn after {place} bytes");
+            assert!(
+                !is_intact(&whole.as_bytes()[..place]),
+                "torn after {place} bytes"
+            );
         }
     }
 }

@@ -19,7 +19,12 @@ struct BucketLine {
 pub(super) fn table(latency: &Latency) -> String {
     let mut text = String::from("function,from_ns,to_ns,count\n");
     for calls in &latency.functions {
-        for Bucket { from_ns, to_ns, count } in &calls.buckets {
+        for Bucket {
+            from_ns,
+            to_ns,
+            count,
+        } in &calls.buckets
+        {
             text.push_str(&format!("{},{from_ns},{to_ns},{count}\n", calls.function));
         }
     }
@@ -28,10 +33,18 @@ pub(super) fn table(latency: &Latency) -> String {
 
 /// Adds the counts to a record; a record whose file lacks them loses its latency.
 pub(super) fn count(dir: &Path, record: &mut Record) {
-    let Some(told) = record.measurement.as_mut().and_then(|measurement| measurement.latency.take()) else { return };
+    let Some(told) = record
+        .measurement
+        .as_mut()
+        .and_then(|measurement| measurement.latency.take())
+    else {
+        return;
+    };
     let table = tables::read(dir, tables::LATENCY, record);
     if let Some(measurement) = &mut record.measurement {
-        measurement.latency = table.and_then(|table| with_counts(*told, &table)).map(Box::new);
+        measurement.latency = table
+            .and_then(|table| with_counts(*told, &table))
+            .map(Box::new);
     }
 }
 
@@ -39,12 +52,31 @@ pub(super) fn count(dir: &Path, record: &mut Record) {
 /// that the record counts: part of a tail is no tail.
 fn with_counts(mut told: Latency, table: &str) -> Option<Latency> {
     for line in csv::Reader::from_reader(table.as_bytes()).into_deserialize::<BucketLine>() {
-        let BucketLine { function, from_ns, to_ns, count } = line.ok()?;
-        let calls = told.functions.iter_mut().find(|calls| calls.function == function)?;
-        calls.buckets.push(Bucket { from_ns, to_ns, count });
+        let BucketLine {
+            function,
+            from_ns,
+            to_ns,
+            count,
+        } = line.ok()?;
+        let calls = told
+            .functions
+            .iter_mut()
+            .find(|calls| calls.function == function)?;
+        calls.buckets.push(Bucket {
+            from_ns,
+            to_ns,
+            count,
+        });
     }
-    let sum = |buckets: &[Bucket]| buckets.iter().try_fold(0u64, |sum, bucket| sum.checked_add(bucket.count));
-    told.functions.iter().all(|calls| sum(&calls.buckets) == Some(calls.count)).then_some(told)
+    let sum = |buckets: &[Bucket]| {
+        buckets
+            .iter()
+            .try_fold(0u64, |sum, bucket| sum.checked_add(bucket.count))
+    };
+    told.functions
+        .iter()
+        .all(|calls| sum(&calls.buckets) == Some(calls.count))
+        .then_some(told)
 }
 
 #[cfg(test)]
@@ -53,16 +85,31 @@ mod tests {
     use crate::execute::latency::{Calls, Stall};
 
     fn latency() -> Latency {
-        let bucket = |from_ns, to_ns, count| Bucket { from_ns, to_ns, count };
+        let bucket = |from_ns, to_ns, count| Bucket {
+            from_ns,
+            to_ns,
+            count,
+        };
         let calls = |function: &str, buckets: Vec<Bucket>| Calls {
             function: function.into(),
             count: buckets.iter().map(|bucket| bucket.count).sum(),
-            longest: Stall { ns: 300, bytes: None, at_ns: 5 },
+            longest: Stall {
+                ns: 300,
+                bytes: None,
+                at_ns: 5,
+            },
             buckets,
         };
-        let functions =
-            vec![calls("malloc", vec![bucket(7, 7, 3), bucket(300, 303, 1)]), calls("free", vec![bucket(8, 8, 1)])];
-        Latency { every: 1, clock: "rdtsc".into(), functions, ..Latency::default() }
+        let functions = vec![
+            calls("malloc", vec![bucket(7, 7, 3), bucket(300, 303, 1)]),
+            calls("free", vec![bucket(8, 8, 1)]),
+        ];
+        Latency {
+            every: 1,
+            clock: "rdtsc".into(),
+            functions,
+            ..Latency::default()
+        }
     }
 
     /// As read from a line of `samples.jsonl`.
@@ -72,7 +119,12 @@ mod tests {
 
     #[test]
     fn record_and_file_together_are_what_was_stored() {
-        assert!(told().functions.iter().all(|calls| calls.buckets.is_empty()));
+        assert!(
+            told()
+                .functions
+                .iter()
+                .all(|calls| calls.buckets.is_empty())
+        );
         assert_eq!(with_counts(told(), &table(&latency())), Some(latency()));
     }
 
@@ -80,7 +132,13 @@ mod tests {
     fn a_file_that_is_gone_torn_or_anothers_is_no_result() {
         let whole = table(&latency());
         let torn = &whole[..whole.len() - 4];
-        for text in ["", torn, &whole.replace("7,7,3", "7,7,2"), &whole.replace("free", "fred"), &format!("{whole}x")] {
+        for text in [
+            "",
+            torn,
+            &whole.replace("7,7,3", "7,7,2"),
+            &whole.replace("free", "fred"),
+            &format!("{whole}x"),
+        ] {
             assert_eq!(with_counts(told(), text), None, "{text}");
         }
     }

@@ -23,7 +23,9 @@ pub(super) fn record(line: &[u8], reads: fn(&str) -> bool) -> serde_json::Result
 
 fn forget_details(record: &mut Record, reads: fn(&str) -> bool) {
     record.started = String::new();
-    let Some(measurement) = &mut record.measurement else { return };
+    let Some(measurement) = &mut record.measurement else {
+        return;
+    };
     (measurement.calls, measurement.threads) = (BTreeMap::new(), Vec::new());
     if record.purpose == Purpose::Sample {
         measurement.notes = BTreeMap::new();
@@ -36,7 +38,10 @@ fn forget_details(record: &mut Record, reads: fn(&str) -> bool) {
 
 /// The iterations that count, summed: tables divide sums by sums.
 fn sum(iterations: &[Iteration]) -> Option<Iteration> {
-    let measured = iterations.iter().filter(|iteration| !iteration.cold).cloned();
+    let measured = iterations
+        .iter()
+        .filter(|iteration| !iteration.cold)
+        .cloned();
     measured.reduce(|sum, one| Iteration {
         cold: false,
         wall_ns: sum.wall_ns.saturating_add(one.wall_ns),
@@ -72,7 +77,10 @@ struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for WithoutEvidence<A> {
     type Error = A::Error;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
         while let Some(Key(key)) = self.0.next_key()? {
             if !EVIDENCE.contains(&&*key) {
                 return seed.deserialize(CowStrDeserializer::new(key)).map(Some);

@@ -58,8 +58,15 @@ impl Store {
         let mode = if head.is_private() { PRIVATE } else { PUBLIC };
         let store = Store::begin(dir, mode)?;
         holds_no_run(dir)?;
-        if store.samples.metadata().is_ok_and(|metadata| metadata.len() > 0) {
-            bail!("{} holds samples of a run whose run.json is gone: give another directory with -o", dir.display());
+        if store
+            .samples
+            .metadata()
+            .is_ok_and(|metadata| metadata.len() > 0)
+        {
+            bail!(
+                "{} holds samples of a run whose run.json is gone: give another directory with -o",
+                dir.display()
+            );
         }
         let text = serde_json::to_string_pretty(head).context("cannot write the run's head")?;
         file::replace(&file, sealed(&text).as_bytes(), mode)
@@ -90,20 +97,34 @@ impl Store {
             Some(_) => samples.write_all(b"\n"),
         };
         mend().with_context(|| format!("cannot mend {}", path.display()))?;
-        Ok(Store { dir: dir.to_path_buf(), samples })
+        Ok(Store {
+            dir: dir.to_path_buf(),
+            samples,
+        })
     }
 
     /// Stores one record and its memory over time, if it has one; when this returns, a crash of the
     /// machine does not lose them.
     pub fn append(&mut self, record: &mut Record, series: Option<&str>) -> Result<()> {
-        let latency = record.measurement.as_ref().and_then(|measurement| measurement.latency.as_ref());
+        let latency = record
+            .measurement
+            .as_ref()
+            .and_then(|measurement| measurement.latency.as_ref());
         let latency = latency.map(|latency| latency::table(latency));
         // Before the record: a reader that finds the record finds its tables complete.
-        for (folder, table) in [(tables::SERIES, series), (tables::LATENCY, latency.as_deref())] {
-            table.map_or(Ok(()), |table| tables::keep(&self.dir, folder, record, table))?;
+        for (folder, table) in [
+            (tables::SERIES, series),
+            (tables::LATENCY, latency.as_deref()),
+        ] {
+            table.map_or(Ok(()), |table| {
+                tables::keep(&self.dir, folder, record, table)
+            })?;
         }
         let line = line(record)?;
-        let write = |file: &mut File| file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
+        let write = |file: &mut File| {
+            file.write_all(line.as_bytes())
+                .and_then(|()| file.sync_data())
+        };
         write(&mut self.samples).with_context(|| format!("cannot write to {}", self.dir.display()))
     }
 
@@ -147,7 +168,10 @@ pub fn keep(dir: &Path, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Re
 }
 
 fn no_run(dir: &Path) -> String {
-    format!("no run in {}: a run directory holds run.json (`heapmark run` says where it puts it)", dir.display())
+    format!(
+        "no run in {}: a run directory holds run.json (`heapmark run` says where it puts it)",
+        dir.display()
+    )
 }
 
 /// Refuses to resume another user's run: that would start the programs and load the libraries that
@@ -178,10 +202,20 @@ pub const RESULTS: &str = "heapmark-results";
 pub fn find(run: &str) -> Result<PathBuf> {
     if run != "latest" {
         let dir = PathBuf::from(run);
-        return if head_of(&dir).is_file() { Ok(dir) } else { bail!(no_run(&dir)) };
+        return if head_of(&dir).is_file() {
+            Ok(dir)
+        } else {
+            bail!(no_run(&dir))
+        };
     }
-    let folders = fs::read_dir(RESULTS).into_iter().flatten().flatten().map(|entry| entry.path());
-    let newest = folders.filter(|folder| head_of(folder).is_file()).max_by_key(|folder| number(folder));
+    let folders = fs::read_dir(RESULTS)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    let newest = folders
+        .filter(|folder| head_of(folder).is_file())
+        .max_by_key(|folder| number(folder));
     newest.with_context(|| format!("no run in ./{RESULTS}: name a run directory"))
 }
 
@@ -203,11 +237,21 @@ pub fn fresh(date: &str) -> Result<PathBuf> {
 /// of its files. Makes nothing.
 pub fn may_begin(dir: &Path) -> Result<()> {
     if is_there(dir) && !dir.is_dir() {
-        bail!("{} is there already, and no folder: give another directory with -o", dir.display());
+        bail!(
+            "{} is there already, and no folder: give another directory with -o",
+            dir.display()
+        );
     }
     holds_no_run(dir)?;
-    match OTHERS.iter().map(|name| dir.join(name)).find(|other| is_there(other)) {
-        Some(other) => bail!("{} is there already, and of no run: give another directory with -o", other.display()),
+    match OTHERS
+        .iter()
+        .map(|name| dir.join(name))
+        .find(|other| is_there(other))
+    {
+        Some(other) => bail!(
+            "{} is there already, and of no run: give another directory with -o",
+            other.display()
+        ),
         None => Ok(()),
     }
 }
@@ -215,15 +259,24 @@ pub fn may_begin(dir: &Path) -> Result<()> {
 fn holds_no_run(dir: &Path) -> Result<()> {
     let name = dir.display();
     if head_of(dir).exists() {
-        bail!("{name} already holds a run: give another directory with -o, or go on with --resume {name}");
+        bail!(
+            "{name} already holds a run: give another directory with -o, or go on with --resume {name}"
+        );
     }
     Ok(())
 }
 
 /// Date and number of a run directory, so that `2026-01-02-10` comes after `2026-01-02-9`.
 fn number(folder: &Path) -> (String, u32) {
-    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    match name.rsplit_once('-').and_then(|(date, n)| Some((date.to_string(), n.parse().ok()?))) {
+    let name = folder
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    match name
+        .rsplit_once('-')
+        .and_then(|(date, n)| Some((date.to_string(), n.parse().ok()?)))
+    {
         Some(key) => key,
         None => (name, 0),
     }

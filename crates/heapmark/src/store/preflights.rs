@@ -38,7 +38,10 @@ impl Preflights {
 
 /// Those of a run directory.
 pub(super) fn read(dir: &Path) -> Result<Preflights> {
-    Ok(Preflights { before: list(&file(dir, When::Before))?, after: list(&file(dir, When::After))? })
+    Ok(Preflights {
+        before: list(&file(dir, When::Before))?,
+        after: list(&file(dir, When::After))?,
+    })
 }
 
 /// Adds one.
@@ -47,7 +50,8 @@ pub(super) fn add(dir: &Path, when: When, look: Preflight) -> Result<()> {
     preflights.push(look);
     let folder = dir.join(FOLDER);
     make_folder(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let text = serde_json::to_string_pretty(&PreflightFile { preflights }).context("cannot write a preflight")?;
+    let text = serde_json::to_string_pretty(&PreflightFile { preflights })
+        .context("cannot write a preflight")?;
     keep(dir, name(when), sealed(&text))
 }
 
@@ -73,7 +77,10 @@ struct PreflightFile {
 fn list(file: &Path) -> Result<Vec<Preflight>> {
     match fs::read(file) {
         Ok(text) => parse(&text).with_context(|| {
-            format!("{} is damaged: without it the run can be read, but without its preflights", file.display())
+            format!(
+                "{} is damaged: without it the run can be read, but without its preflights",
+                file.display()
+            )
         }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
@@ -98,7 +105,11 @@ mod tests {
             means: String::new(),
             change: String::new(),
         };
-        Preflight { looked: String::new(), root: None, items: warnings.iter().map(item).collect() }
+        Preflight {
+            looked: String::new(),
+            root: None,
+            items: warnings.iter().map(item).collect(),
+        }
     }
 
     #[test]
@@ -111,7 +122,10 @@ mod tests {
         add(dir.path(), When::After, look(&["governor", "swap"])).unwrap();
         let preflights = read(dir.path()).unwrap();
         assert_eq!((preflights.before.len(), preflights.after.len()), (2, 1));
-        assert_eq!(preflights.warnings(), Some(["load", "swap", "governor"].map(String::from).to_vec()));
+        assert_eq!(
+            preflights.warnings(),
+            Some(["load", "swap", "governor"].map(String::from).to_vec())
+        );
     }
 
     #[test]
@@ -119,7 +133,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join(FOLDER)).unwrap();
         fs::write(dir.path().join("machine/after.json"), "[{").unwrap();
-        assert!(read(dir.path()).unwrap_err().to_string().contains("machine/after.json is damaged"));
+        assert!(
+            read(dir.path())
+                .unwrap_err()
+                .to_string()
+                .contains("machine/after.json is damaged")
+        );
     }
 
     #[test]
@@ -129,7 +148,12 @@ mod tests {
         let before = dir.path().join("machine/before.json");
         let text = fs::read_to_string(&before).unwrap();
         fs::write(&before, text.replace("swap", "snap")).unwrap();
-        assert!(format!("{:#}", read(dir.path()).unwrap_err()).contains("its checksum does not fit"));
-        assert!(add(dir.path(), When::Before, look(&[])).is_err(), "no look is added to damage");
+        assert!(
+            format!("{:#}", read(dir.path()).unwrap_err()).contains("its checksum does not fit")
+        );
+        assert!(
+            add(dir.path(), When::Before, look(&[])).is_err(),
+            "no look is added to damage"
+        );
     }
 }

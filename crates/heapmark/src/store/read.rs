@@ -3,7 +3,10 @@
 
 use super::checksum::is_intact;
 use super::line::next_line;
-use super::{Lines, Record, Records, RunFile, SCHEMA, latency, light_record, no_run, preflights, samples_of, tables};
+use super::{
+    Lines, Record, Records, RunFile, SCHEMA, latency, light_record, no_run, preflights, samples_of,
+    tables,
+};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -47,31 +50,60 @@ fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
         true => records(BufReader::new(File::open(&samples)?), parse),
         false => Ok(FoundRecords::default()),
     };
-    let FoundRecords { kept, places, unreadable_lines } =
-        read().with_context(|| format!("cannot read {}", samples.display()))?;
+    let FoundRecords {
+        kept,
+        places,
+        unreadable_lines,
+    } = read().with_context(|| format!("cannot read {}", samples.display()))?;
     let mut records = kept.into_all();
-    records.iter_mut().for_each(|record| latency::count(dir, record));
+    records
+        .iter_mut()
+        .for_each(|record| latency::count(dir, record));
     let damaged_tables = tables::damaged(dir, &records);
-    let lines = Lines { dir: dir.to_path_buf(), places };
-    Ok(Run { head, records, lines, unreadable_lines, damaged_tables })
+    let lines = Lines {
+        dir: dir.to_path_buf(),
+        places,
+    };
+    Ok(Run {
+        head,
+        records,
+        lines,
+        unreadable_lines,
+        damaged_tables,
+    })
 }
 
 fn head(dir: &Path) -> Result<RunFile> {
     let path = dir.join("run.json");
-    let damaged = || format!("{} is damaged: without it no line of samples.jsonl means anything", path.display());
+    let damaged = || {
+        format!(
+            "{} is damaged: without it no line of samples.jsonl means anything",
+            path.display()
+        )
+    };
     let text = fs::read(&path).with_context(|| no_run(dir))?;
     let value: Value = serde_json::from_slice(&text).with_context(damaged)?;
-    let schema = value.get("schema").and_then(Value::as_u64).with_context(damaged)?;
+    let schema = value
+        .get("schema")
+        .and_then(Value::as_u64)
+        .with_context(damaged)?;
     // Before the checksum, which a newer schema may place elsewhere.
     if schema != u64::from(SCHEMA) {
-        let age = if schema > u64::from(SCHEMA) { "a newer" } else { "an older" };
+        let age = if schema > u64::from(SCHEMA) {
+            "a newer"
+        } else {
+            "an older"
+        };
         bail!(
             "{} has schema {schema}, this heapmark reads {SCHEMA}: read it with {age} heapmark, or run it again",
             path.display()
         );
     }
     if !is_intact(&text) {
-        bail!("{}: its checksum does not fit; bring back the file as it was written", damaged());
+        bail!(
+            "{}: its checksum does not fit; bring back the file as it was written",
+            damaged()
+        );
     }
     serde_json::from_value(value).with_context(damaged)
 }

@@ -35,7 +35,10 @@ pub enum Purpose {
 impl Purpose {
     /// Whether these processes form the blocks: interference with them is recorded.
     pub fn is_of_a_block(self) -> bool {
-        matches!(self, Purpose::Sample | Purpose::Latency | Purpose::Count | Purpose::Memory)
+        matches!(
+            self,
+            Purpose::Sample | Purpose::Latency | Purpose::Count | Purpose::Memory
+        )
     }
 }
 
@@ -128,12 +131,21 @@ pub struct Record {
 impl Record {
     /// The highest resident set of its life, or of the earlier check that replaces it.
     pub fn peak_rss_bytes(&self) -> Option<u64> {
-        let measured = self.measurement.as_ref().map(|measurement| measurement.peak_rss_bytes);
+        let measured = self
+            .measurement
+            .as_ref()
+            .map(|measurement| measurement.peak_rss_bytes);
         measured.or(self.passed.as_ref().map(|passed| passed.peak_rss_bytes))
     }
 
     /// A process of which only the outcome is known.
-    pub fn new(purpose: Purpose, cell: &Cell, workload: &str, threads: u32, outcome: Outcome) -> Record {
+    pub fn new(
+        purpose: Purpose,
+        cell: &Cell,
+        workload: &str,
+        threads: u32,
+        outcome: Outcome,
+    ) -> Record {
         Record {
             purpose,
             cell: cell.id.clone(),

@@ -68,8 +68,16 @@ pub fn series(dir: &Path, records: &[Record]) -> Vec<Series> {
         return all;
     }
     let has_series = |record: &&Record| matches!(record.purpose, Purpose::Sample | Purpose::Memory);
-    for record in records.iter().filter(has_series).filter(|record| record.outcome.is_ok()) {
-        let row = (record.workload.as_str(), record.threads, record.allocator.as_str());
+    for record in records
+        .iter()
+        .filter(has_series)
+        .filter(|record| record.outcome.is_ok())
+    {
+        let row = (
+            record.workload.as_str(),
+            record.threads,
+            record.allocator.as_str(),
+        );
         if known.contains(&row) {
             continue;
         }
@@ -108,13 +116,27 @@ fn parse(table: &str) -> Option<Columns> {
     let heads = reader.headers().ok()?.clone();
     let mut found = Columns::default();
     for line in reader.into_records().map_while(Result::ok) {
-        let number = |cell: &str| if cell.is_empty() { Some(None) } else { cell.parse().ok().map(Some) };
+        let number = |cell: &str| {
+            if cell.is_empty() {
+                Some(None)
+            } else {
+                cell.parse().ok().map(Some)
+            }
+        };
         let cells = || heads.iter().zip(line.iter());
-        let numbers: Option<Vec<(&str, Option<u64>)>> =
-            cells().filter(|(head, _)| *head != "phase").map(|(head, cell)| Some((head, number(cell)?))).collect();
-        let (Some(numbers), Some((_, phase))) = (numbers, cells().find(|(head, _)| *head == "phase")) else { break };
+        let numbers: Option<Vec<(&str, Option<u64>)>> = cells()
+            .filter(|(head, _)| *head != "phase")
+            .map(|(head, cell)| Some((head, number(cell)?)))
+            .collect();
+        let (Some(numbers), Some((_, phase))) =
+            (numbers, cells().find(|(head, _)| *head == "phase"))
+        else {
+            break;
+        };
         found.phases.push(phase.into());
-        numbers.into_iter().for_each(|(head, number)| found.columns.entry(head.into()).or_default().push(number));
+        numbers
+            .into_iter()
+            .for_each(|(head, number)| found.columns.entry(head.into()).or_default().push(number));
     }
     (!found.phases.is_empty()).then_some(found)
 }
@@ -128,18 +150,34 @@ mod tests {
         let whole = "time_ns,phase,requested_live_bytes,rss_bytes\n5,setup,,30\n6,run,10,31\n";
         let columns = parse(whole).unwrap();
         for torn in ["7", "7,ru", "7,run,12", "7,run,12,3"] {
-            assert_eq!(parse(&format!("{whole}{torn}")).as_ref(), Some(&columns), "{torn}");
+            assert_eq!(
+                parse(&format!("{whole}{torn}")).as_ref(),
+                Some(&columns),
+                "{torn}"
+            );
         }
         assert_eq!(columns.phases, ["setup", "run"]);
-        assert_eq!((columns.column("time_ns"), columns.column("requested_live_bytes")), (Some(vec![5, 6]), None));
-        let told = [(5, None, 30), (6, Some(10), 31)].map(|(time_ns, requested_live_bytes, rss_bytes)| Point {
-            time_ns,
-            allocated_bytes: None,
-            requested_live_bytes,
-            total_dynamic_bytes: None,
-            rss_bytes,
-        });
+        assert_eq!(
+            (
+                columns.column("time_ns"),
+                columns.column("requested_live_bytes")
+            ),
+            (Some(vec![5, 6]), None)
+        );
+        let told =
+            [(5, None, 30), (6, Some(10), 31)].map(|(time_ns, requested_live_bytes, rss_bytes)| {
+                Point {
+                    time_ns,
+                    allocated_bytes: None,
+                    requested_live_bytes,
+                    total_dynamic_bytes: None,
+                    rss_bytes,
+                }
+            });
         assert_eq!(points(&columns), told);
-        assert_eq!((parse("no table"), parse("time_ns,phase\nx,run\n")), (None, None));
+        assert_eq!(
+            (parse("no table"), parse("time_ns,phase\nx,run\n")),
+            (None, None)
+        );
     }
 }

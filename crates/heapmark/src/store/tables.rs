@@ -17,9 +17,12 @@ pub(super) const LATENCY: &str = "latency";
 /// Stores a table of a process, replacing that of an earlier attempt, and its checksum in the
 /// record.
 pub(super) fn keep(dir: &Path, folder: &str, record: &mut Record, table: &str) -> Result<()> {
-    make_folder(&dir.join(folder)).with_context(|| format!("cannot create {}", dir.join(folder).display()))?;
+    make_folder(&dir.join(folder))
+        .with_context(|| format!("cannot create {}", dir.join(folder).display()))?;
     super::keep(dir, name_of(folder, &record.cell), table)?;
-    record.tables.insert(folder.into(), checksum::checksum(table.as_bytes()));
+    record
+        .tables
+        .insert(folder.into(), checksum::checksum(table.as_bytes()));
     Ok(())
 }
 
@@ -27,14 +30,20 @@ pub(super) fn keep(dir: &Path, folder: &str, record: &mut Record, table: &str) -
 pub(super) fn read(dir: &Path, folder: &str, record: &Record) -> Option<String> {
     let text = fs::read_to_string(file_of(dir, folder, &record.cell)).ok()?;
     let is_whole = |told: &String| *told == checksum::checksum(text.as_bytes());
-    record.tables.get(folder).is_some_and(is_whole).then_some(text)
+    record
+        .tables
+        .get(folder)
+        .is_some_and(is_whole)
+        .then_some(text)
 }
 
 /// The files that records name and that are missing or not as they were written.
 pub(super) fn damaged(dir: &Path, records: &[Record]) -> Vec<PathBuf> {
     let told = |folder: &&str, record: &Record| record.tables.contains_key(*folder);
     let of_record = |record| {
-        let folders = [SERIES, LATENCY].into_iter().filter(move |folder| told(folder, record));
+        let folders = [SERIES, LATENCY]
+            .into_iter()
+            .filter(move |folder| told(folder, record));
         let damaged = folders.filter(|folder| read(dir, folder, record).is_none());
         damaged.map(|folder| file_of(dir, folder, &record.cell))
     };

@@ -6,7 +6,11 @@ use crate::execute::{Iteration, Measurement, Outcome};
 use crate::plan::Cell;
 
 fn record(cell: &str, outcome: Outcome) -> Record {
-    let cell = Cell { id: cell.into(), allocator: "glibc".into(), ..Cell::default() };
+    let cell = Cell {
+        id: cell.into(),
+        allocator: "glibc".into(),
+        ..Cell::default()
+    };
     Record::new(Purpose::Sample, &cell, "churn", 1, outcome)
 }
 
@@ -17,29 +21,65 @@ fn written(cell: &str, outcome: Outcome) -> String {
 /// Cells of the records in a text, and how many lines are none.
 fn cells(text: &str) -> (Vec<String>, usize) {
     let found = records(text.as_bytes(), &|line| serde_json::from_slice(line)).unwrap();
-    (found.kept.into_all().into_iter().map(|record| record.cell.to_string()).collect(), found.unreadable_lines)
+    (
+        found
+            .kept
+            .into_all()
+            .into_iter()
+            .map(|record| record.cell.to_string())
+            .collect(),
+        found.unreadable_lines,
+    )
 }
 
 #[test]
 fn the_last_attempt_of_a_cell_counts_and_a_torn_line_is_left_out() {
-    let crash = Outcome::Crash { signal: "SIGSEGV".into(), phase: "run".into() };
-    let lines = [written("a", crash), written("b", Outcome::Ok), written("a", Outcome::Ok)].concat();
+    let crash = Outcome::Crash {
+        signal: "SIGSEGV".into(),
+        phase: "run".into(),
+    };
+    let lines = [
+        written("a", crash),
+        written("b", Outcome::Ok),
+        written("a", Outcome::Ok),
+    ]
+    .concat();
     let text = format!("{lines}{{\"cell\":\"x");
     let found = records(text.as_bytes(), &|line| serde_json::from_slice(line)).unwrap();
     let kept = found.kept.all();
-    assert_eq!(kept.iter().map(|r| &*r.cell).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(
+        kept.iter().map(|r| &*r.cell).collect::<Vec<_>>(),
+        ["a", "b"]
+    );
     assert!(kept[0].outcome.is_ok());
     assert_eq!(found.unreadable_lines, 1);
-    let lines: Vec<&str> = found.places.iter().filter_map(|place| text[*place as usize..].lines().next()).collect();
-    assert!(lines == [written("a", Outcome::Ok).trim_end(), written("b", Outcome::Ok).trim_end()], "{lines:?}");
+    let lines: Vec<&str> = found
+        .places
+        .iter()
+        .filter_map(|place| text[*place as usize..].lines().next())
+        .collect();
+    assert!(
+        lines
+            == [
+                written("a", Outcome::Ok).trim_end(),
+                written("b", Outcome::Ok).trim_end()
+            ],
+        "{lines:?}"
+    );
 }
 
 #[test]
 fn a_torn_line_does_not_swallow_the_next_record() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("samples.jsonl"), "{\"torn").unwrap();
-    Store::open(dir.path()).unwrap().append(&mut record("a", Outcome::Ok), None).unwrap();
-    Store::open(dir.path()).unwrap().append(&mut record("b", Outcome::Ok), None).unwrap();
+    Store::open(dir.path())
+        .unwrap()
+        .append(&mut record("a", Outcome::Ok), None)
+        .unwrap();
+    Store::open(dir.path())
+        .unwrap()
+        .append(&mut record("b", Outcome::Ok), None)
+        .unwrap();
     let text = fs::read_to_string(dir.path().join("samples.jsonl")).unwrap();
     assert_eq!(text.lines().count(), 3, "only a torn line is ended");
     assert_eq!(cells(&text), (vec!["a".into(), "b".into()], 1));
@@ -56,7 +96,11 @@ fn a_changed_digit_is_damage_and_so_is_a_line_without_a_checksum() {
 
 #[test]
 fn for_tables_a_record_keeps_what_it_measured_and_loses_what_proves_it() {
-    let iteration = |cold, wall_ns| Iteration { cold, wall_ns, ..Iteration::default() };
+    let iteration = |cold, wall_ns| Iteration {
+        cold,
+        wall_ns,
+        ..Iteration::default()
+    };
     let whole = |purpose| Record {
         purpose,
         measurement: Some(Measurement {
@@ -72,19 +116,35 @@ fn for_tables_a_record_keeps_what_it_measured_and_loses_what_proves_it() {
         ..record("a", Outcome::Ok)
     };
     let light = |purpose| {
-        let later = line(&whole(purpose)).unwrap().replacen('{', "{\"sp\\u0061rks\":[{}],", 1);
+        let later = line(&whole(purpose))
+            .unwrap()
+            .replacen('{', "{\"sp\\u0061rks\":[{}],", 1);
         light_record::record(later.as_bytes(), |name| name == "kept").unwrap()
     };
     let sample = light(Purpose::Sample);
     assert!(sample.environment.is_empty() && sample.usage.is_none() && sample.proof.is_none());
     let measurement = sample.measurement.as_ref().unwrap();
     assert_eq!((&*sample.cell, measurement.peak_rss_bytes), ("a", 7));
-    assert_eq!(measurement.iterations, [iteration(false, 3)], "what is divided is the sum of what counts");
+    assert_eq!(
+        measurement.iterations,
+        [iteration(false, 3)],
+        "what is divided is the sum of what counts"
+    );
     assert_eq!(measurement.figures, [("kept".to_string(), 1.0)].into());
     let counted = light(Purpose::Count).measurement.unwrap();
-    assert_eq!((counted.figures.len(), counted.notes.len()), (2, 1), "tables of counts show both");
+    assert_eq!(
+        (counted.figures.len(), counted.notes.len()),
+        (2, 1),
+        "tables of counts show both"
+    );
     assert!(light_record::record(b"{\"purpose\":\"sample\"}", |_| true).is_err());
-    assert!(light_record::record((line(&whole(Purpose::Sample)).unwrap() + "x").as_bytes(), |_| true).is_err());
+    assert!(
+        light_record::record(
+            (line(&whole(Purpose::Sample)).unwrap() + "x").as_bytes(),
+            |_| true
+        )
+        .is_err()
+    );
 }
 
 #[test]
@@ -92,9 +152,14 @@ fn a_table_is_read_as_it_was_written_or_not_at_all() {
     const TABLE: &str = "time_ns,phase,rss_bytes\n5,run,30\n";
     let dir = tempfile::tempdir().unwrap();
     let mut kept = record("a/b", Outcome::Ok);
-    Store::open(dir.path()).unwrap().append(&mut kept, Some(TABLE)).unwrap();
+    Store::open(dir.path())
+        .unwrap()
+        .append(&mut kept, Some(TABLE))
+        .unwrap();
     let without = record("a/b", Outcome::Ok);
-    let (file, rss) = (dir.path().join("series/a_b.csv"), |record| columns(dir.path(), record)?.column("rss_bytes"));
+    let (file, rss) = (dir.path().join("series/a_b.csv"), |record| {
+        columns(dir.path(), record)?.column("rss_bytes")
+    });
     assert_eq!((rss(&kept), rss(&without)), (Some(vec![30]), None));
     let damaged = || tables::damaged(dir.path(), &[kept.clone(), without.clone()]);
     assert!(damaged().is_empty());
@@ -109,15 +174,33 @@ fn a_table_is_read_as_it_was_written_or_not_at_all() {
 fn two_writers_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let _first = Store::open(dir.path()).unwrap();
-    assert!(Store::open(dir.path()).err().unwrap().to_string().contains("another heapmark"));
+    assert!(
+        Store::open(dir.path())
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("another heapmark")
+    );
 }
 
 #[test]
 fn a_newer_schema_is_refused_in_words() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("run.json"), "{\"schema\": 99}").unwrap();
-    assert!(read(dir.path()).err().unwrap().to_string().contains("a newer heapmark"));
-    assert!(read(&dir.path().join("nowhere")).err().unwrap().to_string().contains("no run in"));
+    assert!(
+        read(dir.path())
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("a newer heapmark")
+    );
+    assert!(
+        read(&dir.path().join("nowhere"))
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("no run in")
+    );
 }
 
 #[test]

@@ -11,7 +11,13 @@ const ONCE: [&str; 5] = ["--blocks", "1", "--no-aa-copy", "--no-floor", "--no-re
 /// heapmark with a cache that no other test writes to.
 fn heapmark(place: &Place, args: &[&str]) -> End {
     let args = [args, &ONCE].concat();
-    End::of(place.heapmark(&args).env("HEAPMARK_CACHE", place.at("cache")).output().unwrap())
+    End::of(
+        place
+            .heapmark(&args)
+            .env("HEAPMARK_CACHE", place.at("cache"))
+            .output()
+            .unwrap(),
+    )
 }
 
 /// A library that stands for an allocator, and glibc.
@@ -21,19 +27,33 @@ fn beside_glibc(name: &str, library: &Path) -> String {
 
 /// The check of an allocator.
 fn check<'a>(records: &'a [Value], allocator: &str) -> &'a Value {
-    let found = of_purpose(records, "check").into_iter().find(|record| record["allocator"] == allocator);
+    let found = of_purpose(records, "check")
+        .into_iter()
+        .find(|record| record["allocator"] == allocator);
     found.unwrap_or_else(|| panic!("no check of {allocator}"))
 }
 
 /// A trace in which each block grows once.
 fn growing(place: &Place) {
     use heapmark_trace::{Event, Head, Token, Writer};
-    let mut writer = Writer::new(fs::File::create(place.at("a.trace")).unwrap(), &Head::default()).unwrap();
+    let mut writer = Writer::new(
+        fs::File::create(place.at("a.trace")).unwrap(),
+        &Head::default(),
+    )
+    .unwrap();
     for index in 0..200 {
-        let event = Event::Malloc { size: 100 + index % 300, operator: false };
+        let event = Event::Malloc {
+            size: 100 + index % 300,
+            operator: false,
+        };
         writer.write(0, &event).unwrap();
-        let token = Token { thread: 0, index: 2 * index };
-        writer.write(0, &Event::Realloc { token, size: 3000 }).unwrap();
+        let token = Token {
+            thread: 0,
+            index: 2 * index,
+        };
+        writer
+            .write(0, &Event::Realloc { token, size: 3000 })
+            .unwrap();
     }
     writer.finish().unwrap();
 }
@@ -44,65 +64,143 @@ fn a_realloc_that_loses_what_the_block_held_is_a_wrong_result_in_kernels_and_in_
     growing(&place);
     let allocators = beside_glibc("forgetter", &place.fake("forgetter"));
     let workloads = "speed-realloc,speed-malloc-realloc,speed-calloc-realloc-free,trace:a.trace";
-    let end =
-        heapmark(&place, &["run", "-w", workloads, "-t", "1", "-a", &allocators, "--target-ms", "2", "-o", "run"]);
+    let end = heapmark(
+        &place,
+        &[
+            "run",
+            "-w",
+            workloads,
+            "-t",
+            "1",
+            "-a",
+            &allocators,
+            "--target-ms",
+            "2",
+            "-o",
+            "run",
+        ],
+    );
     assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
     let records = samples(&place.at("run"));
     let checks = of_purpose(&records, "check");
-    assert_eq!(checks.len(), 10, "the first round of a trace is a case of its own");
+    assert_eq!(
+        checks.len(),
+        10,
+        "the first round of a trace is a case of its own"
+    );
     for record in checks {
-        let lost = record["outcome"].to_string().contains("lost what the block held");
+        let lost = record["outcome"]
+            .to_string()
+            .contains("lost what the block held");
         let kind = word(&record["outcome"], "kind");
-        let expected = if record["allocator"] == "glibc" { ("ok", false) } else { ("wrong-result", true) };
+        let expected = if record["allocator"] == "glibc" {
+            ("ok", false)
+        } else {
+            ("wrong-result", true)
+        };
         assert_eq!((kind, lost), expected, "{record}");
     }
     let timed = of_purpose(&records, "sample");
-    assert!(timed.iter().all(|record| record["allocator"] == "glibc"), "a row without numbers is not timed");
+    assert!(
+        timed.iter().all(|record| record["allocator"] == "glibc"),
+        "a row without numbers is not timed"
+    );
 }
 
 #[test]
 fn a_block_that_is_handed_out_twice_only_late_is_found() {
     let place = Place::new();
     let allocators = beside_glibc("repeater", &place.fake("repeater"));
-    let job = ["run", "-w", "churn-private", "-t", "1", "--set", "churn-private.objects=5000", "--target-ms", "300"];
-    let end = heapmark(&place, &[&job[..], &["-a", &allocators, "-o", "run"]].concat());
+    let job = [
+        "run",
+        "-w",
+        "churn-private",
+        "-t",
+        "1",
+        "--set",
+        "churn-private.objects=5000",
+        "--target-ms",
+        "300",
+    ];
+    let end = heapmark(
+        &place,
+        &[&job[..], &["-a", &allocators, "-o", "run"]].concat(),
+    );
     assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
     let records = samples(&place.at("run"));
     let outcome = &check(&records, "repeater")["outcome"];
-    assert!(outcome.to_string().contains("overlaps a live block"), "{outcome}");
+    assert!(
+        outcome.to_string().contains("overlaps a live block"),
+        "{outcome}"
+    );
 }
 
 #[test]
 fn a_check_makes_at_least_as_many_calls_as_a_timed_process() {
     let place = Place::new();
     growing(&place);
-    let job = ["run", "-w", "churn-private,trace:a.trace", "-t", "1", "-a", "glibc", "--target-ms", "20", "-o", "run"];
+    let job = [
+        "run",
+        "-w",
+        "churn-private,trace:a.trace",
+        "-t",
+        "1",
+        "-a",
+        "glibc",
+        "--target-ms",
+        "20",
+        "-o",
+        "run",
+    ];
     let end = heapmark(&place, &job);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let records = samples(&place.at("run"));
     let calls = |purpose: &str, workload: &str| -> u64 {
-        let record = of_purpose(&records, purpose).into_iter().find(|record| record["workload"] == workload).unwrap();
+        let record = of_purpose(&records, purpose)
+            .into_iter()
+            .find(|record| record["workload"] == workload)
+            .unwrap();
         let calls = record["measurement"]["calls"].as_object().unwrap();
         calls.values().map(|calls| calls.as_u64().unwrap()).sum()
     };
     for workload in ["churn-private", "trace:a"] {
         let (checked, timed) = (calls("check", workload), calls("sample", workload));
-        assert!(timed > 0 && checked >= timed, "{workload}: {checked} checked, {timed} timed");
+        assert!(
+            timed > 0 && checked >= timed,
+            "{workload}: {checked} checked, {timed} timed"
+        );
     }
 }
 
 /// Runs a job whose work is fixed, and says which of two allocators were checked in this run.
 fn checked(place: &Place, name: &str, library: &Path, flags: &[&str]) -> [bool; 2] {
     let allocators = beside_glibc("mine", library);
-    let job = ["run", "-w", "speed-malloc-free", "-t", "1", "-a", &allocators, "-o", name];
+    let job = [
+        "run",
+        "-w",
+        "speed-malloc-free",
+        "-t",
+        "1",
+        "-a",
+        &allocators,
+        "-o",
+        name,
+    ];
     let end = heapmark(place, &[&job[..], flags].concat());
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let records = samples(&place.at(name));
     let ran = ["mine", "glibc"].map(|allocator| {
         let check = check(&records, allocator);
         assert_eq!(check["outcome"]["kind"], "ok");
-        assert!(check.get("measurement").is_some(), "what the check said is there in any case");
-        assert_ne!(check.get("usage").is_some(), check.get("passed").is_some(), "{check}");
+        assert!(
+            check.get("measurement").is_some(),
+            "what the check said is there in any case"
+        );
+        assert_ne!(
+            check.get("usage").is_some(),
+            check.get("passed").is_some(),
+            "{check}"
+        );
         check.get("usage").is_some()
     });
     let taken = ran.iter().filter(|ran| !**ran).count();
@@ -119,13 +217,31 @@ fn a_second_run_takes_over_what_was_passed_and_a_changed_library_or_parameter_is
     assert_eq!(checked(&place, "second", &library, &[]), [false, false]);
     let (first, second) = (samples(&place.at("first")), samples(&place.at("second")));
     for allocator in ["mine", "glibc"] {
-        let (ran, taken) = (check(&first, allocator), &check(&second, allocator)["passed"]);
-        assert_eq!(word(taken, "at"), word(ran, "started"), "the run says when it was passed");
+        let (ran, taken) = (
+            check(&first, allocator),
+            &check(&second, allocator)["passed"],
+        );
+        assert_eq!(
+            word(taken, "at"),
+            word(ran, "started"),
+            "the run says when it was passed"
+        );
         assert_eq!(taken["iterations"], 1);
     }
-    assert_eq!(checked(&place, "again", &library, &["--check-again"]), [true, true]);
+    assert_eq!(
+        checked(&place, "again", &library, &["--check-again"]),
+        [true, true]
+    );
 
-    assert_eq!(checked(&place, "more", &library, &["--set", "speed-malloc-free.objects=5001"]), [true, true]);
+    assert_eq!(
+        checked(
+            &place,
+            "more",
+            &library,
+            &["--set", "speed-malloc-free.objects=5001"]
+        ),
+        [true, true]
+    );
     // One byte behind all that is loaded.
     let mut bytes = fs::read(&library).unwrap();
     bytes.push(0);
@@ -137,18 +253,38 @@ fn a_second_run_takes_over_what_was_passed_and_a_changed_library_or_parameter_is
 fn a_library_that_is_wrong_in_rare_calls_only_has_numbers_and_its_row_says_what_is_wrong() {
     let place = Place::new();
     let fakes = ["careless", "forgetter", "brittle"];
-    let words: Vec<String> = fakes.iter().map(|name| format!("{name}={}", place.fake(name).display())).collect();
+    let words: Vec<String> = fakes
+        .iter()
+        .map(|name| format!("{name}={}", place.fake(name).display()))
+        .collect();
     let allocators = format!("{},glibc", words.join(","));
-    let job = ["run", "-w", "speed-malloc-free", "-t", "1", "-a", &allocators];
+    let job = [
+        "run",
+        "-w",
+        "speed-malloc-free",
+        "-t",
+        "1",
+        "-a",
+        &allocators,
+    ];
     let look = |name: &str| {
         let end = heapmark(&place, &[&job[..], &["-o", name]].concat());
-        assert_eq!(end.code, Some(0), "it is no failure: {}{}", end.stdout, end.stderr);
+        assert_eq!(
+            end.code,
+            Some(0),
+            "it is no failure: {}{}",
+            end.stdout,
+            end.stderr
+        );
         end.stdout
     };
     let told = look("run");
     let rows = place.rows("run");
     let findings = |allocator: &str| {
-        let row = rows.iter().find(|row| row["allocator"] == allocator).unwrap();
+        let row = rows
+            .iter()
+            .find(|row| row["allocator"] == allocator)
+            .unwrap();
         assert!(row["ns_per_op"].parse::<f64>().is_ok(), "{row:?}");
         row["findings"].clone()
     };
@@ -160,23 +296,44 @@ fn a_library_that_is_wrong_in_rare_calls_only_has_numbers_and_its_row_says_what_
     ] {
         assert!(careless.contains(finding), "{careless}");
     }
-    assert_eq!(findings("forgetter"), "realloc to 3000 bytes lost what the block held");
-    assert!(findings("brittle").starts_with("aligned_alloc: crash, SIG"), "{}", findings("brittle"));
+    assert_eq!(
+        findings("forgetter"),
+        "realloc to 3000 bytes lost what the block held"
+    );
+    assert!(
+        findings("brittle").starts_with("aligned_alloc: crash, SIG"),
+        "{}",
+        findings("brittle")
+    );
     assert_eq!(findings("glibc"), "");
 
     let page = place.run(&["report", "run", "-o", "-"]).stdout;
     let markdown = place.run(&["export", "run", "--to", "md"]).stdout;
     for text in [&told, &page, &markdown] {
         for name in fakes {
-            assert!(text.contains(&format!("flawed: {name}: ")), "{name}: {text}");
+            assert!(
+                text.contains(&format!("flawed: {name}: ")),
+                "{name}: {text}"
+            );
         }
         assert!(!text.contains("flawed: glibc"), "{text}");
     }
     // Looked at once: the next run takes it over.
     look("second");
-    assert_eq!(place.rows("second").iter().filter(|row| row["findings"].is_empty()).count(), 1);
+    assert_eq!(
+        place
+            .rows("second")
+            .iter()
+            .filter(|row| row["findings"].is_empty())
+            .count(),
+        1
+    );
     let second = samples(&place.at("second"));
-    assert!(of_purpose(&second, "corners").iter().all(|record| record.get("passed").is_some()));
+    assert!(
+        of_purpose(&second, "corners")
+            .iter()
+            .all(|record| record.get("passed").is_some())
+    );
 }
 
 #[test]
@@ -184,11 +341,27 @@ fn a_check_that_fails_is_run_again_in_each_run() {
     let place = Place::new();
     let allocators = beside_glibc("forgetter", &place.fake("forgetter"));
     for name in ["first", "second"] {
-        let end = heapmark(&place, &["run", "-w", "speed-realloc", "-t", "1", "-a", &allocators, "-o", name]);
+        let end = heapmark(
+            &place,
+            &[
+                "run",
+                "-w",
+                "speed-realloc",
+                "-t",
+                "1",
+                "-a",
+                &allocators,
+                "-o",
+                name,
+            ],
+        );
         assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
         let records = samples(&place.at(name));
         let own = check(&records, "forgetter");
-        assert_eq!((word(&own["outcome"], "kind"), own.get("passed")), ("wrong-result", None));
+        assert_eq!(
+            (word(&own["outcome"], "kind"), own.get("passed")),
+            ("wrong-result", None)
+        );
     }
 }
 

@@ -8,30 +8,58 @@ use std::path::Path;
 /// A guest that preloads a library behind heapmark's back.
 fn planted_guest(place: &Place) -> std::path::PathBuf {
     let (wrapper, fake) = (place.at("guest"), place.fake("honest"));
-    let text = format!("#!/bin/sh\nLD_PRELOAD='{}' exec '{GUEST}' \"$@\"\n", fake.display());
+    let text = format!(
+        "#!/bin/sh\nLD_PRELOAD='{}' exec '{GUEST}' \"$@\"\n",
+        fake.display()
+    );
     fs::write(&wrapper, text).unwrap();
     fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
     wrapper
 }
 
 fn run_planted(place: &Place, args: &[&str]) -> End {
-    End::of(place.heapmark(args).env("HEAPMARK_GUEST", planted_guest(place)).output().unwrap())
+    End::of(
+        place
+            .heapmark(args)
+            .env("HEAPMARK_GUEST", planted_guest(place))
+            .output()
+            .unwrap(),
+    )
 }
 
 fn is_refused_by_the_control(place: &Place, end: &End) {
     assert_eq!(end.code, Some(1), "{}", end.stderr);
     let words = "the guest without any preload must be served by the C library, but: not-loaded: ";
-    let served = format!("is served by {}, not by the C library. No number", place.at("libhonest.so").display());
-    assert!(end.stderr.contains(words) && end.stderr.contains(&served), "{}", end.stderr);
+    let served = format!(
+        "is served by {}, not by the C library. No number",
+        place.at("libhonest.so").display()
+    );
+    assert!(
+        end.stderr.contains(words) && end.stderr.contains(&served),
+        "{}",
+        end.stderr
+    );
     let records = samples(&place.at("run"));
-    assert!(records.iter().all(|record| record["purpose"] == "control"), "it went on: {records:?}");
-    assert!(records.iter().all(|record| record.get("measurement").is_none()), "{records:?}");
+    assert!(
+        records.iter().all(|record| record["purpose"] == "control"),
+        "it went on: {records:?}"
+    );
+    assert!(
+        records
+            .iter()
+            .all(|record| record.get("measurement").is_none()),
+        "{records:?}"
+    );
 }
 
 #[test]
 fn a_preload_behind_heapmarks_back_ends_the_run_and_stays_its_end() {
     let place = Place::new();
-    let args = [&["run", "-o", "run", "-a", "glibc,null", "--blocks", "1"], &SMALL[..]].concat();
+    let args = [
+        &["run", "-o", "run", "-a", "glibc,null", "--blocks", "1"],
+        &SMALL[..],
+    ]
+    .concat();
     is_refused_by_the_control(&place, &run_planted(&place, &args));
     assert_eq!(samples(&place.at("run")).len(), 1);
     is_refused_by_the_control(&place, &run_planted(&place, &["run", "--resume", "run"]));
@@ -46,7 +74,12 @@ fn a_preload_behind_heapmarks_back_ends_the_run_and_stays_its_end() {
 fn a_preload_that_comes_after_the_control_is_seen_in_each_process() {
     let place = Place::new();
     let word_of = format!("mine={}", place.fake("slow").display());
-    assert_eq!(place.run_small("run", &["-a", &word_of, "--blocks", "1"]).code, Some(0));
+    assert_eq!(
+        place
+            .run_small("run", &["-a", &word_of, "--blocks", "1"])
+            .code,
+        Some(0)
+    );
     for cell in ["churn@1/b00/glibc", "churn@1/b00/mine"] {
         let end = run_planted(&place, &["run", "--resume", "run", "--cell", cell]);
         assert_eq!(end.code, Some(4), "{}", end.stderr);
@@ -64,18 +97,33 @@ fn identity(file: &Path) -> (u64, u64) {
 #[test]
 fn every_good_process_has_proved_that_the_library_owns_malloc_and_free() {
     let place = Place::new();
-    let mut words = vec![format!("mine={}", place.fake("honest").display()), "glibc".into()];
-    words.extend(place.ready(&["mimalloc3", "jemalloc"]).into_iter().map(String::from));
+    let mut words = vec![
+        format!("mine={}", place.fake("honest").display()),
+        "glibc".into(),
+    ];
+    words.extend(
+        place
+            .ready(&["mimalloc3", "jemalloc"])
+            .into_iter()
+            .map(String::from),
+    );
     let end = place.run_small("run", &["-a", &words.join(","), "--blocks", "2"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
 
     let (head, records) = (head(&place.at("run")), samples(&place.at("run")));
     let file_of = |allocator: &str| {
         let known = head["allocators"].as_array().unwrap();
-        let info = known.iter().find(|info| info["name"] == *allocator).unwrap();
+        let info = known
+            .iter()
+            .find(|info| info["name"] == *allocator)
+            .unwrap();
         info["files"][0].as_str().map(String::from)
     };
-    let good = [of_purpose(&records, "check"), of_purpose(&records, "sample")].concat();
+    let good = [
+        of_purpose(&records, "check"),
+        of_purpose(&records, "sample"),
+    ]
+    .concat();
     assert_eq!(good.len(), words.len() * 3);
     for record in good {
         assert_eq!(record["outcome"]["kind"], "ok");
@@ -84,12 +132,18 @@ fn every_good_process_has_proved_that_the_library_owns_malloc_and_free() {
             let owner = record["proof"]["owners"][function].as_u64().unwrap() as usize;
             let object = &record["proof"]["objects"][owner];
             let path = word(object, "path");
-            let proved = (object["device"].as_u64().unwrap(), object["inode"].as_u64().unwrap());
+            let proved = (
+                object["device"].as_u64().unwrap(),
+                object["inode"].as_u64().unwrap(),
+            );
             match file_of(allocator) {
                 Some(file) => assert_eq!(proved, identity(Path::new(&file)), "{allocator}: {path}"),
                 None => {
                     assert_eq!(proved, identity(Path::new(path)), "{allocator}");
-                    assert!(path.contains("libc.so") || path.contains("musl"), "{allocator}: {path}");
+                    assert!(
+                        path.contains("libc.so") || path.contains("musl"),
+                        "{allocator}: {path}"
+                    );
                 }
             }
         }

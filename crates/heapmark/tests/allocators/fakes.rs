@@ -21,14 +21,29 @@ const FAKES: [(&str, &str, &str, &str); 22] = [
     ("leaver", "exit", "load", ""),
     ("late_leaver", "exit", "run", ""),
     ("closer", "exit", "load", ""),
-    ("unresolved", "exit", "", "undefined symbol: heapmark_nowhere"),
+    (
+        "unresolved",
+        "exit",
+        "",
+        "undefined symbol: heapmark_nowhere",
+    ),
     ("crasher", "crash", "run", ""),
     ("hanger", "hang", "run", ""),
     ("overlapper", "wrong-result", "", "overlaps a live block"),
     ("misaligner", "wrong-result", "", "-DMALLOC_ALIGNMENT=16"),
     ("scribbler", "wrong-result", "", "of a live block"),
-    ("parricide", "crash", "load", "SIGKILL to its parent process"),
-    ("killed", "oom", "", "most likely by the kernel for lack of memory"),
+    (
+        "parricide",
+        "crash",
+        "load",
+        "SIGKILL to its parent process",
+    ),
+    (
+        "killed",
+        "oom",
+        "",
+        "most likely by the kernel for lack of memory",
+    ),
     ("starver", "oom", "", "malloc returned NULL"),
     ("slow", "ok", "", ""),
 ];
@@ -99,11 +114,29 @@ fn every_fake_ends_in_its_own_outcome_and_disturbs_no_other() {
     let place = Place::new();
     let mut good = place.ready(&["mimalloc3", "rpmalloc"]);
     good.push("glibc");
-    let broken: Vec<&str> = FAKES.iter().map(|fake| fake.0).filter(|name| *name != "slow").collect();
-    let words: Vec<String> =
-        FAKES.iter().map(|(name, ..)| format!("{name}={}", library(&place, name).display())).collect();
+    let broken: Vec<&str> = FAKES
+        .iter()
+        .map(|fake| fake.0)
+        .filter(|name| *name != "slow")
+        .collect();
+    let words: Vec<String> = FAKES
+        .iter()
+        .map(|(name, ..)| format!("{name}={}", library(&place, name).display()))
+        .collect();
     let allocators = format!("{},{}", good.join(","), words.join(","));
-    let end = place.run_small("run", &["-a", &allocators, "--blocks", "3", "--timeout", "10", "--seed", "1"]);
+    let end = place.run_small(
+        "run",
+        &[
+            "-a",
+            &allocators,
+            "--blocks",
+            "3",
+            "--timeout",
+            "10",
+            "--seed",
+            "1",
+        ],
+    );
     assert_eq!(end.code, Some(4), "{}\n{}", end.stdout, end.stderr);
     good.push("slow");
 
@@ -118,43 +151,92 @@ fn every_fake_ends_in_its_own_outcome_and_disturbs_no_other() {
 fn outcomes_are_typed(run: &Path) {
     let records = samples(run);
     for (name, kind, phase, says) in FAKES {
-        let own = records.iter().filter(|record| record["allocator"] == name && record["purpose"] != "corners");
+        let own = records
+            .iter()
+            .filter(|record| record["allocator"] == name && record["purpose"] != "corners");
         let mine: Vec<&Value> = own.collect();
         assert!(!mine.is_empty(), "{name} left no record");
         for record in &mine {
             let outcome = &record["outcome"];
             assert_eq!(word(outcome, "kind"), kind, "{name}: {outcome}");
-            assert!(phase.is_empty() || word(outcome, "phase") == phase, "{name}: {outcome}");
+            assert!(
+                phase.is_empty() || word(outcome, "phase") == phase,
+                "{name}: {outcome}"
+            );
             assert!(outcome.to_string().contains(says), "{name}: {outcome}");
-            assert_eq!(record.get("measurement").is_some(), kind == "ok", "{name}: {record}");
+            assert_eq!(
+                record.get("measurement").is_some(),
+                kind == "ok",
+                "{name}: {record}"
+            );
         }
-        let checks = mine.iter().filter(|record| record["purpose"] == "check").count();
+        let checks = mine
+            .iter()
+            .filter(|record| record["purpose"] == "check")
+            .count();
         assert_eq!(checks, 1, "{name}");
     }
-    let outcome_of = |name: &str| &records.iter().find(|record| record["allocator"] == name).unwrap()["outcome"];
+    let outcome_of = |name: &str| {
+        &records
+            .iter()
+            .find(|record| record["allocator"] == name)
+            .unwrap()["outcome"]
+    };
     assert_eq!(outcome_of("crasher")["signal"], "SIGSEGV");
     assert_eq!(outcome_of("leaver")["code"], 0);
     assert_eq!(outcome_of("late_leaver")["code"], 0);
     // A check may take longer than a timed process, on a machine where the baseline's took long.
     assert!(outcome_of("hanger")["after_s"].as_f64().unwrap() >= 10.0);
-    let ignored = records.iter().find(|record| record["allocator"] == "ignored").unwrap();
-    assert!(word(ignored, "stderr").contains("cannot be preloaded"), "{ignored}");
-    let closer = records.iter().find(|record| record["allocator"] == "closer").unwrap();
-    assert!(word(closer, "stderr").contains("closes descriptors that are not its own"), "{closer}");
-    assert!(!outcome_of("hanger")["threads"].as_array().unwrap().is_empty());
+    let ignored = records
+        .iter()
+        .find(|record| record["allocator"] == "ignored")
+        .unwrap();
+    assert!(
+        word(ignored, "stderr").contains("cannot be preloaded"),
+        "{ignored}"
+    );
+    let closer = records
+        .iter()
+        .find(|record| record["allocator"] == "closer")
+        .unwrap();
+    assert!(
+        word(closer, "stderr").contains("closes descriptors that are not its own"),
+        "{closer}"
+    );
+    assert!(
+        !outcome_of("hanger")["threads"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
 }
 
 fn stdout_has_no_number_of(broken: &[&str], stdout: &str) {
     for name in broken {
-        let words = |line: &str| line.split_whitespace().map(str::to_string).take(2).collect::<Vec<_>>();
+        let words = |line: &str| {
+            line.split_whitespace()
+                .map(str::to_string)
+                .take(2)
+                .collect::<Vec<_>>()
+        };
         // A table's row goes on with a number, a line of failures has a colon after the name.
         let is_row = |line: &&str| matches!(words(line).as_slice(), [first, next] if first == name && is_number(next));
         assert_eq!(stdout.lines().find(is_row), None, "{name} has a row");
         let failed = format!("{name}:");
-        assert!(stdout.lines().any(|line| words(line).first() == Some(&failed)), "{name} is not told in\n{stdout}");
+        assert!(
+            stdout
+                .lines()
+                .any(|line| words(line).first() == Some(&failed)),
+            "{name} is not told in\n{stdout}"
+        );
     }
-    let slow = stdout.lines().find(|line| line.trim_start().starts_with("slow "));
-    assert!(slow.is_some_and(|line| line.split_whitespace().nth(1).is_some_and(is_number)), "{stdout}");
+    let slow = stdout
+        .lines()
+        .find(|line| line.trim_start().starts_with("slow "));
+    assert!(
+        slow.is_some_and(|line| line.split_whitespace().nth(1).is_some_and(is_number)),
+        "{stdout}"
+    );
 }
 
 fn rows_are_complete(place: &Place, good: &[&str], broken: &[&str]) {
@@ -163,16 +245,26 @@ fn rows_are_complete(place: &Place, good: &[&str], broken: &[&str]) {
     let row = |name: &str| rows.iter().find(|row| row["allocator"] == name).unwrap();
     for name in good {
         let row = row(name);
-        assert_eq!((row["outcome"].as_str(), row["blocks"].as_str()), ("ok", "3"), "{row:?}");
+        assert_eq!(
+            (row["outcome"].as_str(), row["blocks"].as_str()),
+            ("ok", "3"),
+            "{row:?}"
+        );
         assert_eq!(row["ratio_pairs"], BLOCKS.to_string(), "{row:?}");
-        assert!(is_number(&row["ns_per_op"]) && is_number(&row["peak_rss_bytes"]), "{row:?}");
+        assert!(
+            is_number(&row["ns_per_op"]) && is_number(&row["peak_rss_bytes"]),
+            "{row:?}"
+        );
     }
     let kinds: BTreeMap<&str, &str> = FAKES.iter().map(|fake| (fake.0, fake.1)).collect();
     for name in broken {
         let row = row(name);
         assert_eq!(row["outcome"], kinds[name]);
-        let mut numbers: Vec<&str> =
-            row.iter().filter(|(_, text)| is_number(text)).map(|(column, _)| column.as_str()).collect();
+        let mut numbers: Vec<&str> = row
+            .iter()
+            .filter(|(_, text)| is_number(text))
+            .map(|(column, _)| column.as_str())
+            .collect();
         // What was planned, not what was measured.
         numbers.retain(|column| !["threads", "planned_blocks"].contains(column));
         assert_eq!(numbers, Vec::<&str>::new(), "{name}: {row:?}");
@@ -181,24 +273,40 @@ fn rows_are_complete(place: &Place, good: &[&str], broken: &[&str]) {
 
 fn markdown_has_no_row_of(place: &Place, good: &[&str], broken: &[&str]) {
     let text = place.run(&["export", "run", "--to", "md"]).stdout;
-    let cell = |line: &str| line.strip_prefix('|').and_then(|rest| Some(rest.split_once('|')?.0.trim().to_string()));
-    let rows: Vec<String> = text.lines().filter_map(cell).map(|name| name.replace('\\', "")).collect();
+    let cell = |line: &str| {
+        line.strip_prefix('|')
+            .and_then(|rest| Some(rest.split_once('|')?.0.trim().to_string()))
+    };
+    let rows: Vec<String> = text
+        .lines()
+        .filter_map(cell)
+        .map(|name| name.replace('\\', ""))
+        .collect();
     for name in good {
-        assert!(rows.iter().any(|row| row == name), "{name} has no row in\n{text}");
+        assert!(
+            rows.iter().any(|row| row == name),
+            "{name} has no row in\n{text}"
+        );
     }
     let numbered = |name: &str| {
         let mine = |line: &&str| cell(line).is_some_and(|first| first.replace('\\', "") == name);
-        text.lines().filter(mine).any(|line| line.split('|').skip(2).any(|cell| is_number(cell.trim())))
+        text.lines()
+            .filter(mine)
+            .any(|line| line.split('|').skip(2).any(|cell| is_number(cell.trim())))
     };
     assert!(numbered("slow"), "{text}");
     for name in broken {
         assert!(!numbered(name), "{name} has numbers in\n{text}");
-        assert!(text.replace('\\', "").contains(name), "{name} is not told in\n{text}");
+        assert!(
+            text.replace('\\', "").contains(name),
+            "{name} is not told in\n{text}"
+        );
     }
 }
 
 fn json_has_no_measurement_of(place: &Place, good: &[&str], broken: &[&str]) {
-    let document: Value = serde_json::from_str(&place.run(&["export", "run", "--to", "json"]).stdout).unwrap();
+    let document: Value =
+        serde_json::from_str(&place.run(&["export", "run", "--to", "json"]).stdout).unwrap();
     let rows = document["analysis"]["cases"][0]["rows"].as_array().unwrap();
     let state = |name: &str| &rows.iter().find(|row| row["allocator"] == name).unwrap()["state"];
     for name in good {
@@ -212,7 +320,11 @@ fn json_has_no_measurement_of(place: &Place, good: &[&str], broken: &[&str]) {
     let records = document["records"].as_array().unwrap().iter();
     for record in records.filter(|record| record["purpose"] != "corners") {
         let is_broken = broken.contains(&word(record, "allocator"));
-        assert_eq!(record.get("measurement").is_none_or(Value::is_null), is_broken, "{record}");
+        assert_eq!(
+            record.get("measurement").is_none_or(Value::is_null),
+            is_broken,
+            "{record}"
+        );
     }
 }
 
@@ -223,7 +335,17 @@ fn a_failing_allocator_is_run_no_more_after_its_check() {
     let end = place.run_small("run", &["-a", &word, "--blocks", "5"]);
     assert_eq!(end.code, Some(4), "{}", end.stderr);
     let records = samples(&place.at("run"));
-    assert_eq!(records.iter().filter(|record| record["allocator"] == "crasher").count(), 1);
-    assert_eq!(of_purpose(&records, "sample").len(), 5, "the baseline goes on");
+    assert_eq!(
+        records
+            .iter()
+            .filter(|record| record["allocator"] == "crasher")
+            .count(),
+        1
+    );
+    assert_eq!(
+        of_purpose(&records, "sample").len(),
+        5,
+        "the baseline goes on"
+    );
     assert_eq!(head(&place.at("run"))["plan"]["baseline"], "glibc");
 }

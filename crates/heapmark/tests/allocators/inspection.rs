@@ -16,8 +16,13 @@ static ALL: LazyLock<Vec<Allocator>> = LazyLock::new(|| allocators::load_with(No
 fn planted(folder: &Path, name: &str, source: &str, flags: &[&str]) -> PathBuf {
     let (text, file) = (folder.join(format!("{name}.c")), folder.join(name));
     std::fs::write(&text, source).unwrap();
-    let status =
-        Command::new("cc").args(["-fPIC", "-fno-builtin"]).args(flags).arg(&text).arg("-o").arg(&file).status();
+    let status = Command::new("cc")
+        .args(["-fPIC", "-fno-builtin"])
+        .args(flags)
+        .arg(&text)
+        .arg("-o")
+        .arg(&file)
+        .status();
     assert!(status.unwrap().success());
     file
 }
@@ -25,32 +30,68 @@ fn planted(folder: &Path, name: &str, source: &str, flags: &[&str]) -> PathBuf {
 #[test]
 fn the_checks_see_planted_faults() {
     let folder = tempfile::tempdir().unwrap();
-    let source =
-        "void *malloc(unsigned long n){return 0;} void stray(void){} __thread int v; int *at(void){return &v;}";
+    let source = "void *malloc(unsigned long n){return 0;} void stray(void){} __thread int v; int *at(void){return &v;}";
     let file = planted(folder.path(), "libplanted.so", source, &["-shared"]);
     let inspection = inspect(&file).unwrap();
-    assert!(!inspection.exports.contains("free"), "a missing free shows in the exports and is no refusal");
+    assert!(
+        !inspection.exports.contains("free"),
+        "a missing free shows in the exports and is no refusal"
+    );
 
-    let mut entry = ALL.iter().find(|allocator| allocator.name == "mimalloc3").unwrap().clone();
+    let mut entry = ALL
+        .iter()
+        .find(|allocator| allocator.name == "mimalloc3")
+        .unwrap()
+        .clone();
     entry.left_to_libc.clear();
     let faults = check::completeness(&entry, &inspection.exports);
     assert_eq!(faults.len(), malloc_api::required().count() - 1);
-    assert!(faults[0].contains("does not define calloc"), "{}", faults[0]);
+    assert!(
+        faults[0].contains("does not define calloc"),
+        "{}",
+        faults[0]
+    );
 
-    let recipe = Recipe { exports: vec!["at".into(), "v".into(), "ghost_*".into()], ..Recipe::default() };
+    let recipe = Recipe {
+        exports: vec!["at".into(), "v".into(), "ghost_*".into()],
+        ..Recipe::default()
+    };
     let faults = check::purity(&recipe, &inspection).join("\n");
-    assert!(faults.contains("exports stray") && faults.contains("`ghost_*`"), "{faults}");
+    assert!(
+        faults.contains("exports stray") && faults.contains("`ghost_*`"),
+        "{faults}"
+    );
     assert!(!faults.contains("exports at"), "{faults}");
 
-    assert!(check::tls(&file).unwrap().unwrap().contains("__tls_get_addr"));
+    assert!(
+        check::tls(&file)
+            .unwrap()
+            .unwrap()
+            .contains("__tls_get_addr")
+    );
     let object = planted(folder.path(), "planted.o", source, &["-c"]);
     assert!(check::tls(&object).unwrap().is_some());
-    let object = planted(folder.path(), "initial.o", source, &["-c", "-ftls-model=initial-exec"]);
+    let object = planted(
+        folder.path(),
+        "initial.o",
+        source,
+        &["-c", "-ftls-model=initial-exec"],
+    );
     assert_eq!(check::tls(&object).unwrap(), None);
     #[cfg(target_arch = "x86_64")]
     {
-        let object = planted(folder.path(), "descriptor.so", source, &["-shared", "-mtls-dialect=gnu2"]);
-        assert!(check::tls(&object).unwrap().unwrap().contains("relocations"));
+        let object = planted(
+            folder.path(),
+            "descriptor.so",
+            source,
+            &["-shared", "-mtls-dialect=gnu2"],
+        );
+        assert!(
+            check::tls(&object)
+                .unwrap()
+                .unwrap()
+                .contains("relocations")
+        );
     }
 }
 
@@ -82,30 +123,60 @@ fn every_refusal_has_its_reason() {
     std::fs::write(at("other.so"), &bytes).unwrap();
     assert!(matches!(reason(&at("other.so")), Reason::OtherMachine(_)));
 
-    assert_eq!(reason(&planted(folder.path(), "program", malloc, &["-pie"])), Reason::NotShared);
-    assert_eq!(reason(&planted(folder.path(), "fixed", malloc, &["-no-pie"])), Reason::NotShared);
-    assert_eq!(reason(&planted(folder.path(), "object.o", malloc, &["-c"])), Reason::NotShared);
-    assert_eq!(reason(&planted(folder.path(), "none.so", "int x;", &["-shared"])), Reason::NoMalloc);
+    assert_eq!(
+        reason(&planted(folder.path(), "program", malloc, &["-pie"])),
+        Reason::NotShared
+    );
+    assert_eq!(
+        reason(&planted(folder.path(), "fixed", malloc, &["-no-pie"])),
+        Reason::NotShared
+    );
+    assert_eq!(
+        reason(&planted(folder.path(), "object.o", malloc, &["-c"])),
+        Reason::NotShared
+    );
+    assert_eq!(
+        reason(&planted(folder.path(), "none.so", "int x;", &["-shared"])),
+        Reason::NoMalloc
+    );
 
-    for path in [at("nowhere.so"), folder.path().into(), at("script.so"), at("other.so"), at("object.o"), at("none.so")]
-    {
+    for path in [
+        at("nowhere.so"),
+        folder.path().into(),
+        at("script.so"),
+        at("other.so"),
+        at("object.o"),
+        at("none.so"),
+    ] {
         let line = inspect(&path).unwrap_err().to_string();
-        assert!(line.starts_with(path.to_str().unwrap()) && line.contains("; ") && !line.contains('\n'), "{line}");
+        assert!(
+            line.starts_with(path.to_str().unwrap()) && line.contains("; ") && !line.contains('\n'),
+            "{line}"
+        );
     }
 }
 
 #[test]
 fn a_path_on_the_command_line_is_inspected() {
     let folder = tempfile::tempdir().unwrap();
-    let file = planted(folder.path(), "libmine.so", "void *malloc(unsigned long n){return 0;}", &["-shared"]);
+    let file = planted(
+        folder.path(),
+        "libmine.so",
+        "void *malloc(unsigned long n){return 0;}",
+        &["-shared"],
+    );
     let allocator = build::user(file.to_str().unwrap()).unwrap().unwrap();
     assert_eq!(allocator.name, "mine");
-    let State::Ready(library) = build::state(&allocator, &ALL) else { panic!("not ready") };
+    let State::Ready(library) = build::state(&allocator, &ALL) else {
+        panic!("not ready")
+    };
     assert_eq!(library.files, [file.canonicalize().unwrap()]);
     assert_eq!(library.exports, BTreeSet::from(["malloc".to_string()]));
 
     let allocator = build::user("./no/such/lib.so.1=").unwrap_err().to_string();
     assert!(allocator.contains("is not a name"), "{allocator}");
     let absent = build::user("gone=/no/such/libgone.so").unwrap().unwrap();
-    assert!(matches!(build::state(&absent, &ALL), State::Refused { why } if why.contains("there is no such file")));
+    assert!(
+        matches!(build::state(&absent, &ALL), State::Refused { why } if why.contains("there is no such file"))
+    );
 }

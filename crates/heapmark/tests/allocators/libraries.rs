@@ -27,7 +27,11 @@ static READY: LazyLock<Vec<(&Allocator, build::Library)>> = LazyLock::new(|| {
         assert_eq!(allocator.name, built.name);
         match (built.result, build::state(allocator, &ALL)) {
             (Ok(library), State::Ready(seen)) => {
-                assert_eq!(library, seen, "{}: build and state disagree", allocator.name);
+                assert_eq!(
+                    library, seen,
+                    "{}: build and state disagree",
+                    allocator.name
+                );
                 ready.push((*allocator, library));
             }
             (Err(_), State::Absent { why, line }) => {
@@ -46,9 +50,17 @@ fn find(name: &str) -> &'static Allocator {
 
 #[test]
 fn every_library_defines_what_its_entry_says() {
-    for (allocator, library) in READY.iter().filter(|(allocator, _)| allocator.name != "null") {
+    for (allocator, library) in READY
+        .iter()
+        .filter(|(allocator, _)| allocator.name != "null")
+    {
         let faults = check::completeness(allocator, &library.exports);
-        assert!(faults.is_empty(), "{}: {}", allocator.name, faults.join("\n"));
+        assert!(
+            faults.is_empty(),
+            "{}: {}",
+            allocator.name,
+            faults.join("\n")
+        );
     }
 }
 
@@ -57,10 +69,19 @@ fn libraries_of_ours_export_nothing_else() {
     for (allocator, library) in READY.iter() {
         if let Some(recipe) = &allocator.build {
             let inspection = inspect(&library.files[0]).unwrap();
-            assert_eq!(check::purity(recipe, &inspection), Vec::<String>::new(), "{}", allocator.name);
+            assert_eq!(
+                check::purity(recipe, &inspection),
+                Vec::<String>::new(),
+                "{}",
+                allocator.name
+            );
             assert_eq!(inspection.soname, format!("lib{}.so", allocator.name));
             assert_eq!(inspection.build_id.len(), 40, "{}", allocator.name);
-            assert!(!inspection.needed.iter().any(|name| name.contains("stdc++")), "{}", allocator.name);
+            assert!(
+                !inspection.needed.iter().any(|name| name.contains("stdc++")),
+                "{}",
+                allocator.name
+            );
         }
     }
 }
@@ -69,13 +90,17 @@ fn libraries_of_ours_export_nothing_else() {
 fn throws(path: &Path) -> bool {
     let data = std::fs::read(path).unwrap();
     let file = object::File::parse(data.as_slice()).unwrap();
-    file.symbols().any(|symbol| symbol.name() == Ok("__cxa_get_globals") && symbol.is_definition())
+    file.symbols()
+        .any(|symbol| symbol.name() == Ok("__cxa_get_globals") && symbol.is_definition())
 }
 
 #[test]
 fn libraries_of_ours_have_initial_exec_tls() {
     let mut seen = Vec::new();
-    for (allocator, library) in READY.iter().filter(|(allocator, _)| allocator.build.is_some()) {
+    for (allocator, library) in READY
+        .iter()
+        .filter(|(allocator, _)| allocator.build.is_some())
+    {
         // The objects of those that throw were checked one by one as they were compiled.
         if !throws(&library.files[0]) {
             let how = inspect::dynamic_tls(&library.files[0]).unwrap();
@@ -90,7 +115,10 @@ fn libraries_of_ours_have_initial_exec_tls() {
 
 #[test]
 fn purge_and_version_name_functions_of_the_library() {
-    for (allocator, library) in READY.iter().filter(|(_, library)| !library.files.is_empty()) {
+    for (allocator, library) in READY
+        .iter()
+        .filter(|(_, library)| !library.files.is_empty())
+    {
         let mut names = BTreeSet::new();
         for file in &library.files {
             let inspection = inspect::inspect_any(file).unwrap();
@@ -101,11 +129,20 @@ fn purge_and_version_name_functions_of_the_library() {
             assert!(names.contains(symbol), "{}: purge {symbol}", allocator.name);
         }
         // Ours hides what others of its family export.
-        for name in allocator.known_by.iter().filter(|_| allocator.family != "tcmalloc") {
+        for name in allocator
+            .known_by
+            .iter()
+            .filter(|_| allocator.family != "tcmalloc")
+        {
             assert!(names.contains(name), "{}: known by {name}", allocator.name);
         }
         if let Some(probe) = &allocator.version {
-            assert!(names.contains(&probe.symbol), "{}: version {}", allocator.name, probe.symbol);
+            assert!(
+                names.contains(&probe.symbol),
+                "{}: version {}",
+                allocator.name,
+                probe.symbol
+            );
         }
     }
 }
@@ -113,9 +150,19 @@ fn purge_and_version_name_functions_of_the_library() {
 #[test]
 fn every_library_serves_a_program() {
     // isoalloc is listed as breaking python.
-    for (allocator, library) in READY.iter().filter(|(a, l)| !l.files.is_empty() && a.name != "isoalloc") {
-        let preload: Vec<_> = library.files.iter().map(|file| file.to_str().unwrap()).collect();
-        for command in ["ls /", "python3 -c 'import json; assert len(json.dumps(list(range(10**5)))) > 10**5'"] {
+    for (allocator, library) in READY
+        .iter()
+        .filter(|(a, l)| !l.files.is_empty() && a.name != "isoalloc")
+    {
+        let preload: Vec<_> = library
+            .files
+            .iter()
+            .map(|file| file.to_str().unwrap())
+            .collect();
+        for command in [
+            "ls /",
+            "python3 -c 'import json; assert len(json.dumps(list(range(10**5)))) > 10**5'",
+        ] {
             let output = Command::new("sh")
                 .args(["-c", &format!("exec {command}")])
                 .env("LD_PRELOAD", preload.join(":"))
@@ -124,7 +171,11 @@ fn every_library_serves_a_program() {
                 .unwrap();
             let words = String::from_utf8_lossy(&output.stderr);
             let no_python = output.status.code() == Some(127);
-            assert!(output.status.success() || no_python, "{}: {command}: {words}", allocator.name);
+            assert!(
+                output.status.success() || no_python,
+                "{}: {command}: {words}",
+                allocator.name
+            );
         }
     }
 }
@@ -135,38 +186,87 @@ fn has(line: &[String], flag: &str) -> bool {
     if flag == "-flto" {
         return line.iter().any(|told| told == "-fltrans");
     }
-    let last = line.iter().rfind(|told| flags::kind(told) == flags::kind(flag));
-    last.is_some_and(|told| told == flag || told.strip_prefix(flag).is_some_and(|rest| rest.starts_with('=')))
+    let last = line
+        .iter()
+        .rfind(|told| flags::kind(told) == flags::kind(flag));
+    last.is_some_and(|told| {
+        told == flag
+            || told
+                .strip_prefix(flag)
+                .is_some_and(|rest| rest.starts_with('='))
+    })
 }
 
 /// Flags of an entry that the compiler did not see: a flag of all files in each of them, one of some files in any.
 fn flags_that_lack(allocator: &Allocator, library: &build::Library) -> Vec<String> {
     let lines = inspect::recorded_flags(&library.files[0]).unwrap();
-    assert!(!lines.is_empty(), "{}: no flags are written into {:?}", allocator.name, library.files);
+    assert!(
+        !lines.is_empty(),
+        "{}: no flags are written into {:?}",
+        allocator.name,
+        library.files
+    );
     let recipe = allocator.build.as_ref().unwrap();
     // Compilers write down no definitions, and of these nothing shows in code.
-    let silent = ["-pthread", "-frecord-gcc-switches", "-ffat-lto-objects", "-fpermissive"];
-    let is_told =
-        |flag: &&str| ["-O", "-f", "-m"].iter().any(|start| flag.starts_with(start)) && !silent.contains(flag);
+    let silent = [
+        "-pthread",
+        "-frecord-gcc-switches",
+        "-ffat-lto-objects",
+        "-fpermissive",
+    ];
+    let is_told = |flag: &&str| {
+        ["-O", "-f", "-m"]
+            .iter()
+            .any(|start| flag.starts_with(start))
+            && !silent.contains(flag)
+    };
     let of_recipe: Vec<&str> = recipe.flags_here().map(String::as_str).collect();
-    let of_units: Vec<&str> = recipe.compile.iter().flat_map(Unit::flags_here).map(String::as_str).collect();
-    let replaced = |flag: &str| of_recipe.iter().any(|later| flags::kind(later) == flags::kind(flag));
+    let of_units: Vec<&str> = recipe
+        .compile
+        .iter()
+        .flat_map(Unit::flags_here)
+        .map(String::as_str)
+        .collect();
+    let replaced = |flag: &str| {
+        of_recipe
+            .iter()
+            .any(|later| flags::kind(later) == flags::kind(flag))
+    };
     let common: Vec<&str> = flags::for_all().collect();
-    let of_all = common.into_iter().filter(|flag| !replaced(flag)).chain(of_recipe.iter().copied());
+    let of_all = common
+        .into_iter()
+        .filter(|flag| !replaced(flag))
+        .chain(of_recipe.iter().copied());
     let optimised_at_the_link = of_recipe.contains(&"-flto");
     let lacks = |flag: &&str| !lines.iter().all(|line| has(line, flag));
-    let lacking = of_all.filter(is_told).filter(|flag| !(optimised_at_the_link && flag.starts_with("-fno-builtin")));
+    let lacking = of_all
+        .filter(is_told)
+        .filter(|flag| !(optimised_at_the_link && flag.starts_with("-fno-builtin")));
     let lacking = lacking.filter(lacks);
-    let nowhere = of_units.into_iter().filter(is_told).filter(|flag| !lines.iter().any(|line| has(line, flag)));
+    let nowhere = of_units
+        .into_iter()
+        .filter(is_told)
+        .filter(|flag| !lines.iter().any(|line| has(line, flag)));
     lacking.chain(nowhere).map(String::from).collect()
 }
 
 #[test]
 fn each_library_was_built_with_the_flags_of_its_entry_and_one_that_was_not_is_found() {
-    for (allocator, library) in READY.iter().filter(|(allocator, _)| allocator.build.is_some()) {
-        assert_eq!(flags_that_lack(allocator, library), [""; 0], "{}", allocator.name);
+    for (allocator, library) in READY
+        .iter()
+        .filter(|(allocator, _)| allocator.build.is_some())
+    {
+        assert_eq!(
+            flags_that_lack(allocator, library),
+            [""; 0],
+            "{}",
+            allocator.name
+        );
     }
-    let (rpmalloc, library) = READY.iter().find(|(allocator, _)| allocator.name == "rpmalloc").unwrap();
+    let (rpmalloc, library) = READY
+        .iter()
+        .find(|(allocator, _)| allocator.name == "rpmalloc")
+        .unwrap();
     for planted in ["-O2", "-fno-inline", "-march=native"] {
         let mut other = (*rpmalloc).clone();
         other.build.as_mut().unwrap().flags.push(planted.into());
@@ -176,10 +276,21 @@ fn each_library_was_built_with_the_flags_of_its_entry_and_one_that_was_not_is_fo
 
 #[test]
 fn an_instruction_that_is_asked_for_at_run_time_is_compiled_into_one_file_only() {
-    let (_, library) = READY.iter().find(|(allocator, _)| allocator.name == "scudo-2021").unwrap();
-    let flag = if cfg!(target_arch = "x86_64") { "-msse4.2" } else { "-march=armv8-a+crc" };
+    let (_, library) = READY
+        .iter()
+        .find(|(allocator, _)| allocator.name == "scudo-2021")
+        .unwrap();
+    let flag = if cfg!(target_arch = "x86_64") {
+        "-msse4.2"
+    } else {
+        "-march=armv8-a+crc"
+    };
     let lines = inspect::recorded_flags(&library.files[0]).unwrap();
-    assert_eq!(lines.iter().filter(|line| has(line, flag)).count(), 1, "{lines:?}");
+    assert_eq!(
+        lines.iter().filter(|line| has(line, flag)).count(),
+        1,
+        "{lines:?}"
+    );
     assert!(lines.len() > 1, "the other files were compiled otherwise");
 }
 
@@ -187,14 +298,33 @@ fn an_instruction_that_is_asked_for_at_run_time_is_compiled_into_one_file_only()
 fn a_difference_from_upstreams_flags_without_a_reason_is_found() {
     let faults = |allocator: &Allocator| -> Vec<String> {
         let flags = flags::flags(allocator).unwrap();
-        let unexplained = flags.differences.iter().filter(|difference| difference.reason.is_none());
-        let unexplained = unexplained.map(|difference| format!("{} has no reason", difference.flag));
-        unexplained.chain(flags.needless.iter().map(|pattern| format!("{pattern} fits nothing"))).collect()
+        let unexplained = flags
+            .differences
+            .iter()
+            .filter(|difference| difference.reason.is_none());
+        let unexplained =
+            unexplained.map(|difference| format!("{} has no reason", difference.flag));
+        unexplained
+            .chain(
+                flags
+                    .needless
+                    .iter()
+                    .map(|pattern| format!("{pattern} fits nothing")),
+            )
+            .collect()
     };
     for allocator in ALL.iter().filter(|allocator| allocator.build.is_some()) {
-        assert!(!allocator.upstream_flags.is_empty(), "{}: upstream-flags", allocator.name);
+        assert!(
+            !allocator.upstream_flags.is_empty(),
+            "{}: upstream-flags",
+            allocator.name
+        );
         assert_eq!(faults(allocator), [""; 0], "{}", allocator.name);
-        assert!(!allocator.sources.is_empty(), "{}: of which year are its sources?", allocator.name);
+        assert!(
+            !allocator.sources.is_empty(),
+            "{}: of which year are its sources?",
+            allocator.name
+        );
     }
     let planted = |change: &dyn Fn(&mut Allocator)| {
         let mut allocator = find("rpmalloc").clone();
@@ -204,15 +334,24 @@ fn a_difference_from_upstreams_flags_without_a_reason_is_found() {
     let ours = |flag: &str| planted(&|it| it.build.as_mut().unwrap().flags.push(flag.into()));
     assert_eq!(ours("-fno-inline"), ["-fno-inline has no reason"]);
     assert_eq!(ours("-O2"), ["-O3 has no reason", "-O2 has no reason"]);
-    assert_eq!(planted(&|it| it.build.as_mut().unwrap().flags.clear()).len(), 4, "what upstream has and we do not");
-    assert_eq!(planted(&|it| drop(it.differences.insert("-fPIC".into(), "x".into()))), ["-fPIC fits nothing"]);
+    assert_eq!(
+        planted(&|it| it.build.as_mut().unwrap().flags.clear()).len(),
+        4,
+        "what upstream has and we do not"
+    );
+    assert_eq!(
+        planted(&|it| drop(it.differences.insert("-fPIC".into(), "x".into()))),
+        ["-fPIC fits nothing"]
+    );
 }
 
 #[test]
 fn upstream_flags_stand_in_the_lines_that_entries_name() {
     let mut seen = 0;
     for allocator in ALL.iter() {
-        let Source::Crate { name } = &allocator.source else { continue };
+        let Source::Crate { name } = &allocator.source else {
+            continue;
+        };
         let folder = build::sources_of(name).unwrap();
         let of_processors = allocator.upstream_flags_for.values().flatten();
         for (place, flags) in allocator.upstream_flags.iter().chain(of_processors) {
@@ -222,12 +361,21 @@ fn upstream_flags_stand_in_the_lines_that_entries_name() {
                 continue;
             }
             let (file, number) = place.rsplit_once(':').unwrap();
-            let text = std::fs::read_to_string(folder.join(file)).unwrap_or_else(|why| panic!("{place}: {why}"));
-            let line = text.lines().nth(number.parse::<usize>().unwrap() - 1).unwrap();
+            let text = std::fs::read_to_string(folder.join(file))
+                .unwrap_or_else(|why| panic!("{place}: {why}"));
+            let line = text
+                .lines()
+                .nth(number.parse::<usize>().unwrap() - 1)
+                .unwrap();
             for flag in flags {
                 // What CMake itself means by it.
-                let release = line.contains("\"Release\"") && ["-O3", "-DNDEBUG"].contains(&flag.as_str());
-                assert!(line.contains(flag.as_str()) || release, "{}: {place}: no {flag} in {line}", allocator.name);
+                let release =
+                    line.contains("\"Release\"") && ["-O3", "-DNDEBUG"].contains(&flag.as_str());
+                assert!(
+                    line.contains(flag.as_str()) || release,
+                    "{}: {place}: no {flag} in {line}",
+                    allocator.name
+                );
                 seen += 1;
             }
         }
@@ -253,11 +401,15 @@ fn a_row_for_per_cpu_caches_is_made_only_where_they_are_on() {
     std::fs::write(folder.join("planted.toml"), planted).unwrap();
     let heapmark = |words: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-        command.args(words.split(' ')).env("XDG_CONFIG_HOME", place.path()).current_dir(place.path());
+        command
+            .args(words.split(' '))
+            .env("XDG_CONFIG_HOME", place.path())
+            .current_dir(place.path());
         let output = command.output().unwrap();
         [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
     };
-    let listed: Vec<serde_json::Value> = serde_json::from_str(&heapmark("list allocators --json")[0]).unwrap();
+    let listed: Vec<serde_json::Value> =
+        serde_json::from_str(&heapmark("list allocators --json")[0]).unwrap();
     let told = |name: &str, key: &str| {
         let entry = listed.iter().find(|entry| entry["name"] == name).unwrap();
         entry[key].as_str().unwrap().to_owned()
@@ -268,20 +420,36 @@ fn a_row_for_per_cpu_caches_is_made_only_where_they_are_on() {
     // Since 2.35 glibc takes the area of rseq for itself, unless it is told not to.
     assert_eq!(told("tcmalloc", "version"), "per-thread caches");
     let why = "it works with per-thread caches here, and its row is for per-CPU caches";
-    assert_eq!((told("planted", "state").as_str(), told("planted", "why").as_str()), ("absent", why));
+    assert_eq!(
+        (
+            told("planted", "state").as_str(),
+            told("planted", "why").as_str()
+        ),
+        ("absent", why)
+    );
     for suite in ["quick", "default"] {
         let [plan, _] = heapmark(&format!("run {suite} --dry-run --cells"));
-        assert!(plan.contains("/tcmalloc ") && plan.contains("/tcmalloc-percpu ") == is_on, "{suite}: {plan}");
+        assert!(
+            plan.contains("/tcmalloc ") && plan.contains("/tcmalloc-percpu ") == is_on,
+            "{suite}: {plan}"
+        );
     }
-    let run =
-        "run -o run -a planted,tcmalloc-percpu,glibc -w churn -t 1 --target-ms 2 --blocks 1 --no-floor --no-aa-copy";
+    let run = "run -o run -a planted,tcmalloc-percpu,glibc -w churn -t 1 --target-ms 2 --blocks 1 --no-floor --no-aa-copy";
     assert!(heapmark(run)[1].contains(&format!("planted: absent: {why}")));
     let rows = heapmark("export run --to csv-rows");
     let is_ok = |name: &str| {
-        let row = rows[0].lines().find(|line| line.split(',').any(|cell| cell == name));
-        row.unwrap_or_else(|| panic!("no {name} in {rows:?}")).split(',').any(|cell| cell == "ok")
+        let row = rows[0]
+            .lines()
+            .find(|line| line.split(',').any(|cell| cell == name));
+        row.unwrap_or_else(|| panic!("no {name} in {rows:?}"))
+            .split(',')
+            .any(|cell| cell == "ok")
     };
-    assert_eq!((is_ok("planted"), is_ok("tcmalloc-percpu"), is_ok("glibc")), (false, is_on, true), "{rows:?}");
+    assert_eq!(
+        (is_ok("planted"), is_ok("tcmalloc-percpu"), is_ok("glibc")),
+        (false, is_on, true),
+        "{rows:?}"
+    );
 }
 
 #[test]
@@ -303,13 +471,25 @@ fn rpmalloc_with(name: &str, define: (&str, &str)) -> Allocator {
 
 /// Removes everything that a planted allocator left in the cache.
 fn forget(name: &str) {
-    let (_, library) = READY.iter().find(|(allocator, _)| allocator.build.is_some()).unwrap();
+    let (_, library) = READY
+        .iter()
+        .find(|(allocator, _)| allocator.build.is_some())
+        .unwrap();
     let libraries = library.files[0].ancestors().nth(2).unwrap();
     for entry in std::fs::read_dir(libraries).unwrap() {
         let entry = entry.unwrap();
-        if entry.file_name().to_string_lossy().trim_start_matches('.').starts_with(name) {
+        if entry
+            .file_name()
+            .to_string_lossy()
+            .trim_start_matches('.')
+            .starts_with(name)
+        {
             let path = entry.path();
-            let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+            let _ = if path.is_dir() {
+                std::fs::remove_dir_all(path)
+            } else {
+                std::fs::remove_file(path)
+            };
         }
     }
 }
@@ -320,10 +500,17 @@ fn a_failing_build_tells_its_step_and_stops_no_other() {
     let good = rpmalloc_with("planted-good", ("PLANTED", "1"));
     let first = build(&[&bad, &good]);
     let error = format!("{:#}", first[0].result.as_ref().unwrap_err());
-    for told in ["building planted-bad", "compiling rpmalloc/rpmalloc/rpmalloc.c failed", "error:", ".log"] {
+    for told in [
+        "building planted-bad",
+        "compiling rpmalloc/rpmalloc/rpmalloc.c failed",
+        "error:",
+        ".log",
+    ] {
         assert!(error.contains(told), "missing {told:?} in {error}");
     }
-    assert!(matches!(build::state(&bad, &ALL), State::NotBuilt { line } if line == "heapmark build planted-bad"));
+    assert!(
+        matches!(build::state(&bad, &ALL), State::NotBuilt { line } if line == "heapmark build planted-bad")
+    );
 
     let library = first[1].result.as_ref().unwrap();
     assert!(!first[1].cached);
@@ -334,7 +521,10 @@ fn a_failing_build_tells_its_step_and_stops_no_other() {
     let other = rpmalloc_with("planted-good", ("PLANTED", "2"));
     let third = build(&[&other]);
     let changed = third[0].result.as_ref().unwrap();
-    assert_ne!(changed.files, library.files, "a changed definition must change the library's place");
+    assert_ne!(
+        changed.files, library.files,
+        "a changed definition must change the library's place"
+    );
     forget("planted-bad");
     forget("planted-good");
 }
@@ -345,14 +535,29 @@ fn a_library_that_is_not_what_its_entry_says_is_not_kept() {
     liar.left_to_libc.insert("valloc".into(), "a lie".into());
     liar.build.as_mut().unwrap().exports.clear();
     let error = format!("{:#}", build(&[&liar])[0].result.as_ref().unwrap_err());
-    assert!(error.contains("it defines valloc, which `left-to-libc` denies"), "{error}");
+    assert!(
+        error.contains("it defines valloc, which `left-to-libc` denies"),
+        "{error}"
+    );
     assert!(matches!(build::state(&liar, &ALL), State::NotBuilt { .. }));
 
     let mut slow = rpmalloc_with("planted-slow-tls", ("PLANTED", "4"));
-    slow.build.as_mut().unwrap().flags.push("-DTLS_MODEL=".into());
-    slow.build.as_mut().unwrap().flags.push("-ftls-model=global-dynamic".into());
+    slow.build
+        .as_mut()
+        .unwrap()
+        .flags
+        .push("-DTLS_MODEL=".into());
+    slow.build
+        .as_mut()
+        .unwrap()
+        .flags
+        .push("-ftls-model=global-dynamic".into());
     // rpmalloc sets the model itself; take that away to see the check fire.
-    slow.build.as_mut().unwrap().flags.push("-Dtls_model(x)=unused".into());
+    slow.build
+        .as_mut()
+        .unwrap()
+        .flags
+        .push("-Dtls_model(x)=unused".into());
     let error = format!("{:#}", build(&[&slow])[0].result.as_ref().unwrap_err());
     assert!(error.contains("-ftls-model=initial-exec"), "{error}");
     forget("planted-liar");
@@ -361,40 +566,68 @@ fn a_library_that_is_not_what_its_entry_says_is_not_kept() {
 
 /// A folder that begins like this, in that one.
 fn beginning(folder: &Path, start: &str) -> PathBuf {
-    let mut entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
-    entries.find(|entry| entry.file_name().to_string_lossy().starts_with(start)).unwrap().path()
+    let mut entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap());
+    entries
+        .find(|entry| entry.file_name().to_string_lossy().starts_with(start))
+        .unwrap()
+        .path()
 }
 
 #[test]
 fn sources_that_were_changed_after_cargo_had_checked_them_are_not_compiled() {
     let unpacked = build::sources_of("rpmalloc-sys").unwrap();
-    let (index, registry) = (unpacked.parent().unwrap(), unpacked.ancestors().nth(3).unwrap());
+    let (index, registry) = (
+        unpacked.parent().unwrap(),
+        unpacked.ancestors().nth(3).unwrap(),
+    );
     let place = tempfile::tempdir().unwrap();
     // A registry of our own: the index as it is, the archives to be changed one by one, the sources of one crate.
     let own = place.path().join("cargo/registry");
     let name = index.file_name().unwrap();
     let (sources, archives) = (own.join("src").join(name), own.join("cache").join(name));
-    [&sources, &archives].into_iter().for_each(|folder| std::fs::create_dir_all(folder).unwrap());
+    [&sources, &archives]
+        .into_iter()
+        .for_each(|folder| std::fs::create_dir_all(folder).unwrap());
     std::os::unix::fs::symlink(registry.join("index"), own.join("index")).unwrap();
     for archive in std::fs::read_dir(registry.join("cache").join(name)).unwrap() {
         let archive = archive.unwrap();
         std::os::unix::fs::symlink(archive.path(), archives.join(archive.file_name())).unwrap();
     }
-    let copied = Command::new("cp").arg("-r").arg(&unpacked).arg(&sources).status().unwrap();
+    let copied = Command::new("cp")
+        .arg("-r")
+        .arg(&unpacked)
+        .arg(&sources)
+        .status()
+        .unwrap();
     assert!(copied.success());
-    let changed = sources.join(unpacked.file_name().unwrap()).join("rpmalloc/rpmalloc/rpmalloc.c");
+    let changed = sources
+        .join(unpacked.file_name().unwrap())
+        .join("rpmalloc/rpmalloc/rpmalloc.c");
     std::fs::write(changed, "#error planted\n").unwrap();
     let build = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-        command.args(["build", "rpmalloc"]).current_dir(place.path());
-        command.env("CARGO_HOME", place.path().join("cargo")).env("HEAPMARK_CACHE", place.path().join("cache"));
+        command
+            .args(["build", "rpmalloc"])
+            .current_dir(place.path());
+        command
+            .env("CARGO_HOME", place.path().join("cargo"))
+            .env("HEAPMARK_CACHE", place.path().join("cache"));
         let output = command.output().unwrap();
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
     };
     let (code, said) = build();
     assert_eq!(code, Some(0), "{said}");
 
-    std::fs::remove_dir_all(beginning(&place.path().join("cache/libraries"), "rpmalloc-")).unwrap();
+    std::fs::remove_dir_all(beginning(
+        &place.path().join("cache/libraries"),
+        "rpmalloc-",
+    ))
+    .unwrap();
     let archive = beginning(&archives, "rpmalloc-sys");
     let mut bytes = std::fs::read(&archive).unwrap();
     let middle = bytes.len() / 2;
@@ -403,7 +636,10 @@ fn sources_that_were_changed_after_cargo_had_checked_them_are_not_compiled() {
     std::fs::write(&archive, bytes).unwrap();
     let (code, said) = build();
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("is not the archive that crates/sources/Cargo.lock pins: delete it"), "{said}");
+    assert!(
+        said.contains("is not the archive that crates/sources/Cargo.lock pins: delete it"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -418,7 +654,10 @@ fn a_library_in_the_cache_of_which_a_byte_has_changed_is_built_again() {
     bytes[middle] ^= 1;
     std::fs::write(file, &bytes).unwrap();
     inspect(file).unwrap();
-    assert!(matches!(build::state(&planted, &ALL), State::NotBuilt { .. }));
+    assert!(matches!(
+        build::state(&planted, &ALL),
+        State::NotBuilt { .. }
+    ));
     let again = build(&[&planted]).remove(0);
     assert!(!again.cached && again.result.unwrap() == library);
     assert!(std::fs::read(file).unwrap() == whole);
@@ -427,11 +666,21 @@ fn a_library_in_the_cache_of_which_a_byte_has_changed_is_built_again() {
 
 #[test]
 fn flags_of_the_callers_get_into_no_library() {
-    let (allocator, _) = READY.iter().find(|(allocator, _)| allocator.build.is_some()).unwrap();
+    let (allocator, _) = READY
+        .iter()
+        .find(|(allocator, _)| allocator.build.is_some())
+        .unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-    command.args(["list", "allocators", "--json"]).env("CFLAGS", "-O0 -DPLANTED").env("TARGET_CXXFLAGS", "-O0");
-    let listed: Vec<serde_json::Value> = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
-    let state = &listed.iter().find(|entry| entry["name"] == *allocator.name).unwrap()["state"];
+    command
+        .args(["list", "allocators", "--json"])
+        .env("CFLAGS", "-O0 -DPLANTED")
+        .env("TARGET_CXXFLAGS", "-O0");
+    let listed: Vec<serde_json::Value> =
+        serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    let state = &listed
+        .iter()
+        .find(|entry| entry["name"] == *allocator.name)
+        .unwrap()["state"];
     // With other flags it would be another library, which is not built.
     assert_eq!(state, "ready");
     let mut other = (*allocator).clone();
@@ -443,8 +692,14 @@ fn flags_of_the_callers_get_into_no_library() {
 fn a_pattern_that_matches_no_file_is_told() {
     let mut allocator = find("rpmalloc").clone();
     allocator.name = "planted-missing".into();
-    let unit = Unit { files: vec!["renamed/*.c".into()], ..Unit::default() };
-    allocator.build = Some(Recipe { compile: vec![unit], ..Recipe::default() });
+    let unit = Unit {
+        files: vec!["renamed/*.c".into()],
+        ..Unit::default()
+    };
+    allocator.build = Some(Recipe {
+        compile: vec![unit],
+        ..Recipe::default()
+    });
     let error = format!("{:#}", build(&[&allocator])[0].result.as_ref().unwrap_err());
     assert!(error.contains("`renamed/*.c` matches no file"), "{error}");
     forget("planted-missing");
@@ -453,9 +708,14 @@ fn a_pattern_that_matches_no_file_is_told() {
 #[test]
 fn what_the_system_lacks_says_what_brings_it() {
     let mut allocator = find("gperftools").clone();
-    let source = Source::System { files: vec!["libno-such.so.9".into()], package: "libno-such9".into() };
+    let source = Source::System {
+        files: vec!["libno-such.so.9".into()],
+        package: "libno-such9".into(),
+    };
     allocator.source = source;
-    let State::Absent { why, line } = build::state(&allocator, &ALL) else { panic!("not absent") };
+    let State::Absent { why, line } = build::state(&allocator, &ALL) else {
+        panic!("not absent")
+    };
     assert!(why.contains("libno-such.so.9"), "{why}");
     assert_eq!(line, "apt-get install libno-such9");
 }

@@ -8,10 +8,26 @@ use std::path::{Path, PathBuf};
 
 /// Name, outcome, and words that its records must say.
 const HOSTILE: [(&str, &str, &str); 12] = [
-    ("forward_all", "not-loaded", "libc served 100 % of the bytes"),
-    ("forward_large", "not-loaded", "libc served 100 % of the bytes"),
-    ("forward_later", "not-loaded", "libc served 100 % of the bytes"),
-    ("second_libc", "not-loaded", "libc served 100 % of the bytes"),
+    (
+        "forward_all",
+        "not-loaded",
+        "libc served 100 % of the bytes",
+    ),
+    (
+        "forward_large",
+        "not-loaded",
+        "libc served 100 % of the bytes",
+    ),
+    (
+        "forward_later",
+        "not-loaded",
+        "libc served 100 % of the bytes",
+    ),
+    (
+        "second_libc",
+        "not-loaded",
+        "libc served 100 % of the bytes",
+    ),
     ("lazy", "not-loaded", "libc served 100 % of the bytes"),
     ("indirect", "not-loaded", "free is served by /"),
     ("borrower", "not-loaded", "liblender.so"),
@@ -27,19 +43,26 @@ fn library(place: &Place, name: &str) -> PathBuf {
         "forward_all" => place.compile(name, &[source("forward")]),
         "lazy" => place.compile(name, &[]),
         "borrower" => place.compile(name, &[place.fake("lender")]),
-        "versioned" => place.compile(name, &[source("own"), source("versioned").with_extension("ld")]),
+        "versioned" => place.compile(
+            name,
+            &[source("own"), source("versioned").with_extension("ld")],
+        ),
         _ => place.fake(name),
     }
 }
 
 fn words(place: &Place, names: &[&str]) -> String {
-    let words: Vec<String> = names.iter().map(|name| format!("{name}={}", library(place, name).display())).collect();
+    let words: Vec<String> = names
+        .iter()
+        .map(|name| format!("{name}={}", library(place, name).display()))
+        .collect();
     words.join(",")
 }
 
 /// All that is stored of an allocator in a case; rare calls are looked at in no case.
 fn records_of(run: &Path, allocator: &str) -> Vec<Value> {
-    let of_case = |record: &Value| record["allocator"] == allocator && record["purpose"] != "corners";
+    let of_case =
+        |record: &Value| record["allocator"] == allocator && record["purpose"] != "corners";
     samples(run).into_iter().filter(of_case).collect()
 }
 
@@ -56,12 +79,25 @@ fn a_library_whose_blocks_another_one_serves_is_not_loaded_and_says_who_does() {
             let outcome = &record["outcome"];
             assert_eq!(word(outcome, "kind"), kind, "{name}: {outcome}");
             assert!(outcome.to_string().contains(says), "{name}: {outcome}");
-            assert_eq!(record.get("measurement").is_some(), kind == "ok", "{name}: {record}");
+            assert_eq!(
+                record.get("measurement").is_some(),
+                kind == "ok",
+                "{name}: {record}"
+            );
         }
-        assert_eq!(of_purpose(&records, "sample").len(), usize::from(kind == "ok"), "{name}");
+        assert_eq!(
+            of_purpose(&records, "sample").len(),
+            usize::from(kind == "ok"),
+            "{name}"
+        );
     }
     let baseline = records_of(&place.at("run"), "glibc");
-    assert!(baseline.iter().all(|record| record["outcome"]["kind"] == "ok"), "{baseline:?}");
+    assert!(
+        baseline
+            .iter()
+            .all(|record| record["outcome"]["kind"] == "ok"),
+        "{baseline:?}"
+    );
 }
 
 #[test]
@@ -69,11 +105,29 @@ fn libc_is_asked_while_the_blocks_of_the_workload_are_live() {
     let place = Place::new();
     let allocators = words(&place, &["forward_workers"]);
     let flags = ["--no-aa-copy", "--no-floor", "--no-repeat", "--blocks", "1"];
-    let end = place
-        .run(&[&["run", "-o", "run", "-w", "speed-malloc-free", "-t", "1", "-a", &allocators], &flags[..]].concat());
+    let end = place.run(
+        &[
+            &[
+                "run",
+                "-o",
+                "run",
+                "-w",
+                "speed-malloc-free",
+                "-t",
+                "1",
+                "-a",
+                &allocators,
+            ],
+            &flags[..],
+        ]
+        .concat(),
+    );
     assert_eq!(end.code, Some(4), "{}\n{}", end.stdout, end.stderr);
     let records = records_of(&place.at("run"), "forward_workers");
-    assert!(word(&records[0]["outcome"], "why").starts_with("libc served 100 % of the bytes"), "{records:?}");
+    assert!(
+        word(&records[0]["outcome"], "why").starts_with("libc served 100 % of the bytes"),
+        "{records:?}"
+    );
 }
 
 #[test]
@@ -81,17 +135,32 @@ fn a_wrapper_that_is_named_as_one_is_measured_and_its_row_says_who_serves() {
     let place = Place::new();
     let names = ["forward_all", "lazy", "honest"];
     let allocators = words(&place, &names);
-    let end = place.run_small("run", &["-a", &allocators, "--blocks", "2", "--allow-forwarding"]);
+    let end = place.run_small(
+        "run",
+        &["-a", &allocators, "--blocks", "2", "--allow-forwarding"],
+    );
     assert_eq!(end.code, Some(0), "{}\n{}", end.stdout, end.stderr);
     let markdown = place.run(&["export", "run", "--to", "md"]).stdout;
-    for (text, name) in [&end.stdout, &markdown].into_iter().flat_map(|text| names.map(|name| (text, name))) {
+    for (text, name) in [&end.stdout, &markdown]
+        .into_iter()
+        .flat_map(|text| names.map(|name| (text, name)))
+    {
         let name_of = |line: &str| line.trim_start_matches(['|', ' ']).replace('\\', "");
         let mut rows = text.lines().filter(|line| {
-            name_of(line).starts_with(&format!("{name} ")) || name_of(line).starts_with(&format!("{name}:"))
+            name_of(line).starts_with(&format!("{name} "))
+                || name_of(line).starts_with(&format!("{name}:"))
         });
-        assert_eq!(rows.any(|row| row.contains("libc serves 100 %")), name != "honest", "{name} in\n{text}");
+        assert_eq!(
+            rows.any(|row| row.contains("libc serves 100 %")),
+            name != "honest",
+            "{name} in\n{text}"
+        );
     }
-    assert!(end.stdout.contains("wrapper around libc."), "{}", end.stdout);
+    assert!(
+        end.stdout.contains("wrapper around libc."),
+        "{}",
+        end.stdout
+    );
 
     let folder = place.at("config/heapmark/allocators");
     fs::create_dir_all(&folder).unwrap();
@@ -110,7 +179,10 @@ fn a_wrapper_that_is_named_as_one_is_measured_and_its_row_says_who_serves() {
 #[test]
 fn no_library_stands_between_a_number_and_the_kernel() {
     let place = Place::new();
-    let end = place.run_small("run", &["-a", &words(&place, &["clockstopper"]), "--blocks", "2"]);
+    let end = place.run_small(
+        "run",
+        &["-a", &words(&place, &["clockstopper"]), "--blocks", "2"],
+    );
     assert_eq!(end.code, Some(0), "{}\n{}", end.stdout, end.stderr);
     let records = records_of(&place.at("run"), "clockstopper");
     for record in of_purpose(&records, "sample") {
@@ -121,21 +193,38 @@ fn no_library_stands_between_a_number_and_the_kernel() {
         }
         let used = |iteration: &Value| number(&iteration["user_ns"]) + number(&iteration["sys_ns"]);
         assert!(
-            measurement["iterations"].as_array().unwrap().iter().any(|iteration| used(iteration) > 0),
+            measurement["iterations"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|iteration| used(iteration) > 0),
             "{measurement}"
         );
-        assert!(number(&measurement["threads"][0]["wall_ns"]) > 0, "{measurement}");
-        assert!(number(&measurement["peak_rss_bytes"]) > number(&measurement["requested_peak_bytes"]), "{measurement}");
+        assert!(
+            number(&measurement["threads"][0]["wall_ns"]) > 0,
+            "{measurement}"
+        );
+        assert!(
+            number(&measurement["peak_rss_bytes"]) > number(&measurement["requested_peak_bytes"]),
+            "{measurement}"
+        );
     }
 }
 
 #[test]
 fn a_library_that_truncates_what_it_inherits_ends_no_run() {
     let place = Place::new();
-    let end = place.run_small("run", &["-a", &words(&place, &["truncater"]), "--blocks", "2"]);
+    let end = place.run_small(
+        "run",
+        &["-a", &words(&place, &["truncater"]), "--blocks", "2"],
+    );
     assert_eq!(end.code, Some(0), "{}\n{}", end.stdout, end.stderr);
     for row in place.rows("run") {
-        assert_eq!((row["outcome"].as_str(), row["samples"].as_str()), ("ok", "2"), "{row:?}");
+        assert_eq!(
+            (row["outcome"].as_str(), row["samples"].as_str()),
+            ("ok", "2"),
+            "{row:?}"
+        );
     }
 }
 
@@ -151,6 +240,9 @@ fn a_library_that_is_replaced_on_disk_is_not_measured_under_its_name() {
     let records = records_of(&place.at("run"), "replaced");
     for record in &records {
         assert_eq!(record["outcome"]["kind"], "not-loaded", "{record}");
-        assert!(word(&record["outcome"], "why").contains("was replaced"), "{record}");
+        assert!(
+            word(&record["outcome"], "why").contains("was replaced"),
+            "{record}"
+        );
     }
 }

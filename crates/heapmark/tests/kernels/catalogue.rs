@@ -23,8 +23,11 @@ fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
     let listed = place.run(&["list", "workloads", "--json"]);
     let all: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
     // The programs of binary-trees have a test of their own.
-    let names: Vec<&str> =
-        all.iter().filter(|one| word(one, "document") != "BT").map(|workload| word(workload, "name")).collect();
+    let names: Vec<&str> = all
+        .iter()
+        .filter(|one| word(one, "document") != "BT")
+        .map(|workload| word(workload, "name"))
+        .collect();
     assert!(names.len() >= 40, "{}", names.len());
     let chosen = names.join(",");
     let set = small.iter().flat_map(|change| ["--set", change]);
@@ -45,16 +48,28 @@ fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
         "run",
     ];
     let end = place.run(&flags.into_iter().chain(set).collect::<Vec<_>>());
-    assert!(matches!(end.code, Some(0 | 4)), "{}{}", end.stdout, end.stderr);
+    assert!(
+        matches!(end.code, Some(0 | 4)),
+        "{}{}",
+        end.stdout,
+        end.stderr
+    );
     let records = samples(&place.at("run"));
     // Rows of programs end `absent` where their library or their device is not there.
-    let failed = records.iter().filter(|record| record["outcome"]["kind"] != "ok");
-    let wrong: Vec<_> = failed.filter(|record| !word(record, "allocator").starts_with("PMDK:")).collect();
+    let failed = records
+        .iter()
+        .filter(|record| record["outcome"]["kind"] != "ok");
+    let wrong: Vec<_> = failed
+        .filter(|record| !word(record, "allocator").starts_with("PMDK:"))
+        .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     for name in names {
         let of = |purpose| of_purpose(&records, purpose);
         let all = [of("check"), of("sample")].concat();
-        let ran = all.iter().filter(|record| word(record, "workload") == name).count();
+        let ran = all
+            .iter()
+            .filter(|record| word(record, "workload") == name)
+            .count();
         // glibc checked and measured, null measured; or the rows of a program.
         assert!(ran >= 3, "{name} ran {ran} times");
     }
@@ -67,7 +82,14 @@ fn every_suite_has_a_plan() {
     let suites: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
     assert!(suites.iter().any(|suite| word(suite, "name") == "quick"));
     for suite in &suites {
-        let end = place.run(&["run", word(suite, "name"), "--dry-run", "--cells", "--seed", "1"]);
+        let end = place.run(&[
+            "run",
+            word(suite, "name"),
+            "--dry-run",
+            "--cells",
+            "--seed",
+            "1",
+        ]);
         assert_eq!(end.code, Some(0), "{}: {}", word(suite, "name"), end.stderr);
         let first = |line: &str| line.contains("@1/b00") && line.contains("/glibc ");
         assert!(end.stdout.lines().any(first), "{}", end.stdout);

@@ -24,14 +24,33 @@ impl Counter {
         unsafe { std::env::set_var("HEAPMARK_GUEST", env!("CARGO_BIN_EXE_heapmark-guest")) };
         let dir = tempfile::tempdir().unwrap();
         let library = dir.path().join("libcount.so");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/count-mallocs/count.c");
+        let source =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/count-mallocs/count.c");
         let mut compiler = Command::new("cc");
-        compiler.args(["-O1", "-shared", "-fPIC", "-fno-builtin", "-o"]).arg(&library).arg(source);
+        compiler
+            .args(["-O1", "-shared", "-fPIC", "-fno-builtin", "-o"])
+            .arg(&library)
+            .arg(source);
         assert!(compiler.status().unwrap().success());
-        let mut allocator = build::user(&format!("count={}", library.display())).unwrap().unwrap();
-        allocator.environment.insert("COUNTS".into(), dir.path().join("counts").display().to_string());
-        let State::Ready(library) = build::state(&allocator, &[]) else { panic!("the counting library is refused") };
-        Counter { guest: Guest::find().unwrap(), subject: Subject { allocator, library, refused: None }, dir }
+        let mut allocator = build::user(&format!("count={}", library.display()))
+            .unwrap()
+            .unwrap();
+        allocator.environment.insert(
+            "COUNTS".into(),
+            dir.path().join("counts").display().to_string(),
+        );
+        let State::Ready(library) = build::state(&allocator, &[]) else {
+            panic!("the counting library is refused")
+        };
+        Counter {
+            guest: Guest::find().unwrap(),
+            subject: Subject {
+                allocator,
+                library,
+                refused: None,
+            },
+            dir,
+        }
     }
 
     /// Runs one process of a workload and returns what the library counted and what the guest says it did.
@@ -61,7 +80,13 @@ impl Counter {
         (
             counted,
             attempt.outcome,
-            [said("malloc"), said("free"), said("calloc"), said("realloc"), said("posix_memalign")],
+            [
+                said("malloc"),
+                said("free"),
+                said("calloc"),
+                said("realloc"),
+                said("posix_memalign"),
+            ],
         )
     }
 
@@ -76,23 +101,53 @@ impl Counter {
         exercise: bool,
     ) -> (Counts, Attempt) {
         let catalog = Catalog::load().unwrap();
-        let set: Vec<Override> = set.iter().map(|text| format!("{workload}.{text}").parse().unwrap()).collect();
-        let cases = cases(&catalog.workloads(workload).unwrap(), "quick", &[threads], 2, &set).unwrap();
+        let set: Vec<Override> = set
+            .iter()
+            .map(|text| format!("{workload}.{text}").parse().unwrap())
+            .collect();
+        let cases = cases(
+            &catalog.workloads(workload).unwrap(),
+            "quick",
+            &[threads],
+            2,
+            &set,
+        )
+        .unwrap();
         self.attempt_of(&cases[0], cold, iterations, exercise)
     }
 
     /// As [`Counter::attempt`], of a case that no catalogue has.
-    pub fn attempt_of(&self, case: &Case, cold: u32, iterations: u32, exercise: bool) -> (Counts, Attempt) {
+    pub fn attempt_of(
+        &self,
+        case: &Case,
+        cold: u32,
+        iterations: u32,
+        exercise: bool,
+    ) -> (Counts, Attempt) {
         let file = self.dir.path().join("counts");
         std::fs::write(&file, [0; 40]).unwrap();
-        let cell = Cell { id: "counting".into(), allocator: "count".into(), seed: 42, ..Cell::default() };
+        let cell = Cell {
+            id: "counting".into(),
+            allocator: "count".into(),
+            seed: 42,
+            ..Cell::default()
+        };
         let mut job = Job::new(case, &cell, cold, iterations, false).unwrap();
         job.exercise = exercise;
         let stop = AtomicBool::new(false);
-        let attempt = execute::run(&self.guest, &self.subject, &job, Duration::from_secs(60), &stop).unwrap().unwrap();
+        let attempt = execute::run(
+            &self.guest,
+            &self.subject,
+            &job,
+            Duration::from_secs(60),
+            &stop,
+        )
+        .unwrap()
+        .unwrap();
         let bytes = std::fs::read(&file).unwrap();
-        let mut counted: Counts =
-            std::array::from_fn(|i| u64::from_ne_bytes(bytes[i * 8..i * 8 + 8].try_into().unwrap()));
+        let mut counted: Counts = std::array::from_fn(|i| {
+            u64::from_ne_bytes(bytes[i * 8..i * 8 + 8].try_into().unwrap())
+        });
         // The pair by which every guest wakes its allocator, before anything else.
         assert!(counted[0] >= 1 && counted[1] >= 1, "{counted:?}");
         counted[0] -= 1;
@@ -100,10 +155,26 @@ impl Counter {
         (counted, attempt)
     }
 
-    pub fn expect(&self, workload: &str, threads: u32, set: &[&str], cold: u32, iterations: u32, pairs: u64) {
+    pub fn expect(
+        &self,
+        workload: &str,
+        threads: u32,
+        set: &[&str],
+        cold: u32,
+        iterations: u32,
+        pairs: u64,
+    ) {
         let (counted, outcome, said) = self.run(workload, threads, set, cold, iterations);
-        assert_eq!(outcome, Outcome::Ok, "{workload}, {threads} threads, {set:?}");
-        assert_eq!(counted, [pairs, pairs, 0, 0, 0], "{workload}, {threads} threads, {set:?}");
+        assert_eq!(
+            outcome,
+            Outcome::Ok,
+            "{workload}, {threads} threads, {set:?}"
+        );
+        assert_eq!(
+            counted,
+            [pairs, pairs, 0, 0, 0],
+            "{workload}, {threads} threads, {set:?}"
+        );
         assert_eq!(said, counted, "{workload}, {threads} threads, {set:?}");
     }
 }

@@ -13,7 +13,13 @@ fn same_thread_makes_the_calls_that_volume_and_max_size_imply() {
             let set = ["volume=100000", layout];
             counter.expect("same-thread", threads, &set, 1, 2, 3 * (400 + 2));
             // 1,000,000 / (5000 / 2) = 400; sizes start at 1, so that free never gets NULL.
-            let set = ["volume=1000000", "min-size=1", "max-size=5000", "touch=false", layout];
+            let set = [
+                "volume=1000000",
+                "min-size=1",
+                "max-size=5000",
+                "touch=false",
+                layout,
+            ];
             counter.expect("same-thread", threads, &set, 0, 1, 402);
         }
     }
@@ -26,11 +32,32 @@ fn larson_makes_the_calls_that_its_incarnations_imply() {
         let slots = u64::from(threads);
         // Warm-up: every entry once, then four times as many replacements. Then 5 incarnations of 10 x 10 pairs.
         let set = ["chunks=10", "rounds=10", "incarnations=5"];
-        counter.expect("larson", threads, &set, 1, 2, slots * (5 * 10 + 3 * 5 * 100));
+        counter.expect(
+            "larson",
+            threads,
+            &set,
+            1,
+            2,
+            slots * (5 * 10 + 3 * 5 * 100),
+        );
         let set = ["chunks=100", "rounds=3", "incarnations=1"];
-        counter.expect("larson-mimalloc-bench", threads, &set, 0, 1, slots * (5 * 100 + 300));
+        counter.expect(
+            "larson-mimalloc-bench",
+            threads,
+            &set,
+            0,
+            1,
+            slots * (5 * 100 + 300),
+        );
         // A body that does nothing allocates nothing.
-        counter.expect("larson-threads", threads, &["incarnations=20"], 0, 1, slots * 5 * 10);
+        counter.expect(
+            "larson-threads",
+            threads,
+            &["incarnations=20"],
+            0,
+            1,
+            slots * 5 * 10,
+        );
     }
 }
 
@@ -38,7 +65,8 @@ fn larson_makes_the_calls_that_its_incarnations_imply() {
 fn larson_by_time_says_what_the_library_counted() {
     let counter = Counter::new();
     for threads in [1, 2, 3] {
-        let (counted, outcome, said) = counter.run("larson-hoard", threads, &["seconds=0.05"], 0, 1);
+        let (counted, outcome, said) =
+            counter.run("larson-hoard", threads, &["seconds=0.05"], 0, 1);
         assert_eq!(outcome, Outcome::Ok);
         assert_eq!(said, counted);
         assert_eq!(counted[0], counted[1]);
@@ -53,8 +81,15 @@ fn churn_makes_the_calls_that_its_objects_imply() {
         for workload in ["churn", "churn-private"] {
             let per_round = u64::from(threads) * 1000;
             counter.expect(workload, threads, &["objects=1000"], 1, 2, 3 * per_round);
-            let set =
-                ["objects=77", "spots=3", "pad=false", "distribution=uniform", "min-size=1", "max-size=9", "step=2"];
+            let set = [
+                "objects=77",
+                "spots=3",
+                "pad=false",
+                "distribution=uniform",
+                "min-size=1",
+                "max-size=9",
+                "step=2",
+            ];
             counter.expect(workload, threads, &set, 0, 1, u64::from(threads) * 77);
         }
     }
@@ -66,10 +101,20 @@ fn odd_sizes_and_more_threads_than_work_survive() {
     for threads in [1, 64] {
         for max in ["max-size=0", "max-size=1"] {
             let (_, outcome, said) = counter.run("same-thread", threads, &["volume=10", max], 0, 2);
-            assert_eq!((outcome, said[0]), (Outcome::Ok, 2 * (10 + 2)), "{threads} threads, {max}");
+            assert_eq!(
+                (outcome, said[0]),
+                (Outcome::Ok, 2 * (10 + 2)),
+                "{threads} threads, {max}"
+            );
         }
         for (min, max) in [("min=0", "max=1"), ("min=1", "max=1"), ("min=64", "max=64")] {
-            let (_, outcome, _) = counter.run("larson", threads, &[min, max, "chunks=1", "incarnations=2"], 0, 2);
+            let (_, outcome, _) = counter.run(
+                "larson",
+                threads,
+                &[min, max, "chunks=1", "incarnations=2"],
+                0,
+                2,
+            );
             assert_eq!(outcome, Outcome::Ok, "{threads} threads, {min} {max}");
         }
         for size in ["0", "1", "4096"] {
@@ -84,7 +129,8 @@ fn odd_sizes_and_more_threads_than_work_survive() {
 #[test]
 fn calls_that_no_parameter_implies_are_seen() {
     // The exercise after the clock is not part of the kernel: 512 blocks, half of them replaced.
-    let (counted, outcome, said) = Counter::new().run_with("churn", 1, &["objects=100"], 0, 1, true);
+    let (counted, outcome, said) =
+        Counter::new().run_with("churn", 1, &["objects=100"], 0, 1, true);
     assert_eq!(outcome, Outcome::Ok);
     assert_eq!(said[0], 100);
     assert_eq!(counted[0], 100 + 512 + 256);

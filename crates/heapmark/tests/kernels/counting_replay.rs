@@ -6,18 +6,25 @@ use heapmark::execute::Outcome;
 use heapmark::plan::{Case, Target};
 use heapmark_trace::compile::{Order, compile};
 use heapmark_trace::{Event, Token, Variant};
-use heapmark_wire::compiled::{CompiledHead, CompiledThread, HEAD_WORDS, Op, Rare, THREAD_WORDS, wait};
+use heapmark_wire::compiled::{
+    CompiledHead, CompiledThread, HEAD_WORDS, Op, Rare, THREAD_WORDS, wait,
+};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 type Told = (u32, Event);
 
 fn malloc(size: u64) -> Event {
-    Event::Malloc { size, operator: false }
+    Event::Malloc {
+        size,
+        operator: false,
+    }
 }
 
 fn free(thread: u32, index: u64) -> Event {
-    Event::Free { token: Token { thread, index } }
+    Event::Free {
+        token: Token { thread, index },
+    }
 }
 
 fn case(compiled: &Path, threads: u32, mode: &str) -> Case {
@@ -35,7 +42,9 @@ fn case(compiled: &Path, threads: u32, mode: &str) -> Case {
         operation: String::new(),
         threads,
         oversubscribed: false,
-        parameters: parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        parameters: parameters
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
         cold: 0,
         iterations: Iterations::Fixed(1),
         counts_purge: false,
@@ -53,19 +62,32 @@ struct FakeRun {
 
 impl FakeRun {
     fn new() -> FakeRun {
-        FakeRun { dir: tempfile::tempdir().unwrap(), counter: Counter::new() }
+        FakeRun {
+            dir: tempfile::tempdir().unwrap(),
+            counter: Counter::new(),
+        }
     }
 
     fn compiled(&self, events: &[Told], order: Order) -> (PathBuf, CompiledHead) {
         let path = self.dir.path().join("compiled");
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&path)
+            .unwrap();
         let head = compile(events.iter().cloned().map(Ok), order, file).unwrap();
         (path, head)
     }
 
     /// Replays a compiled trace in each way, twice in a process, and holds what was called against this.
     fn expect(&self, events: &[Told], calls: [u64; 5]) {
-        for (order, mode) in [(Order::Dependent, "speed"), (Order::Strict, "memory"), (Order::Timed, "paced")] {
+        for (order, mode) in [
+            (Order::Dependent, "speed"),
+            (Order::Strict, "memory"),
+            (Order::Timed, "paced"),
+        ] {
             let (path, head) = self.compiled(events, order);
             let case = case(&path, head.threads_at_a_time as u32, mode);
             let (counted, attempt) = self.counter.attempt_of(&case, 1, 1, false);
@@ -79,14 +101,27 @@ impl FakeRun {
     /// How the replay of these words ends.
     fn outcome(&self, words: &[u64], threads: u32) -> Outcome {
         let path = self.dir.path().join("words");
-        std::fs::write(&path, words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>()).unwrap();
-        self.counter.attempt_of(&case(&path, threads, "speed"), 0, 1, false).1.outcome
+        std::fs::write(
+            &path,
+            words
+                .iter()
+                .flat_map(|word| word.to_ne_bytes())
+                .collect::<Vec<u8>>(),
+        )
+        .unwrap();
+        self.counter
+            .attempt_of(&case(&path, threads, "speed"), 0, 1, false)
+            .1
+            .outcome
     }
 }
 
 fn words(path: &Path) -> Vec<u64> {
     let bytes = std::fs::read(path).unwrap();
-    bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect()
+    bytes
+        .chunks_exact(8)
+        .map(|word| u64::from_ne_bytes(word.try_into().unwrap()))
+        .collect()
 }
 
 #[test]
@@ -94,22 +129,98 @@ fn each_kind_of_call_is_made_as_often_as_it_was_recorded() {
     let token = |index| Token { thread: 0, index };
     let events = [
         (0, malloc(24)),
-        (0, Event::Malloc { size: 100, operator: true }),
-        (0, Event::Calloc { count: 1, size: 100 }),
-        (0, Event::Calloc { count: 7, size: 100_000 }),
-        (0, Event::Aligned { align: 4096, size: 10, variant: Variant::Memalign }),
-        (0, Event::Aligned { align: 1, size: 70_000, variant: Variant::AlignedAlloc }),
+        (
+            0,
+            Event::Malloc {
+                size: 100,
+                operator: true,
+            },
+        ),
+        (
+            0,
+            Event::Calloc {
+                count: 1,
+                size: 100,
+            },
+        ),
+        (
+            0,
+            Event::Calloc {
+                count: 7,
+                size: 100_000,
+            },
+        ),
+        (
+            0,
+            Event::Aligned {
+                align: 4096,
+                size: 10,
+                variant: Variant::Memalign,
+            },
+        ),
+        (
+            0,
+            Event::Aligned {
+                align: 1,
+                size: 70_000,
+                variant: Variant::AlignedAlloc,
+            },
+        ),
         (0, malloc(0)),
         (0, malloc(5 << 30)),
-        (0, Event::Touch { token: token(7), resident_pages: 2, pages: 5 << 18 }),
+        (
+            0,
+            Event::Touch {
+                token: token(7),
+                resident_pages: 2,
+                pages: 5 << 18,
+            },
+        ),
         (0, Event::UsableSize { token: token(0) }),
         (0, Event::FreeNull),
-        (0, Event::Failed { call: heapmark_trace::Call::Malloc, size: u64::MAX }),
-        (0, Event::FreeSized { token: token(1), size: 100 }),
-        (0, Event::FreeAlignedSized { token: token(4), align: 4096, size: 10 }),
-        (0, Event::Realloc { token: token(0), size: 200_000 }),
-        (0, Event::Realloc { token: token(8), size: 0 }),
-        (0, Event::Realloc { token: token(9), size: 3 }),
+        (
+            0,
+            Event::Failed {
+                call: heapmark_trace::Call::Malloc,
+                size: u64::MAX,
+            },
+        ),
+        (
+            0,
+            Event::FreeSized {
+                token: token(1),
+                size: 100,
+            },
+        ),
+        (
+            0,
+            Event::FreeAlignedSized {
+                token: token(4),
+                align: 4096,
+                size: 10,
+            },
+        ),
+        (
+            0,
+            Event::Realloc {
+                token: token(0),
+                size: 200_000,
+            },
+        ),
+        (
+            0,
+            Event::Realloc {
+                token: token(8),
+                size: 0,
+            },
+        ),
+        (
+            0,
+            Event::Realloc {
+                token: token(9),
+                size: 3,
+            },
+        ),
         (0, Event::ReallocFree { token: token(10) }),
         (0, free(0, 7)),
     ];
@@ -119,7 +230,10 @@ fn each_kind_of_call_is_made_as_often_as_it_was_recorded() {
 
 #[test]
 fn what_one_thread_frees_of_another_and_threads_that_only_free() {
-    let mut events = vec![(0, Event::ThreadStart { child: 1 }), (0, Event::ThreadStart { child: 2 })];
+    let mut events = vec![
+        (0, Event::ThreadStart { child: 1 }),
+        (0, Event::ThreadStart { child: 2 }),
+    ];
     for index in 0..50_000 {
         events.push((0, malloc(16 + index % 512)));
         events.push((1 + index as u32 % 2, free(0, index)));
@@ -131,12 +245,24 @@ fn what_one_thread_frees_of_another_and_threads_that_only_free() {
 #[test]
 fn ladders_of_reallocs_over_threads() {
     let mut events = vec![(0, malloc(8)), (0, Event::ThreadStart { child: 1 })];
-    let mut token = Token { thread: 0, index: 0 };
+    let mut token = Token {
+        thread: 0,
+        index: 0,
+    };
     let mut made = [1, 0];
     for step in 0..20_000 {
         let thread = step % 2;
-        events.push((thread, Event::Realloc { token, size: 8 + u64::from(step % 3000) }));
-        token = Token { thread, index: made[thread as usize] };
+        events.push((
+            thread,
+            Event::Realloc {
+                token,
+                size: 8 + u64::from(step % 3000),
+            },
+        ));
+        token = Token {
+            thread,
+            index: made[thread as usize],
+        };
         made[thread as usize] += 1;
     }
     FakeRun::new().expect(&events, [1, 1, 0, 20_000, 0]);
@@ -147,7 +273,11 @@ fn threads_come_and_go_and_more_of_them_than_cpus_play_at_a_time() {
     let mut events = Vec::new();
     for storm in 0..8 {
         let children = 1 + storm * 24..1 + (storm + 1) * 24;
-        events.extend(children.clone().map(|child| (0, Event::ThreadStart { child })));
+        events.extend(
+            children
+                .clone()
+                .map(|child| (0, Event::ThreadStart { child })),
+        );
         for index in 0..50 {
             events.extend(children.clone().map(|child| (child, malloc(64 + index))));
             events.extend(children.clone().map(|child| (child, free(child, index))));
@@ -164,10 +294,15 @@ fn a_score_that_expects_other_work_is_a_wrong_result() {
     let mut words = words(&path);
     assert_eq!(lab.outcome(&words, 1), Outcome::Ok);
     words[..HEAD_WORDS].copy_from_slice(&CompiledHead { malloc: 2, ..head }.encode());
-    let Outcome::WrongResult { what } = lab.outcome(&words, 1) else { panic!() };
+    let Outcome::WrongResult { what } = lab.outcome(&words, 1) else {
+        panic!()
+    };
     assert_eq!(what, "malloc 1, expected 2");
     words[..HEAD_WORDS].copy_from_slice(&CompiledHead { bytes: 7, ..head }.encode());
-    assert!(matches!(lab.outcome(&words, 1), Outcome::WrongResult { .. }));
+    assert!(matches!(
+        lab.outcome(&words, 1),
+        Outcome::WrongResult { .. }
+    ));
 }
 
 #[test]
@@ -180,8 +315,20 @@ fn a_score_that_lacks_a_wait_names_a_wrong_slot_or_ends_nowhere_is_an_error_that
         words.extend(first);
         words.extend(second);
         let table = words.len() as u64;
-        words.extend(CompiledThread { first: HEAD_WORDS as u64, is_started: false }.encode());
-        words.extend(CompiledThread { first: (HEAD_WORDS + first.len()) as u64, is_started: false }.encode());
+        words.extend(
+            CompiledThread {
+                first: HEAD_WORDS as u64,
+                is_started: false,
+            }
+            .encode(),
+        );
+        words.extend(
+            CompiledThread {
+                first: (HEAD_WORDS + first.len()) as u64,
+                is_started: false,
+            }
+            .encode(),
+        );
         let head = CompiledHead {
             words: table + 2 * THREAD_WORDS as u64,
             table,
@@ -197,8 +344,15 @@ fn a_score_that_lacks_a_wait_names_a_wrong_slot_or_ends_nowhere_is_an_error_that
         other => panic!("{other}"),
     };
     let wait = Op::wait(1, 1);
-    let frees_early = two(&[wait, Op::Malloc.word(0, 8), end], &[Op::Free.word(0, 0), end]);
-    assert!(why(&frees_early).contains("operation 0 of thread 1: its slot is empty"), "{}", why(&frees_early));
+    let frees_early = two(
+        &[wait, Op::Malloc.word(0, 8), end],
+        &[Op::Free.word(0, 0), end],
+    );
+    assert!(
+        why(&frees_early).contains("operation 0 of thread 1: its slot is empty"),
+        "{}",
+        why(&frees_early)
+    );
     let fills_twice = two(&[Op::Malloc.word(3, 8), Op::Malloc.word(3, 8), end], &[end]);
     assert!(why(&fills_twice).contains("fills a slot that is full"));
     assert!(why(&two(&[Op::Malloc.word(9, 8), end], &[end])).contains("operation 0 of thread 0"));
@@ -213,18 +367,26 @@ fn a_score_that_lacks_a_wait_names_a_wrong_slot_or_ends_nowhere_is_an_error_that
 
 #[test]
 fn the_compiler_leaves_no_wait_out() {
-    let events: Vec<Told> = (0..100).flat_map(|index| [(0, malloc(8)), (1, free(0, index))]).collect();
+    let events: Vec<Told> = (0..100)
+        .flat_map(|index| [(0, malloc(8)), (1, free(0, index))])
+        .collect();
     let lab = FakeRun::new();
     let (path, head) = lab.compiled(&events, Order::Dependent);
     let mut words = words(&path);
     let waits = |word: &&mut u64| Op::of(**word) == Op::Wait && wait(**word).0 == 0;
     let table = head.table as usize;
     // Waiting for no op at all instead.
-    let left_out = words[HEAD_WORDS..table].iter_mut().filter(waits).map(|word| *word = Op::wait(0, 0)).count();
+    let left_out = words[HEAD_WORDS..table]
+        .iter_mut()
+        .filter(waits)
+        .map(|word| *word = Op::wait(0, 0))
+        .count();
     assert_eq!(left_out, 100);
     // Thread 0 comes late, so that no thread can be lucky.
     let first = CompiledThread::of(&words, &head, 0).unwrap().first as usize;
     assert_eq!(Op::of(words[first]), Op::Position);
     words[first] = Op::wait(1, 1);
-    assert!(matches!(lab.outcome(&words, 2), Outcome::Error { what } if what.contains("its slot is empty")));
+    assert!(
+        matches!(lab.outcome(&words, 2), Outcome::Error { what } if what.contains("its slot is empty"))
+    );
 }

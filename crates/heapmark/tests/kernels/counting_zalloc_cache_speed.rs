@@ -5,9 +5,20 @@ use crate::counter::{Counter, Counts};
 use heapmark::execute::Outcome;
 
 /// Runs it and holds the library's count, and what the guest says, against what is expected.
-fn expect(counter: &Counter, workload: &str, threads: u32, set: &[&str], rounds: (u32, u32), expected: Counts) {
+fn expect(
+    counter: &Counter,
+    workload: &str,
+    threads: u32,
+    set: &[&str],
+    rounds: (u32, u32),
+    expected: Counts,
+) {
     let (counted, outcome, said) = counter.run(workload, threads, set, rounds.0, rounds.1);
-    assert_eq!(outcome, Outcome::Ok, "{workload}, {threads} threads, {set:?}");
+    assert_eq!(
+        outcome,
+        Outcome::Ok,
+        "{workload}, {threads} threads, {set:?}"
+    );
     assert_eq!(counted, expected, "{workload}, {threads} threads, {set:?}");
     assert_eq!(said, counted, "{workload}, {threads} threads, {set:?}");
 }
@@ -19,12 +30,33 @@ fn zalloc_makes_one_call_and_one_free_for_each_block() {
         let t = u64::from(threads);
         // 1 + 2 iterations of 1024 blocks.
         for workload in ["zalloc", "zalloc-clwb", "zalloc-immediate"] {
-            expect(&counter, workload, threads, &[], (1, 2), [3 * 1024 * t, 3 * 1024 * t, 0, 0, 0]);
+            expect(
+                &counter,
+                workload,
+                threads,
+                &[],
+                (1, 2),
+                [3 * 1024 * t, 3 * 1024 * t, 0, 0, 0],
+            );
         }
-        expect(&counter, "zalloc-unzeroed", threads, &["blocks=10"], (0, 1), [10 * t, 10 * t, 0, 0, 0]);
+        expect(
+            &counter,
+            "zalloc-unzeroed",
+            threads,
+            &["blocks=10"],
+            (0, 1),
+            [10 * t, 10 * t, 0, 0, 0],
+        );
         for workload in ["zalloc-calloc", "zalloc-calloc-clwb"] {
             let set = ["blocks=77", "size=200", "free=immediate"];
-            expect(&counter, workload, threads, &set, (0, 1), [0, 77 * t, 77 * t, 0, 0]);
+            expect(
+                &counter,
+                workload,
+                threads,
+                &set,
+                (0, 1),
+                [0, 77 * t, 77 * t, 0, 0],
+            );
         }
     }
 }
@@ -37,15 +69,53 @@ fn false_sharing_kernels_make_the_calls_of_warm_up_given_objects_and_loop() {
         // In each of 1 + 2 iterations: 1000 blocks of warm-up and 50 objects for each thread; and one that it is given.
         let set = ["iterations=50", "rw=10", "lead=1"];
         let (thrash, scratch) = (3 * 1050 * t, 3 * 1051 * t);
-        expect(&counter, "cache-thrash", threads, &set, (1, 2), [thrash, thrash, 0, 0, 0]);
-        expect(&counter, "cache-scratch", threads, &set, (1, 2), [scratch, scratch, 0, 0, 0]);
+        expect(
+            &counter,
+            "cache-thrash",
+            threads,
+            &set,
+            (1, 2),
+            [thrash, thrash, 0, 0, 0],
+        );
+        expect(
+            &counter,
+            "cache-scratch",
+            threads,
+            &set,
+            (1, 2),
+            [scratch, scratch, 0, 0, 0],
+        );
         // Blocks of the warm-up that are held at the same time are all freed, also where there are fewer than places.
-        for (live, warm_up) in [("warm-up-live=7", "warm-up=30"), ("warm-up-live=40", "warm-up=30")] {
-            let set = [live, warm_up, "iterations=5", "size=100", "rw-mode=total", "rw=1"];
-            expect(&counter, "cache-thrash", threads, &set, (0, 1), [35 * t, 35 * t, 0, 0, 0]);
+        for (live, warm_up) in [
+            ("warm-up-live=7", "warm-up=30"),
+            ("warm-up-live=40", "warm-up=30"),
+        ] {
+            let set = [
+                live,
+                warm_up,
+                "iterations=5",
+                "size=100",
+                "rw-mode=total",
+                "rw=1",
+            ];
+            expect(
+                &counter,
+                "cache-thrash",
+                threads,
+                &set,
+                (0, 1),
+                [35 * t, 35 * t, 0, 0, 0],
+            );
         }
         // Hoard's profile has no warm-up; 100 objects.
-        expect(&counter, "cache-scratch-hoard", threads, &["rw=10", "lead=1"], (0, 1), [101 * t, 101 * t, 0, 0, 0]);
+        expect(
+            &counter,
+            "cache-scratch-hoard",
+            threads,
+            &["rw=10", "lead=1"],
+            (0, 1),
+            [101 * t, 101 * t, 0, 0, 0],
+        );
     }
 }
 
@@ -85,13 +155,34 @@ fn each_chain_makes_its_steps_and_the_calls_around_them() {
     for threads in [1, 2, 3] {
         for (workload, per_object) in chains {
             let times = |objects: u64| per_object.map(|calls| calls * objects * u64::from(threads));
-            expect(&counter, workload, threads, &["objects=100"], (1, 2), times(3 * 100));
-            let set = ["objects=33", "touch=true", "distribution=uniform", "min-size=1", "max-size=9", "step=2"];
+            expect(
+                &counter,
+                workload,
+                threads,
+                &["objects=100"],
+                (1, 2),
+                times(3 * 100),
+            );
+            let set = [
+                "objects=33",
+                "touch=true",
+                "distribution=uniform",
+                "min-size=1",
+                "max-size=9",
+                "step=2",
+            ];
             expect(&counter, workload, threads, &set, (0, 1), times(33));
         }
         // realloc and free do without objects of their own: two times N calls of malloc less, and of free.
         let carried = [6, 11, 5, 7, 0].map(|calls| calls * 50 * u64::from(threads));
-        expect(&counter, "speed-one-process", threads, &["objects=50", "carry-over=true"], (0, 1), carried);
+        expect(
+            &counter,
+            "speed-one-process",
+            threads,
+            &["objects=50", "carry-over=true"],
+            (0, 1),
+            carried,
+        );
     }
 }
 
@@ -100,7 +191,11 @@ fn odd_sizes_and_hundreds_of_threads_survive() {
     let counter = Counter::new();
     let ok = |workload: &str, threads: u32, set: &[&str]| {
         let (_, outcome, _) = counter.run(workload, threads, set, 0, 2);
-        assert_eq!(outcome, Outcome::Ok, "{workload}, {threads} threads, {set:?}");
+        assert_eq!(
+            outcome,
+            Outcome::Ok,
+            "{workload}, {threads} threads, {set:?}"
+        );
     };
     for threads in [1, 64, 512] {
         for size in ["0", "1", "4097"] {
@@ -109,12 +204,35 @@ fn odd_sizes_and_hundreds_of_threads_survive() {
                 ok(workload, threads, &[&one, "blocks=3"]);
             }
             for workload in ["cache-thrash", "cache-scratch"] {
-                ok(workload, threads, &[&one, "iterations=3", "rw=2", "warm-up=1"]);
-                ok(workload, threads, &[&one, "iterations=1", "rw=1", "rw-mode=total", "warm-up=2", "warm-up-size=0"]);
+                ok(
+                    workload,
+                    threads,
+                    &[&one, "iterations=3", "rw=2", "warm-up=1"],
+                );
+                ok(
+                    workload,
+                    threads,
+                    &[
+                        &one,
+                        "iterations=1",
+                        "rw=1",
+                        "rw-mode=total",
+                        "warm-up=2",
+                        "warm-up-size=0",
+                    ],
+                );
             }
             let (min, max) = (format!("min-size={size}"), format!("max-size={size}"));
-            ok("speed-one-process", threads, &[&min, &max, "objects=1", "touch=true"]);
-            ok("speed-malloc-calloc-realloc-free", threads, &[&min, &max, "objects=5"]);
+            ok(
+                "speed-one-process",
+                threads,
+                &[&min, &max, "objects=1", "touch=true"],
+            );
+            ok(
+                "speed-malloc-calloc-realloc-free",
+                threads,
+                &[&min, &max, "objects=5"],
+            );
         }
     }
 }
@@ -123,28 +241,52 @@ fn odd_sizes_and_hundreds_of_threads_survive() {
 fn figures_say_what_the_instruction_was_and_where_the_workers_ran() {
     let counter = Counter::new();
     let measurement = |workload: &str, threads, set: &[&str]| {
-        counter.attempt(workload, threads, set, 0, 1, false).1.measurement.unwrap()
+        counter
+            .attempt(workload, threads, set, 0, 1, false)
+            .1
+            .measurement
+            .unwrap()
     };
     let note = |workload| measurement(workload, 1, &[]).notes["write_back"].clone();
     assert_eq!(note("zalloc"), "none");
     assert!(["clwb", "clflushopt", "clflush", "dc-cvac"].contains(&note("zalloc-clwb").as_str()));
     let alone = measurement("cache-thrash", 1, &["rw=1"]);
     assert_eq!(alone.figures["pinned_cores"], 1.0);
-    assert!(!alone.figures.contains_key("line_overlap"), "one thread has no neighbours");
+    assert!(
+        !alone.figures.contains_key("line_overlap"),
+        "one thread has no neighbours"
+    );
     let more = std::thread::available_parallelism().unwrap().get() as u32 + 1;
-    assert_eq!(measurement("cache-thrash", more, &["rw=1", "iterations=1"]).figures["pinned_cores"], 0.0);
+    assert_eq!(
+        measurement("cache-thrash", more, &["rw=1", "iterations=1"]).figures["pinned_cores"],
+        0.0
+    );
     let two = measurement("cache-scratch", 2, &["iterations=200", "rw=1000000"]).figures;
     assert!((0.0..=1.0).contains(&two["line_overlap"]), "{two:?}");
     let chains = measurement("speed-one-process", 1, &["objects=50"]).figures;
-    assert_eq!(chains.keys().filter(|name| name.starts_with("ns_per_call_")).count(), 12);
+    assert_eq!(
+        chains
+            .keys()
+            .filter(|name| name.starts_with("ns_per_call_"))
+            .count(),
+        12
+    );
 }
 
 #[test]
 fn times_per_thread_never_exceed_the_last_threads() {
     let counter = Counter::new();
     for workload in ["zalloc", "speed-malloc-free"] {
-        let measurement = counter.attempt(workload, 3, &[], 0, 1, false).1.measurement.unwrap();
-        let walls: Vec<u64> = measurement.threads.iter().map(|thread| thread.wall_ns).collect();
+        let measurement = counter
+            .attempt(workload, 3, &[], 0, 1, false)
+            .1
+            .measurement
+            .unwrap();
+        let walls: Vec<u64> = measurement
+            .threads
+            .iter()
+            .map(|thread| thread.wall_ns)
+            .collect();
         assert_eq!(walls.iter().max(), Some(&measurement.iterations[0].wall_ns));
         if let Some(mean) = measurement.figures.get("thread_mean_ns") {
             assert!((mean - walls.iter().sum::<u64>() as f64 / 3.0).abs() <= 1.0);

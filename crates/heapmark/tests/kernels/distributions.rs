@@ -9,9 +9,20 @@ const DRAWS: u32 = 1_000_000;
 
 /// How often the guest draws each of the ten classes from 50 to 500.
 fn shares(workload: &str, distribution: &str) -> [f64; 10] {
-    let set: Vec<Override> = vec![format!("{workload}.distribution={distribution}").parse().unwrap()];
+    let set: Vec<Override> = vec![
+        format!("{workload}.distribution={distribution}")
+            .parse()
+            .unwrap(),
+    ];
     let catalog = Catalog::load().unwrap();
-    let cases = cases(&catalog.workloads(workload).unwrap(), "paper", &[1], 2, &set).unwrap();
+    let cases = cases(
+        &catalog.workloads(workload).unwrap(),
+        "paper",
+        &[1],
+        2,
+        &set,
+    )
+    .unwrap();
     let sizes = Sizes::parse(&cases[0].job_parameters().unwrap()["classes"]);
     let (mut random, mut counts) = (SplitMix::new(2022, 0), [0u32; 10]);
     for _ in 0..DRAWS {
@@ -24,11 +35,20 @@ fn shares(workload: &str, distribution: &str) -> [f64; 10] {
 
 #[test]
 fn fisher_and_uniform_sizes_are_drawn_with_their_probabilities() {
-    let fisher = [0.1360, 0.3500, 0.2391, 0.1279, 0.0669, 0.0361, 0.0203, 0.0119, 0.0072, 0.0046];
+    let fisher = [
+        0.1360, 0.3500, 0.2391, 0.1279, 0.0669, 0.0361, 0.0203, 0.0119, 0.0072, 0.0046,
+    ];
     for workload in ["churn", "speed-malloc"] {
         for (distribution, expected) in [("fisher", fisher), ("uniform", [0.1; 10])] {
-            for (class, (share, expected)) in shares(workload, distribution).iter().zip(expected).enumerate() {
-                assert!((share - expected).abs() < 0.005, "{workload}, {distribution}, class {class}: {share}");
+            for (class, (share, expected)) in shares(workload, distribution)
+                .iter()
+                .zip(expected)
+                .enumerate()
+            {
+                assert!(
+                    (share - expected).abs() < 0.005,
+                    "{workload}, {distribution}, class {class}: {share}"
+                );
             }
         }
     }
@@ -36,6 +56,10 @@ fn fisher_and_uniform_sizes_are_drawn_with_their_probabilities() {
 
 #[test]
 fn the_mean_size_is_the_expected_one() {
-    let mean: f64 = shares("churn", "fisher").iter().enumerate().map(|(i, share)| share * (i + 1) as f64 * 50.0).sum();
+    let mean: f64 = shares("churn", "fisher")
+        .iter()
+        .enumerate()
+        .map(|(i, share)| share * (i + 1) as f64 * 50.0)
+        .sum();
     assert!((mean - 148.2).abs() < 0.5, "{mean}");
 }

@@ -23,10 +23,18 @@ fn no_quick_preset_throws_away_or_repeats_what_the_paper_preset_does_once() {
         let (quick, paper) = (&workload.presets["quick"], &workload.presets["paper"]);
         let same = quick.cold <= paper.cold && measured(quick) <= measured(paper);
         // Said in the data: the next round goes on where this one ended.
-        assert!(same || workload.rounds == Rounds::Continued, "{}: {quick:?} {paper:?}", workload.name);
+        assert!(
+            same || workload.rounds == Rounds::Continued,
+            "{}: {quick:?} {paper:?}",
+            workload.name
+        );
         // Memory that was used before is measured under a name that says so, or beside nothing that a document has.
         let reuses = paper.cold > 0 || measured(paper) > 1;
-        assert!(!reuses || workload.variant_of.is_some(), "{}", workload.name);
+        assert!(
+            !reuses || workload.variant_of.is_some(),
+            "{}",
+            workload.name
+        );
     }
 }
 
@@ -36,7 +44,9 @@ fn same_thread_at_quick_size_makes_one_round_on_fresh_memory() {
     let (library, counts) = (place.text("libcount.so"), place.at("counts"));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/count-mallocs/count.c");
     let mut compiler = Command::new("cc");
-    compiler.args(["-O1", "-shared", "-fPIC", "-fno-builtin", "-o", &library]).arg(source);
+    compiler
+        .args(["-O1", "-shared", "-fPIC", "-fno-builtin", "-o", &library])
+        .arg(source);
     assert!(compiler.status().unwrap().success());
     let folder = place.at("config/heapmark/allocators");
     fs::create_dir_all(&folder).unwrap();
@@ -49,18 +59,50 @@ fn same_thread_at_quick_size_makes_one_round_on_fresh_memory() {
     // One block wakes the allocator. 1,000,000 / (500 / 2) = 4000 blocks and two arrays; after the clock 512 + 256 are looked at.
     for (workload, rounds) in [("same-thread", Some(1)), ("same-thread-reuse", None)] {
         fs::write(&counts, [0; 40]).unwrap();
-        let (set, cell) = (format!("{workload}.volume=1000000"), format!("{workload}@1/b00/count"));
-        let flags = ["-a", "glibc,count", "-t", "1", "--blocks", "1", "--no-repeat"];
+        let (set, cell) = (
+            format!("{workload}.volume=1000000"),
+            format!("{workload}@1/b00/count"),
+        );
+        let flags = [
+            "-a",
+            "glibc,count",
+            "-t",
+            "1",
+            "--blocks",
+            "1",
+            "--no-repeat",
+        ];
         // What makes one round has no target.
-        let target: &[&str] = if rounds.is_some() { &[] } else { &["--target-ms", "5"] };
-        let end = place.run(&[&["run", "-w", workload, "--set", &set, "--cell", &cell], &flags[..], target].concat());
+        let target: &[&str] = if rounds.is_some() {
+            &[]
+        } else {
+            &["--target-ms", "5"]
+        };
+        let end = place.run(
+            &[
+                &["run", "-w", workload, "--set", &set, "--cell", &cell],
+                &flags[..],
+                target,
+            ]
+            .concat(),
+        );
         assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-        let of = |key: &str| end.stdout.lines().filter(|line| line.starts_with(key)).count() as u64;
+        let of = |key: &str| {
+            end.stdout
+                .lines()
+                .filter(|line| line.starts_with(key))
+                .count() as u64
+        };
         let all = of("cold=") + of("iteration=");
         let counted = u64::from_ne_bytes(fs::read(&counts).unwrap()[..8].try_into().unwrap());
         assert_eq!(counted, 1 + all * 4002 + 512 + 256, "{}", end.stdout);
         match rounds {
-            Some(rounds) => assert_eq!((of("cold="), of("iteration=")), (0, rounds), "{}", end.stdout),
+            Some(rounds) => assert_eq!(
+                (of("cold="), of("iteration=")),
+                (0, rounds),
+                "{}",
+                end.stdout
+            ),
             // And the variant of this name does throw its first round away.
             None => assert_eq!(of("cold="), 1, "{}", end.stdout),
         }
@@ -73,7 +115,10 @@ fn a_library_that_overwrites_the_first_word_of_live_blocks_is_found_by_scatter()
     let library = place.fake("clobberer");
     let folder = place.at("config/heapmark/allocators");
     fs::create_dir_all(&folder).unwrap();
-    let faults = [("slots", 1, "the size in front of a live block of"), ("batches", 2, "a size in front of one of")];
+    let faults = [
+        ("slots", 1, "the size in front of a live block of"),
+        ("batches", 2, "a size in front of one of"),
+    ];
     for (clobbers, threads, says) in faults {
         let entry = format!(
             "name = \"{clobbers}\"\nfamily = \"x\"\nabout = \"x\"\ntier = \"user\"\n\
@@ -81,23 +126,59 @@ fn a_library_that_overwrites_the_first_word_of_live_blocks_is_found_by_scatter()
             library.display()
         );
         fs::write(folder.join(format!("{clobbers}.toml")), entry).unwrap();
-        let set = ["loops=20", "blocks=2000", "ops=400", "min-size=100", "cross-rate=1"];
+        let set = [
+            "loops=20",
+            "blocks=2000",
+            "ops=400",
+            "min-size=100",
+            "cross-rate=1",
+        ];
         let set: Vec<String> = set.iter().map(|one| format!("scatter-1.{one}")).collect();
-        let (threads, cell) = (threads.to_string(), format!("scatter-1@{threads}/b00/{clobbers}"));
-        let mut flags =
-            vec!["run", "-a", clobbers, "-w", "scatter-1", "-t", &threads, "--blocks", "1", "--cell", &cell];
+        let (threads, cell) = (
+            threads.to_string(),
+            format!("scatter-1@{threads}/b00/{clobbers}"),
+        );
+        let mut flags = vec![
+            "run",
+            "-a",
+            clobbers,
+            "-w",
+            "scatter-1",
+            "-t",
+            &threads,
+            "--blocks",
+            "1",
+            "--cell",
+            &cell,
+        ];
         set.iter().for_each(|one| flags.extend(["--set", one]));
         let end = place.run(&flags);
-        assert_eq!(end.code, Some(4), "{clobbers}: {}{}", end.stdout, end.stderr);
+        assert_eq!(
+            end.code,
+            Some(4),
+            "{clobbers}: {}{}",
+            end.stdout,
+            end.stderr
+        );
         let outcome = end.stdout.lines().last().unwrap();
-        assert!(outcome.starts_with("outcome: wrong-result: ") && outcome.contains(says), "{outcome}");
+        assert!(
+            outcome.starts_with("outcome: wrong-result: ") && outcome.contains(says),
+            "{outcome}"
+        );
     }
 }
 
 /// An export of one case with these times.
 fn rows(place: &Place, name: &str, times: &[(&str, f64)]) -> String {
-    let lines: String = times.iter().map(|(allocator, ns)| format!("same-thread,1,{allocator},{ns}\n")).collect();
-    fs::write(place.at(name), format!("workload,threads,allocator,ns_per_op\n{lines}")).unwrap();
+    let lines: String = times
+        .iter()
+        .map(|(allocator, ns)| format!("same-thread,1,{allocator},{ns}\n"))
+        .collect();
+    fs::write(
+        place.at(name),
+        format!("workload,threads,allocator,ns_per_op\n{lines}"),
+    )
+    .unwrap();
     place.text(name)
 }
 
@@ -106,10 +187,27 @@ fn a_small_preset_that_ranks_otherwise_than_the_paper_preset_is_found() {
     let place = Place::new();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/shape.py");
     let shape = |quick: &[f64; 6], paper: &[f64; 6]| {
-        let names = ["glibc", "jemalloc", "mimalloc3", "snmalloc", "rpmalloc", "tcmalloc"];
-        let of = |name, times: &[f64; 6]| rows(&place, name, &names.into_iter().zip(*times).collect::<Vec<_>>());
+        let names = [
+            "glibc",
+            "jemalloc",
+            "mimalloc3",
+            "snmalloc",
+            "rpmalloc",
+            "tcmalloc",
+        ];
+        let of = |name, times: &[f64; 6]| {
+            rows(
+                &place,
+                name,
+                &names.into_iter().zip(*times).collect::<Vec<_>>(),
+            )
+        };
         let (quick, paper) = (of("quick.csv", quick), of("paper.csv", paper));
-        let end = Command::new("python3").arg(&script).args(["--rows", &quick, &paper]).output().unwrap();
+        let end = Command::new("python3")
+            .arg(&script)
+            .args(["--rows", &quick, &paper])
+            .output()
+            .unwrap();
         (end.status.code(), String::from_utf8(end.stdout).unwrap())
     };
     let paper = [243.0, 122.0, 292.0, 83.0, 85.0, 146.0];
@@ -122,9 +220,20 @@ fn a_small_preset_that_ranks_otherwise_than_the_paper_preset_is_found() {
     assert!(code == Some(0) && told.contains("1.00 over"), "{told}");
     // Where all are alike there is no order; where one has no time, it is not passed over.
     let (code, told) = shape(&[1.0, 1.1, 1.0, 1.1, 1.0, 1.1], &paper);
-    assert!(code == Some(0) && told.contains("no two allocators are 15 % apart"), "{told}");
+    assert!(
+        code == Some(0) && told.contains("no two allocators are 15 % apart"),
+        "{told}"
+    );
     let names = ["glibc", "jemalloc", "mimalloc3", "snmalloc"];
-    let four = rows(&place, "four.csv", &names.into_iter().zip(paper).collect::<Vec<_>>());
-    let end = Command::new("python3").arg(&script).args(["--rows", &four, &four]).output().unwrap();
+    let four = rows(
+        &place,
+        "four.csv",
+        &names.into_iter().zip(paper).collect::<Vec<_>>(),
+    );
+    let end = Command::new("python3")
+        .arg(&script)
+        .args(["--rows", &four, &four])
+        .output()
+        .unwrap();
     assert_eq!(end.status.code(), Some(1));
 }

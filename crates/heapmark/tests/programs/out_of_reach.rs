@@ -12,8 +12,17 @@ const NOTHING: &str = "int main(void) { return 0; }\n";
 fn compile(place: &Place, name: &str, source: &str, flags: &[&str]) -> PathBuf {
     let file = place.at(&format!("{name}.c"));
     fs::write(&file, source).unwrap();
-    let end = Command::new("cc").args(flags).arg("-o").args([place.at(name), file]).output().unwrap();
-    assert!(end.status.success(), "{name}: {}", String::from_utf8_lossy(&end.stderr));
+    let end = Command::new("cc")
+        .args(flags)
+        .arg("-o")
+        .args([place.at(name), file])
+        .output()
+        .unwrap();
+    assert!(
+        end.status.success(),
+        "{name}: {}",
+        String::from_utf8_lossy(&end.stderr)
+    );
     place.at(name)
 }
 
@@ -39,37 +48,80 @@ fn who_cannot_be_recorded_or_tried_is_told_before_it_runs() {
     let place = Place::new();
     compile(&place, "static", NOTHING, &["-static"]);
     // What Go's linker leaves in each program, with cgo or without.
-    let go = format!("__attribute__((section(\".go.buildinfo\"), used)) static int go = 1;\n{NOTHING}");
+    let go =
+        format!("__attribute__((section(\".go.buildinfo\"), used)) static int go = 1;\n{NOTHING}");
     compile(&place, "go", &go, &["-static"]);
-    compile(&place, "musl", NOTHING, &["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"]);
+    compile(
+        &place,
+        "musl",
+        NOTHING,
+        &["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"],
+    );
     let own = "#include <stddef.h>\nvoid *malloc(size_t size) { return size ? NULL : NULL; }\n";
     compile(&place, "own", &format!("{own}{NOTHING}"), &["-fno-builtin"]);
     for sanitizer in ["address", "thread"] {
-        compile(&place, sanitizer, NOTHING, &[&format!("-fsanitize={sanitizer}")]);
+        compile(
+            &place,
+            sanitizer,
+            NOTHING,
+            &[&format!("-fsanitize={sanitizer}")],
+        );
     }
     // The header of a program for i386, and nothing behind it.
     let mut header = [0; 52];
     header[..7].copy_from_slice(b"\x7fELF\x01\x01\x01");
-    (header[16], header[18], header[20], header[40], header[42], header[46]) = (2, 3, 1, 52, 32, 40);
+    (
+        header[16], header[18], header[20], header[40], header[42], header[46],
+    ) = (2, 3, 1, 52, 32, 40);
     executable(&place, "small", &header);
-    executable(&place, "script", format!("#!{}\n", place.text("static")).as_bytes());
+    executable(
+        &place,
+        "script",
+        format!("#!{}\n", place.text("static")).as_bytes(),
+    );
     executable(&place, "text", b"neither a script nor a program\n");
     let privileged = privileged(&place);
     for (program, why) in [
-        ("./static", "static: it has no dynamic linker that could preload"),
-        ("./script", "static: it has no dynamic linker that could preload"),
+        (
+            "./static",
+            "static: it has no dynamic linker that could preload",
+        ),
+        (
+            "./script",
+            "static: it has no dynamic linker that could preload",
+        ),
         ("./go", "a static Go program: it has no dynamic linker"),
-        ("./musl", "linked to musl: libraries for glibc cannot be preloaded into it"),
-        ("./own", "defines a malloc of its own, which comes before any that is preloaded"),
-        ("./address", "which serves malloc itself: build the program without -fsanitize"),
-        ("./thread", "which serves malloc itself: build the program without -fsanitize"),
+        (
+            "./musl",
+            "linked to musl: libraries for glibc cannot be preloaded into it",
+        ),
+        (
+            "./own",
+            "defines a malloc of its own, which comes before any that is preloaded",
+        ),
+        (
+            "./address",
+            "which serves malloc itself: build the program without -fsanitize",
+        ),
+        (
+            "./thread",
+            "which serves malloc itself: build the program without -fsanitize",
+        ),
         ("./small", "made for I386 (32 bit)"),
         (&privileged, "runs with the privileges of its file"),
         ("./text", "no program that this machine knows"),
     ] {
-        for command in [&["record", "--", program][..], &["try", "-o", "run", "--", program]] {
+        for command in [
+            &["record", "--", program][..],
+            &["try", "-o", "run", "--", program],
+        ] {
             let end = place.run(command);
-            assert_eq!((end.code, end.stderr.lines().count()), (Some(2), 1), "{command:?}: {}", end.stderr);
+            assert_eq!(
+                (end.code, end.stderr.lines().count()),
+                (Some(2), 1),
+                "{command:?}: {}",
+                end.stderr
+            );
             assert!(end.stderr.contains(why), "{command:?}: {}", end.stderr);
         }
         assert!(!place.at("run").exists(), "{program}: nothing was measured");
@@ -79,24 +131,36 @@ fn who_cannot_be_recorded_or_tried_is_told_before_it_runs() {
 #[test]
 fn what_lies_beside_malloc_is_told_and_the_rest_recorded() {
     let place = Place::new();
-    let go = format!("__attribute__((section(\".go.buildinfo\"), used)) static int go = 1;\n{NOTHING}");
+    let go =
+        format!("__attribute__((section(\".go.buildinfo\"), used)) static int go = 1;\n{NOTHING}");
     compile(&place, "cgo", &go, &[]);
     let end = place.run(&["record", "--", "./cgo"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    assert!(end.stderr.contains("cgo has Go's own allocator inside"), "{}", end.stderr);
+    assert!(
+        end.stderr.contains("cgo has Go's own allocator inside"),
+        "{}",
+        end.stderr
+    );
     assert!(place.at("cgo.trace").exists());
 }
 
 #[test]
 fn a_program_of_cpp_that_imports_operator_new_is_not_said_to_call_no_malloc() {
     let place = Place::new();
-    let new = "int main(int count, char **) { int *one = new int[count]; delete[] one; return 0; }\n";
-    compile(&place, "new", new, &["-xc++", "-O0", "-Wl,--no-as-needed", "-lstdc++"]);
+    let new =
+        "int main(int count, char **) { int *one = new int[count]; delete[] one; return 0; }\n";
+    compile(
+        &place,
+        "new",
+        new,
+        &["-xc++", "-O0", "-Wl,--no-as-needed", "-lstdc++"],
+    );
     compile(&place, "none", NOTHING, &[]);
     let said = |program: &str| {
         let end = place.run(&["try", "--dry-run", "-a", "glibc", "--", program]);
         assert_eq!(end.code, Some(0), "{}", end.stderr);
-        end.stderr.contains("itself calls no malloc: only its libraries can make a difference")
+        end.stderr
+            .contains("itself calls no malloc: only its libraries can make a difference")
     };
     assert!(said("./none") && !said("./new"));
 }

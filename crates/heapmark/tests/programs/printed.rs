@@ -41,7 +41,9 @@ const PROGRAM: &str = "about = \"a test\"\nallocator = \"none\"\nexpects-stdout 
 
 /// A workload of size 8 with these keys and rows.
 fn workload(keys: &str, rows: &str) -> String {
-    let preset = |name: &str| format!("[presets.{name}]\ncold = 0\niterations = 1\nparameters = {{ n = 8 }}\n");
+    let preset = |name: &str| {
+        format!("[presets.{name}]\ncold = 0\niterations = 1\nparameters = {{ n = 8 }}\n")
+    };
     format!(
         "name = \"w\"\ndocument = \"BT\"\nabout = \"x\"\nshows = \"x\"\nhides = \"x\"\noperation = \"node\"\n\
         {keys}\n[parameters.n]\nabout = \"x\"\nkind = \"count\"\n{}{}{rows}",
@@ -56,10 +58,19 @@ fn row(name: &str, program: &str, more: &str) -> String {
 
 /// The script, and a row for each of these modes.
 fn home_with_modes(modes: &[&str]) -> Home {
-    let rows: String =
-        modes.iter().map(|mode| row(mode, "test", &format!("parameters = {{ mode = \"{mode}\" }}"))).collect();
+    let rows: String = modes
+        .iter()
+        .map(|mode| {
+            row(
+                mode,
+                "test",
+                &format!("parameters = {{ mode = \"{mode}\" }}"),
+            )
+        })
+        .collect();
     let home = Home::new();
-    home.program("test", PROGRAM, "program.sh", &home.with_nap(SCRIPT)).write("workloads/w.toml", &workload("", &rows));
+    home.program("test", PROGRAM, "program.sh", &home.with_nap(SCRIPT))
+        .write("workloads/w.toml", &workload("", &rows));
     home
 }
 
@@ -78,7 +89,16 @@ fn fault(home: &Home) -> String {
 
 #[test]
 fn what_a_process_prints_and_how_it_ends_decide_its_outcome() {
-    let modes = ["good", "crashes", "hangs", "leaves", "lies", "stops-early", "does-not-end-its-line", "goes-on"];
+    let modes = [
+        "good",
+        "crashes",
+        "hangs",
+        "leaves",
+        "lies",
+        "stops-early",
+        "does-not-end-its-line",
+        "goes-on",
+    ];
     let home = home_with_modes(&modes);
     let samples = run(&home, &["--timeout", "10"]);
     let outcomes = outcomes(&samples, "check");
@@ -88,39 +108,66 @@ fn what_a_process_prints_and_how_it_ends_decide_its_outcome() {
     assert_eq!(outcome("crashes"), "crash SIGSEGV run");
     assert_eq!(outcome("hangs"), "hang 10.0 run");
     assert_eq!(outcome("leaves"), "exit 3 run");
-    let lie =
-        "printed \"65\\t trees of depth 6\\t check: 8255\\n\", expected \"64\\t trees of depth 6\\t check: 8128\\n\"";
+    let lie = "printed \"65\\t trees of depth 6\\t check: 8255\\n\", expected \"64\\t trees of depth 6\\t check: 8128\\n\"";
     assert_eq!(outcome("lies"), format!("wrong-result {lie}"));
-    assert_eq!(outcome("stops-early"), format!("wrong-result printed nothing more, expected \"{last}\\n\""));
+    assert_eq!(
+        outcome("stops-early"),
+        format!("wrong-result printed nothing more, expected \"{last}\\n\"")
+    );
     let unended = format!("wrong-result printed \"{last}\", expected \"{last}\\n\"");
     assert_eq!(outcome("does-not-end-its-line"), unended);
-    assert_eq!(outcome("goes-on"), "wrong-result printed \"more\\n\", expected nothing more");
+    assert_eq!(
+        outcome("goes-on"),
+        "wrong-result printed \"more\\n\", expected nothing more"
+    );
     // Only who passed the check is measured.
     let measured = of_purpose(&samples, "sample");
-    assert!(!measured.is_empty() && measured.iter().all(|record| record["allocator"] == "Test:good"), "{measured:?}");
+    assert!(
+        !measured.is_empty()
+            && measured
+                .iter()
+                .all(|record| record["allocator"] == "Test:good"),
+        "{measured:?}"
+    );
     // By hand for n = 8.
     let (stretch, long_lived, trees) = (1023, 511, 256 * 31 + 64 * 127 + 16 * 511);
     let measurement = &measured[0]["measurement"];
-    assert_eq!(measurement["iterations"][0]["ops"], stretch + long_lived + trees);
+    assert_eq!(
+        measurement["iterations"][0]["ops"],
+        stretch + long_lived + trees
+    );
     assert!(measurement["figures"]["startup_ns"].as_f64().unwrap() > 0.0);
     // Of a hang one wants to know what the program did, not what its launcher did.
     let hang = &record(&samples, "check", "Test:hangs")["outcome"]["threads"];
     assert_eq!(hang.as_array().unwrap().len(), 2, "shell, sleep: {hang}");
-    assert!(!home.naps(), "a child of the program that hung is still there");
+    assert!(
+        !home.naps(),
+        "a child of the program that hung is still there"
+    );
 }
 
 #[test]
 fn what_goes_wrong_in_a_timed_process_only_is_seen_there() {
     let samples = run(&home_with_modes(&["good", "fails-when-timed"]), &[]);
     assert_eq!(outcomes(&samples, "check")["Test:fails-when-timed"], "ok");
-    assert_eq!(outcomes(&samples, "sample")["Test:fails-when-timed"], "exit 3 run");
-    assert!(record(&samples, "sample", "Test:fails-when-timed").get("measurement").is_none());
+    assert_eq!(
+        outcomes(&samples, "sample")["Test:fails-when-timed"],
+        "exit 3 run"
+    );
+    assert!(
+        record(&samples, "sample", "Test:fails-when-timed")
+            .get("measurement")
+            .is_none()
+    );
 }
 
 #[test]
 fn a_smallest_run_that_fails_leaves_no_time() {
     let home = home_with_modes(&["good"]);
-    home.write("programs/test/program.sh", &SCRIPT.replace("[ \"$n\" = 8 ] || mode=good", "[ $n != 6 ] || exit 5"));
+    home.write(
+        "programs/test/program.sh",
+        &SCRIPT.replace("[ \"$n\" = 8 ] || mode=good", "[ $n != 6 ] || exit 5"),
+    );
     let samples = run(&home, &[]);
     assert_eq!(outcomes(&samples, "sample")["Test:good"], "exit 5 load");
     // Nor a count: it is the difference to that run.
@@ -137,11 +184,29 @@ fn a_timed_process_is_the_plain_program_and_only_the_check_watches() {
     );
     let samples = run(&home, &[]);
     let lines = fs::read_to_string(&log).unwrap();
-    let times = |line: &str| lines.lines().filter(|known| known.trim_end() == line).count();
+    let times = |line: &str| {
+        lines
+            .lines()
+            .filter(|known| known.trim_end() == line)
+            .count()
+    };
     // Sample: the smallest run and the timed one. Check: two counted runs and the one that watches itself.
-    assert_eq!((times("6 plain"), times("8 plain"), times("12 plain"), times("8 --probe")), (2, 1, 1, 1), "{lines}");
-    let figures = |purpose| record(&samples, purpose, "Test:good")["measurement"]["figures"].clone();
-    assert_eq!((&figures("check")["probes"], &figures("sample")["probes"]), (&1.0.into(), &Value::Null));
+    assert_eq!(
+        (
+            times("6 plain"),
+            times("8 plain"),
+            times("12 plain"),
+            times("8 --probe")
+        ),
+        (2, 1, 1, 1),
+        "{lines}"
+    );
+    let figures =
+        |purpose| record(&samples, purpose, "Test:good")["measurement"]["figures"].clone();
+    assert_eq!(
+        (&figures("check")["probes"], &figures("sample")["probes"]),
+        (&1.0.into(), &Value::Null)
+    );
 }
 
 #[test]
@@ -149,16 +214,33 @@ fn a_command_that_cannot_be_started_is_said_with_its_name_and_reason() {
     let home = home_with_modes(&["good"]);
     let gone = PROGRAM.replace("\"sh\", \"program.sh\"", "\"./trees-{mode}\"");
     home.program("gone", &gone, "program.sh", SCRIPT);
-    home.program("script", &PROGRAM.replace("{n}", "x"), "program.sh", "exit 127");
-    let rows = ["gone", "script"].map(|name| row(name, name, "parameters = { mode = \"fast\" }")).concat();
+    home.program(
+        "script",
+        &PROGRAM.replace("{n}", "x"),
+        "program.sh",
+        "exit 127",
+    );
+    let rows = ["gone", "script"]
+        .map(|name| row(name, name, "parameters = { mode = \"fast\" }"))
+        .concat();
     let good = row("good", "test", "parameters = { mode = \"good\" }");
     home.write("workloads/w.toml", &workload("", &format!("{good}{rows}")));
     let samples = run(&home, &[]);
     let outcomes = outcomes(&samples, "check");
     let said = &outcomes["Test:gone"];
-    assert!(said.starts_with("unsupported cannot start /") && said.contains("/trees-fast: No such file"), "{said}");
+    assert!(
+        said.starts_with("unsupported cannot start /")
+            && said.contains("/trees-fast: No such file"),
+        "{said}"
+    );
     // As a shell says it of a command inside of the program: that is the program's own end.
-    assert_eq!((outcomes["Test:script"].as_str(), outcomes["Test:good"].as_str()), ("exit 127 load", "ok"));
+    assert_eq!(
+        (
+            outcomes["Test:script"].as_str(),
+            outcomes["Test:good"].as_str()
+        ),
+        ("exit 127 load", "ok")
+    );
 }
 
 #[test]
@@ -167,45 +249,83 @@ fn what_a_recipe_or_a_row_says_wrong_is_said_with_the_way_to_mend_it() {
     home.write("workloads/w.toml", &workload("", &row("x", "test", "")));
     let said = fault(&home);
     assert!(
-        said.contains("rows.program: `test` needs the parameter `mode`; give the row `parameters = { mode"),
+        said.contains(
+            "rows.program: `test` needs the parameter `mode`; give the row `parameters = { mode"
+        ),
         "{said}"
     );
 
     home.write(
         "workloads/w.toml",
-        &workload("", &row("x", "test", "parameters = { mode = \"good\" }\nallocator = \"dlmaloc\"")),
+        &workload(
+            "",
+            &row(
+                "x",
+                "test",
+                "parameters = { mode = \"good\" }\nallocator = \"dlmaloc\"",
+            ),
+        ),
     );
     let said = fault(&home);
-    assert!(said.contains("rows.allocator: there is no allocator `dlmaloc`; did you mean `dlmalloc`?"), "{said}");
     assert!(
-        said.contains("`test` has memory of its own: no allocator changes it; remove it from row Test:x"),
+        said.contains("rows.allocator: there is no allocator `dlmaloc`; did you mean `dlmalloc`?"),
+        "{said}"
+    );
+    assert!(
+        said.contains(
+            "`test` has memory of its own: no allocator changes it; remove it from row Test:x"
+        ),
         "{said}"
     );
 
     home.write("workloads/w.toml", &workload("", &row("x", "other", "")));
     let with = |line: &str, file: &str| {
-        home.program("other", &format!("{PROGRAM}{line}\n").replace("{mode}", "good"), file, "");
+        home.program(
+            "other",
+            &format!("{PROGRAM}{line}\n").replace("{mode}", "good"),
+            file,
+            "",
+        );
         home.heapmark(&["list", "workloads"])
     };
     assert_eq!(with("", "other.sh").code, Some(0));
     let said = with("probe-run = [\"sh\", \"{mood}\"]", "other.sh").stderr;
-    assert!(said.contains("`other` needs the parameter `mood`"), "{said}");
+    assert!(
+        said.contains("`other` needs the parameter `mood`"),
+        "{said}"
+    );
     let said = with("shares = [\"tset\"]", "other.sh").stderr;
-    assert!(said.contains("shares: there is no program `tset`; see `heapmark list programs`"), "{said}");
+    assert!(
+        said.contains("shares: there is no program `tset`; see `heapmark list programs`"),
+        "{said}"
+    );
     assert_eq!(with("shares = [\"test\"]", "other.sh").code, Some(0));
     let said = with("shares = [\"test\"]", "program.sh").stderr;
-    assert!(said.contains("`test` and this program both have a file program.sh; rename one"), "{said}");
+    assert!(
+        said.contains("`test` and this program both have a file program.sh; rename one"),
+        "{said}"
+    );
 
-    let silent = PROGRAM.replace("expects-stdout = \"binary-trees\"\n", "").replace("{mode}", "good");
+    let silent = PROGRAM
+        .replace("expects-stdout = \"binary-trees\"\n", "")
+        .replace("{mode}", "good");
     home.program("other", &silent, "other.sh", "");
     let said = fault(&home);
-    assert!(said.contains("probe: a program that reads a job is told by `check=1`; remove it, or say"), "{said}");
+    assert!(
+        said.contains("probe: a program that reads a job is told by `check=1`; remove it, or say"),
+        "{said}"
+    );
 }
 
 /// An allocator of the user's own, with these further keys.
 fn allocator(home: &Home, name: &str, library: &Path, keys: &str) {
-    let source = format!("source = {{ kind = \"path\", files = [\"{}\"] }}", library.display());
-    let text = format!("name = \"{name}\"\nfamily = \"{name}\"\nabout = \"x\"\ntier = \"user\"\n{source}\n{keys}\n");
+    let source = format!(
+        "source = {{ kind = \"path\", files = [\"{}\"] }}",
+        library.display()
+    );
+    let text = format!(
+        "name = \"{name}\"\nfamily = \"{name}\"\nabout = \"x\"\ntier = \"user\"\n{source}\n{keys}\n"
+    );
     home.write(&format!("allocators/{name}.toml"), &text);
 }
 
@@ -215,35 +335,91 @@ fn a_row_is_proved_under_the_allocator_that_it_names() {
     allocator(&home, "mine", &place.fake("honest"), "");
     allocator(&home, "nowhere", &place.at("libnowhere.so"), "");
     let under = |name: &str| row(name, "binary-trees-c", &format!("allocator = \"{name}\""));
-    home.write("workloads/w.toml", &workload("program = \"binary-trees-c\"", &(under("mine") + &under("nowhere"))));
+    home.write(
+        "workloads/w.toml",
+        &workload(
+            "program = \"binary-trees-c\"",
+            &(under("mine") + &under("nowhere")),
+        ),
+    );
     let samples = run(&home, &[]);
     let outcomes = outcomes(&samples, "check");
-    assert_eq!((outcomes["glibc"].as_str(), outcomes["Test:mine"].as_str()), ("ok", "ok"));
+    assert_eq!(
+        (outcomes["glibc"].as_str(), outcomes["Test:mine"].as_str()),
+        ("ok", "ok")
+    );
     let said = &outcomes["Test:nowhere"];
-    assert!(said.starts_with("not-loaded") && said.contains("there is no such file"), "{said}");
+    assert!(
+        said.starts_with("not-loaded") && said.contains("there is no such file"),
+        "{said}"
+    );
     let owner = |row: &str| {
         let proof = &record(&samples, "check", row)["proof"];
-        word(&proof["objects"][proof["owners"]["malloc"].as_u64().unwrap() as usize], "path").to_string()
+        word(
+            &proof["objects"][proof["owners"]["malloc"].as_u64().unwrap() as usize],
+            "path",
+        )
+        .to_string()
     };
-    assert!(owner("Test:mine").ends_with("libhonest.so") && owner("glibc").contains("libc"), "{}", owner("glibc"));
+    assert!(
+        owner("Test:mine").ends_with("libhonest.so") && owner("glibc").contains("libc"),
+        "{}",
+        owner("glibc")
+    );
     // It serves the row, and is no row itself.
     assert_eq!(crate::support::plan(&home.at("run")).allocators, ["glibc"]);
-    assert_eq!(crate::support::head(&home.at("run"))["pinned"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        crate::support::head(&home.at("run"))["pinned"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 #[test]
 fn an_allocator_without_locks_serves_programs_and_no_kernel() {
     let (home, place) = (home_with_modes(&["good"]), Place::new());
-    allocator(&home, "lockless", &place.fake("honest"), "single-threaded = true");
-    home.write("workloads/w.toml", &workload("program = \"binary-trees-c\"", ""));
-    let samples = home.run(1, &["-w", "w,churn", "-t", "1", "-a", "glibc,lockless", "--target-ms", "1"]).1;
+    allocator(
+        &home,
+        "lockless",
+        &place.fake("honest"),
+        "single-threaded = true",
+    );
+    home.write(
+        "workloads/w.toml",
+        &workload("program = \"binary-trees-c\"", ""),
+    );
+    let samples = home
+        .run(
+            1,
+            &[
+                "-w",
+                "w,churn",
+                "-t",
+                "1",
+                "-a",
+                "glibc,lockless",
+                "--target-ms",
+                "1",
+            ],
+        )
+        .1;
     let outcome = |workload: &str| {
-        let of = |record: &&Value| record["workload"] == workload && record["allocator"] == "lockless";
-        samples.iter().find(of).map(|record| record["outcome"].clone()).unwrap()
+        let of =
+            |record: &&Value| record["workload"] == workload && record["allocator"] == "lockless";
+        samples
+            .iter()
+            .find(of)
+            .map(|record| record["outcome"].clone())
+            .unwrap()
     };
     assert_eq!(outcome("w")["kind"], "ok");
     assert_eq!(outcome("churn")["kind"], "unsupported");
-    assert_eq!(outcome("churn")["why"], "built without locks, for programs of one thread");
+    assert_eq!(
+        outcome("churn")["why"],
+        "built without locks, for programs of one thread"
+    );
 }
 
 /// Says how large heapmark itself is, two processes above it.
@@ -270,21 +446,46 @@ int main(int count, char **words) {
 fn peak_memory_is_the_processs_own_and_not_that_of_heapmark() {
     const LARGE: usize = 32 << 20;
     let home = home_with_modes(&["good"]);
-    home.write("programs/test/program.sh", &format!("{MEASURES_HEAPMARK}{SCRIPT}"));
+    home.write(
+        "programs/test/program.sh",
+        &format!("{MEASURES_HEAPMARK}{SCRIPT}"),
+    );
     let toml = "about = \"a test\"\nallocator = \"none\"\nexpects-stdout = \"binary-trees\"\nshares = [\"test\"]\n\
         build = [[\"cc\", \"takes.c\", \"-o\", \"takes\"]]\nrun = [\"./takes\", \"{n}\"]\n";
     home.program("takes", toml, "takes.c", TAKES_64_MIB);
     // A row whose description keeps heapmark large as long as it runs.
     let about = "x".repeat(LARGE);
-    let rows = row("good", "test", &format!("parameters = {{ mode = \"good\" }}\nabout = \"{about}\""));
-    home.write("workloads/w.toml", &workload("", &(rows + &row("takes", "takes", ""))));
+    let rows = row(
+        "good",
+        "test",
+        &format!("parameters = {{ mode = \"good\" }}\nabout = \"{about}\""),
+    );
+    home.write(
+        "workloads/w.toml",
+        &workload("", &(rows + &row("takes", "takes", ""))),
+    );
     let samples = run(&home, &[]);
-    let peak = |row| record(&samples, "sample", row)["measurement"]["peak_rss_bytes"].as_f64().unwrap();
+    let peak = |row| {
+        record(&samples, "sample", row)["measurement"]["peak_rss_bytes"]
+            .as_f64()
+            .unwrap()
+    };
     let heapmark =
-        record(&samples, "check", "Test:good")["measurement"]["figures"]["heapmark_rss_bytes"].as_f64().unwrap();
-    assert!(heapmark > LARGE as f64, "the plant is not there: {heapmark}");
+        record(&samples, "check", "Test:good")["measurement"]["figures"]["heapmark_rss_bytes"]
+            .as_f64()
+            .unwrap();
+    assert!(
+        heapmark > LARGE as f64,
+        "the plant is not there: {heapmark}"
+    );
     let script = peak("Test:good");
-    assert!(0.0 < script && script < LARGE as f64 / 2.0, "{script} of a script below {heapmark}");
+    assert!(
+        0.0 < script && script < LARGE as f64 / 2.0,
+        "{script} of a script below {heapmark}"
+    );
     let mib = peak("Test:takes") / f64::from(1 << 20);
-    assert!((64.0..96.0).contains(&mib), "{mib} MiB of a program that takes 64");
+    assert!(
+        (64.0..96.0).contains(&mib),
+        "{mib} MiB of a program that takes 64"
+    );
 }

@@ -27,7 +27,11 @@ fn run(place: &Place, name: &str, flags: &[&str]) {
         name,
     ];
     // At the documents' own size nothing is calibrated.
-    let target: &[&str] = if flags.contains(&"paper") { &[] } else { &["--target-ms", "2"] };
+    let target: &[&str] = if flags.contains(&"paper") {
+        &[]
+    } else {
+        &["--target-ms", "2"]
+    };
     let end = place.run(&[&common[..], target, flags].concat());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
 }
@@ -39,46 +43,107 @@ fn every_claim_has_a_verdict_and_a_reason() {
     let table = place.run(&["claims", "run"]);
     assert_eq!(table.code, Some(0), "{}", table.stderr);
     let ids = ["BT-", "LL-", "MM-", "RP-", "ZA-"];
-    let rows = |text: &str| text.lines().filter(|line| ids.iter().any(|id| line.contains(&format!("| {id}")))).count();
-    assert!(table.stdout.contains("Of 48 claims") && !table.stdout.contains("is in no run"), "{}", table.stdout);
-    assert_eq!(rows(&place.run(&["claims", "run", "--to", "md"]).stdout), 48);
+    let rows = |text: &str| {
+        text.lines()
+            .filter(|line| ids.iter().any(|id| line.contains(&format!("| {id}"))))
+            .count()
+    };
+    assert!(
+        table.stdout.contains("Of 48 claims") && !table.stdout.contains("is in no run"),
+        "{}",
+        table.stdout
+    );
+    assert_eq!(
+        rows(&place.run(&["claims", "run", "--to", "md"]).stdout),
+        48
+    );
 
     let judged = place.run(&["claims", "run", "--to", "json"]);
     let judged: Vec<Value> = serde_json::from_str(&judged.stdout).unwrap();
     assert_eq!(judged.len(), 48);
     for one in &judged {
-        assert!(!word(one, "reason").is_empty() && one["parts"].as_array().is_some_and(|parts| !parts.is_empty()));
-        assert!(["holds", "does-not-hold", "unclear", "not-testable"].contains(&word(one, "verdict")), "{one}");
+        assert!(
+            !word(one, "reason").is_empty()
+                && one["parts"]
+                    .as_array()
+                    .is_some_and(|parts| !parts.is_empty())
+        );
+        assert!(
+            ["holds", "does-not-hold", "unclear", "not-testable"].contains(&word(one, "verdict")),
+            "{one}"
+        );
     }
     let of = |id: &str| judged.iter().find(|one| word(one, "id") == id).unwrap();
     // glibc gives the thread that allocates an arena of its own, away from the sbrk area: what grows there is the main thread's,
     // heapmark's own checks after the run, of which no series tells.
-    let heap = of("LL-11")["parts"].as_array().unwrap().iter().find(|part| word(part, "place").starts_with("memory@2"));
+    let heap = of("LL-11")["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|part| word(part, "place").starts_with("memory@2"));
     let number = &heap.unwrap()["said"][0]["number"];
-    assert_eq!((word(number, "row"), number["samples"].as_u64()), ("glibc", Some(5)));
+    assert_eq!(
+        (word(number, "row"), number["samples"].as_u64()),
+        ("glibc", Some(5))
+    );
     assert!(number["max"].as_f64().unwrap() < 0.05, "{number}");
-    let tables: Vec<_> = fs::read_dir(place.at("run/series")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let tables: Vec<_> = fs::read_dir(place.at("run/series"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     assert_eq!(tables.len(), 5);
     for table in tables {
         let mut points = csv::Reader::from_path(&table).unwrap();
-        let phase = points.headers().unwrap().iter().position(|head| head == "phase").unwrap();
-        let phases: Vec<String> = points.records().map(|point| point.unwrap()[phase].to_owned()).collect();
-        assert!(phases.iter().all(|word| ["setup", "run", "after"].contains(&word.as_str())), "{phases:?}");
-        assert_eq!(phases.last().unwrap(), "after", "what the process holds once it is through");
+        let phase = points
+            .headers()
+            .unwrap()
+            .iter()
+            .position(|head| head == "phase")
+            .unwrap();
+        let phases: Vec<String> = points
+            .records()
+            .map(|point| point.unwrap()[phase].to_owned())
+            .collect();
+        assert!(
+            phases
+                .iter()
+                .all(|word| ["setup", "run", "after"].contains(&word.as_str())),
+            "{phases:?}"
+        );
+        assert_eq!(
+            phases.last().unwrap(),
+            "after",
+            "what the process holds once it is through"
+        );
     }
     assert!(word(of("LL-11"), "reason").contains("objects = 2000 (the document: 100000)"));
     assert!(word(of("BT-1"), "reason").contains("binary-trees is in no run"));
 
-    let listed: Vec<Value> = serde_json::from_str(&place.run(&["list", "claims", "--json"]).stdout).unwrap();
+    let listed: Vec<Value> =
+        serde_json::from_str(&place.run(&["list", "claims", "--json"]).stdout).unwrap();
     assert_eq!(
         listed.iter().map(|one| word(one, "id")).collect::<Vec<_>>(),
         judged.iter().map(|one| word(one, "id")).collect::<Vec<_>>()
     );
 
-    let one = place.run(&["claims", "run", "--document", "za", "--to", "md", "-o", "za.md"]);
+    let one = place.run(&[
+        "claims",
+        "run",
+        "--document",
+        "za",
+        "--to",
+        "md",
+        "-o",
+        "za.md",
+    ]);
     assert_eq!((one.code, one.stdout.as_str()), (Some(0), ""));
     let text = fs::read_to_string(place.at("za.md")).unwrap();
-    assert_eq!(text.lines().filter(|line| line.starts_with("| ZA-")).count(), 7);
+    assert_eq!(
+        text.lines()
+            .filter(|line| line.starts_with("| ZA-"))
+            .count(),
+        7
+    );
 }
 
 #[test]
@@ -87,9 +152,19 @@ fn too_few_processes_say_so() {
     run(&place, "run", &["--blocks", "2"]);
     let judged = place.run(&["claims", "run", "--document", "ll", "--to", "json"]);
     let judged: Vec<Value> = serde_json::from_str(&judged.stdout).unwrap();
-    let unclear = judged.iter().find(|one| word(one, "id") == "LL-13").unwrap();
+    let unclear = judged
+        .iter()
+        .find(|one| word(one, "id") == "LL-13")
+        .unwrap();
     assert!(word(unclear, "verdict") != "holds" && word(unclear, "verdict") != "does-not-hold");
-    assert!(unclear["parts"].as_array().unwrap().iter().any(|part| part["verdict"] == "unclear"), "{unclear}");
+    assert!(
+        unclear["parts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|part| part["verdict"] == "unclear"),
+        "{unclear}"
+    );
 }
 
 #[test]
@@ -99,15 +174,29 @@ fn the_page_has_every_published_table_and_every_claim() {
     let end = place.run(&["claims", "run", "--reproduction", "-o", "page.md"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let page = fs::read_to_string(place.at("page.md")).unwrap();
-    assert_eq!(page.lines().filter(|line| line.contains("(ratios to ")).count(), 11);
+    assert_eq!(
+        page.lines()
+            .filter(|line| line.contains("(ratios to "))
+            .count(),
+        11
+    );
     for (document, claims) in [("BT", 13), ("MM", 9), ("RP", 6), ("ZA", 7), ("LL", 13)] {
         for number in 1..=claims {
-            assert!(page.contains(&format!("\n| {document}-{number} | ")), "{document}-{number}");
+            assert!(
+                page.contains(&format!("\n| {document}-{number} | ")),
+                "{document}-{number}"
+            );
         }
     }
     // Theirs and ours, each with its ratio to the row of the heading.
-    assert!(page.contains("| jemalloc, published | 0.00929433 (1.24) |"), "{page}");
-    let ours = page.lines().find(|line| line.starts_with("| glibc malloc, ours (glibc) |")).unwrap();
+    assert!(
+        page.contains("| jemalloc, published | 0.00929433 (1.24) |"),
+        "{page}"
+    );
+    let ours = page
+        .lines()
+        .find(|line| line.starts_with("| glibc malloc, ours (glibc) |"))
+        .unwrap();
     assert!(ours.contains("(1.00)"), "{ours}");
 }
 
@@ -118,10 +207,20 @@ fn what_cannot_be_used_is_refused() {
     run(&place, "paper", &["--blocks", "1", "--preset", "paper"]);
     let mixed = place.run(&["claims", "quick", "paper"]);
     assert_eq!(mixed.code, Some(2));
-    assert!(mixed.stderr.contains("quick has preset quick and paper has paper"), "{}", mixed.stderr);
+    assert!(
+        mixed
+            .stderr
+            .contains("quick has preset quick and paper has paper"),
+        "{}",
+        mixed.stderr
+    );
     let unknown = place.run(&["claims", "quick", "--document", "xx"]);
     assert_eq!(unknown.code, Some(2));
-    assert!(unknown.stderr.contains("there are bt, ll, mm, rp, za"), "{}", unknown.stderr);
+    assert!(
+        unknown.stderr.contains("there are bt, ll, mm, rp, za"),
+        "{}",
+        unknown.stderr
+    );
     assert_eq!(place.run(&["claims", "nowhere"]).code, Some(2));
 
     // A claim about an unknown workload would never be testable.
@@ -130,9 +229,17 @@ fn what_cannot_be_used_is_refused() {
     let folder = place.at("config/heapmark/claims");
     fs::create_dir_all(&folder).unwrap();
     for (old, new, says) in [
-        ("workloads = [\"zalloc-optane\"]", "workloads = [\"zaloc\"]", "no workload `zaloc`"),
+        (
+            "workloads = [\"zalloc-optane\"]",
+            "workloads = [\"zaloc\"]",
+            "no workload `zaloc`",
+        ),
         ("kind = \"near\"", "kind = \"nera\"", "nera: unknown"),
-        ("0.00748696, ", "", "`glibc malloc` has 5 values for 6 columns"),
+        (
+            "0.00748696, ",
+            "",
+            "`glibc malloc` has 5 values for 6 columns",
+        ),
     ] {
         let doctored = ours.replacen(old, new, 1);
         let line = doctored.lines().position(|line| !ours.contains(line));
@@ -141,7 +248,9 @@ fn what_cannot_be_used_is_refused() {
         assert_eq!(end.code, Some(1), "{}", end.stderr);
         let place = format!("(line {})", line.unwrap() + 1);
         assert!(
-            end.stderr.contains(says) && end.stderr.contains("za.toml: ") && end.stderr.contains(&place),
+            end.stderr.contains(says)
+                && end.stderr.contains("za.toml: ")
+                && end.stderr.contains(&place),
             "{place} {}",
             end.stderr
         );

@@ -23,25 +23,55 @@ fn a_slower_library_fails_the_job_within_a_run_and_between_two() {
     let by_cpu = |args: &[&str]| compare(&place, &[&["--by", "cpu"], args].concat());
     let within = by_cpu(&["new", "--fail-on", "slower"]);
     assert_eq!(within.code, Some(3), "{}{}", within.stdout, within.stderr);
-    assert!(within.stderr.contains("--fail-on: churn@1/mine is slower"), "{}", within.stderr);
-    assert_eq!(compare(&place, &["new"]).code, Some(0), "only who asks gets the exit code");
+    assert!(
+        within.stderr.contains("--fail-on: churn@1/mine is slower"),
+        "{}",
+        within.stderr
+    );
+    assert_eq!(
+        compare(&place, &["new"]).code,
+        Some(0),
+        "only who asks gets the exit code"
+    );
 
     let between = by_cpu(&["old", "new", "--fail-on", "slower,unclear"]);
-    assert_eq!(between.code, Some(3), "{}{}", between.stdout, between.stderr);
+    assert_eq!(
+        between.code,
+        Some(3),
+        "{}{}",
+        between.stdout,
+        between.stderr
+    );
     let told = between.stdout.replace("\n  ", " ");
-    for told_of in
-        ["beside glibc", "not interleaved", "heapmark run -a old=", "libhonest.so,new=", "the runs themselves"]
-    {
+    for told_of in [
+        "beside glibc",
+        "not interleaved",
+        "heapmark run -a old=",
+        "libhonest.so,new=",
+        "the runs themselves",
+    ] {
         assert!(told.contains(told_of), "no `{told_of}` in {told}");
     }
     // The other way round it got faster, however much the machine wandered in between.
     let back = by_cpu(&["new", "old", "--fail-on", "slower", "--to", "json"]);
     assert_eq!(back.code, Some(0), "{}", back.stderr);
     let told: Value = serde_json::from_str(&back.stdout).unwrap();
-    let mine = told["rows"].as_array().unwrap().iter().find(|row| row["allocator"] == "mine").unwrap();
-    assert_eq!((&mine["verdict"]["word"], &told["anchor"]), (&"faster".into(), &"glibc".into()), "{told}");
+    let mine = told["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["allocator"] == "mine")
+        .unwrap();
+    assert_eq!(
+        (&mine["verdict"]["word"], &told["anchor"]),
+        (&"faster".into(), &"glibc".into()),
+        "{told}"
+    );
     let page = compare(&place, &["old", "new", "--to", "md"]).stdout;
-    assert!(page.starts_with("## ") && page.contains("| workload | allocator |"), "{page}");
+    assert!(
+        page.starts_with("## ") && page.contains("| workload | allocator |"),
+        "{page}"
+    );
 }
 
 #[test]
@@ -49,18 +79,42 @@ fn a_library_that_takes_more_instructions_fails_the_job_whatever_the_machine_doe
     let place = Place::new();
     let counted = |run: &str, library: &str| {
         let word = format!("mine={},glibc", place.fake(library).display());
-        let small = ["-w", "churn", "-t", "1", "--set", "churn.objects=20000", "--no-floor", "--counter", "callgrind"];
+        let small = [
+            "-w",
+            "churn",
+            "-t",
+            "1",
+            "--set",
+            "churn.objects=20000",
+            "--no-floor",
+            "--counter",
+            "callgrind",
+        ];
         let end = place.run(&[&["run", "-o", run, "-a", &word], &small[..]].concat());
         assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     };
     counted("old", "honest");
     counted("new", "wordy");
-    let by = |args: &[&str]| compare(&place, &[&["--by", "instructions", "--fail-on", "slower"], args].concat());
+    let by = |args: &[&str]| {
+        compare(
+            &place,
+            &[&["--by", "instructions", "--fail-on", "slower"], args].concat(),
+        )
+    };
     for runs in [&["new"][..], &["old", "new"]] {
         let end = by(runs);
         assert_eq!(end.code, Some(3), "{runs:?}: {}{}", end.stdout, end.stderr);
-        assert!(end.stderr.contains("--fail-on: churn@1/mine takes more instructions"), "{}", end.stderr);
-        assert!(end.stdout.contains("instructions / ") && !end.stdout.contains("drift"), "{}", end.stdout);
+        assert!(
+            end.stderr
+                .contains("--fail-on: churn@1/mine takes more instructions"),
+            "{}",
+            end.stderr
+        );
+        assert!(
+            end.stdout.contains("instructions / ") && !end.stdout.contains("drift"),
+            "{}",
+            end.stdout
+        );
     }
     counted("copy", "honest");
     for runs in [["new", "old"], ["old", "copy"]] {
@@ -69,10 +123,20 @@ fn a_library_that_takes_more_instructions_fails_the_job_whatever_the_machine_doe
     }
     let by_time = compare(&place, &["new"]);
     assert_eq!(by_time.code, Some(2), "{}", by_time.stdout);
-    assert!(by_time.stderr.contains("it can be compared by instructions"), "{}", by_time.stderr);
+    assert!(
+        by_time
+            .stderr
+            .contains("it can be compared by instructions"),
+        "{}",
+        by_time.stderr
+    );
     let unknown = compare(&place, &["new", "--by", "luck"]);
     assert_eq!(unknown.code, Some(2), "{}", unknown.stdout);
-    assert!(unknown.stderr.contains("expected one of wall, cpu, memory"), "{}", unknown.stderr);
+    assert!(
+        unknown.stderr.contains("expected one of wall, cpu, memory"),
+        "{}",
+        unknown.stderr
+    );
 }
 
 #[test]
@@ -81,11 +145,24 @@ fn what_cannot_be_compared_is_one_clear_line() {
     let end = place.run_small("one", &["-a", "glibc", "--blocks", "2"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let alone = compare(&place, &["one"]);
-    assert_eq!((alone.code, alone.stderr.lines().count()), (Some(1), 1), "{}", alone.stderr);
-    assert!(alone.stderr.contains("the run has only the baseline"), "{}", alone.stderr);
+    assert_eq!(
+        (alone.code, alone.stderr.lines().count()),
+        (Some(1), 1),
+        "{}",
+        alone.stderr
+    );
+    assert!(
+        alone.stderr.contains("the run has only the baseline"),
+        "{}",
+        alone.stderr
+    );
     let nowhere = compare(&place, &["one", "nowhere"]);
     assert_eq!(nowhere.code, Some(2), "{}", nowhere.stderr);
-    assert!(nowhere.stderr.contains("no run in nowhere"), "{}", nowhere.stderr);
+    assert!(
+        nowhere.stderr.contains("no run in nowhere"),
+        "{}",
+        nowhere.stderr
+    );
     let word = compare(&place, &["one", "--fail-on", "slow"]);
     assert_eq!(word.code, Some(2), "{}", word.stderr);
 }

@@ -34,10 +34,21 @@ fn place() -> &'static Place {
 fn exported(format: &str) -> PathBuf {
     // Tests run at once.
     static CALLS: AtomicUsize = AtomicUsize::new(0);
-    let file = place().at(&format!("{}.{format}", CALLS.fetch_add(1, Ordering::Relaxed)));
-    let end = place().run(&["export", "run", "--to", format, "-o", file.to_str().unwrap()]);
+    let file = place().at(&format!(
+        "{}.{format}",
+        CALLS.fetch_add(1, Ordering::Relaxed)
+    ));
+    let end = place().run(&[
+        "export",
+        "run",
+        "--to",
+        format,
+        "-o",
+        file.to_str().unwrap(),
+    ]);
     assert_eq!(end.code, Some(0), "{format}: {}", end.stderr);
-    let note = format!("1 of 3 rows left out: {format} cannot represent them; csv-rows has the reasons\n");
+    let note =
+        format!("1 of 3 rows left out: {format} cannot represent them; csv-rows has the reasons\n");
     let holds_all = ["csv-samples", "parquet"].contains(&format);
     assert_eq!(end.stderr, if holds_all { String::new() } else { note });
     file
@@ -49,12 +60,26 @@ fn read<T: DeserializeOwned>(format: &str) -> T {
 
 /// What the tables say of the rows that are well, by name.
 fn rows() -> BTreeMap<String, BTreeMap<String, String>> {
-    let rows = place().rows("run").into_iter().filter(|row| row["outcome"] == "ok");
-    rows.map(|row| (format!("{}@{}/{}", row["workload"], row["threads"], row["allocator"]), row)).collect()
+    let rows = place()
+        .rows("run")
+        .into_iter()
+        .filter(|row| row["outcome"] == "ok");
+    rows.map(|row| {
+        (
+            format!(
+                "{}@{}/{}",
+                row["workload"], row["threads"], row["allocator"]
+            ),
+            row,
+        )
+    })
+    .collect()
 }
 
 fn number(row: &BTreeMap<String, String>, column: &str) -> f64 {
-    row[column].parse().unwrap_or_else(|why| panic!("{column}: {why}"))
+    row[column]
+        .parse()
+        .unwrap_or_else(|why| panic!("{column}: {why}"))
 }
 
 /// Sums and quotients of the same numbers in another order.
@@ -72,10 +97,26 @@ fn python() -> PathBuf {
         let (python, installed) = (folder.join("bin/python3"), folder.join("requirements.txt"));
         if fs::read(&installed).ok() != fs::read(&wanted).ok() {
             let brings = "scripts/setup.sh test brings python3 and python3-venv";
-            finished(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder), brings);
-            let pip =
-                ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", "-r"];
-            finished(Command::new(&python).args(pip).arg(&wanted), "the packages come from PyPI");
+            finished(
+                Command::new("python3")
+                    .args(["-m", "venv", "--clear"])
+                    .arg(&folder),
+                brings,
+            );
+            let pip = [
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                "--only-binary",
+                ":all:",
+                "-r",
+            ];
+            finished(
+                Command::new(&python).args(pip).arg(&wanted),
+                "the packages come from PyPI",
+            );
             fs::copy(&wanted, &installed).unwrap();
         }
         python
@@ -85,8 +126,18 @@ fn python() -> PathBuf {
 
 /// What a command that must end well wrote to stdout.
 fn finished(command: &mut Command, hint: &str) -> String {
-    let end = End::of(command.output().unwrap_or_else(|why| panic!("{command:?}: {why}: {hint}")));
-    assert_eq!(end.code, Some(0), "{command:?}: {hint}\n{}{}", end.stdout, end.stderr);
+    let end = End::of(
+        command
+            .output()
+            .unwrap_or_else(|why| panic!("{command:?}: {why}: {hint}")),
+    );
+    assert_eq!(
+        end.code,
+        Some(0),
+        "{command:?}: {hint}\n{}{}",
+        end.stdout,
+        end.stderr
+    );
     end.stdout
 }
 
@@ -106,10 +157,25 @@ fn bencher_can_track_it() {
     for (name, row) in rows() {
         let latency = &all[&name]["latency"];
         assert!(same(latency.value, number(&row, "ns_per_op")), "{name}");
-        assert!(same(latency.lower_value.unwrap(), number(&row, "ns_per_op_min")), "{name}");
-        assert!(same(latency.upper_value.unwrap(), number(&row, "ns_per_op_max")), "{name}");
-        assert!(same(all[&name]["throughput"].value, number(&row, "mops_per_s") * 1e6), "{name}");
-        assert!(same(all[&name]["peak-rss"].value, number(&row, "peak_rss_bytes")), "{name}");
+        assert!(
+            same(latency.lower_value.unwrap(), number(&row, "ns_per_op_min")),
+            "{name}"
+        );
+        assert!(
+            same(latency.upper_value.unwrap(), number(&row, "ns_per_op_max")),
+            "{name}"
+        );
+        assert!(
+            same(
+                all[&name]["throughput"].value,
+                number(&row, "mops_per_s") * 1e6
+            ),
+            "{name}"
+        );
+        assert!(
+            same(all[&name]["peak-rss"].value, number(&row, "peak_rss_bytes")),
+            "{name}"
+        );
     }
 }
 
@@ -128,16 +194,43 @@ struct Figure {
 #[test]
 fn github_action_benchmark_can_track_it() {
     let (smaller, bigger): (Vec<Figure>, Vec<Figure>) = (read("gha-smaller"), read("gha-bigger"));
-    let names: BTreeSet<&str> = smaller.iter().chain(&bigger).map(|one| one.name.as_str()).collect();
-    assert_eq!(names.len(), smaller.len() + bigger.len(), "it compares what has the same name");
+    let names: BTreeSet<&str> = smaller
+        .iter()
+        .chain(&bigger)
+        .map(|one| one.name.as_str())
+        .collect();
+    assert_eq!(
+        names.len(),
+        smaller.len() + bigger.len(),
+        "it compares what has the same name"
+    );
     for (name, row) in rows() {
         let find = |list: &[Figure], what: &str, unit: &str| {
-            let all = list.iter().find(|one| one.name == format!("{name}: {what}"));
-            all.filter(|one| one.unit == unit).unwrap_or_else(|| panic!("{name}: {what} in {unit}")).value
+            let all = list
+                .iter()
+                .find(|one| one.name == format!("{name}: {what}"));
+            all.filter(|one| one.unit == unit)
+                .unwrap_or_else(|| panic!("{name}: {what} in {unit}"))
+                .value
         };
-        assert!(same(find(&smaller, "time", "ns/op"), number(&row, "ns_per_op")), "{name}");
-        assert!(same(find(&smaller, "peak RSS", "bytes"), number(&row, "peak_rss_bytes")), "{name}");
-        assert!(same(find(&bigger, "throughput", "ops/s"), number(&row, "mops_per_s") * 1e6), "{name}");
+        assert!(
+            same(find(&smaller, "time", "ns/op"), number(&row, "ns_per_op")),
+            "{name}"
+        );
+        assert!(
+            same(
+                find(&smaller, "peak RSS", "bytes"),
+                number(&row, "peak_rss_bytes")
+            ),
+            "{name}"
+        );
+        assert!(
+            same(
+                find(&bigger, "throughput", "ops/s"),
+                number(&row, "mops_per_s") * 1e6
+            ),
+            "{name}"
+        );
     }
 }
 
@@ -150,7 +243,10 @@ struct Hyperfine {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "some fields only have to be there, or to be numbers")]
+#[expect(
+    dead_code,
+    reason = "some fields only have to be there, or to be numbers"
+)]
 struct Timed {
     command: String,
     mean: f64,
@@ -169,21 +265,47 @@ struct Timed {
 #[test]
 fn scripts_for_hyperfine_can_read_it() {
     let all: Hyperfine = read("hyperfine");
-    assert_eq!(all.results.iter().map(|one| one.command.as_str()).collect::<Vec<_>>(), HONEST);
+    assert_eq!(
+        all.results
+            .iter()
+            .map(|one| one.command.as_str())
+            .collect::<Vec<_>>(),
+        HONEST
+    );
     for one in &all.results {
-        let lengths = [one.times.len(), one.exit_codes.len(), one.memory_usage_byte.as_ref().unwrap().len()];
+        let lengths = [
+            one.times.len(),
+            one.exit_codes.len(),
+            one.memory_usage_byte.as_ref().unwrap().len(),
+        ];
         assert_eq!(lengths, [6; 3], "{}", one.command);
-        assert!(one.min <= one.median && one.median <= one.max && one.min > 0.0, "{}", one.command);
+        assert!(
+            one.min <= one.median && one.median <= one.max && one.min > 0.0,
+            "{}",
+            one.command
+        );
     }
 }
 
 /// What `compare.py` says of two sides, as the JSON it writes.
 fn compare(mode: &[&str]) -> (String, Vec<Map<String, Value>>) {
-    assert!(Path::new(COMPARE).is_file(), "no {COMPARE}: scripts/setup.sh test brings it");
+    assert!(
+        Path::new(COMPARE).is_file(),
+        "no {COMPARE}: scripts/setup.sh test brings it"
+    );
     let told = place().at(&format!("compare-{}.json", mode[0]));
-    let said =
-        finished(Command::new(python()).arg(COMPARE).args(["--no-color", "-d"]).arg(&told).args(mode), "compare.py");
-    (said, serde_json::from_slice(&fs::read(told).unwrap()).unwrap())
+    let said = finished(
+        Command::new(python())
+            .arg(COMPARE)
+            .args(["--no-color", "-d"])
+            .arg(&told)
+            .args(mode),
+        "compare.py",
+    );
+    (
+        said,
+        serde_json::from_slice(&fs::read(told).unwrap()).unwrap(),
+    )
 }
 
 #[test]
@@ -192,16 +314,29 @@ fn google_benchmarks_compare_py_tests_two_runs() {
     let file = file.to_str().unwrap();
     let (said, all) = compare(&["benchmarks", file, file]);
     let row = all.iter().find(|one| one["name"] == HONEST[0]).unwrap();
-    assert_eq!((row["run_type"].as_str(), row["time_unit"].as_str()), (Some("iteration"), Some("ns")));
+    assert_eq!(
+        (row["run_type"].as_str(), row["time_unit"].as_str()),
+        (Some("iteration"), Some("ns"))
+    );
     assert_eq!(row["measurements"].as_array().unwrap().len(), 6);
     assert_eq!(row["utest"]["nr_of_repetitions"], 6, "{said}");
-    assert_eq!(row["utest"]["time_pvalue"].as_f64(), Some(1.0), "nothing differs from itself");
+    assert_eq!(
+        row["utest"]["time_pvalue"].as_f64(),
+        Some(1.0),
+        "nothing differs from itself"
+    );
     for (name, row) in rows() {
-        let median = all.iter().find(|one| one["name"] == format!("{name}_median")).unwrap();
+        let median = all
+            .iter()
+            .find(|one| one["name"] == format!("{name}_median"))
+            .unwrap();
         assert_eq!(median["aggregate_name"], "median");
         let time = |of: &str| median["measurements"][0][of].as_f64().unwrap();
         assert!(same(time("real_time"), number(&row, "ns_per_op")), "{name}");
-        assert!(same(time("cpu_time"), number(&row, "cpu_ns_per_op")), "{name}");
+        assert!(
+            same(time("cpu_time"), number(&row, "cpu_ns_per_op")),
+            "{name}"
+        );
     }
 }
 
@@ -209,9 +344,15 @@ fn google_benchmarks_compare_py_tests_two_runs() {
 fn google_benchmarks_compare_py_tests_two_allocators_of_a_run() {
     let file = exported("google-benchmark");
     let (said, all) = compare(&["filters", file.to_str().unwrap(), "/glibc", "/honest"]);
-    let row = all.iter().find(|one| one["name"] == "churn@1[/glibc vs. /honest]").unwrap_or_else(|| panic!("{said}"));
+    let row = all
+        .iter()
+        .find(|one| one["name"] == "churn@1[/glibc vs. /honest]")
+        .unwrap_or_else(|| panic!("{said}"));
     assert_eq!(
-        (row["measurements"].as_array().unwrap().len(), &row["utest"]["nr_of_repetitions_other"]),
+        (
+            row["measurements"].as_array().unwrap().len(),
+            &row["utest"]["nr_of_repetitions_other"]
+        ),
         (6, &6.into())
     );
 }
@@ -221,21 +362,44 @@ fn google_benchmarks_compare_py_tests_two_allocators_of_a_run() {
 fn duckdb_reads_the_parquet_as_the_csv() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exports/same_table.py");
     let (parquet, text) = (exported("parquet"), exported("csv-samples"));
-    let told = finished(Command::new(python()).arg(script).args([&parquet, &text]), "DuckDB");
+    let told = finished(
+        Command::new(python()).arg(script).args([&parquet, &text]),
+        "DuckDB",
+    );
     let told: Value = serde_json::from_str(&told).unwrap();
-    let lines: Vec<BTreeMap<String, String>> =
-        csv::Reader::from_path(&text).unwrap().deserialize().map(|line| line.unwrap()).collect();
+    let lines: Vec<BTreeMap<String, String>> = csv::Reader::from_path(&text)
+        .unwrap()
+        .deserialize()
+        .map(|line| line.unwrap())
+        .collect();
     let types = told["types"].as_object().unwrap();
     let columns = told["columns"].as_array().unwrap();
-    assert_eq!(types.keys().collect::<Vec<_>>(), columns.iter().map(|name| name.as_str().unwrap()).collect::<Vec<_>>());
-    let typed = ["cell", "threads", "cold", "iteration", "wall_ns"].map(|name| types[name].as_str().unwrap());
-    assert_eq!(typed, ["VARCHAR", "UINTEGER", "BOOLEAN", "UBIGINT", "UBIGINT"]);
-    assert_eq!((&told["only_parquet"], &told["only_csv"]), (&0.into(), &0.into()), "{told}");
+    assert_eq!(
+        types.keys().collect::<Vec<_>>(),
+        columns
+            .iter()
+            .map(|name| name.as_str().unwrap())
+            .collect::<Vec<_>>()
+    );
+    let typed = ["cell", "threads", "cold", "iteration", "wall_ns"]
+        .map(|name| types[name].as_str().unwrap());
+    assert_eq!(
+        typed,
+        ["VARCHAR", "UINTEGER", "BOOLEAN", "UBIGINT", "UBIGINT"]
+    );
+    assert_eq!(
+        (&told["only_parquet"], &told["only_csv"]),
+        (&0.into(), &0.into()),
+        "{told}"
+    );
     assert_eq!(told["rows"], lines.len());
     let failed = lines.iter().filter(|line| line["outcome"] != "ok").count();
     assert!(failed > 0 && told["failed"] == failed, "{told}");
-    let wall_ns: u64 =
-        lines.iter().filter(|line| line["cold"] == "false").map(|line| number(line, "wall_ns") as u64).sum();
+    let wall_ns: u64 = lines
+        .iter()
+        .filter(|line| line["cold"] == "false")
+        .map(|line| number(line, "wall_ns") as u64)
+        .sum();
     assert_eq!(told["wall_ns"], wall_ns);
 }
 
@@ -244,11 +408,20 @@ fn duckdb_reads_the_parquet_as_the_csv() {
 fn a_terminal_gets_no_parquet_and_a_pipe_does() {
     let (heapmark, run) = (env!("CARGO_BIN_EXE_heapmark"), place().at("run"));
     let line = format!("{heapmark} export {} --to parquet", run.display());
-    let terminal = Command::new("script").args(["-qec", &line, "/dev/null"]).output().unwrap();
+    let terminal = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .output()
+        .unwrap();
     assert_eq!(terminal.status.code(), Some(2));
     let said = String::from_utf8(terminal.stdout).unwrap();
-    assert_eq!(said.trim_end(), "heapmark: parquet is nothing for a terminal: name a file with -o");
-    let piped = place().heapmark(&["export", "run", "--to", "parquet"]).output().unwrap();
+    assert_eq!(
+        said.trim_end(),
+        "heapmark: parquet is nothing for a terminal: name a file with -o"
+    );
+    let piped = place()
+        .heapmark(&["export", "run", "--to", "parquet"])
+        .output()
+        .unwrap();
     assert_eq!(piped.stdout, fs::read(exported("parquet")).unwrap());
 }
 
@@ -257,7 +430,11 @@ fn a_terminal_gets_no_parquet_and_a_pipe_does() {
 fn without_parquet_it_says_how_to_get_it() {
     let end = place().run(&["export", "run", "--to", "parquet"]);
     assert_eq!(end.code, Some(2));
-    assert!(end.stderr.contains("'parquet'") && end.stderr.contains("--features heapmark/parquet"), "{}", end.stderr);
+    assert!(
+        end.stderr.contains("'parquet'") && end.stderr.contains("--features heapmark/parquet"),
+        "{}",
+        end.stderr
+    );
 }
 
 #[test]
@@ -266,5 +443,12 @@ fn what_no_row_fits_into_is_refused_in_a_line() {
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let end = place().run(&["export", "calls", "--to", "hyperfine", "-o", "none.json"]);
     let said = "heapmark: no row of this run fits into hyperfine: json has all data of the run\n";
-    assert_eq!((end.code, end.stderr.as_str(), place().at("none.json").exists()), (Some(2), said, false));
+    assert_eq!(
+        (
+            end.code,
+            end.stderr.as_str(),
+            place().at("none.json").exists()
+        ),
+        (Some(2), said, false)
+    );
 }

@@ -36,7 +36,13 @@ fn damage(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) {
         return;
     }
     let at = random.random_range(0..bytes.len());
-    let digits = || bytes.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit()).map(|(place, _)| place);
+    let digits = || {
+        bytes
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| byte.is_ascii_digit())
+            .map(|(place, _)| place)
+    };
     match random.random_range(0..9) {
         0 | 1 => {
             if let Some(place) = digits().collect::<Vec<_>>().choose(random) {
@@ -48,8 +54,14 @@ fn damage(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) {
         4 => drop(bytes.drain(at..(at + random.random_range(1..200)).min(bytes.len()))),
         5 => bytes.insert(at, *b"\n\n0\"},{ \xff".choose(random).unwrap()),
         kind => {
-            let mut lines: Vec<Vec<u8>> = bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
-            let (one, other) = (random.random_range(0..lines.len()), random.random_range(0..lines.len()));
+            let mut lines: Vec<Vec<u8>> = bytes
+                .split_inclusive(|byte| *byte == b'\n')
+                .map(<[u8]>::to_vec)
+                .collect();
+            let (one, other) = (
+                random.random_range(0..lines.len()),
+                random.random_range(0..lines.len()),
+            );
             match kind {
                 6 => lines.swap(one, other),
                 7 => lines.insert(one, lines[other].clone()),
@@ -63,26 +75,61 @@ fn damage(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) {
 /// All that is made of a run.
 fn show(dir: &Path, run: &Run) {
     let analysis = analyse(&run.head, &run.records);
-    terminal(&analysis, Screen { width: 80, colour: true });
-    Format::ALL.iter().for_each(|format| drop(export(*format, &run.head, &run.records)));
-    let again: Vec<String> = run.lines.records().map(|record| text(&record.unwrap())).collect();
-    assert_eq!(again, run.records.iter().map(text).collect::<Vec<_>>(), "one after the other they are the same");
+    terminal(
+        &analysis,
+        Screen {
+            width: 80,
+            colour: true,
+        },
+    );
+    Format::ALL
+        .iter()
+        .for_each(|format| drop(export(*format, &run.head, &run.records)));
+    let again: Vec<String> = run
+        .lines
+        .records()
+        .map(|record| text(&record.unwrap()))
+        .collect();
+    assert_eq!(
+        again,
+        run.records.iter().map(text).collect::<Vec<_>>(),
+        "one after the other they are the same"
+    );
     let light = store::read_for_tables(dir, heapmark::analyse::reads_figure).unwrap();
     assert_eq!(light.unreadable_lines, run.unreadable_lines);
     let series = store::series(dir, &light.records);
-    page(&[PageRun { name: "run".into(), head: &light.head, records: &light.records, series }], &[]);
+    page(
+        &[PageRun {
+            name: "run".into(),
+            head: &light.head,
+            records: &light.records,
+            series,
+        }],
+        &[],
+    );
 }
 
 #[test]
 fn a_thousand_damages_invent_no_sample() {
     let whole = store::read(&original()).unwrap();
-    let (place, written) = (stored(), fs::read(original().join("samples.jsonl")).unwrap());
-    let lines: HashSet<&[u8]> = written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+    let (place, written) = (
+        stored(),
+        fs::read(original().join("samples.jsonl")).unwrap(),
+    );
+    let lines: HashSet<&[u8]> = written
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .collect();
     let records: HashSet<String> = whole.records.iter().map(text).collect();
     let head = serde_json::to_string(&whole.head).unwrap();
     let alone = |record: &Record| store::series(&original(), std::slice::from_ref(record));
     let curves: Vec<Series> = whole.records.iter().flat_map(alone).collect();
-    let cell = |line: &[u8]| serde_json::from_slice::<Record>(line).unwrap().cell.to_string();
+    let cell = |line: &[u8]| {
+        serde_json::from_slice::<Record>(line)
+            .unwrap()
+            .cell
+            .to_string()
+    };
     let mut random = ChaCha8Rng::seed_from_u64(SEED);
     let (mut refused, mut shortened, mut would_be_invented) = (0, 0, 0);
     for round in 0..ROUNDS {
@@ -99,13 +146,27 @@ fn a_thousand_damages_invent_no_sample() {
             }
             Ok(run) => {
                 assert_eq!(serde_json::to_string(&run.head).unwrap(), head, "{seen}");
-                assert!(run.records.iter().all(|record| records.contains(&text(record))), "{seen}");
+                assert!(
+                    run.records
+                        .iter()
+                        .all(|record| records.contains(&text(record))),
+                    "{seen}"
+                );
                 let stored = fs::read(place.at("run/samples.jsonl")).unwrap();
-                let stored = stored.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
-                let (intact, rest): (Vec<_>, Vec<_>) = stored.partition(|line| lines.contains(line));
-                let cells: BTreeSet<String> = run.records.iter().map(|record| record.cell.to_string()).collect();
+                let stored = stored
+                    .split(|byte| *byte == b'\n')
+                    .map(<[u8]>::trim_ascii_end);
+                let (intact, rest): (Vec<_>, Vec<_>) =
+                    stored.partition(|line| lines.contains(line));
+                let cells: BTreeSet<String> = run
+                    .records
+                    .iter()
+                    .map(|record| record.cell.to_string())
+                    .collect();
                 assert_eq!(cells, intact.into_iter().map(cell).collect(), "{seen}");
-                let damaged = rest.into_iter().filter(|line| !line.trim_ascii().is_empty());
+                let damaged = rest
+                    .into_iter()
+                    .filter(|line| !line.trim_ascii().is_empty());
                 let damaged: Vec<&[u8]> = damaged.collect();
                 assert_eq!(run.unreadable_lines, damaged.len(), "{seen}");
                 let series = store::series(&place.at("run"), &run.records);
@@ -119,6 +180,11 @@ fn a_thousand_damages_invent_no_sample() {
         }
         fs::write(place.at("run").join(file), good).unwrap();
     }
-    println!("{refused} refused, {shortened} with fewer records, {would_be_invented} lines that looked like records");
-    assert!(refused > 50 && shortened > 200 && would_be_invented > 50, "the damage is too tame");
+    println!(
+        "{refused} refused, {shortened} with fewer records, {would_be_invented} lines that looked like records"
+    );
+    assert!(
+        refused > 50 && shortened > 200 && would_be_invented > 50,
+        "the damage is too tame"
+    );
 }

@@ -10,10 +10,17 @@ const EVIL: &str = "<script>alert(1)</script>\u{1b}[2J\u{9b}31m\u{202e}|`*_&\"'"
 /// Names of the run become evil ones, in whatever they are a part of.
 fn rename(value: &mut Value) {
     match value {
-        Value::String(text) => *text = text.replace("glibc", &format!("g{EVIL}")).replace("churn", &format!("c{EVIL}")),
+        Value::String(text) => {
+            *text = text
+                .replace("glibc", &format!("g{EVIL}"))
+                .replace("churn", &format!("c{EVIL}"))
+        }
         Value::Array(items) => items.iter_mut().for_each(rename),
         // The kernel's name is no name that anybody gave.
-        Value::Object(entries) => entries.iter_mut().filter(|(key, _)| *key != "kernel").for_each(|(_, it)| rename(it)),
+        Value::Object(entries) => entries
+            .iter_mut()
+            .filter(|(key, _)| *key != "kernel")
+            .for_each(|(_, it)| rename(it)),
         _ => {}
     }
 }
@@ -51,7 +58,11 @@ fn a_terminal_shows_them_as_text() {
         let place = hostile(failed);
         let end = place.run(&["run", "--resume", "run"]);
         assert_eq!(end.code, Some(if failed { 4 } else { 0 }), "{}", end.stderr);
-        assert!(end.stdout.contains("g<script>alert(1)</script>[2J31m|"), "{}", end.stdout);
+        assert!(
+            end.stdout.contains("g<script>alert(1)</script>[2J31m|"),
+            "{}",
+            end.stdout
+        );
         assert_eq!(end.stdout.contains("not-loaded"), failed);
         let claims = place.run(&["claims", "run"]);
         for text in [&end.stdout, &end.stderr, &claims.stdout, &claims.stderr] {
@@ -66,7 +77,11 @@ fn an_error_that_quotes_a_file_is_plain_too() {
     change_head(&place.at("run"), |head| head["plan"]["mode"] = json!(EVIL));
     let end = place.run(&["report", "run"]);
     assert_eq!(end.code, Some(1));
-    assert!(end.stderr.contains("<script>alert(1)</script>[2J31m|"), "{}", end.stderr);
+    assert!(
+        end.stderr.contains("<script>alert(1)</script>[2J31m|"),
+        "{}",
+        end.stderr
+    );
     is_plain("stderr", &end.stderr);
 }
 
@@ -82,9 +97,18 @@ fn markdown_has_no_markup_of_theirs() {
             let end = place.run(command);
             assert_eq!(end.code, Some(0), "{}", end.stderr);
             is_plain("md", &end.stdout);
-            assert!(!end.stdout.contains("<script"), "{command:?}: {}", end.stdout);
+            assert!(
+                !end.stdout.contains("<script"),
+                "{command:?}: {}",
+                end.stdout
+            );
         }
-        assert!(place.run(&["export", "run", "--to", "md"]).stdout.contains("g&lt;script&gt;alert"));
+        assert!(
+            place
+                .run(&["export", "run", "--to", "md"])
+                .stdout
+                .contains("g&lt;script&gt;alert")
+        );
     }
 }
 
@@ -94,7 +118,16 @@ fn a_page_has_the_elements_it_has_with_good_names() {
         let end = place.run(&["report", "run", "-o", "-"]);
         assert_eq!(end.code, Some(0), "{}", end.stderr);
         let count = |what: &str| end.stdout.matches(what).count();
-        ([count("<script"), count("</script"), count("\u{1b}"), count("\u{9b}"), count("\u{202e}")], end.stdout)
+        (
+            [
+                count("<script"),
+                count("</script"),
+                count("\u{1b}"),
+                count("\u{9b}"),
+                count("\u{202e}"),
+            ],
+            end.stdout,
+        )
     };
     let (mut good, _) = elements(&stored());
     for failed in [false, true] {
@@ -116,7 +149,9 @@ fn tables_for_programs_have_no_escapes() {
         for format in ["csv", "csv-rows", "json", "csv-latency"] {
             if format == "csv-latency" {
                 // It is for runs that time single calls only; that this one has none of them is a line, too.
-                change_head(&place.at("run"), |head| head["plan"]["mode"] = json!({"latency": {"every": 16}}));
+                change_head(&place.at("run"), |head| {
+                    head["plan"]["mode"] = json!({"latency": {"every": 16}})
+                });
             }
             let end = place.run(&["export", "run", "--to", format]);
             assert_eq!(end.code, Some(0), "{}", end.stderr);

@@ -34,7 +34,12 @@ const LONG: [&str; 6] = [
 pub fn unpacked() -> Place {
     let place = Place::new();
     let mut tar = Command::new("tar");
-    let status = tar.arg("-xzf").arg(here().join("runs.tar.gz")).arg("-C").arg(place.at(".")).status();
+    let status = tar
+        .arg("-xzf")
+        .arg(here().join("runs.tar.gz"))
+        .arg("-C")
+        .arg(place.at("."))
+        .status();
     assert!(status.unwrap().success());
     place
 }
@@ -46,21 +51,38 @@ fn here() -> PathBuf {
 #[test]
 fn every_output_of_the_stored_runs_is_as_it_was() {
     let place = unpacked();
-    let new = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("outputs-{}", std::process::id()));
+    let new =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("outputs-{}", std::process::id()));
     fs::create_dir_all(&new).unwrap();
     for run in RUNS {
         let run_it = |command: &&str| {
             let command = command.replace("RUN", run);
             let end = place.run(&command.split(' ').collect::<Vec<_>>());
-            (command, format!("{}{}exit code {:?}\n", end.stdout, end.stderr, end.code.unwrap()))
+            (
+                command,
+                format!(
+                    "{}{}exit code {:?}\n",
+                    end.stdout,
+                    end.stderr,
+                    end.code.unwrap()
+                ),
+            )
         };
         let mut text = String::new();
         for (command, printed) in KEPT.iter().map(run_it) {
             let _ = writeln!(text, "$ heapmark {command}\n{printed}");
         }
         for (command, printed) in LONG.iter().map(run_it) {
-            let digest: String = Sha256::digest(&printed).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-            let _ = writeln!(text, "$ heapmark {command}\n{} bytes, {digest}", printed.len());
+            let digest: String = Sha256::digest(&printed)
+                .iter()
+                .take(8)
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            let _ = writeln!(
+                text,
+                "$ heapmark {command}\n{} bytes, {digest}",
+                printed.len()
+            );
         }
         fs::write(new.join(run), text).unwrap();
     }
@@ -68,7 +90,15 @@ fn every_output_of_the_stored_runs_is_as_it_was() {
     let expected = here().join("expected");
     let same = |run: &&str| fs::read(new.join(run)).ok() == fs::read(expected.join(run)).ok();
     let changed: Vec<&str> = RUNS.into_iter().filter(|run| !same(run)).collect();
-    let mend = format!("if that is meant: cp {}/* {}", new.display(), expected.display());
-    assert!(changed.is_empty(), "these differ: {}; {mend}", changed.join(", "));
+    let mend = format!(
+        "if that is meant: cp {}/* {}",
+        new.display(),
+        expected.display()
+    );
+    assert!(
+        changed.is_empty(),
+        "these differ: {}; {mend}",
+        changed.join(", ")
+    );
     fs::remove_dir_all(new).unwrap();
 }

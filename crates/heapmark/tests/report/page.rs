@@ -15,10 +15,29 @@ fn place() -> &'static Place {
     PLACE.get_or_init(|| {
         let place = Place::new();
         let honest = format!("glibc,honest={}", place.fake("honest").display());
-        let small = ["--blocks", "6", "-t", "1,2", "-w", "churn,same-thread", "--set", "churn.objects=5000"];
-        let quick = ["--target-ms", "2", "--no-repeat", "--no-aa-copy", "-a", &honest];
-        let kinds: [(&str, &[&str]); 3] =
-            [("run", &[]), ("calls", &["--latency"]), ("series", &["--series", "1ms", "-w", "memory", "-t", "2"])];
+        let small = [
+            "--blocks",
+            "6",
+            "-t",
+            "1,2",
+            "-w",
+            "churn,same-thread",
+            "--set",
+            "churn.objects=5000",
+        ];
+        let quick = [
+            "--target-ms",
+            "2",
+            "--no-repeat",
+            "--no-aa-copy",
+            "-a",
+            &honest,
+        ];
+        let kinds: [(&str, &[&str]); 3] = [
+            ("run", &[]),
+            ("calls", &["--latency"]),
+            ("series", &["--series", "1ms", "-w", "memory", "-t", "2"]),
+        ];
         for (name, flags) in kinds {
             let end = place.run(&[&["run", "-o", name], &small[..], &quick[..], flags].concat());
             assert_eq!(end.code, Some(0), "{name}: {}\n{}", end.stdout, end.stderr);
@@ -39,7 +58,11 @@ fn browser_folder() -> PathBuf {
             .current_dir(&folder)
             .output();
         let npm = npm.unwrap_or_else(|why| panic!("npm: {why}: scripts/setup.sh test brings it"));
-        assert!(npm.status.success(), "npm ci: {}", String::from_utf8_lossy(&npm.stderr));
+        assert!(
+            npm.status.success(),
+            "npm ci: {}",
+            String::from_utf8_lossy(&npm.stderr)
+        );
     }
     folder
 }
@@ -47,30 +70,54 @@ fn browser_folder() -> PathBuf {
 fn browser() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let names = ["chromium", "chromium-browser", "google-chrome"];
-    let files = names.iter().flat_map(|name| std::env::split_paths(&path).map(move |folder| folder.join(name)));
-    files.into_iter().find(|file| file.is_file()).expect("no Chromium on PATH: scripts/setup.sh test brings it")
+    let files = names
+        .iter()
+        .flat_map(|name| std::env::split_paths(&path).map(move |folder| folder.join(name)));
+    files
+        .into_iter()
+        .find(|file| file.is_file())
+        .expect("no Chromium on PATH: scripts/setup.sh test brings it")
 }
 
 /// What a browser finds wrong with each of these pages.
 fn look(member: &str, pages: &[PathBuf]) -> Vec<Value> {
     let mut node = Command::new("node");
-    node.arg(browser_folder().join("look.mjs")).arg(browser()).arg(member).args(pages);
-    let output = node.output().unwrap_or_else(|why| panic!("node: {why}: scripts/setup.sh test brings it"));
+    node.arg(browser_folder().join("look.mjs"))
+        .arg(browser())
+        .arg(member)
+        .args(pages);
+    let output = node
+        .output()
+        .unwrap_or_else(|why| panic!("node: {why}: scripts/setup.sh test brings it"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
-    text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    assert!(
+        output.status.success(),
+        "{}{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 #[test]
 fn a_page_of_real_runs_has_no_fault_in_a_browser() {
-    let found = look("honest", &[place().at("run/report.html"), place().at("all.html")]);
+    let found = look(
+        "honest",
+        &[place().at("run/report.html"), place().at("all.html")],
+    );
     assert_eq!(found.len(), 2);
     found.iter().for_each(without_fault);
 }
 
 fn without_fault(faults: &Value) {
     let kinds = faults.as_object().unwrap();
-    assert!(kinds.len() >= 7 && kinds.values().all(|all| all.as_array().unwrap().is_empty()), "{faults:#}");
+    assert!(
+        kinds.len() >= 7 && kinds.values().all(|all| all.as_array().unwrap().is_empty()),
+        "{faults:#}"
+    );
 }
 
 #[test]
@@ -82,7 +129,13 @@ fn a_page_of_a_trace_has_no_fault_in_a_browser() {
     let mut writer = Writer::new(fs::File::create(place.at("a.trace")).unwrap(), &head).unwrap();
     let mut write = |thread, event| writer.write(thread, &event).unwrap();
     for index in 0..2000 {
-        write(0, Event::Malloc { size: index * 37 % 5000, operator: false });
+        write(
+            0,
+            Event::Malloc {
+                size: index * 37 % 5000,
+                operator: false,
+            },
+        );
         write(0, Event::Clock { ns: index * 5000 });
         let token = Token { thread: 0, index };
         if index % 3 > 0 {
@@ -92,22 +145,43 @@ fn a_page_of_a_trace_has_no_fault_in_a_browser() {
     writer.finish().unwrap();
     let end = place.run(&["trace", "stats", "a.trace", "--to", "page", "-o", "a.html"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    look("bytes", &[place.at("a.html")]).iter().for_each(without_fault);
+    look("bytes", &[place.at("a.html")])
+        .iter()
+        .for_each(without_fault);
 }
 
 #[test]
 fn a_damaged_page_is_seen_to_be_damaged() {
     let page = fs::read_to_string(place().at("run/report.html")).unwrap();
-    let csp = page.lines().find(|line| line.contains("Content-Security-Policy")).unwrap();
+    let csp = page
+        .lines()
+        .find(|line| line.contains("Content-Security-Policy"))
+        .unwrap();
     // What is broken, and the kind of complaint that has to come of it.
     let damage = [
-        ("errors", "\"use strict\";", "\"use strict\"; console.error(\"planted\");"),
-        ("requests", csp, "<img alt=\"\" src=\"http://127.0.0.1:9/planted.png\">"),
-        ("undrawn", "\"type\":\"scatter\",", "\"type\":\"scatter\",\"visible\":false,"),
+        (
+            "errors",
+            "\"use strict\";",
+            "\"use strict\"; console.error(\"planted\");",
+        ),
+        (
+            "requests",
+            csp,
+            "<img alt=\"\" src=\"http://127.0.0.1:9/planted.png\">",
+        ),
+        (
+            "undrawn",
+            "\"type\":\"scatter\",",
+            "\"type\":\"scatter\",\"visible\":false,",
+        ),
         ("unswitched", "off[kind].add(key)", "off[kind]"),
         ("downloads", "return Plotly.downloadImage(", "return void ("),
         ("words", "rows * 28 + 76", "rows * 8 + 76"),
-        ("access", "{ \"aria-label\": \"Workload\", onchange", "{ onchange"),
+        (
+            "access",
+            "{ \"aria-label\": \"Workload\", onchange",
+            "{ onchange",
+        ),
     ];
     let doctored = damage.map(|(kind, sound, broken)| {
         assert!(page.contains(sound), "{kind}: {sound}");
@@ -116,7 +190,10 @@ fn a_damaged_page_is_seen_to_be_damaged() {
         file
     });
     for ((kind, ..), faults) in damage.iter().zip(look("honest", &doctored)) {
-        assert!(!faults[kind].as_array().unwrap().is_empty(), "{kind}: {faults:#}");
+        assert!(
+            !faults[kind].as_array().unwrap().is_empty(),
+            "{kind}: {faults:#}"
+        );
     }
 }
 
@@ -126,13 +203,28 @@ fn a_run_says_where_its_page_is_and_report_writes_where_it_is_told() {
     assert!(place.at("run/report.html").is_file());
     fs::remove_file(place.at("series/report.html")).unwrap();
     let end = place.run(&["report", "series"]);
-    assert_eq!((end.code, end.stderr.trim()), (Some(0), "series/report.html"), "{}", end.stderr);
+    assert_eq!(
+        (end.code, end.stderr.trim()),
+        (Some(0), "series/report.html"),
+        "{}",
+        end.stderr
+    );
     assert!(place.at("series/report.html").is_file());
     let end = place.run(&["report", "run", "calls"]);
-    assert_eq!((end.code, end.stderr.trim()), (Some(0), "report.html"), "{}", end.stderr);
+    assert_eq!(
+        (end.code, end.stderr.trim()),
+        (Some(0), "report.html"),
+        "{}",
+        end.stderr
+    );
     let end = place.run(&["report", "run", "-o", "-"]);
-    assert!(end.stdout.starts_with("<!doctype html>") && end.stdout.trim_end().ends_with("</html>"));
-    assert_eq!(end.stdout, fs::read_to_string(place.at("run/report.html")).unwrap());
+    assert!(
+        end.stdout.starts_with("<!doctype html>") && end.stdout.trim_end().ends_with("</html>")
+    );
+    assert_eq!(
+        end.stdout,
+        fs::read_to_string(place.at("run/report.html")).unwrap()
+    );
     let end = place.run(&["report", "nowhere"]);
     assert_eq!(end.code, Some(2));
     assert!(end.stderr.contains("no run in nowhere"), "{}", end.stderr);

@@ -24,12 +24,22 @@ fn all_say(place: &Place, words: &str) {
 /// The same of a run of which no sample is left, and which so has nothing for a file of samples.
 fn all_but_samples_say(place: &Place, words: &str) {
     let is_of_samples = |reader: &&[&str]| reader.ends_with(&["csv-samples"]);
-    let (of_samples, others): (Vec<&[&str]>, Vec<&[&str]>) = READERS.into_iter().partition(is_of_samples);
+    let (of_samples, others): (Vec<&[&str]>, Vec<&[&str]>) =
+        READERS.into_iter().partition(is_of_samples);
     all_of_them_say(&others, place, words);
     for reader in of_samples {
         let end = place.run(reader);
-        assert_eq!((end.code, end.stdout.as_str()), (Some(2), ""), "{}", end.stderr);
-        assert!(end.stderr.starts_with(words) && end.stderr.contains("nothing for csv"), "{}", end.stderr);
+        assert_eq!(
+            (end.code, end.stdout.as_str()),
+            (Some(2), ""),
+            "{}",
+            end.stderr
+        );
+        assert!(
+            end.stderr.starts_with(words) && end.stderr.contains("nothing for csv"),
+            "{}",
+            end.stderr
+        );
     }
 }
 
@@ -44,7 +54,11 @@ fn all_of_them_say(readers: &[&[&str]], place: &Place, words: &str) {
 /// Ended so, with one line that has these words.
 fn is_refused(end: &End, code: i32, words: &str) {
     assert_eq!(end.code, Some(code), "{}", end.stderr);
-    assert!(end.stderr.contains(words) && end.stderr.lines().count() == 1, "{}", end.stderr);
+    assert!(
+        end.stderr.contains(words) && end.stderr.lines().count() == 1,
+        "{}",
+        end.stderr
+    );
     assert_eq!(end.stdout, "");
 }
 
@@ -54,8 +68,14 @@ fn left_out(lines: usize) -> String {
 
 /// Of the three files in `series/` the first, and so many more.
 fn damaged(more: usize) -> String {
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    format!("run/series/churn@1_b00_glibc.csv{more}: gone or damaged, left out; bring back what was written")
+    let more = if more == 0 {
+        String::new()
+    } else {
+        format!(" and {more} more")
+    };
+    format!(
+        "run/series/churn@1_b00_glibc.csv{more}: gone or damaged, left out; bring back what was written"
+    )
 }
 
 /// What is stored and not derived: each iteration of each sample.
@@ -81,10 +101,21 @@ fn a_changed_digit_costs_its_process_and_never_becomes_a_number() {
     let place = stored();
     let text = lines(&place.at("run"));
     let at = text.rfind("\"wall_ns\":").unwrap() + "\"wall_ns\":".len();
-    let digit = if text.as_bytes()[at] == b'9' { "8" } else { "9" };
-    fs::write(place.at("run/samples.jsonl"), format!("{}{digit}{}", &text[..at], &text[at + 1..])).unwrap();
+    let digit = if text.as_bytes()[at] == b'9' {
+        "8"
+    } else {
+        "9"
+    };
+    fs::write(
+        place.at("run/samples.jsonl"),
+        format!("{}{digit}{}", &text[..at], &text[at + 1..]),
+    )
+    .unwrap();
     all_say(&place, &left_out(1));
-    assert!(samples(&stored()).starts_with(&samples(&place)), "the others are as they were");
+    assert!(
+        samples(&stored()).starts_with(&samples(&place)),
+        "the others are as they were"
+    );
 }
 
 #[test]
@@ -97,7 +128,9 @@ fn lines_that_stand_there_twice_count_once_and_the_last_of_a_cell_counts() {
     assert_eq!(place.rows("run")[0]["samples"], "3");
 
     let crash = json!({"kind": "crash", "signal": "SIGSEGV", "phase": "run"});
-    let later = changed(text.lines().last().unwrap(), |record| record["outcome"] = crash.clone());
+    let later = changed(text.lines().last().unwrap(), |record| {
+        record["outcome"] = crash.clone()
+    });
     fs::write(place.at("run/samples.jsonl"), text + &later).unwrap();
     assert_eq!(place.rows("run")[0]["outcome"], "crash");
 }
@@ -127,11 +160,18 @@ fn keys_of_a_later_heapmark_are_ignored() {
 fn another_schema_is_refused_by_all() {
     let place = stored();
     let before = lines(&place.at("run"));
-    let more: [&[&str]; 2] = [&["run", "--resume", "run"], &["run", "--resume", "run", "--cell", "churn@1/b00/glibc"]];
+    let more: [&[&str]; 2] = [
+        &["run", "--resume", "run"],
+        &["run", "--resume", "run", "--cell", "churn@1/b00/glibc"],
+    ];
     for schema in [4, 99] {
         change_head(&place.at("run"), |head| head["schema"] = json!(schema));
         for reader in READERS.iter().chain(&more) {
-            is_refused(&place.run(reader), 1, &format!("run/run.json has schema {schema}, this heapmark reads 5"));
+            is_refused(
+                &place.run(reader),
+                1,
+                &format!("run/run.json has schema {schema}, this heapmark reads 5"),
+            );
         }
     }
     assert_eq!(lines(&place.at("run")), before);
@@ -142,7 +182,11 @@ fn a_head_that_is_gone_or_changed_is_refused_by_all() {
     let place = stored();
     let file = place.at("run/run.json");
     let text = fs::read_to_string(&file).unwrap();
-    let damages = [text.replacen("\"blocks\": 3", "\"blocks\": 4", 1), text[..text.len() / 2].to_string(), "{}".into()];
+    let damages = [
+        text.replacen("\"blocks\": 3", "\"blocks\": 4", 1),
+        text[..text.len() / 2].to_string(),
+        "{}".into(),
+    ];
     for damaged in &damages {
         assert_ne!(*damaged, text);
         fs::write(&file, damaged).unwrap();
@@ -152,7 +196,9 @@ fn a_head_that_is_gone_or_changed_is_refused_by_all() {
         }
     }
     fs::remove_file(&file).unwrap();
-    READERS.iter().for_each(|reader| is_refused(&place.run(reader), 2, "no run in run"));
+    READERS
+        .iter()
+        .for_each(|reader| is_refused(&place.run(reader), 2, "no run in run"));
 }
 
 #[test]
@@ -176,20 +222,33 @@ fn a_run_without_samples_has_tables_without_numbers_and_can_go_on() {
 fn a_run_in_which_everything_failed_says_so_and_has_no_number() {
     let place = stored();
     change_lines(&place.at("run"), |record| {
-        record["outcome"] = json!({"kind": "hang", "after_s": 2.0, "phase": "run", "threads": ["1 S futex"]});
+        record["outcome"] =
+            json!({"kind": "hang", "after_s": 2.0, "phase": "run", "threads": ["1 S futex"]});
         record.as_object_mut().unwrap().shift_remove("measurement");
     });
     all_say(&place, "");
     let row = &place.rows("run")[0];
-    assert_eq!((&*row["outcome"], &*row["ns_per_op"]), ("hang", ""), "{row:?}");
-    assert!(place.run(&["export", "run", "--to", "md"]).stdout.contains("hang"));
+    assert_eq!(
+        (&*row["outcome"], &*row["ns_per_op"]),
+        ("hang", ""),
+        "{row:?}"
+    );
+    assert!(
+        place
+            .run(&["export", "run", "--to", "md"])
+            .stdout
+            .contains("hang")
+    );
 }
 
 #[test]
 fn files_beside_the_samples_that_are_torn_or_gone_are_left_out_and_named() {
     let place = stored();
     let before = samples(&place);
-    let mut series: Vec<_> = fs::read_dir(place.at("run/series")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut series: Vec<_> = fs::read_dir(place.at("run/series"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     series.sort();
     assert_eq!(series.len(), 3);
     fs::remove_file(&series[0]).unwrap();
@@ -202,7 +261,9 @@ fn files_beside_the_samples_that_are_torn_or_gone_are_left_out_and_named() {
     assert_eq!(samples(&place), before);
     fs::create_dir(place.at("run/machine")).unwrap();
     fs::write(place.at("run/machine/before.json"), "[{\"looked\"").unwrap();
-    READERS.iter().for_each(|reader| is_refused(&place.run(reader), 1, "run/machine/before.json is damaged"));
+    READERS
+        .iter()
+        .for_each(|reader| is_refused(&place.run(reader), 1, "run/machine/before.json is damaged"));
 }
 
 #[test]
@@ -217,7 +278,10 @@ fn a_changed_digit_in_a_file_beside_the_samples_is_shown_nowhere() {
     assert_ne!(changed, text);
     fs::write(&file, &changed).unwrap();
     all_say(&place, &damaged(0));
-    assert!(!report().contains(planted) && report().contains("churn@1/b01/glibc"), "another process is shown instead");
+    assert!(
+        !report().contains(planted) && report().contains("churn@1/b01/glibc"),
+        "another process is shown instead"
+    );
 
     // It would be shown: as soon as the record has its checksum.
     let checksum = format!("{:08x}", crc32fast::hash(changed.as_bytes()));
@@ -232,18 +296,39 @@ fn a_changed_digit_in_a_file_beside_the_samples_is_shown_nowhere() {
     let look = place.at("run/machine/before.json");
     let text = fs::read_to_string(&look).unwrap();
     let digit = text.find(|c: char| c.is_ascii_digit()).unwrap();
-    let other = if text.as_bytes()[digit] == b'9' { "8" } else { "9" };
-    fs::write(&look, format!("{}{other}{}", &text[..digit], &text[digit + 1..])).unwrap();
+    let other = if text.as_bytes()[digit] == b'9' {
+        "8"
+    } else {
+        "9"
+    };
+    fs::write(
+        &look,
+        format!("{}{other}{}", &text[..digit], &text[digit + 1..]),
+    )
+    .unwrap();
     let words = "run/machine/before.json is damaged: without it the run can be read";
-    READERS.iter().for_each(|reader| is_refused(&place.run(reader), 1, words));
+    READERS
+        .iter()
+        .for_each(|reader| is_refused(&place.run(reader), 1, words));
 }
 
 #[test]
 fn a_run_of_another_machine_is_read_as_such_and_not_gone_on_with() {
     let place = stored();
-    change_head(&place.at("run"), |head| head["machine"]["cpu_model"] = json!("Abacus 2"));
+    change_head(&place.at("run"), |head| {
+        head["machine"]["cpu_model"] = json!("Abacus 2")
+    });
     all_say(&place, "");
-    assert!(place.run(&["export", "run", "--to", "md"]).stdout.contains("Abacus 2"));
-    is_refused(&place.run(&["run", "--resume", "run"]), 1, "this run began on a machine with cpu_model Abacus 2");
+    assert!(
+        place
+            .run(&["export", "run", "--to", "md"])
+            .stdout
+            .contains("Abacus 2")
+    );
+    is_refused(
+        &place.run(&["run", "--resume", "run"]),
+        1,
+        "this run began on a machine with cpu_model Abacus 2",
+    );
     assert_eq!(lines(&place.at("run")), lines(&original()));
 }

@@ -12,13 +12,19 @@ fn a_torn_last_line_costs_its_own_cell_only() {
     assert_eq!(place.run(&many("4")).code, Some(0));
     let (run, file) = (place.at("run"), place.at("run/samples.jsonl"));
     let bytes = fs::read(&file).unwrap();
-    let last = bytes[..bytes.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+    let last = bytes[..bytes.len() - 1]
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .unwrap()
+        + 1;
     fs::write(&file, &bytes[..(last + bytes.len()) / 2]).unwrap();
     let end = place.run(&["run", "--resume", "run"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let text = fs::read(&file).unwrap();
     assert!(text.starts_with(&bytes[..last]));
-    let records = text.split(|byte| *byte == b'\n').filter(|line| serde_json::from_slice::<Value>(line).is_ok());
+    let records = text
+        .split(|byte| *byte == b'\n')
+        .filter(|line| serde_json::from_slice::<Value>(line).is_ok());
     assert_eq!(records.count(), lines(&run) - 1, "all but the torn line");
     tables_are_whole(&place, "run");
 }
@@ -27,13 +33,28 @@ fn a_torn_last_line_costs_its_own_cell_only() {
 fn a_second_heapmark_on_the_same_run_is_refused() {
     let place = Place::new();
     let child = hanging(&place);
-    let before = (fs::read(place.at("run/run.json")).unwrap(), complete_lines(&place.at("run")));
+    let before = (
+        fs::read(place.at("run/run.json")).unwrap(),
+        complete_lines(&place.at("run")),
+    );
     let second = place.run(&["run", "--resume", "run"]);
     assert_eq!(second.code, Some(1), "{}", second.stderr);
-    assert!(second.stderr.contains("being written to by another heapmark"), "{}", second.stderr);
+    assert!(
+        second
+            .stderr
+            .contains("being written to by another heapmark"),
+        "{}",
+        second.stderr
+    );
     let third = place.run(&many("4"));
     assert_eq!(third.code, Some(2), "{}", third.stderr);
-    assert_eq!((fs::read(place.at("run/run.json")).unwrap(), complete_lines(&place.at("run"))), before);
+    assert_eq!(
+        (
+            fs::read(place.at("run/run.json")).unwrap(),
+            complete_lines(&place.at("run"))
+        ),
+        before
+    );
     send(&child, Signal::INT);
     finish(child);
 }
@@ -42,11 +63,24 @@ fn a_second_heapmark_on_the_same_run_is_refused() {
 fn a_directory_that_holds_a_run_is_not_written_over() {
     let place = Place::new();
     assert_eq!(place.run(&many("1")).code, Some(0));
-    let before = (fs::read(place.at("run/run.json")).unwrap(), complete_lines(&place.at("run")));
+    let before = (
+        fs::read(place.at("run/run.json")).unwrap(),
+        complete_lines(&place.at("run")),
+    );
     let end = place.run(&many("1"));
     assert_eq!(end.code, Some(2), "{}", end.stderr);
-    assert!(end.stderr.contains("already holds a run") && end.stderr.contains("--resume run"), "{}", end.stderr);
-    assert_eq!((fs::read(place.at("run/run.json")).unwrap(), complete_lines(&place.at("run"))), before);
+    assert!(
+        end.stderr.contains("already holds a run") && end.stderr.contains("--resume run"),
+        "{}",
+        end.stderr
+    );
+    assert_eq!(
+        (
+            fs::read(place.at("run/run.json")).unwrap(),
+            complete_lines(&place.at("run"))
+        ),
+        before
+    );
 
     // Samples without a head belong to no plan that anybody knows.
     fs::remove_file(place.at("run/run.json")).unwrap();
@@ -60,13 +94,21 @@ fn a_run_does_not_go_on_with_another_library() {
     let place = Place::new();
     let library = place.fake("honest");
     let word = format!("mine={}", library.display());
-    assert_eq!(place.run_small("run", &["-a", &word, "--blocks", "2"]).code, Some(0));
+    assert_eq!(
+        place.run_small("run", &["-a", &word, "--blocks", "2"]).code,
+        Some(0)
+    );
     let before = complete_lines(&place.at("run"));
     let mut bytes = fs::read(&library).unwrap();
     bytes.push(0);
     fs::write(&library, bytes).unwrap();
     let end = place.run(&["run", "--resume", "run"]);
     assert_eq!(end.code, Some(1), "{}", end.stderr);
-    assert!(end.stderr.contains("is not the file that this run began with: start a new run"), "{}", end.stderr);
+    assert!(
+        end.stderr
+            .contains("is not the file that this run began with: start a new run"),
+        "{}",
+        end.stderr
+    );
     assert_eq!(complete_lines(&place.at("run")), before);
 }

@@ -6,7 +6,13 @@ use heapmark::observe::preflight::Preflight;
 
 /// heapmark on a planted machine.
 fn on(place: &Place, machine: &Machine, args: &[&str]) -> End {
-    End::of(place.heapmark(args).env("HEAPMARK_MACHINE_ROOT", machine.root()).output().unwrap())
+    End::of(
+        place
+            .heapmark(args)
+            .env("HEAPMARK_MACHINE_ROOT", machine.root())
+            .output()
+            .unwrap(),
+    )
 }
 
 fn with_two_warnings(place: &Place) -> Machine {
@@ -22,8 +28,17 @@ const TWO: &str = "machine: 2 warnings (ksm, load): heapmark doctor says what th
 fn doctor_shows_warnings_and_strict_makes_them_a_failure() {
     let place = Place::new();
     let machine = with_two_warnings(&place);
-    let (plain, strict) = (on(&place, &machine, &["doctor"]), on(&place, &machine, &["doctor", "--strict"]));
-    assert_eq!((plain.code, strict.code), (Some(0), Some(5)), "{}{}", plain.stderr, strict.stderr);
+    let (plain, strict) = (
+        on(&place, &machine, &["doctor"]),
+        on(&place, &machine, &["doctor", "--strict"]),
+    );
+    assert_eq!(
+        (plain.code, strict.code),
+        (Some(0), Some(5)),
+        "{}{}",
+        plain.stderr,
+        strict.stderr
+    );
     assert_eq!(plain.stdout, strict.stdout);
     for told in [
         "as reported by ",
@@ -33,7 +48,11 @@ fn doctor_shows_warnings_and_strict_makes_them_a_failure() {
         "2 warnings, 0 notes, ",
         "compiled traces: ",
     ] {
-        assert!(plain.stdout.contains(told), "no `{told}` in\n{}", plain.stdout);
+        assert!(
+            plain.stdout.contains(told),
+            "no `{told}` in\n{}",
+            plain.stdout
+        );
     }
     let clean = Machine::clean(place.at("clean"));
     assert_eq!(on(&place, &clean, &["doctor", "--strict"]).code, Some(0));
@@ -50,8 +69,16 @@ fn doctor_as_json_has_every_item() {
     assert_eq!(look.warnings(), ["ksm", "load"]);
     assert_eq!(look.root.as_deref(), Some(machine.root()));
     let value: serde_json::Value = serde_json::from_str(&end.stdout).unwrap();
-    let swap = value["items"].as_array().unwrap().iter().find(|item| item["name"] == "swap").unwrap();
-    assert_eq!((&swap["found"], &swap["state"]), (&serde_json::Value::Null, &"note".into()));
+    let swap = value["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|item| item["name"] == "swap")
+        .unwrap();
+    assert_eq!(
+        (&swap["found"], &swap["state"]),
+        (&serde_json::Value::Null, &"note".into())
+    );
 }
 
 #[test]
@@ -61,8 +88,20 @@ fn doctor_looks_at_this_machine_unless_told_otherwise() {
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let look: Preflight = serde_json::from_str(&end.stdout).unwrap();
     assert_eq!(look.root, None);
-    let told = |name: &str| look.items.iter().any(|item| item.name == name && item.found.is_some());
-    for name in ["usable-cpus", "aslr", "overcommit", "free-memory", "steal", "load", "hardware-counters"] {
+    let told = |name: &str| {
+        look.items
+            .iter()
+            .any(|item| item.name == name && item.found.is_some())
+    };
+    for name in [
+        "usable-cpus",
+        "aslr",
+        "overcommit",
+        "free-memory",
+        "steal",
+        "load",
+        "hardware-counters",
+    ] {
         assert!(told(name), "{name} is not told");
     }
 }
@@ -71,9 +110,25 @@ fn doctor_looks_at_this_machine_unless_told_otherwise() {
 fn a_folder_that_is_no_machine_is_refused() {
     let place = Place::new();
     for args in [&["doctor"][..], &["run", "-a", "glibc", "-o", "run"]] {
-        let end = End::of(place.heapmark(args).env("HEAPMARK_MACHINE_ROOT", "nowhere").output().unwrap());
-        assert_eq!((end.code, end.stdout.as_str()), (Some(2), ""), "{}", end.stderr);
-        assert!(end.stderr.starts_with("heapmark: HEAPMARK_MACHINE_ROOT names nowhere"), "{}", end.stderr);
+        let end = End::of(
+            place
+                .heapmark(args)
+                .env("HEAPMARK_MACHINE_ROOT", "nowhere")
+                .output()
+                .unwrap(),
+        );
+        assert_eq!(
+            (end.code, end.stdout.as_str()),
+            (Some(2), ""),
+            "{}",
+            end.stderr
+        );
+        assert!(
+            end.stderr
+                .starts_with("heapmark: HEAPMARK_MACHINE_ROOT names nowhere"),
+            "{}",
+            end.stderr
+        );
     }
     assert!(!place.at("run").exists());
 }
@@ -87,16 +142,35 @@ fn a_strict_run_on_a_machine_with_warnings_measures_nothing() {
     let place = Place::new();
     let machine = with_two_warnings(&place);
     let end = on(&place, &machine, &run(&["-o", "run", "--strict"]));
-    assert_eq!((end.code, end.stdout.as_str()), (Some(5), ""), "{}", end.stderr);
-    for told in ["ksm: on: ", "load: 3.00 over a minute: ", "change: ", TWO, "nothing was measured"] {
+    assert_eq!(
+        (end.code, end.stdout.as_str()),
+        (Some(5), ""),
+        "{}",
+        end.stderr
+    );
+    for told in [
+        "ksm: on: ",
+        "load: 3.00 over a minute: ",
+        "change: ",
+        TWO,
+        "nothing was measured",
+    ] {
         assert!(end.stderr.contains(told), "no `{told}` in {}", end.stderr);
     }
     assert!(!place.at("run").exists());
     let clean = Machine::clean(place.at("clean"));
     let end = on(&place, &clean, &run(&["-o", "run", "--strict"]));
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    assert!(end.stderr.contains("machine: no warnings\n"), "{}", end.stderr);
-    assert!(end.stdout.contains("machine: no warnings\n"), "{}", end.stdout);
+    assert!(
+        end.stderr.contains("machine: no warnings\n"),
+        "{}",
+        end.stderr
+    );
+    assert!(
+        end.stdout.contains("machine: no warnings\n"),
+        "{}",
+        end.stdout
+    );
 }
 
 #[test]
@@ -113,21 +187,33 @@ fn a_run_records_the_machine_before_and_after_and_each_part_adds_its_own() {
         let document: serde_json::Value = serde_json::from_slice(&text).unwrap();
         serde_json::from_value(document["preflights"].clone()).unwrap()
     };
-    assert_eq!((looks("before.json").len(), looks("after.json").len()), (1, 1));
+    assert_eq!(
+        (looks("before.json").len(), looks("after.json").len()),
+        (1, 1)
+    );
     assert_eq!(looks("after.json")[0].warnings(), ["ksm"]);
 
     machine.plant("sys/kernel/mm/ksm/run", "0\n");
     machine.plant("proc/sys/kernel/randomize_va_space", "0\n");
-    assert_eq!(on(&place, &machine, &["run", "--resume", "run"]).code, Some(0));
+    assert_eq!(
+        on(&place, &machine, &["run", "--resume", "run"]).code,
+        Some(0)
+    );
     let (before, after) = (looks("before.json"), looks("after.json"));
     assert_eq!((before.len(), after.len()), (2, 2));
     assert_eq!(
         (before[0].warnings(), before[1].warnings()),
-        (vec!["ksm".into(), "load".into()], vec!["aslr".into(), "load".into()])
+        (
+            vec!["ksm".into(), "load".into()],
+            vec!["aslr".into(), "load".into()]
+        )
     );
     // What disturbed any part of the run disturbed the run.
     let page = std::fs::read_to_string(place.at("run/report.md")).unwrap();
-    assert!(page.contains("machine: 3 warnings (ksm, load, aslr)"), "{page}");
+    assert!(
+        page.contains("machine: 3 warnings (ksm, load, aslr)"),
+        "{page}"
+    );
     let json = place.run(&["export", "run", "--to", "json"]).stdout;
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(value["machine"]["after"].as_array().unwrap().len(), 2);

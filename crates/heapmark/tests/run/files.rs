@@ -19,8 +19,23 @@ fn trace(path: &Path, pairs: u64) {
     head.set("argv.1", "--password=hunter2");
     let mut writer = Writer::new(fs::File::create(path).unwrap(), &head).unwrap();
     for index in 0..pairs {
-        writer.write(0, &Event::Malloc { size: index % 100, operator: false }).unwrap();
-        writer.write(0, &Event::Free { token: Token { thread: 0, index } }).unwrap();
+        writer
+            .write(
+                0,
+                &Event::Malloc {
+                    size: index % 100,
+                    operator: false,
+                },
+            )
+            .unwrap();
+        writer
+            .write(
+                0,
+                &Event::Free {
+                    token: Token { thread: 0, index },
+                },
+            )
+            .unwrap();
     }
     writer.finish().unwrap();
 }
@@ -32,7 +47,11 @@ fn program(place: &Place) {
                   if (count > 1 && !fork()) execl(words[0], words[0], NULL);\n\
                   wait(NULL);\nreturn 0;\n}\n";
     fs::write(place.at("a.c"), source).unwrap();
-    let built = Command::new("cc").arg("-fno-builtin").arg("-o").args([place.at("a"), place.at("a.c")]).status();
+    let built = Command::new("cc")
+        .arg("-fno-builtin")
+        .arg("-o")
+        .args([place.at("a"), place.at("a.c")])
+        .status();
     assert!(built.unwrap().success());
     fs::remove_file(place.at("a.c")).unwrap();
 }
@@ -47,15 +66,23 @@ fn set_mode(path: &Path, mode: u32) {
 
 /// Names in a folder, hidden ones too.
 fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
 
 fn is_refused(end: &End, name: &str) {
-    assert_eq!((end.code, end.stderr.lines().count()), (Some(2), 1), "{}", end.stderr);
-    let said = format!("{name} is there already: name another file with -o, or replace it with --force");
+    assert_eq!(
+        (end.code, end.stderr.lines().count()),
+        (Some(2), 1),
+        "{}",
+        end.stderr
+    );
+    let said =
+        format!("{name} is there already: name another file with -o, or replace it with --force");
     assert!(end.stderr.contains(&said), "{}", end.stderr);
 }
 
@@ -63,12 +90,18 @@ fn is_refused(end: &End, name: &str) {
 fn no_command_writes_over_a_file_unless_it_is_asked_to() {
     let place = stored();
     trace(&place.at("a.trace"), 10);
-    fs::write(place.at("m.txt"), "= Start\n@ ./a:[0x1] + 0x1000 0x10\n@ ./a:[0x1] - 0x1000\n= End\n").unwrap();
+    fs::write(
+        place.at("m.txt"),
+        "= Start\n@ ./a:[0x1] + 0x1000 0x10\n@ ./a:[0x1] - 0x1000\n= End\n",
+    )
+    .unwrap();
     fs::create_dir(place.at("other")).unwrap();
     for file in ["run.json", "samples.jsonl"] {
         fs::copy(place.at("run").join(file), place.at("other").join(file)).unwrap();
     }
-    change_lines(&place.at("other"), |record| record["stderr"] = "another day".into());
+    change_lines(&place.at("other"), |record| {
+        record["stderr"] = "another day".into()
+    });
     let commands: [&[&str]; 11] = [
         &["trace", "cut", "a.trace", "--events", "0..4"],
         &["trace", "export", "a.trace", "--sizes"],
@@ -85,18 +118,39 @@ fn no_command_writes_over_a_file_unless_it_is_asked_to() {
     for command in commands {
         fs::write(place.at("theirs"), "theirs").unwrap();
         is_refused(&place.run(&[command, &["-o", "theirs"]].concat()), "theirs");
-        assert_eq!(fs::read_to_string(place.at("theirs")).unwrap(), "theirs", "{command:?}");
+        assert_eq!(
+            fs::read_to_string(place.at("theirs")).unwrap(),
+            "theirs",
+            "{command:?}"
+        );
         let end = place.run(&[command, &["-o", "theirs", "--force"]].concat());
         assert_eq!(end.code, Some(0), "{command:?}: {}", end.stderr);
-        assert_ne!(fs::read_to_string(place.at("theirs")).unwrap_or_default(), "theirs", "{command:?}");
+        assert_ne!(
+            fs::read_to_string(place.at("theirs")).unwrap_or_default(),
+            "theirs",
+            "{command:?}"
+        );
         let end = place.run(&[command, &["-o", "new"]].concat());
         assert_eq!(end.code, Some(0), "{command:?}: {}", end.stderr);
-        assert_eq!(fs::read(place.at("new")).unwrap(), fs::read(place.at("theirs")).unwrap(), "{command:?}");
+        assert_eq!(
+            fs::read(place.at("new")).unwrap(),
+            fs::read(place.at("theirs")).unwrap(),
+            "{command:?}"
+        );
         fs::remove_file(place.at("new")).unwrap();
     }
     let end = place.run(&["report", "run"]);
-    assert_eq!(end.code, Some(0), "a run's own page is made anew: {}", end.stderr);
-    assert!(!names(Path::new(&place.text("."))).iter().any(|name| name.contains(".heapmark-")));
+    assert_eq!(
+        end.code,
+        Some(0),
+        "a run's own page is made anew: {}",
+        end.stderr
+    );
+    assert!(
+        !names(Path::new(&place.text(".")))
+            .iter()
+            .any(|name| name.contains(".heapmark-"))
+    );
 }
 
 #[test]
@@ -104,11 +158,17 @@ fn a_capture_is_finished_into_a_new_file_only() {
     let place = Place::new();
     program(&place);
     assert_eq!(place.run(&["record", "--raw", "--", "./a"]).code, Some(0));
-    let capture = names(&place.at(".")).into_iter().find(|name| name.ends_with(".cap")).unwrap();
+    let capture = names(&place.at("."))
+        .into_iter()
+        .find(|name| name.ends_with(".cap"))
+        .unwrap();
     let made = capture.replace(".cap", ".trace");
     assert_eq!(place.run(&["trace", "finish", &capture]).code, Some(0));
     is_refused(&place.run(&["trace", "finish", &capture]), &made);
-    assert_eq!(place.run(&["trace", "finish", &capture, "--force"]).code, Some(0));
+    assert_eq!(
+        place.run(&["trace", "finish", &capture, "--force"]).code,
+        Some(0)
+    );
 }
 
 #[test]
@@ -116,10 +176,28 @@ fn a_trace_cut_onto_itself_is_refused_and_if_forced_is_the_cut() {
     let place = Place::new();
     trace(&place.at("a.trace"), 100_000);
     let before = fs::read(place.at("a.trace")).unwrap();
-    is_refused(&place.run(&["trace", "cut", "a.trace", "--events", "0..10", "-o", "./a.trace"]), "./a.trace");
+    is_refused(
+        &place.run(&[
+            "trace",
+            "cut",
+            "a.trace",
+            "--events",
+            "0..10",
+            "-o",
+            "./a.trace",
+        ]),
+        "./a.trace",
+    );
     assert_eq!(fs::read(place.at("a.trace")).unwrap(), before);
-    let end = place.run(&["trace", "cut", "a.trace", "--events", "0..10", "-o", "a.trace", "--force"]);
-    assert_eq!((end.code, end.stdout.as_str()), (Some(0), "a.trace: 10 events, 5 allocations\n"), "{}", end.stderr);
+    let end = place.run(&[
+        "trace", "cut", "a.trace", "--events", "0..10", "-o", "a.trace", "--force",
+    ]);
+    assert_eq!(
+        (end.code, end.stdout.as_str()),
+        (Some(0), "a.trace: 10 events, 5 allocations\n"),
+        "{}",
+        end.stderr
+    );
     assert_eq!(place.run(&["trace", "check", "a.trace"]).code, Some(0));
 }
 
@@ -127,8 +205,9 @@ fn a_trace_cut_onto_itself_is_refused_and_if_forced_is_the_cut() {
 fn a_link_is_not_written_through_and_a_pipe_is_written_as_it_is() {
     let place = Place::new();
     trace(&place.at("a.trace"), 10);
-    let export =
-        |to: &str, more: &[&str]| place.run(&[&["trace", "export", "a.trace", "--sizes", "-o", to], more].concat());
+    let export = |to: &str, more: &[&str]| {
+        place.run(&[&["trace", "export", "a.trace", "--sizes", "-o", to], more].concat())
+    };
     std::os::unix::fs::symlink(place.at("gone"), place.at("link")).unwrap();
     is_refused(&export("link", &[]), "link");
     assert!(!place.at("gone").exists());
@@ -146,20 +225,43 @@ fn an_earlier_recording_stays_with_the_traces_of_its_children() {
     let place = Place::new();
     program(&place);
     fs::write(place.at("precious.c"), "theirs").unwrap();
-    is_refused(&place.run(&["record", "-o", "precious.c", "--", "./a"]), "precious.c");
-    assert_eq!(fs::read_to_string(place.at("precious.c")).unwrap(), "theirs");
+    is_refused(
+        &place.run(&["record", "-o", "precious.c", "--", "./a"]),
+        "precious.c",
+    );
+    assert_eq!(
+        fs::read_to_string(place.at("precious.c")).unwrap(),
+        "theirs"
+    );
 
-    let traces = || names(&place.at(".")).into_iter().filter(|name| name.ends_with(".trace")).collect::<Vec<_>>();
+    let traces = || {
+        names(&place.at("."))
+            .into_iter()
+            .filter(|name| name.ends_with(".trace"))
+            .collect::<Vec<_>>()
+    };
     assert_eq!(place.run(&["record", "--", "./a", "twice"]).code, Some(0));
     let first = traces();
     assert_eq!(first.len(), 2, "its own and its child's: {first:?}");
     assert!(first.contains(&"a.trace".into()));
-    let bytes = |names: &[String]| names.iter().map(|name| fs::read(place.at(name)).unwrap()).collect::<Vec<_>>();
+    let bytes = |names: &[String]| {
+        names
+            .iter()
+            .map(|name| fs::read(place.at(name)).unwrap())
+            .collect::<Vec<_>>()
+    };
     let before = bytes(&first);
     assert_eq!(place.run(&["record", "--", "./a", "twice"]).code, Some(0));
     let both = traces();
-    assert!(both.len() == 4 && both.contains(&"a-2.trace".into()), "{both:?}");
-    assert_eq!(both.iter().filter(|name| name.starts_with("a-2.")).count(), 2, "{both:?}");
+    assert!(
+        both.len() == 4 && both.contains(&"a-2.trace".into()),
+        "{both:?}"
+    );
+    assert_eq!(
+        both.iter().filter(|name| name.starts_with("a-2.")).count(),
+        2,
+        "{both:?}"
+    );
     assert_eq!(bytes(&first), before);
 
     // A child's trace alone is an earlier recording, too.
@@ -167,12 +269,20 @@ fn an_earlier_recording_stays_with_the_traces_of_its_children() {
     let child = first.iter().find(|name| *name != "a.trace").unwrap();
     is_refused(&place.run(&["record", "-o", "a.trace", "--", "./a"]), child);
     fs::write(place.at("a.12-notes.trace"), "no trace at all").unwrap();
-    assert_eq!(place.run(&["record", "-o", "a.trace", "--force", "--", "./a"]).code, Some(0));
+    assert_eq!(
+        place
+            .run(&["record", "-o", "a.trace", "--force", "--", "./a"])
+            .code,
+        Some(0)
+    );
     assert!(
         place.at("a.trace").exists() && !place.at(child).exists(),
         "what was replaced does not mix with what is new"
     );
-    assert_eq!(fs::read_to_string(place.at("a.12-notes.trace")).unwrap(), "no trace at all");
+    assert_eq!(
+        fs::read_to_string(place.at("a.12-notes.trace")).unwrap(),
+        "no trace at all"
+    );
     assert!(place.at("a-2.trace").exists());
 }
 
@@ -184,15 +294,29 @@ fn captures_that_others_have_kept_or_are_writing_are_not_taken_for_ones_own() {
     for name in ["cost.1.cap", "a.trace.77.cap", "a.trace.77.78.cap"] {
         fs::write(place.at(name), "theirs").unwrap();
     }
-    let mut children: Vec<_> = (0..3).map(|_| place.heapmark(&["record", "--", "./a"]).spawn().unwrap()).collect();
+    let mut children: Vec<_> = (0..3)
+        .map(|_| place.heapmark(&["record", "--", "./a"]).spawn().unwrap())
+        .collect();
     for child in &mut children {
         assert!(child.wait().unwrap().success());
     }
     for name in ["cost.1.cap", "a.trace.77.cap", "a.trace.77.78.cap"] {
-        assert_eq!(fs::read_to_string(place.at(name)).unwrap(), "theirs", "{name}");
+        assert_eq!(
+            fs::read_to_string(place.at(name)).unwrap(),
+            "theirs",
+            "{name}"
+        );
     }
     let traced = |name: &String| name.ends_with(".trace") || name.ends_with(".cap");
-    assert_eq!(names(&place.at(".")).iter().filter(|name| traced(name)).count(), 6, "{:?}", names(&place.at(".")));
+    assert_eq!(
+        names(&place.at("."))
+            .iter()
+            .filter(|name| traced(name))
+            .count(),
+        6,
+        "{:?}",
+        names(&place.at("."))
+    );
 }
 
 #[test]
@@ -202,24 +326,84 @@ fn what_is_made_of_a_recording_is_as_private_as_its_capture() {
     assert_eq!(place.run(&["record", "--", "./a"]).code, Some(0));
     assert_eq!(mode(&place.at("a.trace")), 0o600);
     let made: [&[&str]; 4] = [
-        &["trace", "cut", "a.trace", "--events", "0..4", "-o", "cut.trace"],
-        &["trace", "stats", "a.trace", "--to", "page", "-o", "page.html"],
-        &["trace", "stats", "a.trace", "--to", "json", "-o", "stats.json"],
+        &[
+            "trace",
+            "cut",
+            "a.trace",
+            "--events",
+            "0..4",
+            "-o",
+            "cut.trace",
+        ],
+        &[
+            "trace",
+            "stats",
+            "a.trace",
+            "--to",
+            "page",
+            "-o",
+            "page.html",
+        ],
+        &[
+            "trace",
+            "stats",
+            "a.trace",
+            "--to",
+            "json",
+            "-o",
+            "stats.json",
+        ],
         &["trace", "export", "a.trace", "--sizes", "-o", "sizes.csv"],
     ];
     for command in made {
         assert_eq!(place.run(command).code, Some(0));
-        assert_eq!(mode(&place.at(command[command.len() - 1])), 0o600, "{command:?}");
+        assert_eq!(
+            mode(&place.at(command[command.len() - 1])),
+            0o600,
+            "{command:?}"
+        );
     }
-    let mut replay = place.heapmark(&["replay", "a.trace", "-a", "glibc", "--blocks", "1", "--target-ms", "1"]);
-    let end = End::of(replay.env("HEAPMARK_CACHE", place.at("cache")).output().unwrap());
+    let mut replay = place.heapmark(&[
+        "replay",
+        "a.trace",
+        "-a",
+        "glibc",
+        "--blocks",
+        "1",
+        "--target-ms",
+        "1",
+    ]);
+    let end = End::of(
+        replay
+            .env("HEAPMARK_CACHE", place.at("cache"))
+            .output()
+            .unwrap(),
+    );
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    let compiled_traces =
-        names(&place.at("cache/compiled-traces")).into_iter().filter(|name| name.ends_with(".compiled"));
-    assert!(compiled_traces.map(|name| mode(&place.at("cache/compiled-traces").join(name))).eq([0o600]));
+    let compiled_traces = names(&place.at("cache/compiled-traces"))
+        .into_iter()
+        .filter(|name| name.ends_with(".compiled"));
+    assert!(
+        compiled_traces
+            .map(|name| mode(&place.at("cache/compiled-traces").join(name)))
+            .eq([0o600])
+    );
     // A trace that is given away is given with all that is made of it.
     set_mode(&place.at("a.trace"), 0o644);
-    assert_eq!(place.run(&["trace", "cut", "a.trace", "--events", "0..4", "-o", "public.trace"]).code, Some(0));
+    assert_eq!(
+        place
+            .run(&[
+                "trace",
+                "cut",
+                "a.trace",
+                "--events",
+                "0..4",
+                "-o",
+                "public.trace"
+            ])
+            .code,
+        Some(0)
+    );
     assert_eq!(mode(&place.at("public.trace")), 0o644);
 }
 
@@ -228,34 +412,113 @@ fn the_words_of_a_command_line_can_be_left_out_of_a_trace() {
     let place = Place::new();
     program(&place);
     let dumped = |name: &str| place.run(&["trace", "stats", name, "--to", "json"]).stdout;
-    assert_eq!(place.run(&["record", "-o", "b.trace", "--", "./a", "--password=hunter2"]).code, Some(0));
+    assert_eq!(
+        place
+            .run(&["record", "-o", "b.trace", "--", "./a", "--password=hunter2"])
+            .code,
+        Some(0)
+    );
     assert!(dumped("b.trace").contains("hunter2"));
-    let flags = ["record", "-o", "c.trace", "--without-argv", "--", "./a", "--password=hunter2"];
+    let flags = [
+        "record",
+        "-o",
+        "c.trace",
+        "--without-argv",
+        "--",
+        "./a",
+        "--password=hunter2",
+    ];
     assert_eq!(place.run(&flags).code, Some(0));
     assert!(!dumped("c.trace").contains("hunter2") && dumped("c.trace").contains("/a"));
-    assert_eq!(place.run(&["record", "--raw", "-o", "d.trace", "--", "./a", "--password=hunter2"]).code, Some(0));
-    let captures = names(&place.at(".")).into_iter().filter(|name| name.ends_with(".cap"));
-    let capture = captures.max_by_key(|name| dumped_argv(&place.at(name))).unwrap();
-    assert_eq!(place.run(&["trace", "finish", &capture, "-o", "d.trace", "--without-argv"]).code, Some(0));
+    assert_eq!(
+        place
+            .run(&[
+                "record",
+                "--raw",
+                "-o",
+                "d.trace",
+                "--",
+                "./a",
+                "--password=hunter2"
+            ])
+            .code,
+        Some(0)
+    );
+    let captures = names(&place.at("."))
+        .into_iter()
+        .filter(|name| name.ends_with(".cap"));
+    let capture = captures
+        .max_by_key(|name| dumped_argv(&place.at(name)))
+        .unwrap();
+    assert_eq!(
+        place
+            .run(&[
+                "trace",
+                "finish",
+                &capture,
+                "-o",
+                "d.trace",
+                "--without-argv"
+            ])
+            .code,
+        Some(0)
+    );
     assert!(dumped_argv(&place.at(&capture)) && !dumped_argv(&place.at("d.trace")));
 }
 
 /// Whether the secret stands in a file as it is.
 fn dumped_argv(path: &Path) -> bool {
-    fs::read(path).unwrap().windows(7).any(|bytes| bytes == b"hunter2")
+    fs::read(path)
+        .unwrap()
+        .windows(7)
+        .any(|bytes| bytes == b"hunter2")
 }
 
 #[test]
 fn a_trial_keeps_its_command_to_itself_and_a_run_of_kernels_is_public() {
     let place = Place::new();
-    let small = ["-a", "glibc", "--blocks", "1", "--no-aa-copy", "--no-repeat"];
-    let end = place.run(&[&["try", "-o", "tried"], &small[..], &["--", "true", "--password=hunter2"]].concat());
+    let small = [
+        "-a",
+        "glibc",
+        "--blocks",
+        "1",
+        "--no-aa-copy",
+        "--no-repeat",
+    ];
+    let end = place.run(
+        &[
+            &["try", "-o", "tried"],
+            &small[..],
+            &["--", "true", "--password=hunter2"],
+        ]
+        .concat(),
+    );
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    assert_eq!(place.run(&["export", "tried", "--to", "json", "-o", "tried.json"]).code, Some(0));
-    let files = ["run.json", "samples.jsonl", "report.md", "report.html", "machine/before.json", "machine/after.json"];
+    assert_eq!(
+        place
+            .run(&["export", "tried", "--to", "json", "-o", "tried.json"])
+            .code,
+        Some(0)
+    );
+    let files = [
+        "run.json",
+        "samples.jsonl",
+        "report.md",
+        "report.html",
+        "machine/before.json",
+        "machine/after.json",
+    ];
     let modes = |run: &str| files.map(|file| mode(&place.at(run).join(file)));
-    assert_eq!((modes("tried"), mode(&place.at("tried.json"))), ([0o600; 6], 0o600));
-    assert_eq!(place.run_small("run", &["-a", "glibc", "--blocks", "1"]).code, Some(0));
+    assert_eq!(
+        (modes("tried"), mode(&place.at("tried.json"))),
+        ([0o600; 6], 0o600)
+    );
+    assert_eq!(
+        place
+            .run_small("run", &["-a", "glibc", "--blocks", "1"])
+            .code,
+        Some(0)
+    );
     assert_eq!(modes("run"), [0o644; 6]);
 }
 
@@ -263,16 +526,39 @@ fn a_trial_keeps_its_command_to_itself_and_a_run_of_kernels_is_public() {
 fn a_signal_leaves_neither_half_a_file_nor_a_draft() {
     let place = Place::new();
     fs::create_dir(place.at("in")).unwrap();
-    assert!(Command::new("mkfifo").arg(place.at("text")).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(place.at("text"))
+            .status()
+            .unwrap()
+            .success()
+    );
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let mut command = place.heapmark(&["trace", "import", "text", "-o", "in/a.trace"]);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut text = fs::File::options().write(true).open(place.at("text")).unwrap();
-        text.write_all(b"= Start\n@ ./a:[0x1] + 0x1000 0x10\n").unwrap();
-        wait_for("a draft", || names(&place.at("in")).iter().any(|name| name.starts_with(".heapmark-")));
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut text = fs::File::options()
+            .write(true)
+            .open(place.at("text"))
+            .unwrap();
+        text.write_all(b"= Start\n@ ./a:[0x1] + 0x1000 0x10\n")
+            .unwrap();
+        wait_for("a draft", || {
+            names(&place.at("in"))
+                .iter()
+                .any(|name| name.starts_with(".heapmark-"))
+        });
         send(&child, signal);
         let end = finish(child);
-        assert_eq!((end.code, end.stderr.lines().count()), (Some(130), 1), "{signal:?}: {}", end.stderr);
+        assert_eq!(
+            (end.code, end.stderr.lines().count()),
+            (Some(130), 1),
+            "{signal:?}: {}",
+            end.stderr
+        );
         assert!(end.stderr.starts_with("interrupted"), "{}", end.stderr);
         assert_eq!(names(&place.at("in")), [""; 0], "{signal:?}");
     }
@@ -285,11 +571,25 @@ fn a_full_disk_leaves_the_old_file_and_no_draft() {
     fs::write(place.at("in/a.json"), "theirs").unwrap();
     // In units of 512 bytes: less than the export.
     let heapmark = env!("CARGO_BIN_EXE_heapmark");
-    let line = format!("trap '' XFSZ; ulimit -f 2; exec {heapmark} export run --to json -o in/a.json --force");
-    let end = Command::new("sh").arg("-c").arg(line).current_dir(place.at(".")).output().unwrap();
+    let line = format!(
+        "trap '' XFSZ; ulimit -f 2; exec {heapmark} export run --to json -o in/a.json --force"
+    );
+    let end = Command::new("sh")
+        .arg("-c")
+        .arg(line)
+        .current_dir(place.at("."))
+        .output()
+        .unwrap();
     let said = String::from_utf8(end.stderr).unwrap();
-    assert_eq!((end.status.code(), said.lines().count()), (Some(1), 1), "{said}");
-    assert!(said.contains("cannot write in/a.json: File too large"), "{said}");
+    assert_eq!(
+        (end.status.code(), said.lines().count()),
+        (Some(1), 1),
+        "{said}"
+    );
+    assert!(
+        said.contains("cannot write in/a.json: File too large"),
+        "{said}"
+    );
     assert_eq!(names(&place.at("in")), ["a.json"]);
     assert_eq!(fs::read_to_string(place.at("in/a.json")).unwrap(), "theirs");
 }
@@ -301,10 +601,27 @@ fn files_of_others_in_a_folder_of_scores_stay() {
     // As with HEAPMARK_CACHE=$HOME.
     fs::create_dir(place.at("compiled-traces")).unwrap();
     fs::write(place.at("compiled-traces/final-results.txt"), "theirs").unwrap();
-    let mut replay = place.heapmark(&["replay", "a.trace", "-a", "glibc", "--blocks", "1", "--target-ms", "1"]);
-    let end = End::of(replay.env("HEAPMARK_CACHE", place.at(".")).output().unwrap());
+    let mut replay = place.heapmark(&[
+        "replay",
+        "a.trace",
+        "-a",
+        "glibc",
+        "--blocks",
+        "1",
+        "--target-ms",
+        "1",
+    ]);
+    let end = End::of(
+        replay
+            .env("HEAPMARK_CACHE", place.at("."))
+            .output()
+            .unwrap(),
+    );
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    assert_eq!(fs::read_to_string(place.at("compiled-traces/final-results.txt")).unwrap(), "theirs");
+    assert_eq!(
+        fs::read_to_string(place.at("compiled-traces/final-results.txt")).unwrap(),
+        "theirs"
+    );
     assert!(
         !place.at("compiled-traces/CACHEDIR.TAG").exists(),
         "a folder of others is not marked as one that needs no backup"
@@ -319,8 +636,17 @@ fn a_folder_with_somebodys_report_in_it_does_not_become_a_run() {
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join(name), "theirs").unwrap();
         let end = place.run_small(folder.to_str().unwrap(), &["-a", "glibc", "--blocks", "1"]);
-        assert_eq!((end.code, end.stderr.lines().count()), (Some(2), 1), "{}", end.stderr);
-        assert!(end.stderr.contains("is there already, and of no run"), "{}", end.stderr);
+        assert_eq!(
+            (end.code, end.stderr.lines().count()),
+            (Some(2), 1),
+            "{}",
+            end.stderr
+        );
+        assert!(
+            end.stderr.contains("is there already, and of no run"),
+            "{}",
+            end.stderr
+        );
         assert_eq!(names(&folder), [name]);
         assert_eq!(fs::read_to_string(folder.join(name)).unwrap(), "theirs");
     }
@@ -330,7 +656,14 @@ fn a_folder_with_somebodys_report_in_it_does_not_become_a_run() {
 fn runs_that_are_started_at_once_take_a_folder_each() {
     let place = Place::new();
     let args = [&["run", "-a", "glibc", "--blocks", "1"], &SMALL[..]].concat();
-    let start = |_| place.heapmark(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = |_| {
+        place
+            .heapmark(&args)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
     let children: Vec<_> = (0..4).map(start).collect();
     for child in children {
         let end = finish(child);
@@ -340,7 +673,13 @@ fn runs_that_are_started_at_once_take_a_folder_each() {
     assert_eq!(names(&runs).len(), 4);
     for name in names(&runs) {
         assert_eq!(head(&runs.join(&name))["plan"]["baseline"], "glibc");
-        assert_eq!(samples(&runs.join(&name)).iter().filter(|record| record["purpose"] == "sample").count(), 1);
+        assert_eq!(
+            samples(&runs.join(&name))
+                .iter()
+                .filter(|record| record["purpose"] == "sample")
+                .count(),
+            1
+        );
     }
 }
 
@@ -348,8 +687,19 @@ fn runs_that_are_started_at_once_take_a_folder_each() {
 fn names_are_on_the_disk_before_what_relies_on_them() {
     let place = Place::new();
     let library = place.compile("syncs", &[]);
-    let mut run = place.heapmark(&[&["run", "-o", "new/run", "-a", "glibc", "--blocks", "1"], &SMALL[..]].concat());
-    let end = End::of(run.env("LD_PRELOAD", library).env("SYNCS", place.at("syncs")).output().unwrap());
+    let mut run = place.heapmark(
+        &[
+            &["run", "-o", "new/run", "-a", "glibc", "--blocks", "1"],
+            &SMALL[..],
+        ]
+        .concat(),
+    );
+    let end = End::of(
+        run.env("LD_PRELOAD", library)
+            .env("SYNCS", place.at("syncs"))
+            .output()
+            .unwrap(),
+    );
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let said = fs::read_to_string(place.at("syncs")).unwrap();
     let here = place.at(".").canonicalize().unwrap();
@@ -360,11 +710,26 @@ fn names_are_on_the_disk_before_what_relies_on_them() {
     let (run, above) = (here.join("new/run"), here.join("new"));
     // The folder's own name, and the head's in it.
     assert!(at(&format!("fsync {}", here.display())) < at(&format!("fsync {}", above.display())));
-    let (named, synced) = (at("rename new/run/run.json"), at(&format!("fsync {}", run.display())));
-    assert!(at(&format!("fsync {}", above.display())) < named && named < synced, "{said}");
+    let (named, synced) = (
+        at("rename new/run/run.json"),
+        at(&format!("fsync {}", run.display())),
+    );
+    assert!(
+        at(&format!("fsync {}", above.display())) < named && named < synced,
+        "{said}"
+    );
     let rest: Vec<&str> = said.lines().skip(named).collect();
-    for (place, line) in rest.iter().enumerate().filter(|(_, line)| line.starts_with("rename new/run/")) {
-        let folder = here.join(line.strip_prefix("rename ").unwrap()).parent().unwrap().display().to_string();
+    for (place, line) in rest
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| line.starts_with("rename new/run/"))
+    {
+        let folder = here
+            .join(line.strip_prefix("rename ").unwrap())
+            .parent()
+            .unwrap()
+            .display()
+            .to_string();
         assert_eq!(rest[place + 1], format!("fsync {folder}"), "{line}");
     }
 }

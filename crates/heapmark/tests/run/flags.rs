@@ -41,10 +41,19 @@ const COMPARES: &[Flag] = &[
     ("--strict", ""),
     ("--check-again", ""),
 ];
-const PRECISE: &[Flag] = &[("--precision", "2%"), ("--max-blocks", "12"), ("--budget", "2h")];
+const PRECISE: &[Flag] = &[
+    ("--precision", "2%"),
+    ("--max-blocks", "12"),
+    ("--budget", "2h"),
+];
 const EXACT: &[Flag] = &[("--blocks", "7")];
-const STORED: &[Flag] =
-    &[("--resume", "run"), ("--dry-run", ""), ("--cells", ""), ("--strict", ""), ("--check-again", "")];
+const STORED: &[Flag] = &[
+    ("--resume", "run"),
+    ("--dry-run", ""),
+    ("--cells", ""),
+    ("--strict", ""),
+    ("--check-again", ""),
+];
 
 /// In those of kernels, too.
 const KERNELS: &[Flag] = &[
@@ -85,7 +94,10 @@ const ENDS: &[Flag] = &[("--check-output", ""), ("--expect-exit", "3")];
 const SERVES: &[Flag] = &[("--server", "cat"), ("--client", "true"), ("--ready", "7")];
 
 /// What these leave out is not there where events are counted, or memory is followed.
-const COUNTED: &[Flag] = &[("--no-aa-copy", "beside      nothing"), ("--no-repeat", "nothing is run again")];
+const COUNTED: &[Flag] = &[
+    ("--no-aa-copy", "beside      nothing"),
+    ("--no-repeat", "nothing is run again"),
+];
 const FOLLOWED: &[Flag] = &[
     ("--no-aa-copy", "beside      nothing"),
     ("--no-floor", "beside      nothing"),
@@ -94,27 +106,56 @@ const FOLLOWED: &[Flag] = &[
 const NEW: &[Flag] = &[("--output", "out"), ("--force", "")];
 
 fn line(command: &'static str, flags: &[&[Flag]], words: &'static [&'static str]) -> Line {
-    Line { command, flags: flags.concat(), words, granted: &[] }
+    Line {
+        command,
+        flags: flags.concat(),
+        words,
+        granted: &[],
+    }
 }
 
 fn lines() -> Vec<Line> {
     let mut lines = vec![line("run", &[STORED], &[]), line("try", &[STORED], &[])];
-    for (mode, granted) in [(SERIES, &[] as &[Flag]), (LATENCY, &[]), (COUNTER, COUNTED), (RETAINED, FOLLOWED)] {
-        lines.push(Line { granted, ..line("run", &[COMPARES, KERNELS, EXACT, mode], &["zalloc"]) });
+    for (mode, granted) in [
+        (SERIES, &[] as &[Flag]),
+        (LATENCY, &[]),
+        (COUNTER, COUNTED),
+        (RETAINED, FOLLOWED),
+    ] {
+        lines.push(Line {
+            granted,
+            ..line("run", &[COMPARES, KERNELS, EXACT, mode], &["zalloc"])
+        });
         for way in [SPEED, PACED] {
             let line = match (way == SPEED, mode == RETAINED) {
                 (true, true) => continue,
-                _ => line("replay", &[COMPARES, TRACES, EXACT, way, mode], &["a.trace", "b.trace"]),
+                _ => line(
+                    "replay",
+                    &[COMPARES, TRACES, EXACT, way, mode],
+                    &["a.trace", "b.trace"],
+                ),
             };
             lines.push(Line { granted, ..line });
         }
     }
-    lines.push(line("run", &[COMPARES, KERNELS, PRECISE, SERIES], &["zalloc"]));
+    lines.push(line(
+        "run",
+        &[COMPARES, KERNELS, PRECISE, SERIES],
+        &["zalloc"],
+    ));
     for way in [SPEED, PACED] {
-        lines.push(line("replay", &[COMPARES, TRACES, PRECISE, way, SERIES], &["a.trace", "b.trace"]));
+        lines.push(line(
+            "replay",
+            &[COMPARES, TRACES, PRECISE, way, SERIES],
+            &["a.trace", "b.trace"],
+        ));
     }
     for blocks in [EXACT, PRECISE] {
-        lines.push(line("try", &[COMPARES, TRIES, blocks, ENDS], &["cat", "--flag-of-cat"]));
+        lines.push(line(
+            "try",
+            &[COMPARES, TRIES, blocks, ENDS],
+            &["cat", "--flag-of-cat"],
+        ));
         lines.push(line("try", &[COMPARES, TRIES, blocks, SERVES], &[]));
     }
     lines.extend([
@@ -125,15 +166,39 @@ fn lines() -> Vec<Line> {
         line("report", &[NEW], &["run"]),
         line(
             "compare",
-            &[NEW, &[("--to", "json"), ("--by", "cpu"), ("--threshold", "7%"), ("--fail-on", "unclear")]],
+            &[
+                NEW,
+                &[
+                    ("--to", "json"),
+                    ("--by", "cpu"),
+                    ("--threshold", "7%"),
+                    ("--fail-on", "unclear"),
+                ],
+            ],
             &["two"],
         ),
         line("export", &[NEW, &[("--to", "csv")]], &["run"]),
-        line("claims", &[NEW, &[("--to", "json"), ("--document", "ll")]], &["run"]),
-        line("claims", &[NEW, &[("--reproduction", ""), ("--document", "ll")]], &["run"]),
-        line("trace finish", &[NEW, &[("--without-argv", "")]], &["c.cap"]),
+        line(
+            "claims",
+            &[NEW, &[("--to", "json"), ("--document", "ll")]],
+            &["run"],
+        ),
+        line(
+            "claims",
+            &[NEW, &[("--reproduction", ""), ("--document", "ll")]],
+            &["run"],
+        ),
+        line(
+            "trace finish",
+            &[NEW, &[("--without-argv", "")]],
+            &["c.cap"],
+        ),
         line("trace stats", &[NEW, &[("--to", "json")]], &["a.trace"]),
-        line("trace dump", &[&[("--json", ""), ("--events", "1..2")]], &["a.trace"]),
+        line(
+            "trace dump",
+            &[&[("--json", ""), ("--events", "1..2")]],
+            &["a.trace"],
+        ),
         line("trace cut", &[NEW, &[("--events", "1..2")]], &["a.trace"]),
         line("trace cut", &[NEW, &[("--time", "0..1s")]], &["a.trace"]),
         line("trace import", &[NEW], &["mtrace"]),
@@ -163,9 +228,21 @@ fn taken() -> Vec<Line> {
     vec![
         line("noise", &[NOISE, &[("--minutes", "1s")]], &[]),
         line("noise", &[NOISE, &[("--blocks", "6")]], &[]),
-        line("record", &[RECORD, &[("--without-argv", "")]], &["true", "--flag-of-true"]),
-        line("record", &[RECORD, &[("--raw", "")]], &["true", "--flag-of-true"]),
-        line("selftest", &[&[("--blocks", "1"), ("--seed", "7"), ("--output", "selftest")]], &[]),
+        line(
+            "record",
+            &[RECORD, &[("--without-argv", "")]],
+            &["true", "--flag-of-true"],
+        ),
+        line(
+            "record",
+            &[RECORD, &[("--raw", "")]],
+            &["true", "--flag-of-true"],
+        ),
+        line(
+            "selftest",
+            &[&[("--blocks", "1"), ("--seed", "7"), ("--output", "selftest")]],
+            &[],
+        ),
     ]
 }
 
@@ -190,21 +267,52 @@ fn place() -> Place {
     Machine::clean(place.at("machine"));
     Machine::clean(place.at("warned")).plant("sys/kernel/mm/ksm/run", "1\n");
     fs::write(place.at("input"), "").unwrap();
-    fs::write(place.at("mtrace"), "= Start\n@ ./mt:[0x11c0] + 0x1000 0xa\n= End\n").unwrap();
+    fs::write(
+        place.at("mtrace"),
+        "= Start\n@ ./mt:[0x11c0] + 0x1000 0xa\n= End\n",
+    )
+    .unwrap();
     std::os::unix::fs::symlink(original(), place.at("run")).unwrap();
     std::os::unix::fs::symlink(two(), place.at("two")).unwrap();
     let clock = |ns| Event::Clock { ns };
-    let malloc = |size| Event::Malloc { size, operator: false };
-    let free = || Event::Free { token: Token { thread: 0, index: 0 } };
+    let malloc = |size| Event::Malloc {
+        size,
+        operator: false,
+    };
+    let free = || Event::Free {
+        token: Token {
+            thread: 0,
+            index: 0,
+        },
+    };
     for (name, size) in [("a.trace", 10), ("b.trace", 11)] {
-        let mut writer = Writer::new(fs::File::create(place.at(name)).unwrap(), &Head::default()).unwrap();
-        for event in [clock(1000), malloc(size), clock(9_000_000_000), free(), malloc(20)] {
+        let mut writer =
+            Writer::new(fs::File::create(place.at(name)).unwrap(), &Head::default()).unwrap();
+        for event in [
+            clock(1000),
+            malloc(size),
+            clock(9_000_000_000),
+            free(),
+            malloc(20),
+        ] {
             writer.write(0, &event).unwrap();
         }
         writer.finish().unwrap();
     }
-    let mut captured = Captured::new(&place.at("c.cap"), 1, &[("argv.0", "a"), ("argv.1", "secret")]);
-    captured.put(0, &heapmark_wire::capture::Event::Malloc { address: 0x1000, size: 24, operator: false }, 0);
+    let mut captured = Captured::new(
+        &place.at("c.cap"),
+        1,
+        &[("argv.0", "a"), ("argv.1", "secret")],
+    );
+    captured.put(
+        0,
+        &heapmark_wire::capture::Event::Malloc {
+            address: 0x1000,
+            size: 24,
+            operator: false,
+        },
+        0,
+    );
     captured.end();
     place
 }
@@ -215,28 +323,56 @@ fn two() -> std::path::PathBuf {
     let made = || {
         let place = Place::new();
         let honest = format!("glibc,honest={}", place.fake("honest").display());
-        assert_eq!(place.run_small("run", &["-a", &honest, "--blocks", "2"]).code, Some(0));
+        assert_eq!(
+            place
+                .run_small("run", &["-a", &honest, "--blocks", "2"])
+                .code,
+            Some(0)
+        );
         place
     };
     RUN.get_or_init(made).at("run")
 }
 
 fn run(place: &Place, command: &str, flags: &[Flag], words: &[&str]) -> End {
-    let typed = flags.iter().flat_map(|(flag, value)| [*flag, *value]).filter(|word| !word.is_empty());
-    let args: Vec<&str> = command.split(' ').chain(typed).chain(words.iter().copied()).collect();
+    let typed = flags
+        .iter()
+        .flat_map(|(flag, value)| [*flag, *value])
+        .filter(|word| !word.is_empty());
+    let args: Vec<&str> = command
+        .split(' ')
+        .chain(typed)
+        .chain(words.iter().copied())
+        .collect();
     let mut heapmark = place.heapmark(&args);
     // Something that configures an allocator, for --keep-env.
-    let machine = place.at(if command == "doctor" { "warned" } else { "machine" });
-    heapmark.env("HEAPMARK_MACHINE_ROOT", machine).env("MALLOC_ARENA_MAX", "1");
+    let machine = place.at(if command == "doctor" {
+        "warned"
+    } else {
+        "machine"
+    });
+    heapmark
+        .env("HEAPMARK_MACHINE_ROOT", machine)
+        .env("MALLOC_ARENA_MAX", "1");
     End::of(heapmark.output().unwrap())
 }
 
 /// All that comes out of a line.
 fn outcome(place: &Place, line: &Line, left_out: &str) -> (Option<i32>, String, String, Vec<u8>) {
     fs::write(place.at("out"), "old").unwrap();
-    let flags: Vec<Flag> = line.flags.iter().copied().filter(|(flag, _)| *flag != left_out).collect();
+    let flags: Vec<Flag> = line
+        .flags
+        .iter()
+        .copied()
+        .filter(|(flag, _)| *flag != left_out)
+        .collect();
     let end = run(place, line.command, &flags, line.words);
-    (end.code, end.stdout, end.stderr, fs::read(place.at("out")).unwrap())
+    (
+        end.code,
+        end.stdout,
+        end.stderr,
+        fs::read(place.at("out")).unwrap(),
+    )
 }
 
 /// Flags by command, as `--help` has them.
@@ -247,22 +383,45 @@ fn flags_of(place: &Place, command: &str) -> BTreeSet<String> {
     let long = |line: &str| {
         let flag = line.trim_start();
         let is_flag = flag.starts_with('-') && line.len() - flag.len() <= 6;
-        is_flag.then(|| flag.split([' ', ',', '[', '<']).find(|word| word.starts_with("--")).map(String::from))?
+        is_flag.then(|| {
+            flag.split([' ', ',', '[', '<'])
+                .find(|word| word.starts_with("--"))
+                .map(String::from)
+        })?
     };
-    let flags = help.stdout.lines().filter_map(long).filter(|flag| !["--help", "--version"].contains(&flag.as_str()));
+    let flags = help
+        .stdout
+        .lines()
+        .filter_map(long)
+        .filter(|flag| !["--help", "--version"].contains(&flag.as_str()));
     flags.collect()
 }
 
 fn commands(place: &Place) -> Vec<String> {
     let listed = |of: &[&str]| -> Vec<String> {
         let help = place.run(of).stdout;
-        let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-        let word = |line: &str| line.starts_with("  ").then(|| line.split_whitespace().next().map(String::from))?;
-        lines.filter(|line| !line.starts_with("    ")).filter_map(word).filter(|name| name != "help").collect()
+        let lines = help
+            .lines()
+            .skip_while(|line| *line != "Commands:")
+            .skip(1)
+            .take_while(|line| !line.is_empty());
+        let word = |line: &str| {
+            line.starts_with("  ")
+                .then(|| line.split_whitespace().next().map(String::from))?
+        };
+        lines
+            .filter(|line| !line.starts_with("    "))
+            .filter_map(word)
+            .filter(|name| name != "help")
+            .collect()
     };
     let mut all = listed(&["--help"]);
     all.retain(|name| name != "trace");
-    all.extend(listed(&["trace", "--help"]).iter().map(|name| format!("trace {name}")));
+    all.extend(
+        listed(&["trace", "--help"])
+            .iter()
+            .map(|name| format!("trace {name}")),
+    );
     assert!(all.len() >= 19, "{all:?}");
     all
 }
@@ -274,18 +433,30 @@ fn a_flag_that_is_left_out_makes_something_else_come_out() {
         let place = place();
         while let Some(line) = lines.get(next.fetch_add(1, Ordering::Relaxed)) {
             let all = outcome(&place, line, "");
-            let told = format!("heapmark {} {:?} {:?}: {}{}", line.command, line.flags, line.words, all.1, all.2);
+            let told = format!(
+                "heapmark {} {:?} {:?}: {}{}",
+                line.command, line.flags, line.words, all.1, all.2
+            );
             // What `--fail-on` names, and what `--strict` does not let through.
             let ends = matches!(all.0, Some(0 | 3 | 5));
-            let is_used = |flag: &str| match line.granted.iter().find(|(granted, _)| *granted == flag) {
-                // Without it, something would be measured.
-                _ if flag == "--dry-run" => true,
-                Some((_, words)) => all.1.contains(words),
-                None => all != outcome(&place, line, flag),
-            };
-            let idle: Vec<&str> = line.flags.iter().map(|(flag, _)| *flag).filter(|flag| !is_used(flag)).collect();
+            let is_used =
+                |flag: &str| match line.granted.iter().find(|(granted, _)| *granted == flag) {
+                    // Without it, something would be measured.
+                    _ if flag == "--dry-run" => true,
+                    Some((_, words)) => all.1.contains(words),
+                    None => all != outcome(&place, line, flag),
+                };
+            let idle: Vec<&str> = line
+                .flags
+                .iter()
+                .map(|(flag, _)| *flag)
+                .filter(|flag| !is_used(flag))
+                .collect();
             if !ends || !idle.is_empty() {
-                wrong.lock().unwrap().push(format!("{idle:?} do nothing in {told}"));
+                wrong
+                    .lock()
+                    .unwrap()
+                    .push(format!("{idle:?} do nothing in {told}"));
             }
         }
     };
@@ -307,23 +478,42 @@ fn what_measures_and_what_records_takes_its_flags_together() {
         }
         let (code, stdout, stderr, _) = outcome(&place, &line, "");
         // With one block a self-test finds nothing.
-        let meant = if line.command == "selftest" { Some(1) } else { Some(0) };
-        assert_eq!(code, meant, "{} {:?}: {stdout}{stderr}", line.command, line.flags);
+        let meant = if line.command == "selftest" {
+            Some(1)
+        } else {
+            Some(0)
+        };
+        assert_eq!(
+            code, meant,
+            "{} {:?}: {stdout}{stderr}",
+            line.command, line.flags
+        );
     }
 }
 
 #[test]
 fn every_pair_of_flags_is_used_or_refused() {
-    let (place, lines): (Place, Vec<Line>) = (place(), lines().into_iter().chain(taken()).collect());
+    let (place, lines): (Place, Vec<Line>) =
+        (place(), lines().into_iter().chain(taken()).collect());
     let (mut refused, mut wrong) = (0, Vec::new());
     for command in commands(&place) {
         let flags = flags_of(&place, &command);
-        let own: Vec<&Line> = lines.iter().filter(|line| line.command == command).collect();
+        let own: Vec<&Line> = lines
+            .iter()
+            .filter(|line| line.command == command)
+            .collect();
         let has = |line: &&&Line, flag: &str| line.flags.iter().any(|(name, _)| *name == flag);
-        for (one, two) in flags.iter().flat_map(|one| flags.range(one.clone()..).skip(1).map(move |two| (one, two))) {
+        for (one, two) in flags.iter().flat_map(|one| {
+            flags
+                .range(one.clone()..)
+                .skip(1)
+                .map(move |two| (one, two))
+        }) {
             let in_a_line = own.iter().any(|line| has(&line, one) && has(&line, two));
             let of_a_cell = [(one, two), (two, one)].iter().any(|(cell, other)| {
-                *cell == CELL && !NOT_OF_A_CELL.contains(&other.as_str()) && own.iter().any(|line| has(&line, other))
+                *cell == CELL
+                    && !NOT_OF_A_CELL.contains(&other.as_str())
+                    && own.iter().any(|line| has(&line, other))
             });
             if in_a_line || of_a_cell {
                 continue;
@@ -331,20 +521,29 @@ fn every_pair_of_flags_is_used_or_refused() {
             let known = || own.iter().flat_map(|line| &line.flags).chain(&VALUES);
             let value = |flag: &str| known().find(|(name, _)| *name == flag).copied();
             let (Some(first), Some(second)) = (value(one), value(two)) else {
-                wrong.push(format!("heapmark {command} {one} {two}: no line says what they do"));
+                wrong.push(format!(
+                    "heapmark {command} {one} {two}: no line says what they do"
+                ));
                 continue;
             };
             let words = own.first().map_or(&[][..], |line| line.words);
             let end = run(&place, &command, &[first, second], words);
-            if end.code != Some(2) || !(end.stderr.contains(one.as_str()) || end.stderr.contains(two.as_str())) {
+            if end.code != Some(2)
+                || !(end.stderr.contains(one.as_str()) || end.stderr.contains(two.as_str()))
+            {
                 let told = format!("{}{}", end.stdout, end.stderr);
-                wrong.push(format!("neither used nor refused: heapmark {command} {one} {two}: {told}"));
+                wrong.push(format!(
+                    "neither used nor refused: heapmark {command} {one} {two}: {told}"
+                ));
             }
             refused += 1;
         }
         // A flag that has no pair.
         for flag in flags.iter().filter(|_| flags.len() == 1) {
-            assert!(own.iter().any(|line| has(&line, flag)), "heapmark {command} {flag}: no test says what it does");
+            assert!(
+                own.iter().any(|line| has(&line, flag)),
+                "heapmark {command} {flag}: no test says what it does"
+            );
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -360,8 +559,17 @@ fn a_stored_run_takes_no_selection_of_another_one() {
         &["run", "--resume", "run", "-a", "glibc"],
     ] {
         let end = place.run(args);
-        assert_eq!((end.code, end.stderr.lines().count()), (Some(2), 1), "{args:?}: {}", end.stderr);
-        assert!(end.stderr.contains("does nothing beside --resume"), "{}", end.stderr);
+        assert_eq!(
+            (end.code, end.stderr.lines().count()),
+            (Some(2), 1),
+            "{args:?}: {}",
+            end.stderr
+        );
+        assert!(
+            end.stderr.contains("does nothing beside --resume"),
+            "{}",
+            end.stderr
+        );
     }
 }
 
@@ -373,20 +581,60 @@ fn a_flag_that_nothing_in_the_selection_uses_is_refused() {
             &["run", "-w", "memory", "-t", "3"][..],
             "--threads: how many threads these workloads have follows from their parameters",
         ),
-        (&["replay", "a.trace", "-t", "2"], "--threads: a trace has the threads that were recorded"),
-        (&["replay", "a.trace", "--preset", "paper"], "--preset: a trace has none"),
-        (&["replay", "a.trace", "--pace", "2"], "--pace: only --mode paced"),
-        (&["run", "-w", "trace:a.trace", "--set", "trace:a.pace=2"], "pace: only mode = paced"),
-        (&["replay", "a.trace", "--retained", "--mode", "speed"], "--mode speed: --retained plays in recorded order"),
-        (&["replay", "a.trace", "--retained", "--target-ms", "5"], "--target-ms: the work of these workloads is fixed"),
-        (&["run", "-w", "churn", "--counter", "callgrind", "--target-ms", "5"], "--target-ms: --counter callgrind"),
-        (&["run", "-w", "zalloc-pmdk", "--series", "1ms"], "--series: memory over time is followed in kernels only"),
+        (
+            &["replay", "a.trace", "-t", "2"],
+            "--threads: a trace has the threads that were recorded",
+        ),
+        (
+            &["replay", "a.trace", "--preset", "paper"],
+            "--preset: a trace has none",
+        ),
+        (
+            &["replay", "a.trace", "--pace", "2"],
+            "--pace: only --mode paced",
+        ),
+        (
+            &["run", "-w", "trace:a.trace", "--set", "trace:a.pace=2"],
+            "pace: only mode = paced",
+        ),
+        (
+            &["replay", "a.trace", "--retained", "--mode", "speed"],
+            "--mode speed: --retained plays in recorded order",
+        ),
+        (
+            &["replay", "a.trace", "--retained", "--target-ms", "5"],
+            "--target-ms: the work of these workloads is fixed",
+        ),
+        (
+            &[
+                "run",
+                "-w",
+                "churn",
+                "--counter",
+                "callgrind",
+                "--target-ms",
+                "5",
+            ],
+            "--target-ms: --counter callgrind",
+        ),
+        (
+            &["run", "-w", "zalloc-pmdk", "--series", "1ms"],
+            "--series: memory over time is followed in kernels only",
+        ),
         (&["noise", "-w", "churn*"], "--workload churn*: "),
-        (&["noise", "-w", "memory", "-t", "2"], "--threads: memory has as many threads as its parameters say"),
+        (
+            &["noise", "-w", "memory", "-t", "2"],
+            "--threads: memory has as many threads as its parameters say",
+        ),
         (&["build", "witness", "-j", "2"], "--jobs: only allocators"),
     ] {
         let end = place.run(args);
-        assert_eq!((end.code, end.stderr.lines().count()), (Some(2), 1), "{args:?}: {}", end.stderr);
+        assert_eq!(
+            (end.code, end.stderr.lines().count()),
+            (Some(2), 1),
+            "{args:?}: {}",
+            end.stderr
+        );
         assert!(end.stderr.contains(says), "{args:?}: {}", end.stderr);
     }
     assert!(!place.at("heapmark-results").exists());

@@ -2,8 +2,8 @@
 //! heapmark.
 
 use crate::support::live::{
-    complete_lines, count, finish, guests, hanging, hanging_in, is_whole, lines, many, processes_of, send, start,
-    wait_for,
+    complete_lines, count, finish, guests, hanging, hanging_in, is_whole, lines, many,
+    processes_of, send, start, wait_for,
 };
 use crate::support::{Place, SMALL, of_purpose, plan, samples, source};
 use rand::{RngExt, SeedableRng};
@@ -17,11 +17,17 @@ fn a_signal_stops_a_run_of_short_processes(signal: Signal) {
     let child = start(&place, &many("200"));
     let run = place.at("run");
     // A block is whole by then.
-    wait_for("the first records", || lines(&run) >= 12 && lines(&run) >= 12 + plan(&run).corners().len());
+    wait_for("the first records", || {
+        lines(&run) >= 12 && lines(&run) >= 12 + plan(&run).corners().len()
+    });
     send(&child, signal);
     let end = finish(child);
     assert_eq!(end.code, Some(130), "{}", end.stderr);
-    assert!(end.stderr.contains("heapmark run --resume run goes on"), "{}", end.stderr);
+    assert!(
+        end.stderr.contains("heapmark run --resume run goes on"),
+        "{}",
+        end.stderr
+    );
     assert_eq!(guests(&place), 0);
     let before = complete_lines(&run);
     let stored = samples(&run).len();
@@ -64,7 +70,18 @@ fn the_end_of_the_terminal_ends_a_run_that_resume_completes() {
 #[test]
 fn a_signal_that_comes_twice_at_once_is_one_also_of_a_trial() {
     let place = Place::new();
-    let flags = ["-o", "run", "-a", "glibc", "--blocks", "400", "--no-aa-copy", "--no-repeat", "--", "true"];
+    let flags = [
+        "-o",
+        "run",
+        "-a",
+        "glibc",
+        "--blocks",
+        "400",
+        "--no-aa-copy",
+        "--no-repeat",
+        "--",
+        "true",
+    ];
     let child = start(&place, &[&["try"], &flags[..]].concat());
     let run = place.at("run");
     wait_for("some blocks", || lines(&run) >= 6);
@@ -72,8 +89,16 @@ fn a_signal_that_comes_twice_at_once_is_one_also_of_a_trial() {
     send(&child, Signal::TERM);
     let end = finish(child);
     assert_eq!(end.code, Some(130), "{}", end.stderr);
-    assert!(end.stderr.contains("heapmark run --resume run goes on"), "{}", end.stderr);
-    assert!(end.stdout.contains("glibc"), "what was measured is shown: {}", end.stdout);
+    assert!(
+        end.stderr.contains("heapmark run --resume run goes on"),
+        "{}",
+        end.stderr
+    );
+    assert!(
+        end.stdout.contains("glibc"),
+        "what was measured is shown: {}",
+        end.stdout
+    );
     assert_eq!(guests(&place), 0);
 }
 
@@ -85,15 +110,23 @@ fn a_signal_ends_a_build_with_what_it_has_started_and_says_what_stays() {
         fs::copy("/bin/sleep", &nap).unwrap();
         let folder = place.at("config/heapmark/programs/slow");
         fs::create_dir_all(&folder).unwrap();
-        let build = format!("build = [[\"sh\", \"-c\", \"{} 86400; true\"]]\n", nap.display());
-        let words = "name = \"slow\"\nabout = \"a test\"\nallocator = \"none\"\nrun = [\"sh\", \"x\"]\n";
+        let build = format!(
+            "build = [[\"sh\", \"-c\", \"{} 86400; true\"]]\n",
+            nap.display()
+        );
+        let words =
+            "name = \"slow\"\nabout = \"a test\"\nallocator = \"none\"\nrun = [\"sh\", \"x\"]\n";
         fs::write(folder.join("program.toml"), format!("{words}{build}")).unwrap();
         let child = start(&place, &["build", "slow"]);
         wait_for("a step of the build", || processes_of(&nap) == 1);
         send(&child, signal);
         let end = finish(child);
         assert_eq!(end.code, Some(130), "{}", end.stderr);
-        assert!(end.stderr.contains("interrupted") && end.stderr.contains("what was built stays"), "{}", end.stderr);
+        assert!(
+            end.stderr.contains("interrupted") && end.stderr.contains("what was built stays"),
+            "{}",
+            end.stderr
+        );
         assert_eq!(processes_of(&nap), 0);
     }
 }
@@ -115,8 +148,16 @@ fn a_signal_counts_at_whatever_moment_it_comes() {
         std::thread::sleep(Duration::from_micros(pause));
         send(&child, Signal::INT);
         let end = finish(child);
-        assert_eq!(end.code, Some(130), "seed {seed}, run {number}, after {pause} us: {}", end.stderr);
-        assert!(samples(&place.at(&name)).len() < 300, "seed {seed}, run {number}, after {pause} us");
+        assert_eq!(
+            end.code,
+            Some(130),
+            "seed {seed}, run {number}, after {pause} us: {}",
+            end.stderr
+        );
+        assert!(
+            samples(&place.at(&name)).len() < 300,
+            "seed {seed}, run {number}, after {pause} us"
+        );
         number += 1;
     }
 }
@@ -128,7 +169,11 @@ fn a_signal_ends_a_guest_that_hangs() {
     send(&child, Signal::INT);
     assert_eq!(finish(child).code, Some(130));
     assert_eq!(guests(&place), 0);
-    assert_eq!(samples(&place.at("run")).len(), 3, "an interrupted process is no result");
+    assert_eq!(
+        samples(&place.at("run")).len(),
+        3,
+        "an interrupted process is no result"
+    );
 }
 
 #[test]
@@ -143,7 +188,10 @@ fn a_killed_heapmark_takes_its_guest_along() {
 #[test]
 fn a_killed_heapmark_takes_along_what_a_library_has_sent_to_the_background() {
     let place = Place::new();
-    let mut child = hanging_in(&place, &place.compile("daemon", &[source("hanger"), source("own")]));
+    let mut child = hanging_in(
+        &place,
+        &place.compile("daemon", &[source("hanger"), source("own")]),
+    );
     wait_for("the helper", || guests(&place) == 3);
     send(&child, Signal::KILL);
     child.wait().unwrap();
@@ -165,12 +213,21 @@ fn what_a_library_starts_ends_with_its_process_even_in_the_background() {
 #[test]
 fn a_library_that_starts_a_helper_and_ends_its_parent_costs_its_own_cell_and_leaves_nothing() {
     let place = Place::new();
-    let word = format!("parricide={}", place.compile("parricide", &[source("daemon"), source("own")]).display());
+    let word = format!(
+        "parricide={}",
+        place
+            .compile("parricide", &[source("daemon"), source("own")])
+            .display()
+    );
     let flags = ["run", "-o", "run", "-a", &word, "--blocks", "2"];
     let end = finish(start(&place, &[&flags[..], &SMALL[..]].concat()));
     assert_eq!(end.code, Some(4), "{}", end.stderr);
     assert_eq!(guests(&place), 0);
-    assert_eq!(of_purpose(&samples(&place.at("run")), "sample").len(), 2, "the baseline goes on");
+    assert_eq!(
+        of_purpose(&samples(&place.at("run")), "sample").len(),
+        2,
+        "the baseline goes on"
+    );
 }
 
 #[test]
@@ -187,19 +244,31 @@ fn twenty_kills_lose_and_double_nothing() {
         let mut fresh = many("150");
         fresh[2] = name;
         // A kill before there was a head leaves nothing to go on with: it starts once more.
-        let args = if run.join("run.json").exists() { vec!["run", "--resume", name] } else { fresh };
+        let args = if run.join("run.json").exists() {
+            vec!["run", "--resume", name]
+        } else {
+            fresh
+        };
         let mut child = start(&place, &args);
         let pause = Duration::from_millis(random.random_range(1..400));
         std::thread::sleep(pause);
         // However slow the machine is: every other one in the middle of its work.
-        while kills % 2 == 1 && lines(&run) == count(&before) && child.try_wait().unwrap().is_none() {
+        while kills % 2 == 1 && lines(&run) == count(&before) && child.try_wait().unwrap().is_none()
+        {
             std::thread::sleep(Duration::from_millis(1));
         }
         let at_its_end = child.try_wait().unwrap().is_some();
         let _ = child.kill();
         child.wait().unwrap();
-        println!("kill {kills} of {name} after {pause:?}: {} lines before, {} after", count(&before), lines(&run));
-        assert!(complete_lines(&run).starts_with(&before), "a stored line changed");
+        println!(
+            "kill {kills} of {name} after {pause:?}: {} lines before, {} after",
+            count(&before),
+            lines(&run)
+        );
+        assert!(
+            complete_lines(&run).starts_with(&before),
+            "a stored line changed"
+        );
         wait_for("the guest's end", || guests(&place) == 0);
         fruitful += usize::from(lines(&run) > count(&before));
         match at_its_end {
@@ -208,11 +277,17 @@ fn twenty_kills_lose_and_double_nothing() {
         }
     }
     assert!(fruitful > 1, "no run was taken up in its middle");
-    for name in runs.iter().filter(|name| place.at(name).join("run.json").exists()) {
+    for name in runs
+        .iter()
+        .filter(|name| place.at(name).join("run.json").exists())
+    {
         let before = complete_lines(&place.at(name));
         let end = place.run(&["run", "--resume", name]);
         assert_eq!(end.code, Some(0), "{}", end.stderr);
-        assert!(complete_lines(&place.at(name)).starts_with(&before), "a stored line changed");
+        assert!(
+            complete_lines(&place.at(name)).starts_with(&before),
+            "a stored line changed"
+        );
         is_whole(&place, name);
     }
 }

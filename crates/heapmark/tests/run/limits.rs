@@ -22,8 +22,17 @@ fn is_root() -> bool {
 /// heapmark with so much address space.
 fn within(place: &Place, mib: u64, args: &[&str]) -> End {
     let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -v $1; shift; exec \"$@\"", "sh", &(mib << 10).to_string()]);
-    command.arg(env!("CARGO_BIN_EXE_heapmark")).args(args).current_dir(place.at(".")).env("HOME", place.at("."));
+    command.args([
+        "-c",
+        "ulimit -v $1; shift; exec \"$@\"",
+        "sh",
+        &(mib << 10).to_string(),
+    ]);
+    command
+        .arg(env!("CARGO_BIN_EXE_heapmark"))
+        .args(args)
+        .current_dir(place.at("."))
+        .env("HOME", place.at("."));
     End::of(command.output().unwrap())
 }
 
@@ -33,22 +42,51 @@ fn a_small_trace_of_more_live_objects_than_memory_has_room_for_is_refused_before
     let file = File::create(place.at("bomb.trace")).unwrap();
     let mut writer = Writer::new(file, &Head::default()).unwrap();
     for _ in 0..8_000_000 {
-        writer.write(0, &Event::Malloc { size: 1, operator: false }).unwrap();
+        writer
+            .write(
+                0,
+                &Event::Malloc {
+                    size: 1,
+                    operator: false,
+                },
+            )
+            .unwrap();
     }
     writer.finish().unwrap();
     assert!(place.at("bomb.trace").metadata().unwrap().len() < 10_000);
     let commands: [&[&str]; 4] = [
         &["trace", "check", "bomb.trace"],
         &["trace", "stats", "bomb.trace"],
-        &["trace", "cut", "bomb.trace", "--events", "7999999..", "-o", "cut.trace"],
+        &[
+            "trace",
+            "cut",
+            "bomb.trace",
+            "--events",
+            "7999999..",
+            "-o",
+            "cut.trace",
+        ],
         &["replay", "bomb.trace", "-a", "glibc", "-o", "run"],
     ];
     for args in commands {
         let end = within(&place, 400, args);
-        assert!(matches!(end.code, Some(1 | 2)), "{args:?}: {:?}: {}", end.code, end.stderr);
+        assert!(
+            matches!(end.code, Some(1 | 2)),
+            "{args:?}: {:?}: {}",
+            end.code,
+            end.stderr
+        );
         let said = end.stderr.lines().next().unwrap_or_default();
-        for words in ["bomb.trace", "objects live at once, and more begin: ", " MiB of memory are needed, and "] {
-            assert!(said.contains(words), "{args:?}: no {words:?} in {}", end.stderr);
+        for words in [
+            "bomb.trace",
+            "objects live at once, and more begin: ",
+            " MiB of memory are needed, and ",
+        ] {
+            assert!(
+                said.contains(words),
+                "{args:?}: no {words:?} in {}",
+                end.stderr
+            );
         }
         assert!(end.stderr.len() < 1000, "{}", end.stderr);
     }
@@ -59,7 +97,10 @@ fn a_small_trace_of_more_live_objects_than_memory_has_room_for_is_refused_before
 fn a_line_of_samples_without_an_end_takes_no_memory_and_is_left_out() {
     let place = stored();
     let rows = place.run(&["export", "run", "--to", "csv-rows"]).stdout;
-    let mut samples = OpenOptions::new().append(true).open(place.at("run/samples.jsonl")).unwrap();
+    let mut samples = OpenOptions::new()
+        .append(true)
+        .open(place.at("run/samples.jsonl"))
+        .unwrap();
     samples.write_all(b"{").unwrap();
     // A hole takes no disk.
     let end = samples.seek(SeekFrom::End(0)).unwrap();
@@ -67,7 +108,10 @@ fn a_line_of_samples_without_an_end_takes_no_memory_and_is_left_out() {
     samples.write_all(b"\n").unwrap();
     let end = within(&place, 800, &["export", "run", "--to", "csv-rows"]);
     assert_eq!((end.code, end.stdout), (Some(0), rows), "{}", end.stderr);
-    assert_eq!(end.stderr.trim(), "run/samples.jsonl: torn or damaged lines, left out: 1");
+    assert_eq!(
+        end.stderr.trim(),
+        "run/samples.jsonl: torn or damaged lines, left out: 1"
+    );
 }
 
 #[test]
@@ -79,13 +123,27 @@ fn a_run_of_another_user_is_read_and_not_gone_on_with() {
     chown(place.at("run/run.json"), Some(ANOTHER), None).unwrap();
     let end = place.run(&["run", "--resume", "run"]);
     assert_eq!(end.code, Some(1), "{}", end.stderr);
-    let said = "run/run.json belongs to user 12345, and going on with it starts what its run.json names";
-    assert!(end.stderr.contains(said) && end.stderr.lines().count() == 1, "{}", end.stderr);
-    assert_eq!(place.run(&["export", "run", "--to", "csv-rows"]).code, Some(0));
+    let said =
+        "run/run.json belongs to user 12345, and going on with it starts what its run.json names";
+    assert!(
+        end.stderr.contains(said) && end.stderr.lines().count() == 1,
+        "{}",
+        end.stderr
+    );
+    assert_eq!(
+        place.run(&["export", "run", "--to", "csv-rows"]).code,
+        Some(0)
+    );
 }
 
 fn with_cache(place: &Place, cache: &Path, args: &[&str]) -> End {
-    End::of(place.heapmark(args).env("HEAPMARK_CACHE", cache).output().unwrap())
+    End::of(
+        place
+            .heapmark(args)
+            .env("HEAPMARK_CACHE", cache)
+            .output()
+            .unwrap(),
+    )
 }
 
 #[test]
@@ -93,11 +151,18 @@ fn a_cache_that_others_could_exchange_is_refused() {
     let place = Place::new();
     fs::create_dir(place.at("open")).unwrap();
     fs::set_permissions(place.at("open"), Permissions::from_mode(0o777)).unwrap();
-    let run = [&["run", "-o", "run", "-a", "glibc", "--blocks", "1"], &SMALL[..]].concat();
+    let run = [
+        &["run", "-o", "run", "-a", "glibc", "--blocks", "1"],
+        &SMALL[..],
+    ]
+    .concat();
     for args in [&["build", "rpmalloc"][..], &run] {
         let end = with_cache(&place, &place.at("open/cache"), args);
         assert_eq!(end.code, Some(1), "{args:?}: {}", end.stderr);
-        let said = format!("others can write in {}, and so exchange what heapmark preloads", place.text("open"));
+        let said = format!(
+            "others can write in {}, and so exchange what heapmark preloads",
+            place.text("open")
+        );
         assert!(end.stderr.contains(&said), "{args:?}: {}", end.stderr);
         assert!(!place.at("open/cache").exists());
     }
@@ -114,9 +179,15 @@ fn a_cache_in_another_users_home_is_warned_of() {
     assert_eq!(list().stderr, "");
     chown(place.at("home"), Some(ANOTHER), Some(ANOTHER)).unwrap();
     let end = list();
-    let said =
-        format!("warning: {} belongs to user 12345, who can exchange what heapmark preloads", place.text("home"));
-    assert!(end.stderr.starts_with(&said) && end.stderr.lines().count() == 1, "{}", end.stderr);
+    let said = format!(
+        "warning: {} belongs to user 12345, who can exchange what heapmark preloads",
+        place.text("home")
+    );
+    assert!(
+        end.stderr.starts_with(&said) && end.stderr.lines().count() == 1,
+        "{}",
+        end.stderr
+    );
     assert_eq!(end.code, Some(0));
 }
 
@@ -129,17 +200,31 @@ fn configuration_of_cargo_above_the_cache_starts_nothing() {
         fs::set_permissions(place.at(name), Permissions::from_mode(0o755)).unwrap();
         place.text(name)
     };
-    let rustc = script("shared/rustc", &format!("touch {}; exec rustc \"$@\"", place.text("started")));
-    fs::write(place.at("shared/.cargo/config.toml"), format!("[build]\nrustc = {rustc:?}\n")).unwrap();
+    let rustc = script(
+        "shared/rustc",
+        &format!("touch {}; exec rustc \"$@\"", place.text("started")),
+    );
+    fs::write(
+        place.at("shared/.cargo/config.toml"),
+        format!("[build]\nrustc = {rustc:?}\n"),
+    )
+    .unwrap();
     // Nothing needs to be compiled.
-    let cc = script("cc", "case \"$*\" in *--version*) echo cc 1 ;; *) exit 1 ;; esac");
+    let cc = script(
+        "cc",
+        "case \"$*\" in *--version*) echo cc 1 ;; *) exit 1 ;; esac",
+    );
     let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
     command
         .args(["build", "rpmalloc"])
         .env("HEAPMARK_CACHE", place.at("shared/cache"))
         .envs([("CC", &cc), ("CXX", &cc)]);
     let end = End::of(command.output().unwrap());
-    assert!(end.code == Some(1) && end.stderr.contains("compiling rpmalloc"), "the sources were found: {}", end.stderr);
+    assert!(
+        end.code == Some(1) && end.stderr.contains("compiling rpmalloc"),
+        "the sources were found: {}",
+        end.stderr
+    );
     assert!(!place.at("started").exists());
 }
 
@@ -150,27 +235,53 @@ fn what_a_launcher_cannot_end_is_said_and_not_waited_for() {
     }
     let place = Place::new();
     fs::set_permissions(place.at("."), Permissions::from_mode(0o755)).unwrap();
-    let source = "#include <unistd.h>\nint main(void) { if (setuid(0)) return 1; for (;;) pause(); }\n";
+    let source =
+        "#include <unistd.h>\nint main(void) { if (setuid(0)) return 1; for (;;) pause(); }\n";
     fs::write(place.at("stays.c"), source).unwrap();
-    let built = Command::new("cc").arg("-o").args([place.at("stays"), place.at("stays.c")]).status().unwrap();
+    let built = Command::new("cc")
+        .arg("-o")
+        .args([place.at("stays"), place.at("stays.c")])
+        .status()
+        .unwrap();
     assert!(built.success());
     fs::set_permissions(place.at("stays"), Permissions::from_mode(0o4755)).unwrap();
     fs::copy(GUEST, place.at("guest")).unwrap();
     // The launcher is the user `nobody`, and what its command leaves behind has become root.
     let mut command = Command::new(place.at("guest"));
-    command.args(["launch", "1", "inherit", "--", "/bin/sh", "-c", "./stays & sleep 0.5"]);
-    command.current_dir(place.at(".")).uid(65_534).gid(65_534).stdout(Stdio::piped());
+    command.args([
+        "launch",
+        "1",
+        "inherit",
+        "--",
+        "/bin/sh",
+        "-c",
+        "./stays & sleep 0.5",
+    ]);
+    command
+        .current_dir(place.at("."))
+        .uid(65_534)
+        .gid(65_534)
+        .stdout(Stdio::piped());
     let mut launcher = command.spawn().unwrap();
     wait_for("the launcher", || launcher.try_wait().unwrap().is_some());
     let stays = processes_of(&place.at("stays"));
     for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let runs_it = fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == place.at("stays"));
-        if let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()).filter(|_| runs_it) {
+        let runs_it =
+            fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == place.at("stays"));
+        if let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+            .filter(|_| runs_it)
+        {
             // SAFETY: a plain system call on a process of this test alone.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
     }
     let said = std::io::read_to_string(launcher.stdout.take().unwrap()).unwrap();
     // A folder may be mounted so that no program becomes another user.
-    assert!(stays == 0 || said.lines().any(|line| line == "left_behind=1"), "{stays}: {said}");
+    assert!(
+        stays == 0 || said.lines().any(|line| line == "left_behind=1"),
+        "{stays}: {said}"
+    );
 }

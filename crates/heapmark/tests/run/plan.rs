@@ -4,7 +4,14 @@ use crate::support::{End, Place, SMALL, of_purpose, plan, samples, word};
 use std::process::Stdio;
 
 fn dry_run(place: &Place, flags: &[&str]) -> String {
-    let end = place.run(&[&["run", "--dry-run", "--cells", "-a", "glibc,null"], &SMALL[..], flags].concat());
+    let end = place.run(
+        &[
+            &["run", "--dry-run", "--cells", "-a", "glibc,null"],
+            &SMALL[..],
+            flags,
+        ]
+        .concat(),
+    );
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     end.stdout
 }
@@ -16,7 +23,10 @@ fn a_seed_decides_the_whole_plan() {
     assert_eq!(first, dry_run(&place, &["--seed", "7", "--blocks", "6"]));
     let second = dry_run(&place, &["--seed", "8", "--blocks", "6"]);
     let cells = |text: &str| {
-        let ids = text.lines().filter_map(|line| line.split_once("  seed ")).map(|(id, _)| id.to_string());
+        let ids = text
+            .lines()
+            .filter_map(|line| line.split_once("  seed "))
+            .map(|(id, _)| id.to_string());
         ids.collect::<Vec<String>>()
     };
     assert_eq!(cells(&first).len(), 12, "{first}");
@@ -46,9 +56,18 @@ fn a_run_is_the_plan_that_was_printed() {
     let records = samples(&place.at("run"));
     let ran: Vec<String> = of_purpose(&records, "sample")
         .iter()
-        .map(|record| format!("{}  seed {:016x}", word(record, "cell"), record["seed"].as_u64().unwrap()))
+        .map(|record| {
+            format!(
+                "{}  seed {:016x}",
+                word(record, "cell"),
+                record["seed"].as_u64().unwrap()
+            )
+        })
         .collect();
-    let planned: Vec<&str> = printed.lines().filter(|line| line.contains("  seed ")).collect();
+    let planned: Vec<&str> = printed
+        .lines()
+        .filter(|line| line.contains("  seed "))
+        .collect();
     assert_eq!(planned.len(), ran.len());
     for (planned, ran) in planned.iter().zip(&ran) {
         assert!(planned.starts_with(ran.as_str()), "{planned} is not {ran}");
@@ -59,12 +78,33 @@ fn a_run_is_the_plan_that_was_printed() {
 #[test]
 fn one_cell_runs_alone_and_shows_what_the_guest_said() {
     let place = Place::new();
-    let flags = ["run", "-a", "glibc,null", "--blocks", "2", "--no-repeat", "--cell", "churn@1/b01/glibc"];
+    let flags = [
+        "run",
+        "-a",
+        "glibc,null",
+        "--blocks",
+        "2",
+        "--no-repeat",
+        "--cell",
+        "churn@1/b01/glibc",
+    ];
     let end = place.run(&[&flags[..], &SMALL[..11]].concat());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let lines: Vec<&str> = end.stdout.lines().collect();
-    for key in ["object=", "owner=malloc ", "cold=", "iteration=", "done=", "expected=", "peak_rss_bytes="] {
-        assert!(lines.iter().any(|line| line.starts_with(key)), "no {key} in\n{}", end.stdout);
+    for key in [
+        "object=",
+        "owner=malloc ",
+        "cold=",
+        "iteration=",
+        "done=",
+        "expected=",
+        "peak_rss_bytes=",
+    ] {
+        assert!(
+            lines.iter().any(|line| line.starts_with(key)),
+            "no {key} in\n{}",
+            end.stdout
+        );
     }
     assert_eq!(lines.last(), Some(&"outcome: ok"));
     assert!(!place.at("heapmark-results").exists(), "stored something");
@@ -74,29 +114,57 @@ fn one_cell_runs_alone_and_shows_what_the_guest_said() {
 fn a_failing_cell_that_runs_alone_says_how_it_ended() {
     let place = Place::new();
     let word = format!("crasher={}", place.fake("crasher").display());
-    let flags = ["run", "-a", &word, "--blocks", "1", "--cell", "churn@1/check/crasher"];
+    let flags = [
+        "run",
+        "-a",
+        &word,
+        "--blocks",
+        "1",
+        "--cell",
+        "churn@1/check/crasher",
+    ];
     let end = place.run(&[&flags[..], &SMALL[..11]].concat());
     assert_eq!(end.code, Some(4), "{}", end.stderr);
-    assert_eq!(end.stdout.lines().last(), Some("outcome: crash: SIGSEGV in phase run"));
+    assert_eq!(
+        end.stdout.lines().last(),
+        Some("outcome: crash: SIGSEGV in phase run")
+    );
 }
 
 #[test]
 fn a_cell_of_a_stored_run_runs_again_and_leaves_it_as_it_is() {
     let place = Place::new();
-    assert_eq!(place.run_small("run", &["-a", "glibc", "--blocks", "2"]).code, Some(0));
+    assert_eq!(
+        place
+            .run_small("run", &["-a", "glibc", "--blocks", "2"])
+            .code,
+        Some(0)
+    );
     let before = std::fs::read(place.at("run/samples.jsonl")).unwrap();
     let end = place.run(&["run", "--resume", "run", "--cell", "churn@1/b00/glibc"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     assert!(end.stdout.ends_with("outcome: ok\n"), "{}", end.stdout);
-    assert_eq!(std::fs::read(place.at("run/samples.jsonl")).unwrap(), before);
+    assert_eq!(
+        std::fs::read(place.at("run/samples.jsonl")).unwrap(),
+        before
+    );
 }
 
 /// Refused as usage, in one message that says these words.
 fn is_refused(end: &End, says: &[&str]) {
     assert_eq!(end.code, Some(2), "{}", end.stderr);
     assert_eq!(end.stdout, "", "{}", end.stderr);
-    let messages = end.stderr.lines().filter(|line| line.starts_with("heapmark: ")).count();
-    assert_eq!((messages, end.stderr.trim_end().lines().count()), (1, 1), "{}", end.stderr);
+    let messages = end
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("heapmark: "))
+        .count();
+    assert_eq!(
+        (messages, end.stderr.trim_end().lines().count()),
+        (1, 1),
+        "{}",
+        end.stderr
+    );
     for words in says {
         assert!(end.stderr.contains(words), "no `{words}` in {}", end.stderr);
     }
@@ -106,34 +174,116 @@ fn is_refused(end: &End, says: &[&str]) {
 fn what_makes_no_sense_is_refused_with_its_mend() {
     let place = Place::new();
     let refused = |flags: &[&str], says: &[&str]| {
-        is_refused(&place.run(&[&["run", "-a", "glibc", "--blocks", "1", "-o", "run"], flags].concat()), says);
+        is_refused(
+            &place.run(&[&["run", "-a", "glibc", "--blocks", "1", "-o", "run"], flags].concat()),
+            says,
+        );
         assert!(!place.at("run").exists(), "{flags:?} left a run directory");
     };
-    refused(&["quik"], &["no suite `quik`", "did you mean `quick`?", "heapmark list suites"]);
-    refused(&["-a", "jemaloc"], &["no allocator `jemaloc`", "did you mean `jemalloc`?", "heapmark list allocators"]);
-    refused(&["-a", "zz*"], &["-a zz*: no allocator has such a name", "heapmark list allocators"]);
-    refused(&["--baseline", "glib"], &["no allocator `glib`", "did you mean `glibc`?"]);
-    refused(&["-w", "chrun"], &["no workload `chrun`", "did you mean `churn`?", "heapmark list workloads"]);
+    refused(
+        &["quik"],
+        &[
+            "no suite `quik`",
+            "did you mean `quick`?",
+            "heapmark list suites",
+        ],
+    );
+    refused(
+        &["-a", "jemaloc"],
+        &[
+            "no allocator `jemaloc`",
+            "did you mean `jemalloc`?",
+            "heapmark list allocators",
+        ],
+    );
+    refused(
+        &["-a", "zz*"],
+        &[
+            "-a zz*: no allocator has such a name",
+            "heapmark list allocators",
+        ],
+    );
+    refused(
+        &["--baseline", "glib"],
+        &["no allocator `glib`", "did you mean `glibc`?"],
+    );
+    refused(
+        &["-w", "chrun"],
+        &[
+            "no workload `chrun`",
+            "did you mean `churn`?",
+            "heapmark list workloads",
+        ],
+    );
     refused(&["-w", "["], &["is no pattern of workload names"]);
-    refused(&["-w", "churn", "--preset", "quik"], &["no preset `quik`", "it has paper, quick"]);
+    refused(
+        &["-w", "churn", "--preset", "quik"],
+        &["no preset `quik`", "it has paper, quick"],
+    );
     for bad in ["0", "many", "-1", "5000"] {
-        refused(&["-w", "churn", &format!("-t={bad}")], &["-t: ", &format!("`{bad}`"), "1 to 4096, or `all`"]);
+        refused(
+            &["-w", "churn", &format!("-t={bad}")],
+            &["-t: ", &format!("`{bad}`"), "1 to 4096, or `all`"],
+        );
     }
-    refused(&["-w", "churn", "--set", "chrun.spots=4"], &["--set chrun.spots", "did you mean `churn`?"]);
-    refused(&["-w", "churn", "--set", "churn.spot=4"], &["--set", "did you mean `spots`?"]);
-    refused(&["-w", "churn", "--set", "churn.spots=four"], &["--set", "expected a whole number"]);
-    refused(&["-w", "churn", "--set", "churn.sharing=all"], &["--set", "shared", "private"]);
-    refused(&["-w", "churn", "--set", "churn.min-size=900"], &["min-size", "must not be above"]);
-    refused(&["-w", "larson@2"], &["no workload `larson@2`", "-w larson -t 2"]);
-    refused(&["-a", "mimalloc"], &["no allocator `mimalloc`", "did you mean `mimalloc3`?"]);
+    refused(
+        &["-w", "churn", "--set", "chrun.spots=4"],
+        &["--set chrun.spots", "did you mean `churn`?"],
+    );
+    refused(
+        &["-w", "churn", "--set", "churn.spot=4"],
+        &["--set", "did you mean `spots`?"],
+    );
+    refused(
+        &["-w", "churn", "--set", "churn.spots=four"],
+        &["--set", "expected a whole number"],
+    );
+    refused(
+        &["-w", "churn", "--set", "churn.sharing=all"],
+        &["--set", "shared", "private"],
+    );
+    refused(
+        &["-w", "churn", "--set", "churn.min-size=900"],
+        &["min-size", "must not be above"],
+    );
+    refused(
+        &["-w", "larson@2"],
+        &["no workload `larson@2`", "-w larson -t 2"],
+    );
+    refused(
+        &["-a", "mimalloc"],
+        &["no allocator `mimalloc`", "did you mean `mimalloc3`?"],
+    );
     refused(&["-a", "je"], &["did you mean `jemalloc`?"]);
     refused(&["-a", "tbb"], &["did you mean `tbbmalloc`?"]);
-    refused(&["./ok.so"], &["no suite `./ok.so`", "heapmark run -a ./ok.so"]);
-    refused(&["x.trace"], &["no suite `x.trace`", "heapmark replay x.trace"]);
+    refused(
+        &["./ok.so"],
+        &["no suite `./ok.so`", "heapmark run -a ./ok.so"],
+    );
+    refused(
+        &["x.trace"],
+        &["no suite `x.trace`", "heapmark replay x.trace"],
+    );
     refused(&["churn"], &["no suite `churn`", "heapmark run -w churn"]);
-    refused(&["-w", "same-thread", "--set", "larsen.chunks=3"], &["no workload of this run", "it has same-thread"]);
-    let cell = ["run", "-a", "glibc", "--blocks", "1", "-w", "churn", "--cell", "churn@1/b9/glibc"];
-    is_refused(&place.run(&cell), &["no cell `churn@1/b9/glibc`", "--dry-run --cells"]);
+    refused(
+        &["-w", "same-thread", "--set", "larsen.chunks=3"],
+        &["no workload of this run", "it has same-thread"],
+    );
+    let cell = [
+        "run",
+        "-a",
+        "glibc",
+        "--blocks",
+        "1",
+        "-w",
+        "churn",
+        "--cell",
+        "churn@1/b9/glibc",
+    ];
+    is_refused(
+        &place.run(&cell),
+        &["no cell `churn@1/b9/glibc`", "--dry-run --cells"],
+    );
 }
 
 #[test]
@@ -142,16 +292,29 @@ fn a_set_that_is_no_assignment_is_refused_with_an_example() {
     for bad in ["churn.spots", "spots=4", "=4", "churn.=4"] {
         let end = place.run(&["run", "-a", "glibc", "--set", bad]);
         assert_eq!(end.code, Some(2), "{}", end.stderr);
-        assert!(end.stderr.contains("expected WORKLOAD.PARAMETER=VALUE"), "{}", end.stderr);
+        assert!(
+            end.stderr.contains("expected WORKLOAD.PARAMETER=VALUE"),
+            "{}",
+            end.stderr
+        );
     }
 }
 
 #[test]
 fn a_run_that_is_not_there_cannot_go_on() {
     let place = Place::new();
-    is_refused(&place.run(&["run", "--resume", "nowhere"]), &["no run in nowhere", "run.json"]);
-    is_refused(&place.run(&["run", "--resume", "latest"]), &["name a run directory"]);
-    is_refused(&place.run(&["export", "nowhere", "--to", "md"]), &["no run in nowhere"]);
+    is_refused(
+        &place.run(&["run", "--resume", "nowhere"]),
+        &["no run in nowhere", "run.json"],
+    );
+    is_refused(
+        &place.run(&["run", "--resume", "latest"]),
+        &["name a run directory"],
+    );
+    is_refused(
+        &place.run(&["export", "nowhere", "--to", "md"]),
+        &["no run in nowhere"],
+    );
 }
 
 #[test]
@@ -161,7 +324,10 @@ fn glibc_alone_is_measured_where_nothing_else_is_ready() {
     let folder = place.at("config/heapmark/allocators");
     std::fs::create_dir_all(&folder).unwrap();
     for name in ["gperftools", "scudo", "tbbmalloc"] {
-        let source = format!("source = {{ kind = \"path\", files = [\"{}\"] }}", place.text("none.so"));
+        let source = format!(
+            "source = {{ kind = \"path\", files = [\"{}\"] }}",
+            place.text("none.so")
+        );
         let entry = format!(
             "name = \"{name}\"\nreplace = true\nfamily = \"{name}\"\nabout = \"x\"\ntier = \"main\"\n{source}\n"
         );
@@ -170,10 +336,16 @@ fn glibc_alone_is_measured_where_nothing_else_is_ready() {
     let args = [&["run", "-o", "run", "--blocks", "2"], &SMALL[..]].concat();
     // No compiler, and nothing built.
     let mut command = place.heapmark(&args);
-    command.env("PATH", place.at("bin")).env("HEAPMARK_CACHE", place.at("cache"));
+    command
+        .env("PATH", place.at("bin"))
+        .env("HEAPMARK_CACHE", place.at("cache"));
     let end = End::of(command.output().unwrap());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    for told in ["mimalloc3: absent: ", "build-essential", "gperftools: refused: "] {
+    for told in [
+        "mimalloc3: absent: ",
+        "build-essential",
+        "gperftools: refused: ",
+    ] {
         assert!(end.stderr.contains(told), "no `{told}` in {}", end.stderr);
     }
     assert_eq!(plan(&place.at("run")).allocators, ["glibc"]);
@@ -183,9 +355,17 @@ fn glibc_alone_is_measured_where_nothing_else_is_ready() {
 #[test]
 fn a_run_goes_on_if_its_output_is_closed() {
     let place = Place::new();
-    let args = [&["run", "-o", "run", "-a", "glibc", "--blocks", "2"], &SMALL[..]].concat();
+    let args = [
+        &["run", "-o", "run", "-a", "glibc", "--blocks", "2"],
+        &SMALL[..],
+    ]
+    .concat();
     let mut command = place.heapmark(&args);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop((child.stdout.take(), child.stderr.take()));
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(of_purpose(&samples(&place.at("run")), "sample").len(), 2);

@@ -17,13 +17,24 @@ fn trace() -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &Head::default()).unwrap();
     for number in 0..5000u64 {
         let size = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50;
-        writer.write(0, &Event::Malloc { size, operator: false }).unwrap();
+        writer
+            .write(
+                0,
+                &Event::Malloc {
+                    size,
+                    operator: false,
+                },
+            )
+            .unwrap();
     }
     writer.finish().unwrap().0
 }
 
 fn pipe(path: &Path) {
-    let end = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    let end = std::process::Command::new("mkfifo")
+        .arg(path)
+        .status()
+        .unwrap();
     assert!(end.success());
 }
 
@@ -33,7 +44,10 @@ fn wait_for(child: &mut Child, words: &str) -> (String, BufReader<impl Read + us
     let mut line = String::new();
     while !line.contains(words) {
         line.clear();
-        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended without `{words}`");
+        assert!(
+            stderr.read_line(&mut line).unwrap() > 0,
+            "it ended without `{words}`"
+        );
     }
     (line, stderr)
 }
@@ -44,14 +58,22 @@ fn reads_on(args: &[&str], into: Option<&str>) -> String {
     fs::write(place.at("whole.trace"), &bytes).unwrap();
     pipe(&place.at("slow.trace"));
     let run = |name: &str| {
-        let args: Vec<&str> = args.iter().map(|word| if *word == "TRACE" { name } else { word }).collect();
+        let args: Vec<&str> = args
+            .iter()
+            .map(|word| if *word == "TRACE" { name } else { word })
+            .collect();
         let mut command = place.heapmark(&args);
-        let stdout = into.map_or(Stdio::piped(), |name| File::create(place.at(name)).unwrap().into());
+        let stdout = into.map_or(Stdio::piped(), |name| {
+            File::create(place.at(name)).unwrap().into()
+        });
         command.stdout(stdout).stderr(Stdio::piped());
         command.spawn().unwrap()
     };
     let mut child = run("slow.trace");
-    let mut slow = File::options().write(true).open(place.at("slow.trace")).unwrap();
+    let mut slow = File::options()
+        .write(true)
+        .open(place.at("slow.trace"))
+        .unwrap();
     slow.write_all(&bytes[..100]).unwrap();
     let (line, mut stderr) = wait_for(&mut child, " now");
     slow.write_all(&bytes[100..]).unwrap();
@@ -62,11 +84,18 @@ fn reads_on(args: &[&str], into: Option<&str>) -> String {
         let end = End::of(child.wait_with_output().unwrap());
         assert_eq!(end.code, Some(0), "{args:?}: {}", end.stderr);
         let file = |name: &str| fs::read(place.at(name)).unwrap_or_default();
-        (end.stdout.replace("slow.trace", "whole.trace"), into.map(file), file("made"))
+        (
+            end.stdout.replace("slow.trace", "whole.trace"),
+            into.map(file),
+            file("made"),
+        )
     };
     let slowly = told(child);
     let _ = fs::remove_file(place.at("made"));
-    assert!(slowly == told(run("whole.trace")), "{args:?} made something else");
+    assert!(
+        slowly == told(run("whole.trace")),
+        "{args:?} made something else"
+    );
     line
 }
 
@@ -76,13 +105,21 @@ fn commands_that_wait_for_the_rest_of_a_trace_say_that_they_go_on() {
         (&["trace", "stats", "TRACE"], None),
         (&["trace", "check", "TRACE"], None),
         (&["trace", "export", "TRACE", "--sizes", "-o", "made"], None),
-        (&["trace", "cut", "TRACE", "--events", "10..1000", "-o", "made"], None),
+        (
+            &[
+                "trace", "cut", "TRACE", "--events", "10..1000", "-o", "made",
+            ],
+            None,
+        ),
         (&["trace", "dump", "TRACE"], Some("dumped")),
     ];
     let threads = commands.map(|(args, into)| (args, thread::spawn(move || reads_on(args, into))));
     for (args, thread) in threads {
         let line = thread.join().unwrap();
-        assert!(line.starts_with(&format!("trace {} slow.trace: for ", args[1])), "{line}");
+        assert!(
+            line.starts_with(&format!("trace {} slow.trace: for ", args[1])),
+            "{line}"
+        );
     }
 }
 
@@ -91,15 +128,26 @@ fn a_dump_into_a_pipe_is_silent_as_its_reader_may_have_the_screen() {
     let (place, bytes) = (Place::new(), trace());
     pipe(&place.at("slow.trace"));
     let mut command = place.heapmark(&["trace", "dump", "slow.trace"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut slow = File::options().write(true).open(place.at("slow.trace")).unwrap();
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut slow = File::options()
+        .write(true)
+        .open(place.at("slow.trace"))
+        .unwrap();
     slow.write_all(&bytes[..100]).unwrap();
     // One that is not silent speaks meanwhile.
     reads_on(&["trace", "stats", "TRACE"], None);
     slow.write_all(&bytes[100..]).unwrap();
     drop(slow);
     let output = child.wait_with_output().unwrap();
-    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let end = End::of(output);
     assert_eq!((end.code, end.stdout.lines().count()), (Some(0), 5000));
 }
@@ -109,8 +157,15 @@ fn an_import_that_waits_for_its_text_says_that_it_goes_on() {
     let place = Place::new();
     pipe(&place.at("mtrace"));
     let mut command = place.heapmark(&["trace", "import", "mtrace", "-o", "a.trace"]);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut slow = File::options().write(true).open(place.at("mtrace")).unwrap();
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut slow = File::options()
+        .write(true)
+        .open(place.at("mtrace"))
+        .unwrap();
     slow.write_all(b"= Start\n+ 0x1000 0xa\n").unwrap();
     let (line, _stderr) = wait_for(&mut child, "trace import mtrace: for ");
     assert!(line.ends_with(" now\n"), "{line}");
@@ -124,20 +179,45 @@ fn finishing_a_capture_whose_trace_is_not_read_says_how_much_is_done_and_how_lon
     let mut captured = Captured::new(&place.at("a.cap"), 1, &[]);
     for number in 1..300_000u64 {
         let size = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        captured.put(0, &capture::Event::Malloc { address: number << 4, size, operator: false }, 0);
+        captured.put(
+            0,
+            &capture::Event::Malloc {
+                address: number << 4,
+                size,
+                operator: false,
+            },
+            0,
+        );
     }
     captured.end();
     pipe(&place.at("a.trace"));
     let mut command = place.heapmark(&["trace", "finish", "a.cap", "-o", "a.trace"]);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut slow = File::open(place.at("a.trace")).unwrap();
     let (line, _stderr) = wait_for(&mut child, "trace finish a.cap: ");
-    let share = line["trace finish a.cap: ".len()..].split(' ').next().unwrap().parse::<u32>();
-    assert!(share.is_ok_and(|share| share <= 100) && line.contains(" %"), "{line}");
+    let share = line["trace finish a.cap: ".len()..]
+        .split(' ')
+        .next()
+        .unwrap()
+        .parse::<u32>();
+    assert!(
+        share.is_ok_and(|share| share <= 100) && line.contains(" %"),
+        "{line}"
+    );
     let mut bytes = Vec::new();
     slow.read_to_end(&mut bytes).unwrap();
     assert!(child.wait().unwrap().success());
-    assert_eq!(heapmark_trace::Reader::new(&bytes[..]).unwrap().filter(|event| event.is_ok()).count(), 299_999);
+    assert_eq!(
+        heapmark_trace::Reader::new(&bytes[..])
+            .unwrap()
+            .filter(|event| event.is_ok())
+            .count(),
+        299_999
+    );
 }
 
 #[test]
@@ -159,7 +239,10 @@ fn compiling_a_replay_that_has_to_wait_says_so() {
         "-o",
         "run",
     ]);
-    command.env("HEAPMARK_CACHE", place.at("cache")).stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+        .env("HEAPMARK_CACHE", place.at("cache"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let (line, mut stderr) = wait_for(&mut child, "compiling ");
     assert!(line.ends_with("a.trace for its replay: 0 %\n"), "{line}");
@@ -174,21 +257,45 @@ fn on_a_terminal_it_is_one_line_that_is_written_anew_and_goes() {
     let (place, bytes) = (Place::new(), trace());
     pipe(&place.at("slow.trace"));
     let (mut ours, mut theirs) = (0, 0);
-    let size = libc::winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    let size = libc::winsize {
+        ws_row: 24,
+        ws_col: 80,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
     // SAFETY: fills two numbers of ours with descriptors that nothing else owns.
     let (ours, theirs) = unsafe {
-        assert_eq!(libc::openpty(&mut ours, &mut theirs, std::ptr::null_mut(), std::ptr::null(), &size), 0);
+        assert_eq!(
+            libc::openpty(
+                &mut ours,
+                &mut theirs,
+                std::ptr::null_mut(),
+                std::ptr::null(),
+                &size
+            ),
+            0
+        );
         (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs))
     };
     let mut command = place.heapmark(&["trace", "check", "slow.trace"]);
-    command.env("TERM", "xterm").stdout(Stdio::piped()).stderr(theirs);
+    command
+        .env("TERM", "xterm")
+        .stdout(Stdio::piped())
+        .stderr(theirs);
     let child = command.spawn().unwrap();
     drop(command);
-    let mut slow = File::options().write(true).open(place.at("slow.trace")).unwrap();
+    let mut slow = File::options()
+        .write(true)
+        .open(place.at("slow.trace"))
+        .unwrap();
     slow.write_all(&bytes[..100]).unwrap();
     let mut screen = File::from(ours);
     let (mut said, mut room) = (Vec::new(), [0; 1000]);
-    let times = |said: &[u8]| String::from_utf8_lossy(said).matches("trace check slow.trace: for ").count();
+    let times = |said: &[u8]| {
+        String::from_utf8_lossy(said)
+            .matches("trace check slow.trace: for ")
+            .count()
+    };
     while times(&said) < 3 {
         let read = screen.read(&mut room).unwrap();
         said.extend_from_slice(&room[..read]);
@@ -200,8 +307,16 @@ fn on_a_terminal_it_is_one_line_that_is_written_anew_and_goes() {
         said.extend_from_slice(&room[..read]);
     }
     let end = End::of(child.wait_with_output().unwrap());
-    assert_eq!((end.code, end.stdout.contains("ok, 5000 events")), (Some(0), true), "{}", end.stdout);
+    assert_eq!(
+        (end.code, end.stdout.contains("ok, 5000 events")),
+        (Some(0), true),
+        "{}",
+        end.stdout
+    );
     let said = String::from_utf8_lossy(&said);
     assert!(!said.contains('\n'), "it stays one line: {said:?}");
-    assert!(said.ends_with("\u{1b}[2K"), "and nothing is left of it: {said:?}");
+    assert!(
+        said.ends_with("\u{1b}[2K"),
+        "and nothing is left of it: {said:?}"
+    );
 }

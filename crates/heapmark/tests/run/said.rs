@@ -12,23 +12,48 @@ use std::process::Stdio;
 /// One message on stderr, and how it ends.
 fn refused(place: &Place, args: &[&str], code: i32, says: &[&str]) {
     let end = place.run(args);
-    assert_eq!((end.code, end.stdout.as_str()), (Some(code), ""), "{args:?}: {}", end.stderr);
-    assert!(end.stderr.starts_with("heapmark: "), "{args:?}: {}", end.stderr);
-    says.iter().for_each(|words| assert!(end.stderr.contains(words), "{args:?}: no `{words}` in {}", end.stderr));
+    assert_eq!(
+        (end.code, end.stdout.as_str()),
+        (Some(code), ""),
+        "{args:?}: {}",
+        end.stderr
+    );
+    assert!(
+        end.stderr.starts_with("heapmark: "),
+        "{args:?}: {}",
+        end.stderr
+    );
+    says.iter().for_each(|words| {
+        assert!(
+            end.stderr.contains(words),
+            "{args:?}: no `{words}` in {}",
+            end.stderr
+        )
+    });
 }
 
 /// A home with a workload of two programs, of which one needs what no machine has, and a suite of that workload.
 fn lacking() -> Home {
     let home = Home::new();
     let program = "about = \"x\"\nallocator = \"none\"\nrun = [\"sh\", \"program.sh\"]\n";
-    let need = "[[needs]]\nwhat = \"libnowhere\"\nprobe = [\"false\"]\npackage = \"libnowhere-dev\"\n";
-    home.program("lacking", &format!("{program}{need}"), "program.sh", "exit 1\n");
+    let need =
+        "[[needs]]\nwhat = \"libnowhere\"\nprobe = [\"false\"]\npackage = \"libnowhere-dev\"\n";
+    home.program(
+        "lacking",
+        &format!("{program}{need}"),
+        "program.sh",
+        "exit 1\n",
+    );
     // With churn's parameters, and no kernel.
     let churn = include_str!("../../../../workloads/llheap/churn.toml");
     let alone = &churn[..churn.find("[[variants]]").unwrap()];
     let row = "[[rows]]\nname = \"Test:lacking\"\nprogram = \"lacking\"\n\n[parameters.spots]";
-    let nowhere = alone.replace("name = \"churn\"\n", "name = \"nowhere\"\n").replace("kernel = \"churn\"\n", "");
-    let nowhere = nowhere.replace("[parameters.spots]", row).replace("iterations = \"calibrated\"", "iterations = 2");
+    let nowhere = alone
+        .replace("name = \"churn\"\n", "name = \"nowhere\"\n")
+        .replace("kernel = \"churn\"\n", "");
+    let nowhere = nowhere
+        .replace("[parameters.spots]", row)
+        .replace("iterations = \"calibrated\"", "iterations = 2");
     home.write("workloads/nowhere.toml", &nowhere);
     let suite = "about = \"x\"\npreset = \"quick\"\nworkloads = [\"nowhere\", \"speed-malloc-free\"]\nthreads = [\"1\"]\n\
                  tiers = []\nbaseline = \"glibc\"\nblocks = 1\ntarget-ms = 2\n";
@@ -39,17 +64,33 @@ fn lacking() -> Home {
 #[test]
 fn what_a_machine_does_not_have_is_absent_and_no_failure() {
     let home = lacking();
-    let end = home.heapmark(&["run", "both", "-o", "run", "-a", "glibc", "--no-floor", "--no-repeat"]);
+    let end = home.heapmark(&[
+        "run",
+        "both",
+        "-o",
+        "run",
+        "-a",
+        "glibc",
+        "--no-floor",
+        "--no-repeat",
+    ]);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let line = "Test:lacking: absent: libnowhere is not there; apt-get install libnowhere-dev";
     assert!(end.stdout.contains(line), "{}", end.stdout);
     assert!(!end.stdout.contains("Not ok"), "{}", end.stdout);
     let records = samples(&home.at("run"));
-    assert!(outcomes(&records, "check")["Test:lacking"].starts_with("absent "), "{records:?}");
+    assert!(
+        outcomes(&records, "check")["Test:lacking"].starts_with("absent "),
+        "{records:?}"
+    );
     // Taken up again it is the same run.
     assert_eq!(home.heapmark(&["run", "--resume", "run"]).code, Some(0));
     let rows = home.heapmark(&["export", "run", "--to", "csv-rows"]).stdout;
-    assert!(rows.lines().any(|line| line.contains("Test:lacking") && line.contains(",absent,")), "{rows}");
+    assert!(
+        rows.lines()
+            .any(|line| line.contains("Test:lacking") && line.contains(",absent,")),
+        "{rows}"
+    );
 }
 
 #[test]
@@ -69,8 +110,16 @@ fn what_was_named_and_is_absent_is_a_failure() {
         "1",
     ]);
     assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
-    assert!(end.stdout.contains("Test:lacking: absent: libnowhere"), "{}", end.stdout);
-    assert_eq!(home.heapmark(&["run", "--resume", "run"]).code, Some(4), "a run that is taken up again knows it, too");
+    assert!(
+        end.stdout.contains("Test:lacking: absent: libnowhere"),
+        "{}",
+        end.stdout
+    );
+    assert_eq!(
+        home.heapmark(&["run", "--resume", "run"]).code,
+        Some(4),
+        "a run that is taken up again knows it, too"
+    );
 }
 
 #[test]
@@ -82,15 +131,25 @@ fn a_list_has_state_reason_and_remedy_for_programs_and_one_line_for_each_in_a_pi
     let of = |key: &str| word(lacking, key);
     assert_eq!(
         (of("state"), of("why"), of("remedy")),
-        ("absent", "libnowhere is not there", "apt-get install libnowhere-dev")
+        (
+            "absent",
+            "libnowhere is not there",
+            "apt-get install libnowhere-dev"
+        )
     );
     let table = home.heapmark(&["list", "programs"]).stdout;
     assert_eq!(table.lines().count(), all.len() + 1, "{table}");
-    assert!(table.contains("absent, libnowhere is not there: apt-get install libnowhere-dev"), "{table}");
+    assert!(
+        table.contains("absent, libnowhere is not there: apt-get install libnowhere-dev"),
+        "{table}"
+    );
     let listed = home.heapmark(&["list", "allocators", "--json"]).stdout;
     let all: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
     for one in all.iter().filter(|one| one["state"] == "not built") {
-        assert!(one["version"].is_null() && word(one, "remedy").starts_with("heapmark build "), "{one}");
+        assert!(
+            one["version"].is_null() && word(one, "remedy").starts_with("heapmark build "),
+            "{one}"
+        );
     }
 }
 
@@ -98,12 +157,21 @@ fn a_list_has_state_reason_and_remedy_for_programs_and_one_line_for_each_in_a_pi
 fn strict_looks_at_the_machine_before_anything_is_built() {
     let place = Place::new();
     Machine::clean(place.at("machine")).plant("sys/kernel/mm/ksm/run", "1\n");
-    for args in [&["run", "--strict", "-a", "rpmalloc"][..], &["try", "--strict", "-a", "rpmalloc", "true"]] {
+    for args in [
+        &["run", "--strict", "-a", "rpmalloc"][..],
+        &["try", "--strict", "-a", "rpmalloc", "true"],
+    ] {
         let mut command = place.heapmark(args);
-        command.env("HEAPMARK_MACHINE_ROOT", place.at("machine")).env("HEAPMARK_CACHE", place.at("cache"));
+        command
+            .env("HEAPMARK_MACHINE_ROOT", place.at("machine"))
+            .env("HEAPMARK_CACHE", place.at("cache"));
         let end = End::of(command.output().unwrap());
         assert_eq!(end.code, Some(5), "{args:?}: {}", end.stderr);
-        assert!(end.stderr.contains("because of --strict") && !end.stderr.contains("building"), "{}", end.stderr);
+        assert!(
+            end.stderr.contains("because of --strict") && !end.stderr.contains("building"),
+            "{}",
+            end.stderr
+        );
         assert!(!place.at("cache").exists(), "{args:?} built something");
     }
 }
@@ -119,8 +187,18 @@ fn an_export_that_would_be_empty_is_refused() {
     );
     let end = place.run_small("calls", &["--latency", "-a", "glibc", "--blocks", "1"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    refused(&place, &["export", "calls", "--to", "csv-samples", "-o", "out"], 2, &["nothing for csv-samples"]);
-    refused(&place, &["export", "calls", "--to", "csv-rows", "-o", "out"], 2, &["nothing for csv-rows"]);
+    refused(
+        &place,
+        &["export", "calls", "--to", "csv-samples", "-o", "out"],
+        2,
+        &["nothing for csv-samples"],
+    );
+    refused(
+        &place,
+        &["export", "calls", "--to", "csv-rows", "-o", "out"],
+        2,
+        &["nothing for csv-rows"],
+    );
     assert!(!place.at("out").exists());
     let help = place.run(&["export", "--help"]).stdout;
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -162,11 +240,32 @@ fn every_time_is_written_in_one_notation() {
         &["noise", "--target-ms", "0"],
         &["record", "--duration", "soon", "true"],
     ] {
-        refused(&place, args, 2, &["expected a time from ", "as 500ms, 90s, 5min, 2h; a bare number means "]);
+        refused(
+            &place,
+            args,
+            2,
+            &[
+                "expected a time from ",
+                "as 500ms, 90s, 5min, 2h; a bare number means ",
+            ],
+        );
     }
-    let minutes = place.run(&["noise", "--minutes", "1.5s", "-w", "churn-private", "--target-ms", "1", "-o", "noise"]);
+    let minutes = place.run(&[
+        "noise",
+        "--minutes",
+        "1.5s",
+        "-w",
+        "churn-private",
+        "--target-ms",
+        "1",
+        "-o",
+        "noise",
+    ]);
     assert_eq!(minutes.code, Some(0), "{}", minutes.stderr);
-    assert_eq!(crate::support::head(&place.at("noise"))["plan"]["budget_s"], 1.5);
+    assert_eq!(
+        crate::support::head(&place.at("noise"))["plan"]["budget_s"],
+        1.5
+    );
 }
 
 #[test]
@@ -175,16 +274,44 @@ fn a_command_needs_no_dashes_before_it_and_keeps_its_own_flags() {
     let end = place.run(&["record", "-o", "a.trace", "sh", "-c", "exit 3", "--raw"]);
     assert_eq!(end.code, Some(3), "{}", end.stderr);
     assert!(place.at("a.trace").exists());
-    let tried = place.run(&["try", "--dry-run", "-a", "glibc", "ls", "--blocks", "5", "--", "x"]);
+    let tried = place.run(&[
+        "try",
+        "--dry-run",
+        "-a",
+        "glibc",
+        "ls",
+        "--blocks",
+        "5",
+        "--",
+        "x",
+    ]);
     assert_eq!(tried.code, Some(0), "{}", tried.stderr);
-    assert!(tried.stdout.contains("ls --blocks 5 -- x\n"), "{}", tried.stdout);
-    refused(&place, &["try", "--bloks", "5", "ls"], 2, &["unexpected argument '--bloks'", "--blocks"]);
+    assert!(
+        tried.stdout.contains("ls --blocks 5 -- x\n"),
+        "{}",
+        tried.stdout
+    );
+    refused(
+        &place,
+        &["try", "--bloks", "5", "ls"],
+        2,
+        &["unexpected argument '--bloks'", "--blocks"],
+    );
 }
 
 #[test]
 fn a_dry_run_is_a_screen_and_says_at_last_what_cannot_be_measured() {
     let place = Place::new();
-    let plan = place.run(&["run", "--dry-run", "-a", "glibc", "-t", "4096", "--blocks", "40"]);
+    let plan = place.run(&[
+        "run",
+        "--dry-run",
+        "-a",
+        "glibc",
+        "-t",
+        "4096",
+        "--blocks",
+        "40",
+    ]);
     assert_eq!(plan.code, Some(0), "{}", plan.stderr);
     assert!(plan.stdout.lines().count() <= 16, "{}", plan.stdout);
     assert!(plan.stdout.contains("oversubscribed"), "{}", plan.stdout);
@@ -192,49 +319,138 @@ fn a_dry_run_is_a_screen_and_says_at_last_what_cannot_be_measured() {
     let wrong = place.run(&["run", "--dry-run", "-a", "mine=/nowhere/lib.so,glibc"]);
     assert_eq!(wrong.code, Some(4), "{}", wrong.stdout);
     let last = wrong.stderr.lines().last().unwrap_or_default();
-    assert_eq!(last, "mine cannot be measured: /nowhere/lib.so: there is no such file; check the path");
+    assert_eq!(
+        last,
+        "mine cannot be measured: /nowhere/lib.so: there is no such file; check the path"
+    );
 
     let place = stored();
-    refused(&place, &["run", "--dry-run", "-a", "glibc", "-o", "run"], 2, &["run already holds a run"]);
+    refused(
+        &place,
+        &["run", "--dry-run", "-a", "glibc", "-o", "run"],
+        2,
+        &["run already holds a run"],
+    );
     fs::write(place.at("file"), "").unwrap();
-    refused(&place, &["run", "--dry-run", "-a", "glibc", "-o", "file"], 2, &["file is there already, and no folder"]);
+    refused(
+        &place,
+        &["run", "--dry-run", "-a", "glibc", "-o", "file"],
+        2,
+        &["file is there already, and no folder"],
+    );
 }
 
 #[test]
 fn names_may_have_blanks_behind_commas() {
     let place = Place::new();
-    let end = place.run(&["run", "--dry-run", "-a", "glibc, null", "-w", "churn, larson", "-t", "1, 2"]);
+    let end = place.run(&[
+        "run",
+        "--dry-run",
+        "-a",
+        "glibc, null",
+        "-w",
+        "churn, larson",
+        "-t",
+        "1, 2",
+    ]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    assert!(end.stdout.contains("churn@1,2, larson@1,2"), "{}", end.stdout);
+    assert!(
+        end.stdout.contains("churn@1,2, larson@1,2"),
+        "{}",
+        end.stdout
+    );
 }
 
 #[test]
 fn all_mistakes_are_told_in_one_way() {
     let place = Place::new();
-    refused(&place, &["run", "--alocators", "x"], 2, &["unexpected argument '--alocators'", "'--allocators'"]);
-    refused(&place, &["run", "--series", "-1ms"], 2, &["unexpected argument '-1' found\nUsage:"]);
-    refused(&place, &["runn"], 2, &["unrecognized subcommand 'runn'", "'run'"]);
-    refused(&place, &["run", "-t", "-1"], 2, &["-t: `-1` is no thread count"]);
-    refused(&place, &["run", "-a", ""], 2, &["a name of the list is empty"]);
-    refused(&place, &["run", "--seed", "-5"], 2, &["invalid value '-5' for '--seed <N>'"]);
-    refused(&place, &["compare", "--fail-on", "faster"], 2, &["possible values: slower, unclear"]);
+    refused(
+        &place,
+        &["run", "--alocators", "x"],
+        2,
+        &["unexpected argument '--alocators'", "'--allocators'"],
+    );
+    refused(
+        &place,
+        &["run", "--series", "-1ms"],
+        2,
+        &["unexpected argument '-1' found\nUsage:"],
+    );
+    refused(
+        &place,
+        &["runn"],
+        2,
+        &["unrecognized subcommand 'runn'", "'run'"],
+    );
+    refused(
+        &place,
+        &["run", "-t", "-1"],
+        2,
+        &["-t: `-1` is no thread count"],
+    );
+    refused(
+        &place,
+        &["run", "-a", ""],
+        2,
+        &["a name of the list is empty"],
+    );
+    refused(
+        &place,
+        &["run", "--seed", "-5"],
+        2,
+        &["invalid value '-5' for '--seed <N>'"],
+    );
+    refused(
+        &place,
+        &["compare", "--fail-on", "faster"],
+        2,
+        &["possible values: slower, unclear"],
+    );
     let mut command = place.heapmark(&["report"]);
-    let end = End::of(command.arg("fine").arg(OsStr::from_bytes(b"no\xfft")).output().unwrap());
+    let end = End::of(
+        command
+            .arg("fine")
+            .arg(OsStr::from_bytes(b"no\xfft"))
+            .output()
+            .unwrap(),
+    );
     assert_eq!(end.code, Some(2));
-    assert!(end.stderr.starts_with("heapmark: argument 3, \"no\\xFFt\", is not UTF-8"), "{}", end.stderr);
+    assert!(
+        end.stderr
+            .starts_with("heapmark: argument 3, \"no\\xFFt\", is not UTF-8"),
+        "{}",
+        end.stderr
+    );
     let mut command = place.heapmark(&["--help"]);
-    let full = End::of(command.stdout(fs::File::create("/dev/full").unwrap()).output().unwrap());
+    let full = End::of(
+        command
+            .stdout(fs::File::create("/dev/full").unwrap())
+            .output()
+            .unwrap(),
+    );
     assert_eq!(full.code, Some(1));
-    assert!(full.stderr.starts_with("heapmark: cannot write"), "{}", full.stderr);
+    assert!(
+        full.stderr.starts_with("heapmark: cannot write"),
+        "{}",
+        full.stderr
+    );
 }
 
 #[test]
 fn a_trace_may_come_from_stdin() {
     let place = Place::new();
-    assert_eq!(place.run(&["record", "-o", "a.trace", "true"]).code, Some(0));
+    assert_eq!(
+        place.run(&["record", "-o", "a.trace", "true"]).code,
+        Some(0)
+    );
     let named = place.run(&["trace", "stats", "a.trace", "--to", "json"]);
     let mut command = place.heapmark(&["trace", "stats", "-", "--to", "json"]);
-    let piped = End::of(command.stdin(Stdio::from(fs::File::open(place.at("a.trace")).unwrap())).output().unwrap());
+    let piped = End::of(
+        command
+            .stdin(Stdio::from(fs::File::open(place.at("a.trace")).unwrap()))
+            .output()
+            .unwrap(),
+    );
     assert_eq!((piped.code, piped.stderr.as_str()), (Some(0), ""));
     assert_eq!(piped.stdout, named.stdout);
 }
@@ -246,7 +462,12 @@ fn a_run_beside_its_own_copy_is_refused() {
     for file in ["run.json", "samples.jsonl"] {
         fs::copy(place.at("run").join(file), place.at("copy").join(file)).unwrap();
     }
-    refused(&place, &["compare", "run", "copy"], 2, &["run and copy hold the same samples"]);
+    refused(
+        &place,
+        &["compare", "run", "copy"],
+        2,
+        &["run and copy hold the same samples"],
+    );
 }
 
 #[test]
@@ -254,10 +475,26 @@ fn claims_that_a_run_cannot_tell_are_counted() {
     let place = stored();
     let told = place.run(&["claims", "run"]);
     assert_eq!(told.code, Some(0), "{}", told.stderr);
-    assert!(!told.stdout.lines().any(|line| line.contains("is in no run")), "{}", told.stdout);
-    assert!(told.stdout.contains("not testable here."), "{}", told.stdout);
+    assert!(
+        !told
+            .stdout
+            .lines()
+            .any(|line| line.contains("is in no run")),
+        "{}",
+        told.stdout
+    );
+    assert!(
+        told.stdout.contains("not testable here."),
+        "{}",
+        told.stdout
+    );
     let whole = place.run(&["claims", "run", "--document", "za"]).stdout;
-    assert!(whole.lines().any(|line| line.trim_start().starts_with("ZA-7")), "{whole}");
+    assert!(
+        whole
+            .lines()
+            .any(|line| line.trim_start().starts_with("ZA-7")),
+        "{whole}"
+    );
 }
 
 #[test]
@@ -267,5 +504,9 @@ fn a_folder_that_takes_no_results_is_said_with_the_flag_that_names_another() {
     fs::write(place.at("heapmark-results"), "").unwrap();
     let end = place.run(&[&["run", "-a", "glibc", "--blocks", "1"], &SMALL[..]].concat());
     assert_eq!(end.code, Some(2), "{}", end.stderr);
-    assert!(end.stderr.contains("heapmark-results") && end.stderr.contains("-o names another place"), "{}", end.stderr);
+    assert!(
+        end.stderr.contains("heapmark-results") && end.stderr.contains("-o names another place"),
+        "{}",
+        end.stderr
+    );
 }

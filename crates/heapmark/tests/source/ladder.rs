@@ -27,20 +27,29 @@ fn step(module: &str) -> Option<usize> {
 /// Modules that stand behind `crate::`: in a path, or in the braces of `use crate::{…}`.
 fn uses(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n");
+    let code = text
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join("\n");
     for (at, start) in code.match_indices("crate::") {
         // `$crate` and `my_crate` are other words.
         if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') {
             continue;
         }
         let rest = &code[at + start.len()..];
-        found.extend(rest.strip_prefix('{').map_or_else(|| vec![name(rest)], heads));
+        found.extend(
+            rest.strip_prefix('{')
+                .map_or_else(|| vec![name(rest)], heads),
+        );
     }
     found
 }
 
 fn name(text: &str) -> String {
-    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    text.chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect()
 }
 
 /// The first name of each path in `a::b, c::{d, e}, f}`.
@@ -92,7 +101,10 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn crates() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_path_buf()
 }
 
 #[test]
@@ -102,38 +114,84 @@ fn every_stage_uses_only_stages_to_its_left() {
     let mut all = Vec::new();
     for file in rust_files(&source) {
         let inside = file.strip_prefix(&source).unwrap();
-        let module = inside.components().next().unwrap().as_os_str().to_str().unwrap().trim_end_matches(".rs");
+        let module = inside
+            .components()
+            .next()
+            .unwrap()
+            .as_os_str()
+            .to_str()
+            .unwrap()
+            .trim_end_matches(".rs");
         if ["main", "lib", "guest_main"].contains(&module) {
             continue;
         }
-        assert!(step(module).is_some(), "{module} has no place in the ladder");
+        assert!(
+            step(module).is_some(),
+            "{module} has no place in the ladder"
+        );
         seen.insert(module.to_string());
         let text = fs::read_to_string(&file).unwrap();
-        all.extend(faults(module, &text).into_iter().map(|fault| format!("{}: {fault}", inside.display())));
+        all.extend(
+            faults(module, &text)
+                .into_iter()
+                .map(|fault| format!("{}: {fault}", inside.display())),
+        );
     }
     assert_eq!(all, Vec::<String>::new());
-    let planned: BTreeSet<String> = LADDER.concat().iter().map(|name| name.to_string()).collect();
+    let planned: BTreeSet<String> = LADDER
+        .concat()
+        .iter()
+        .map(|name| name.to_string())
+        .collect();
     assert_eq!(seen, planned, "the ladder names what there is");
 }
 
 #[test]
 fn the_checker_sees_planted_steps_to_the_right() {
-    assert_eq!(faults("plan", "use crate::catalog::Catalog;\nuse crate::plan::Cell;"), Vec::<String>::new());
-    assert_eq!(faults("plan", "use crate::store::Store;"), ["plan uses store, which is not to its left"]);
-    assert_eq!(faults("build", "fn f() -> crate::cmd::Exit { todo!() }"), ["build uses cmd, which is not to its left"]);
-    assert_eq!(faults("observe", "use crate::execute;"), ["observe uses execute, which is not to its left"]);
-    assert_eq!(faults("cmd", "use crate::helpers::join;"), ["cmd uses crate::helpers, which is no stage"]);
+    assert_eq!(
+        faults(
+            "plan",
+            "use crate::catalog::Catalog;\nuse crate::plan::Cell;"
+        ),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        faults("plan", "use crate::store::Store;"),
+        ["plan uses store, which is not to its left"]
+    );
+    assert_eq!(
+        faults("build", "fn f() -> crate::cmd::Exit { todo!() }"),
+        ["build uses cmd, which is not to its left"]
+    );
+    assert_eq!(
+        faults("observe", "use crate::execute;"),
+        ["observe uses execute, which is not to its left"]
+    );
+    assert_eq!(
+        faults("cmd", "use crate::helpers::join;"),
+        ["cmd uses crate::helpers, which is no stage"]
+    );
     let group = "use crate::{\n    catalog::{self, Tier},\n    report,\n};";
-    assert_eq!(faults("store", group), ["store uses report, which is not to its left"]);
-    assert_eq!(faults("store", "// as crate::cmd does\nuse crate::plan;"), Vec::<String>::new());
+    assert_eq!(
+        faults("store", group),
+        ["store uses report, which is not to its left"]
+    );
+    assert_eq!(
+        faults("store", "// as crate::cmd does\nuse crate::plan;"),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
 fn no_process_is_signalled_by_a_number_that_may_be_anothers_by_then() {
     let source = crates().join("heapmark/src");
     let by_number = |text: &str| text.contains("libc::kill(") || text.contains("kill_process(");
-    let files = rust_files(&source).into_iter().filter(|file| by_number(&fs::read_to_string(file).unwrap()));
-    let files: Vec<String> = files.map(|file| file.strip_prefix(&source).unwrap().display().to_string()).collect();
+    let files = rust_files(&source)
+        .into_iter()
+        .filter(|file| by_number(&fs::read_to_string(file).unwrap()));
+    let files: Vec<String> = files
+        .map(|file| file.strip_prefix(&source).unwrap().display().to_string())
+        .collect();
     // A process that is traced keeps its number until its tracer has waited for it, in the same thread.
     assert_eq!(files, ["execute/exec_tracer.rs"]);
 }
@@ -155,9 +213,28 @@ fn the_wire_has_no_dependencies() {
 }
 
 fn dependencies(name: &str) -> Vec<String> {
-    let manifest: toml::Table = fs::read_to_string(crates().join(name).join("Cargo.toml")).unwrap().parse().unwrap();
-    assert_eq!(manifest["package"]["name"].as_str(), Some(format!("heapmark-{name}").as_str()));
-    let listed = |key: &str| manifest.get(key).and_then(|table| table.as_table()).cloned().unwrap_or_default();
-    assert!(listed("target").is_empty(), "dependencies of one target are dependencies, too");
-    [listed("dependencies"), listed("build-dependencies")].into_iter().flatten().map(|(name, _)| name).collect()
+    let manifest: toml::Table = fs::read_to_string(crates().join(name).join("Cargo.toml"))
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert_eq!(
+        manifest["package"]["name"].as_str(),
+        Some(format!("heapmark-{name}").as_str())
+    );
+    let listed = |key: &str| {
+        manifest
+            .get(key)
+            .and_then(|table| table.as_table())
+            .cloned()
+            .unwrap_or_default()
+    };
+    assert!(
+        listed("target").is_empty(),
+        "dependencies of one target are dependencies, too"
+    );
+    [listed("dependencies"), listed("build-dependencies")]
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name)
+        .collect()
 }

@@ -28,7 +28,8 @@ const PLACES: [&str; 14] = [
 
 /// The words of a text, with their line numbers.
 fn found(text: &str) -> Vec<(usize, &str)> {
-    let quoted = |word: &str| word.starts_with(['`', '"', '\'']) && word.ends_with(['`', '"', '\'']);
+    let quoted =
+        |word: &str| word.starts_with(['`', '"', '\'']) && word.ends_with(['`', '"', '\'']);
     let mut all = Vec::new();
     for (place, line) in text.lines().enumerate() {
         for word in line.split(|c: char| !c.is_alphanumeric() && !"`\"'".contains(c)) {
@@ -46,8 +47,14 @@ fn files(place: &Path) -> Vec<PathBuf> {
     if place.is_file() {
         return vec![place.to_path_buf()];
     }
-    let entries = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
-    let own = |path: &PathBuf| !["node_modules", "target", "outputs"].iter().any(|name| path.ends_with(name));
+    let entries = fs::read_dir(place)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let own = |path: &PathBuf| {
+        !["node_modules", "target", "outputs"]
+            .iter()
+            .any(|name| path.ends_with(name))
+    };
     entries.filter(own).flat_map(|path| files(&path)).collect()
 }
 
@@ -56,16 +63,34 @@ fn words_for_people_do_not_stand_for_things() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let here = Path::new("tests/source/words.rs");
     let mut all = Vec::new();
-    for file in PLACES.iter().flat_map(|place| files(&root.join(place))).filter(|file| !file.ends_with(here)) {
+    for file in PLACES
+        .iter()
+        .flat_map(|place| files(&root.join(place)))
+        .filter(|file| !file.ends_with(here))
+    {
         // What is no text has no words.
-        let Ok(text) = fs::read_to_string(&file) else { continue };
-        all.extend(found(&text).iter().map(|(line, word)| format!("{}:{line}: {word}", file.display())));
+        let Ok(text) = fs::read_to_string(&file) else {
+            continue;
+        };
+        all.extend(
+            found(&text)
+                .iter()
+                .map(|(line, word)| format!("{}:{line}: {word}", file.display())),
+        );
     }
-    assert!(all.len() <= MOST, "{} of these words, at most {MOST}:\n{}", all.len(), all.join("\n"));
+    assert!(
+        all.len() <= MOST,
+        "{} of these words, at most {MOST}:\n{}",
+        all.len(),
+        all.join("\n")
+    );
 }
 
 #[test]
 fn a_word_is_found_and_the_unix_user_is_not() {
-    assert_eq!(found("a\nWhoever asks, nobody's answer"), [(2, "Whoever"), (2, "nobody")]);
+    assert_eq!(
+        found("a\nWhoever asks, nobody's answer"),
+        [(2, "Whoever"), (2, "nobody")]
+    );
     assert!(found("the user `nobody`, \"nobody\"").is_empty());
 }

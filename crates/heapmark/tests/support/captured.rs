@@ -1,6 +1,8 @@
 //! Captures as a recorder writes them, made of whatever a test or a bench says happened.
 
-use heapmark_wire::capture::{CHUNK_BYTES, ChunkKind, Event, HEADER_BYTES, Header, Start, Writer, text};
+use heapmark_wire::capture::{
+    CHUNK_BYTES, ChunkKind, Event, HEADER_BYTES, Header, Start, Writer, text,
+};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -36,7 +38,11 @@ impl Stream {
     fn keep(&self, to: &File) {
         // SAFETY: the writer has a chunk, and is between events.
         unsafe { self.writer.seal(true) };
-        to.write_all_at(self.room.bytes(), u64::from(self.place) * CHUNK_BYTES as u64).unwrap();
+        to.write_all_at(
+            self.room.bytes(),
+            u64::from(self.place) * CHUNK_BYTES as u64,
+        )
+        .unwrap();
     }
 }
 
@@ -55,20 +61,46 @@ impl Captured {
         let to = File::create(path).unwrap();
         let mut lines = format!("stamps-per-second={STAMPS_PER_SECOND}\n").into_bytes();
         for (key, value) in pairs {
-            lines.extend(key.bytes().chain([b'=']).chain(text::escaped(value.as_bytes())).chain([b'\n']));
+            lines.extend(
+                key.bytes()
+                    .chain([b'='])
+                    .chain(text::escaped(value.as_bytes()))
+                    .chain([b'\n']),
+            );
         }
         let mut room = Room::new();
         let first = room.0.as_mut_ptr();
         // SAFETY: a chunk of zeros that no other thread writes, and lines that are shorter than it.
         unsafe {
             let header = first.cast::<Header>();
-            Header::begin(header, ChunkKind::Text, &Start { bytes: CHUNK_BYTES as u32, ..Start::default() });
-            first.cast::<u8>().add(HEADER_BYTES).copy_from_nonoverlapping(lines.as_ptr(), lines.len());
+            Header::begin(
+                header,
+                ChunkKind::Text,
+                &Start {
+                    bytes: CHUNK_BYTES as u32,
+                    ..Start::default()
+                },
+            );
+            first
+                .cast::<u8>()
+                .add(HEADER_BYTES)
+                .copy_from_nonoverlapping(lines.as_ptr(), lines.len());
             (*header).seal(&lines, false);
         }
         let clocked = streams > 1;
-        let stream = |_| Stream { room: Room::new(), writer: Writer::nowhere(), chunks: 0, place: 0, clocked };
-        Captured { to, text: room, places: 0, streams: (0..streams).map(stream).collect() }
+        let stream = |_| Stream {
+            room: Room::new(),
+            writer: Writer::nowhere(),
+            chunks: 0,
+            place: 0,
+            clocked,
+        };
+        Captured {
+            to,
+            text: room,
+            places: 0,
+            streams: (0..streams).map(stream).collect(),
+        }
     }
 
     /// An event of a stream.
@@ -83,7 +115,10 @@ impl Captured {
             own.place = self.places;
             own.room.0.fill(0);
             let earliest = match event {
-                Event::Realloc { entered: Some(entered), .. } => *entered,
+                Event::Realloc {
+                    entered: Some(entered),
+                    ..
+                } => *entered,
                 _ => stamp,
             };
             let start = Start {
@@ -108,7 +143,10 @@ impl Captured {
 
     /// Ends the file.
     pub fn end(mut self) {
-        self.streams.iter().filter(|own| own.chunks > 0).for_each(|own| own.keep(&self.to));
+        self.streams
+            .iter()
+            .filter(|own| own.chunks > 0)
+            .for_each(|own| own.keep(&self.to));
         let header = self.text.0.as_mut_ptr().cast::<Header>();
         // SAFETY: the text's own header.
         (0..self.places).for_each(|_| unsafe { (*header).count_chunk() });

@@ -17,7 +17,12 @@ pub fn start(place: &Place, args: &[&str]) -> Child {
         fs::copy(GUEST, &guest).unwrap();
     }
     let mut command = place.heapmark(args);
-    command.env("HEAPMARK_GUEST", guest).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command
+        .env("HEAPMARK_GUEST", guest)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 pub fn finish(child: Child) -> End {
@@ -43,7 +48,12 @@ pub fn wait_for(what: &str, mut come: impl FnMut() -> bool) {
 /// The part of `samples.jsonl` that consists of complete lines.
 pub fn complete_lines(run: &Path) -> Vec<u8> {
     let mut bytes = fs::read(run.join("samples.jsonl")).unwrap_or_default();
-    bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
+    bytes.truncate(
+        bytes
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1),
+    );
     bytes
 }
 
@@ -64,8 +74,14 @@ pub fn guests(place: &Place) -> usize {
 /// Processes that run this file. Others may run programs of the same name; zombies have no program any more.
 pub fn processes_of(file: &Path) -> usize {
     let file = file.canonicalize().unwrap();
-    let runs_it = |entry: fs::DirEntry| fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == file);
-    fs::read_dir("/proc").unwrap().flatten().map(runs_it).filter(|runs| *runs).count()
+    let runs_it =
+        |entry: fs::DirEntry| fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == file);
+    fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .map(runs_it)
+        .filter(|runs| *runs)
+        .count()
 }
 
 /// Exactly one record for each cell of the plan, and none of another; all blocks of every row in the tables. A line that a
@@ -74,13 +90,24 @@ pub fn is_whole(place: &Place, name: &str) {
     let (run, mut counts) = (place.at(name), BTreeMap::new());
     let plan = plan(&run);
     let text = String::from_utf8(complete_lines(&run)).unwrap();
-    for record in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+    for record in text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+    {
         *counts.entry(word(&record, "cell").to_string()).or_insert(0) += 1;
     }
-    let mut planned: Vec<CellId> = plan.cells().into_iter().chain(plan.checks()).map(|cell| cell.id).collect();
+    let mut planned: Vec<CellId> = plan
+        .cells()
+        .into_iter()
+        .chain(plan.checks())
+        .map(|cell| cell.id)
+        .collect();
     planned.extend(["control".into(), plan.calibration(0).id]);
     planned.extend(plan.corners().into_iter().map(|(cell, _)| cell.id));
-    let expected: BTreeMap<String, i32> = planned.into_iter().map(|cell| (cell.to_string(), 1)).collect();
+    let expected: BTreeMap<String, i32> = planned
+        .into_iter()
+        .map(|cell| (cell.to_string(), 1))
+        .collect();
     assert_eq!(counts, expected);
     tables_are_whole(place, name);
 }
@@ -88,15 +115,29 @@ pub fn is_whole(place: &Place, name: &str) {
 pub fn tables_are_whole(place: &Place, name: &str) {
     let plan = plan(&place.at(name));
     let rows = place.rows(name);
-    assert_eq!(rows.len(), plan.cases.iter().map(|case| plan.rows_of(case).count()).sum::<usize>());
+    assert_eq!(
+        rows.len(),
+        plan.cases
+            .iter()
+            .map(|case| plan.rows_of(case).count())
+            .sum::<usize>()
+    );
     for row in rows {
-        assert_eq!((row["outcome"].as_str(), &row["samples"]), ("ok", &plan.blocks.to_string()), "{row:?}");
+        assert_eq!(
+            (row["outcome"].as_str(), &row["samples"]),
+            ("ok", &plan.blocks.to_string()),
+            "{row:?}"
+        );
     }
 }
 
 /// A run of many short processes.
 pub fn many(blocks: &'static str) -> Vec<&'static str> {
-    [&["run", "-o", "run", "-a", "glibc,null", "--blocks", blocks], &SMALL[..]].concat()
+    [
+        &["run", "-o", "run", "-a", "glibc,null", "--blocks", blocks],
+        &SMALL[..],
+    ]
+    .concat()
 }
 
 /// A run whose guest waits for ever in its checked process.
@@ -107,7 +148,17 @@ pub fn hanging(place: &Place) -> Child {
 /// The same of another library that waits for ever.
 pub fn hanging_in(place: &Place, library: &Path) -> Child {
     let word = format!("glibc,hanger={}", library.display());
-    let flags = ["run", "-o", "run", "-a", &word, "--blocks", "1", "--timeout", "600"];
+    let flags = [
+        "run",
+        "-o",
+        "run",
+        "-a",
+        &word,
+        "--blocks",
+        "1",
+        "--timeout",
+        "600",
+    ];
     let child = start(place, &[&flags[..], &SMALL[..]].concat());
     // Control, calibration, the baseline's check: then comes the one that hangs.
     wait_for("the check before", || lines(&place.at("run")) == 3);

@@ -44,7 +44,12 @@ pub const SMALL: [&str; 12] = [
 /// Waits until no other test, nor another `cargo test`, makes what they share; the lock ends with the file.
 pub fn alone(name: &str) -> File {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.lock"));
-    let file = File::options().create(true).truncate(false).write(true).open(path).unwrap();
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .unwrap();
     file.lock().unwrap();
     file
 }
@@ -54,14 +59,21 @@ pub struct Port(pub u16, File);
 
 impl Port {
     pub fn free() -> Port {
-        // SAFETY: a plain system call.
-        let folder = std::env::temp_dir().join(format!("heapmark-test-ports-{}", unsafe { libc::getuid() }));
+        let folder =
+            // SAFETY: a plain system call.
+            std::env::temp_dir().join(format!("heapmark-test-ports-{}", unsafe { libc::getuid() }));
         std::fs::create_dir_all(&folder).unwrap();
         // Below those that the system chooses from.
         let mine = |number: u16| {
             let path = folder.join(number.to_string());
-            let file = File::options().create(true).truncate(false).write(true).open(path).unwrap();
-            let is_free = file.try_lock().is_ok() && std::net::TcpListener::bind(("127.0.0.1", number)).is_ok();
+            let file = File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(path)
+                .unwrap();
+            let is_free = file.try_lock().is_ok()
+                && std::net::TcpListener::bind(("127.0.0.1", number)).is_ok();
             is_free.then_some(Port(number, file))
         };
         (20_000..30_000).find_map(mine).expect("a port")
@@ -84,7 +96,9 @@ pub struct End {
 
 impl Place {
     pub fn new() -> Place {
-        Place { dir: tempfile::tempdir().unwrap() }
+        Place {
+            dir: tempfile::tempdir().unwrap(),
+        }
     }
 
     /// A path in the folder.
@@ -105,7 +119,11 @@ impl Place {
             .env_clear()
             .env("HOME", self.dir.path())
             .env("XDG_CONFIG_HOME", self.at("config"))
-            .envs(["PATH", "HEAPMARK_CACHE"].iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
+            .envs(
+                ["PATH", "HEAPMARK_CACHE"]
+                    .iter()
+                    .filter_map(|name| Some((name, std::env::var_os(name)?))),
+            )
             .current_dir(self.dir.path());
         // SAFETY: one async-signal-safe call between fork and exec.
         unsafe {
@@ -137,9 +155,22 @@ impl Place {
     pub fn compile(&self, name: &str, with: &[PathBuf]) -> PathBuf {
         let library = self.at(&format!("lib{name}.so"));
         let mut cc = Command::new("cc");
-        cc.args(["-O1", "-shared", "-fPIC", "-fno-builtin", "-Wall", "-Werror"]).arg(source(name)).args(with);
+        cc.args([
+            "-O1",
+            "-shared",
+            "-fPIC",
+            "-fno-builtin",
+            "-Wall",
+            "-Werror",
+        ])
+        .arg(source(name))
+        .args(with);
         let output = cc.arg("-o").arg(&library).output().unwrap();
-        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{name}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         library
     }
 
@@ -149,7 +180,11 @@ impl Place {
         assert_eq!(end.code, Some(0), "{}", end.stderr);
         let listed: Value = serde_json::from_str(&end.stdout).unwrap();
         let is_ready = |name: &&str| {
-            listed.as_array().unwrap().iter().any(|entry| entry["name"] == **name && entry["state"] == "ready")
+            listed
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|entry| entry["name"] == **name && entry["state"] == "ready")
         };
         names.iter().copied().filter(is_ready).collect()
     }
@@ -158,22 +193,34 @@ impl Place {
     pub fn rows(&self, run: &str) -> Vec<BTreeMap<String, String>> {
         let end = self.run(&["export", run, "--to", "csv-rows"]);
         assert_eq!(end.code, Some(0), "{}", end.stderr);
-        csv::Reader::from_reader(end.stdout.as_bytes()).deserialize().map(|row| row.unwrap()).collect()
+        csv::Reader::from_reader(end.stdout.as_bytes())
+            .deserialize()
+            .map(|row| row.unwrap())
+            .collect()
     }
 }
 
 impl End {
     pub fn of(output: Output) -> End {
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        let stderr = text(output.stderr).split_inclusive('\n').filter(|line| !is_progress(line.trim_end())).collect();
-        End { code: output.status.code(), stdout: text(output.stdout), stderr }
+        let stderr = text(output.stderr)
+            .split_inclusive('\n')
+            .filter(|line| !is_progress(line.trim_end()))
+            .collect();
+        End {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr,
+        }
     }
 }
 
 /// Whether a line is one of those that long work writes after two seconds: `trace stats a.trace: 43 %, about 12.0 s left`.
 pub fn is_progress(line: &str) -> bool {
-    let (known, unknown) =
-        (line.contains(" %, about ") && line.ends_with(" left"), line.contains(": for ") && line.ends_with(" now"));
+    let (known, unknown) = (
+        line.contains(" %, about ") && line.ends_with(" left"),
+        line.contains(": for ") && line.ends_with(" now"),
+    );
     known || unknown || line.ends_with(": 0 %")
 }
 
@@ -195,15 +242,22 @@ pub fn plan(run: &Path) -> Plan {
 /// `samples.jsonl`; every line must be a record.
 pub fn samples(run: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(run.join("samples.jsonl")).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}"))).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}")))
+        .collect()
 }
 
 /// The records that were run for this.
 pub fn of_purpose<'a>(records: &'a [Value], purpose: &str) -> Vec<&'a Value> {
-    records.iter().filter(|record| record["purpose"] == purpose).collect()
+    records
+        .iter()
+        .filter(|record| record["purpose"] == purpose)
+        .collect()
 }
 
 /// A field that must be text.
 pub fn word<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key].as_str().unwrap_or_else(|| panic!("no text `{key}` in {value}"))
+    value[key]
+        .as_str()
+        .unwrap_or_else(|| panic!("no text `{key}` in {value}"))
 }

@@ -50,7 +50,10 @@ pub fn change_head(run: &Path, change: impl Fn(&mut Value)) {
 
 /// The same for every line of `samples.jsonl`.
 pub fn change_lines(run: &Path, change: impl Fn(&mut Value)) {
-    let text: String = lines(run).lines().map(|line| changed(line, &change) + "\n").collect();
+    let text: String = lines(run)
+        .lines()
+        .map(|line| changed(line, &change) + "\n")
+        .collect();
     fs::write(run.join("samples.jsonl"), text).unwrap();
 }
 

@@ -32,21 +32,36 @@ fn compile(folder: &Path, name: &str, flags: &[&str], source: &str) {
     let file = folder.join(format!("{name}.c"));
     std::fs::write(&file, source).unwrap();
     let mut compiler = Command::new("cc");
-    compiler.args(["-fno-builtin", "-pthread"]).args(flags).arg("-o").args([folder.join(name), file]);
+    compiler
+        .args(["-fno-builtin", "-pthread"])
+        .args(flags)
+        .arg("-o")
+        .args([folder.join(name), file]);
     let end = compiler.output().unwrap();
     assert!(end.status.success(), "{}", said(&end));
 }
 
 fn ending(folder: &Path, end: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.filter(|path| path.extension().is_some_and(|found| found == end)).collect()
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries
+        .filter(|path| path.extension().is_some_and(|found| found == end))
+        .collect()
 }
 
 /// Calls of malloc of 4321 bytes in all traces.
 fn calls(folder: &Path) -> usize {
     let dump = |trace: &PathBuf| run(folder, &["trace", "dump", trace.to_str().unwrap()]).stdout;
     let dumps = ending(folder, "trace").iter().map(dump).collect::<Vec<_>>();
-    dumps.iter().map(|dump| String::from_utf8_lossy(dump).matches("malloc size=4321").count()).sum()
+    dumps
+        .iter()
+        .map(|dump| {
+            String::from_utf8_lossy(dump)
+                .matches("malloc size=4321")
+                .count()
+        })
+        .sum()
 }
 
 /// The recorder as others can read it, wherever it was built; `None` where this user cannot become another.
@@ -58,9 +73,16 @@ fn of_root(folder: &Path) -> Option<PathBuf> {
     }
     let name = "libheapmark_recorder.so";
     let heapmark = Path::new(env!("CARGO_BIN_EXE_heapmark"));
-    let built = [heapmark.with_file_name("deps").join(name), heapmark.with_file_name(name)];
+    let built = [
+        heapmark.with_file_name("deps").join(name),
+        heapmark.with_file_name(name),
+    ];
     let age = |path: &&PathBuf| path.metadata().and_then(|file| file.modified()).ok();
-    let newest = built.iter().filter(|path| path.exists()).max_by_key(age).unwrap();
+    let newest = built
+        .iter()
+        .filter(|path| path.exists())
+        .max_by_key(age)
+        .unwrap();
     let copy = folder.join(name);
     std::fs::copy(newest, &copy).unwrap();
     std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -75,19 +97,36 @@ static void work(int count) { for (int i = 0; i < count; i++) free(malloc(4321))
 #[test]
 fn a_process_of_another_user_is_on_record_and_its_capture_is_not_theirs_to_read() {
     let home = home();
-    let Some(recorder) = of_root(home.path()) else { return };
-    compile(home.path(), "many", &[], &format!("{MANY} int main(void) {{ work(100000); return 7; }}"));
+    let Some(recorder) = of_root(home.path()) else {
+        return;
+    };
+    compile(
+        home.path(),
+        "many",
+        &[],
+        &format!("{MANY} int main(void) {{ work(100000); return 7; }}"),
+    );
     std::fs::create_dir(home.path().join("private")).unwrap();
-    std::fs::set_permissions(home.path().join("private"), std::fs::Permissions::from_mode(0o700)).unwrap();
+    std::fs::set_permissions(
+        home.path().join("private"),
+        std::fs::Permissions::from_mode(0o700),
+    )
+    .unwrap();
     let words = ["record", "-o", "private/a.trace", "--raw", "--"];
     let other = ["setpriv", "--reuid", "65534", "--clear-groups", "./many"];
-    let end =
-        heapmark(home.path(), &[&words[..], &other].concat()).env("HEAPMARK_RECORDER", recorder).output().unwrap();
+    let end = heapmark(home.path(), &[&words[..], &other].concat())
+        .env("HEAPMARK_RECORDER", recorder)
+        .output()
+        .unwrap();
     assert_eq!(end.status.code(), Some(7), "{}", said(&end));
     assert!(!said(&end).contains("unrecorded"), "{}", said(&end));
     let folder = home.path().join("private");
     let captures = ending(&folder, "cap");
-    assert_eq!(captures.len(), 2, "setpriv, and what it became: {captures:?}");
+    assert_eq!(
+        captures.len(),
+        2,
+        "setpriv, and what it became: {captures:?}"
+    );
     for capture in &captures {
         let file = capture.metadata().unwrap();
         assert_eq!((file.mode() & 0o777, file.uid()), (0o600, 0), "{capture:?}");
@@ -100,17 +139,38 @@ fn a_process_of_another_user_is_on_record_and_its_capture_is_not_theirs_to_read(
 #[test]
 fn a_recorder_that_another_user_may_not_read_is_the_reason_that_is_given() {
     let home = home();
-    let Some(recorder) = of_root(home.path()) else { return };
-    compile(home.path(), "many", &[], &format!("{MANY} int main(void) {{ work(10); pause_ms(400); return 7; }}"));
+    let Some(recorder) = of_root(home.path()) else {
+        return;
+    };
+    compile(
+        home.path(),
+        "many",
+        &[],
+        &format!("{MANY} int main(void) {{ work(10); pause_ms(400); return 7; }}"),
+    );
     let closed = home.path().join("closed");
     std::fs::create_dir(&closed).unwrap();
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
     let hidden = closed.join("libheapmark_recorder.so");
     std::fs::rename(recorder, &hidden).unwrap();
-    let words = ["record", "--", "setpriv", "--reuid", "65534", "--clear-groups", "./many"];
-    let end = heapmark(home.path(), &words).env("HEAPMARK_RECORDER", &hidden).output().unwrap();
+    let words = [
+        "record",
+        "--",
+        "setpriv",
+        "--reuid",
+        "65534",
+        "--clear-groups",
+        "./many",
+    ];
+    let end = heapmark(home.path(), &words)
+        .env("HEAPMARK_RECORDER", &hidden)
+        .output()
+        .unwrap();
     assert_eq!(end.status.code(), Some(7), "{}", said(&end));
-    let why = format!("it ran as user 65534, and others may not read the recorder: {} is closed", closed.display());
+    let why = format!(
+        "it ran as user 65534, and others may not read the recorder: {} is closed",
+        closed.display()
+    );
     let program = home.path().canonicalize().unwrap().join("many");
     let line = format!("ran unrecorded: {}: {why}", program.display());
     assert!(said(&end).contains(&line), "{}", said(&end));
@@ -119,10 +179,15 @@ fn a_recorder_that_another_user_may_not_read_is_the_reason_that_is_given() {
 #[test]
 fn a_process_that_gives_up_its_rights_is_on_record_to_its_end() {
     let home = home();
-    let Some(recorder) = of_root(home.path()) else { return };
+    let Some(recorder) = of_root(home.path()) else {
+        return;
+    };
     let body = "int main(void) { work(10); if (setuid(65534)) return 1; work(300000); return 7; }";
     compile(home.path(), "worker", &[], &format!("{MANY} {body}"));
-    let end = heapmark(home.path(), &["record", "--", "./worker"]).env("HEAPMARK_RECORDER", recorder).output().unwrap();
+    let end = heapmark(home.path(), &["record", "--", "./worker"])
+        .env("HEAPMARK_RECORDER", recorder)
+        .output()
+        .unwrap();
     assert_eq!(end.status.code(), Some(7), "{}", said(&end));
     assert!(!said(&end).contains("ended early"), "{}", said(&end));
     assert_eq!(calls(home.path()), 300_010);
@@ -131,7 +196,9 @@ fn a_process_that_gives_up_its_rights_is_on_record_to_its_end() {
 #[test]
 fn a_sandboxed_process_that_would_be_ended_for_asking_does_not_ask() {
     let home = home();
-    let Some(recorder) = of_root(home.path()) else { return };
+    let Some(recorder) = of_root(home.path()) else {
+        return;
+    };
     // Gives up its rights, then allows no sockets: a process that makes one is killed.
     let body = format!(
         "#include <stddef.h>\n#include <sys/prctl.h>\n#include <sys/syscall.h>\n#include <linux/filter.h>\n#include <linux/seccomp.h>\n
@@ -152,7 +219,10 @@ fn a_sandboxed_process_that_would_be_ended_for_asking_does_not_ask() {
         libc::SYS_socket
     );
     compile(home.path(), "caged", &[], &format!("{MANY} {body}"));
-    let end = heapmark(home.path(), &["record", "--", "./caged"]).env("HEAPMARK_RECORDER", recorder).output().unwrap();
+    let end = heapmark(home.path(), &["record", "--", "./caged"])
+        .env("HEAPMARK_RECORDER", recorder)
+        .output()
+        .unwrap();
     assert_eq!(end.status.code(), Some(7), "{}", said(&end));
     let gave_up = "recording ended early: the program gave up the right to write its file";
     assert!(said(&end).contains(gave_up), "{}", said(&end));
@@ -161,33 +231,90 @@ fn a_sandboxed_process_that_would_be_ended_for_asking_does_not_ask() {
 #[test]
 fn programs_of_the_tree_that_ran_unrecorded_are_named_with_the_reason() {
     let home = home();
-    compile(home.path(), "static", &["-static"], &format!("{MANY} int main(void) {{ pause_ms(400); return 0; }}"));
-    compile(home.path(), "plain", &[], &format!("{MANY} int main(void) {{ pause_ms(400); return 0; }}"));
+    compile(
+        home.path(),
+        "static",
+        &["-static"],
+        &format!("{MANY} int main(void) {{ pause_ms(400); return 0; }}"),
+    );
+    compile(
+        home.path(),
+        "plain",
+        &[],
+        &format!("{MANY} int main(void) {{ pause_ms(400); return 0; }}"),
+    );
     let line = "./static; env -u LD_PRELOAD ./plain; ./plain; kill -9 $$";
-    let end = run(home.path(), &["record", "-o", "out.trace", "--", "/bin/sh", "-c", line]);
+    let end = run(
+        home.path(),
+        &["record", "-o", "out.trace", "--", "/bin/sh", "-c", line],
+    );
     assert_eq!(end.status.code(), Some(128 + 9), "{}", said(&end));
     let words = said(&end);
     let place = home.path().canonicalize().unwrap();
-    let named = |name: &str, why: &str| format!("ran unrecorded: {}: {why}", place.join(name).display());
-    assert!(words.contains(&named("static", "static: it has no dynamic linker that could preload\n")), "{words}");
-    assert!(words.contains(&named("plain", "it was started without the recorder in LD_PRELOAD\n")), "{words}");
-    assert_eq!(words.matches("ran unrecorded").count(), 2, "the other `plain` is on record: {words}");
-    assert!(words.contains("ended without its destructors") && !words.contains("all its events are there"), "{words}");
+    let named =
+        |name: &str, why: &str| format!("ran unrecorded: {}: {why}", place.join(name).display());
+    assert!(
+        words.contains(&named(
+            "static",
+            "static: it has no dynamic linker that could preload\n"
+        )),
+        "{words}"
+    );
+    assert!(
+        words.contains(&named(
+            "plain",
+            "it was started without the recorder in LD_PRELOAD\n"
+        )),
+        "{words}"
+    );
+    assert_eq!(
+        words.matches("ran unrecorded").count(),
+        2,
+        "the other `plain` is on record: {words}"
+    );
+    assert!(
+        words.contains("ended without its destructors")
+            && !words.contains("all its events are there"),
+        "{words}"
+    );
     // Where nothing ran unrecorded, it is said that all is there.
-    let end = run(home.path(), &["record", "-o", "all.trace", "--", "/bin/sh", "-c", "./plain; kill -9 $$"]);
-    assert!(said(&end).contains("all its events are there") && !said(&end).contains("unrecorded"), "{}", said(&end));
+    let end = run(
+        home.path(),
+        &[
+            "record",
+            "-o",
+            "all.trace",
+            "--",
+            "/bin/sh",
+            "-c",
+            "./plain; kill -9 $$",
+        ],
+    );
+    assert!(
+        said(&end).contains("all its events are there") && !said(&end).contains("unrecorded"),
+        "{}",
+        said(&end)
+    );
 }
 
 #[test]
 fn a_program_that_lived_too_short_to_be_looked_at_is_named_too() {
     let home = home();
-    compile(home.path(), "short", &["-static"], "int main(void) { return 0; }");
+    compile(
+        home.path(),
+        "short",
+        &["-static"],
+        "int main(void) { return 0; }",
+    );
     let spawns = "#include <spawn.h>\n#include <sys/wait.h>\nextern char **environ; int main(void) { pid_t pid; int s;
         char *words[] = {\"short\", 0}; if (posix_spawn(&pid, \"./short\", 0, 0, words, environ)) return 1;
         waitpid(pid, &s, 0); words[0] = \"none\"; execv(\"./none\", words); return 0; }";
     compile(home.path(), "spawns", &[], spawns);
     let line = "./short; ./short; ./spawns; env -i ./spawns; true";
-    let end = run(home.path(), &["record", "-o", "out.trace", "--", "/bin/sh", "-c", line]);
+    let end = run(
+        home.path(),
+        &["record", "-o", "out.trace", "--", "/bin/sh", "-c", line],
+    );
     assert!(end.status.success(), "{}", said(&end));
     let place = home.path().canonicalize().unwrap();
     let words = said(&end);
@@ -197,8 +324,18 @@ fn a_program_that_lived_too_short_to_be_looked_at_is_named_too() {
     );
     assert!(words.contains(&short), "{words}");
     let without = "it was started without the recorder in LD_PRELOAD";
-    assert!(words.contains(&format!("ran unrecorded: {}: {without}", place.join("spawns").display())), "{words}");
-    assert_eq!(words.matches("ran unrecorded").count(), 2, "what failed is no program: {words}");
+    assert!(
+        words.contains(&format!(
+            "ran unrecorded: {}: {without}",
+            place.join("spawns").display()
+        )),
+        "{words}"
+    );
+    assert_eq!(
+        words.matches("ran unrecorded").count(),
+        2,
+        "what failed is no program: {words}"
+    );
 }
 
 #[test]
@@ -207,14 +344,21 @@ fn children_that_were_forked_and_called_nothing_are_not_taken_for_unrecorded_one
     let body = "int main(void) { work(10); if (!fork()) { pause_ms(300); _exit(0); } pause_ms(400); return 0; }";
     compile(home.path(), "forks", &[], &format!("{MANY} {body}"));
     let end = run(home.path(), &["record", "--", "./forks"]);
-    assert!(end.status.success() && !said(&end).contains("unrecorded"), "{}", said(&end));
+    assert!(
+        end.status.success() && !said(&end).contains("unrecorded"),
+        "{}",
+        said(&end)
+    );
 }
 
 #[test]
 fn an_idle_process_takes_little_of_the_disk() {
     let home = home();
     let line = "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/echo x; done";
-    let end = run(home.path(), &["record", "--raw", "--", "/bin/sh", "-c", line]);
+    let end = run(
+        home.path(),
+        &["record", "--raw", "--", "/bin/sh", "-c", line],
+    );
     assert!(end.status.success(), "{}", said(&end));
     let captures = ending(home.path(), "cap");
     assert!(captures.len() > 10, "{captures:?}");
@@ -227,16 +371,44 @@ fn an_idle_process_takes_little_of_the_disk() {
 #[test]
 fn why_a_recording_ended_is_said_by_every_command_that_knows() {
     let home = home();
-    compile(home.path(), "many", &[], &format!("{MANY} int main(void) {{ work(1000000); return 7; }}"));
+    compile(
+        home.path(),
+        "many",
+        &[],
+        &format!("{MANY} int main(void) {{ work(1000000); return 7; }}"),
+    );
     let why = "recording ended early: --max-bytes was reached";
-    let end = run(home.path(), &["record", "--raw", "--max-bytes", "1M", "--", "./many"]);
-    assert!(end.status.code() == Some(7) && said(&end).contains(why), "{}", said(&end));
+    let end = run(
+        home.path(),
+        &["record", "--raw", "--max-bytes", "1M", "--", "./many"],
+    );
+    assert!(
+        end.status.code() == Some(7) && said(&end).contains(why),
+        "{}",
+        said(&end)
+    );
     let capture = ending(home.path(), "cap").remove(0);
-    let finished = run(home.path(), &["trace", "finish", capture.to_str().unwrap(), "-o", "a.trace"]);
-    assert!(finished.status.success() && said(&finished).contains(why), "{}", said(&finished));
+    let finished = run(
+        home.path(),
+        &[
+            "trace",
+            "finish",
+            capture.to_str().unwrap(),
+            "-o",
+            "a.trace",
+        ],
+    );
+    assert!(
+        finished.status.success() && said(&finished).contains(why),
+        "{}",
+        said(&finished)
+    );
     for command in ["check", "stats"] {
         let end = run(home.path(), &["trace", command, "a.trace"]);
-        assert!(end.status.success() && String::from_utf8_lossy(&end.stdout).contains(why), "{command}: {end:?}");
+        assert!(
+            end.status.success() && String::from_utf8_lossy(&end.stdout).contains(why),
+            "{command}: {end:?}"
+        );
     }
 }
 
@@ -246,33 +418,71 @@ fn the_signal_that_ended_a_program_is_named_and_stays_in_the_trace() {
     let body = "#include <signal.h>\nint main(void) { work(10); raise(SIGSEGV); return 0; }";
     compile(home.path(), "crash", &[], &format!("{MANY} {body}"));
     let end = run(home.path(), &["record", "--", "./crash"]);
-    assert_eq!(end.status.code(), Some(128 + libc::SIGSEGV), "{}", said(&end));
-    assert!(said(&end).contains("it was killed by SIGSEGV"), "{}", said(&end));
+    assert_eq!(
+        end.status.code(),
+        Some(128 + libc::SIGSEGV),
+        "{}",
+        said(&end)
+    );
+    assert!(
+        said(&end).contains("it was killed by SIGSEGV"),
+        "{}",
+        said(&end)
+    );
     let stats = run(home.path(), &["trace", "stats", "crash.trace"]);
-    assert!(String::from_utf8_lossy(&stats.stdout).contains("the program was killed by SIGSEGV"), "{stats:?}");
-    let end = run(home.path(), &["record", "--raw", "-o", "raw.trace", "--", "./crash"]);
-    assert!(said(&end).contains("it was killed by SIGSEGV"), "{}", said(&end));
+    assert!(
+        String::from_utf8_lossy(&stats.stdout).contains("the program was killed by SIGSEGV"),
+        "{stats:?}"
+    );
+    let end = run(
+        home.path(),
+        &["record", "--raw", "-o", "raw.trace", "--", "./crash"],
+    );
+    assert!(
+        said(&end).contains("it was killed by SIGSEGV"),
+        "{}",
+        said(&end)
+    );
 }
 
 #[test]
 fn when_the_duration_is_over_it_is_said_and_not_only_at_the_end() {
     let home = home();
-    compile(home.path(), "server", &[], &format!("{MANY} int main(void) {{ for (;;) {{ work(1); pause_ms(1); }} }}"));
-    let mut command = heapmark(home.path(), &["record", "--duration", "300ms", "--", "./server"]);
+    compile(
+        home.path(),
+        "server",
+        &[],
+        &format!("{MANY} int main(void) {{ for (;;) {{ work(1); pause_ms(1); }} }}"),
+    );
+    let mut command = heapmark(
+        home.path(),
+        &["record", "--duration", "300ms", "--", "./server"],
+    );
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut words = std::io::BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     std::io::BufRead::read_line(&mut words, &mut line).unwrap();
-    assert!(line.contains("--duration is over") && child.try_wait().unwrap().is_none(), "{line}");
+    assert!(
+        line.contains("--duration is over") && child.try_wait().unwrap().is_none(),
+        "{line}"
+    );
     // The program notices at one of its next calls.
-    let capture = || ending(home.path(), "cap").iter().find_map(|path| std::fs::read(path).ok()).unwrap();
+    let capture = || {
+        ending(home.path(), "cap")
+            .iter()
+            .find_map(|path| std::fs::read(path).ok())
+            .unwrap()
+    };
     while !capture().windows(12).any(|part| part == b"end=duration") {
         std::thread::sleep(Duration::from_millis(20));
     }
     signal(&child, libc::SIGTERM);
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut words, &mut rest).unwrap();
-    assert!(rest.contains("recording ended early: --duration was over"), "{rest}");
+    assert!(
+        rest.contains("recording ended early: --duration was over"),
+        "{rest}"
+    );
     assert_eq!(child.wait().unwrap().code(), Some(128 + libc::SIGTERM));
 }
 
@@ -293,7 +503,10 @@ fn signals_that_turn_over_logs_reach_the_program_and_leave_heapmark_alone() {
             return 5;
         }";
     compile(home.path(), "rotates", &[], &format!("{MANY} {body}"));
-    let mut child = heapmark(home.path(), &["record", "--", "./rotates"]).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = heapmark(home.path(), &["record", "--", "./rotates"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     while !home.path().join("ready").exists() {
         assert!(child.try_wait().unwrap().is_none());
         std::thread::sleep(Duration::from_millis(5));
@@ -310,26 +523,52 @@ fn where_a_full_disk_could_end_the_program_captures_lie_elsewhere() {
     let home = home();
     let place = |name: &str| home.path().join(name);
     std::fs::create_dir(place("disk")).unwrap();
-    std::fs::File::create(place("image")).unwrap().set_len(150 << 20).unwrap();
+    std::fs::File::create(place("image"))
+        .unwrap()
+        .set_len(150 << 20)
+        .unwrap();
     let good = |command: &mut Command| command.output().is_ok_and(|end| end.status.success());
     let is_mounted = good(Command::new("mkfs.btrfs").arg(place("image")))
-        && good(Command::new("mount").args(["-o", "loop"]).args([place("image"), place("disk")]));
+        && good(
+            Command::new("mount")
+                .args(["-o", "loop"])
+                .args([place("image"), place("disk")]),
+        );
     if !is_mounted {
         eprintln!("not tested: no btrfs can be made or mounted here");
         return;
     }
-    compile(home.path(), "many", &[], &format!("{MANY} int main(void) {{ work(1000); return 7; }}"));
-    let end = run(home.path(), &["record", "-o", "disk/a.trace", "--", "./many"]);
+    compile(
+        home.path(),
+        "many",
+        &[],
+        &format!("{MANY} int main(void) {{ work(1000); return 7; }}"),
+    );
+    let end = run(
+        home.path(),
+        &["record", "-o", "disk/a.trace", "--", "./many"],
+    );
     let calls = calls(&place("disk"));
     assert!(good(Command::new("umount").arg(place("disk"))));
-    assert_eq!((end.status.code(), calls), (Some(7), 1000), "{}", said(&end));
-    assert!(said(&end).contains("disk is on btrfs") && said(&end).contains(": captures lie in "), "{}", said(&end));
+    assert_eq!(
+        (end.status.code(), calls),
+        (Some(7), 1000),
+        "{}",
+        said(&end)
+    );
+    assert!(
+        said(&end).contains("disk is on btrfs") && said(&end).contains(": captures lie in "),
+        "{}",
+        said(&end)
+    );
 }
 
 #[test]
 fn a_daemon_of_another_user_is_on_record_and_one_that_calls_nothing_is_named() {
     let home = home();
-    let Some(recorder) = of_root(home.path()) else { return };
+    let Some(recorder) = of_root(home.path()) else {
+        return;
+    };
     let daemon = |calls: u32| {
         format!(
             "{MANY} int main(void) {{
@@ -349,13 +588,22 @@ fn a_daemon_of_another_user_is_on_record_and_one_that_calls_nothing_is_named() {
         let mut command = heapmark(home.path(), &words);
         // A daemon keeps what it has inherited: a pipe would be read until its end.
         let log = std::fs::File::create(home.path().join("log")).unwrap();
-        let end = command.env("HEAPMARK_RECORDER", &recorder).stdout(Stdio::null()).stderr(log).status().unwrap();
+        let end = command
+            .env("HEAPMARK_RECORDER", &recorder)
+            .stdout(Stdio::null())
+            .stderr(log)
+            .status()
+            .unwrap();
         let words = std::fs::read_to_string(home.path().join("log")).unwrap();
         assert!(end.success(), "{words}");
         let goes_on = words.contains("processes of the program go on: captures are kept");
         let named = words.contains("/idle: it goes on (process ");
         assert_eq!((goes_on, named), (count > 0, count == 0), "{words}");
-        assert_eq!(words.contains("all its events are there"), count > 0, "{words}");
+        assert_eq!(
+            words.contains("all its events are there"),
+            count > 0,
+            "{words}"
+        );
     }
     assert_eq!(calls(home.path()), 10);
 }

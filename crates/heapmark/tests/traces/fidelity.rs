@@ -23,7 +23,10 @@ print(total)
 "#;
 
 fn python(place: &Place, mut command: Command) -> End {
-    command.current_dir(place.at("")).env("PYTHONMALLOC", "malloc").env("PYTHONHASHSEED", "1");
+    command
+        .current_dir(place.at(""))
+        .env("PYTHONMALLOC", "malloc")
+        .env("PYTHONHASHSEED", "1");
     let end = End::of(command.output().unwrap());
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     end
@@ -38,8 +41,20 @@ fn the_heap_of_a_replayed_program_peaks_within_three_per_cent_of_the_programs() 
     let heap_bytes = 1024.0 * python(&place, alone).stdout.trim().parse::<f64>().unwrap();
     assert!(heap_bytes > 20e6, "too small to tell 3 %: {heap_bytes}");
 
-    python(&place, place.heapmark(&["record", "-o", "rows.trace", "--", "/usr/bin/python3", "rows.py"]));
-    let flags = ["-a", "glibc", "--mode", "memory", "--blocks", "1", "-o", "run"];
+    python(
+        &place,
+        place.heapmark(&[
+            "record",
+            "-o",
+            "rows.trace",
+            "--",
+            "/usr/bin/python3",
+            "rows.py",
+        ]),
+    );
+    let flags = [
+        "-a", "glibc", "--mode", "memory", "--blocks", "1", "-o", "run",
+    ];
     let end = place.run(&[&["replay", "rows.trace"], &flags[..]].concat());
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let records = samples(&place.at("run"));
@@ -66,8 +81,19 @@ fn the_heap_of_a_replayed_program_peaks_within_three_per_cent_of_the_programs() 
         "-o",
         "bare",
     ]);
-    assert_eq!(untouched.code, Some(0), "{}{}", untouched.stdout, untouched.stderr);
+    assert_eq!(
+        untouched.code,
+        Some(0),
+        "{}{}",
+        untouched.stdout,
+        untouched.stderr
+    );
     let records = samples(&place.at("bare"));
-    let bare = of_purpose(&records, "memory")[0]["memory"]["peak_footprint"]["heap_bytes"].as_u64().unwrap() as f64;
-    assert!(bare < 0.97 * heap_bytes, "untouched memory was counted: {bare} of {heap_bytes}");
+    let bare = of_purpose(&records, "memory")[0]["memory"]["peak_footprint"]["heap_bytes"]
+        .as_u64()
+        .unwrap() as f64;
+    assert!(
+        bare < 0.97 * heap_bytes,
+        "untouched memory was counted: {bare} of {heap_bytes}"
+    );
 }

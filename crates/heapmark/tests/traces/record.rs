@@ -5,12 +5,22 @@ use std::process::{Command, Output};
 
 fn record(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-    command.current_dir(folder).arg("record").args(arguments).output().unwrap()
+    command
+        .current_dir(folder)
+        .arg("record")
+        .args(arguments)
+        .output()
+        .unwrap()
 }
 
 fn trace(folder: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-    let end = command.current_dir(folder).arg("trace").args(arguments).output().unwrap();
+    let end = command
+        .current_dir(folder)
+        .arg("trace")
+        .args(arguments)
+        .output()
+        .unwrap();
     assert!(end.status.success(), "{}", words(&end));
     String::from_utf8(end.stdout).unwrap()
 }
@@ -21,7 +31,9 @@ fn words(end: &Output) -> String {
 
 fn files(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = entries
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -30,16 +42,29 @@ fn files(folder: &Path) -> Vec<String> {
 fn compile(folder: &Path, name: &str, source: &str) {
     let file = folder.join(format!("{name}.c"));
     std::fs::write(&file, source).unwrap();
-    let end = Command::new("cc").arg("-fno-builtin").arg("-o").arg(folder.join(name)).arg(&file).output().unwrap();
+    let end = Command::new("cc")
+        .arg("-fno-builtin")
+        .arg("-o")
+        .arg(folder.join(name))
+        .arg(&file)
+        .output()
+        .unwrap();
     assert!(end.status.success(), "{}", words(&end));
     std::fs::remove_file(file).unwrap();
 }
 
 /// `own.so`, an allocator that hands on to the next.
 fn own_library(folder: &Path) -> PathBuf {
-    let (library, source) =
-        (folder.join("own.so"), Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes/forward.c"));
-    let end = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).output().unwrap();
+    let (library, source) = (
+        folder.join("own.so"),
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes/forward.c"),
+    );
+    let end = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .arg(&library)
+        .arg(source)
+        .output()
+        .unwrap();
     assert!(end.status.success(), "{}", words(&end));
     library
 }
@@ -57,40 +82,68 @@ fn the_program_keeps_its_words_its_streams_and_its_exit_code() {
     let home = tempfile::tempdir().unwrap();
     compile(home.path(), "thousand", THOUSAND);
     let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-    command.current_dir(home.path()).args(["record", "--", "./thousand", "two words"]);
+    command
+        .current_dir(home.path())
+        .args(["record", "--", "./thousand", "two words"]);
     std::fs::write(home.path().join("input"), "a line\n").unwrap();
-    let end = command.stdin(std::fs::File::open(home.path().join("input")).unwrap()).output().unwrap();
+    let end = command
+        .stdin(std::fs::File::open(home.path().join("input")).unwrap())
+        .output()
+        .unwrap();
     assert_eq!(end.status.code(), Some(7), "{}", words(&end));
     assert_eq!(String::from_utf8_lossy(&end.stdout), "two words a line\n");
     let said = words(&end);
-    assert!(said.contains("~ns/event") && said.contains("  thousand.trace\n"), "as the user would call it: {said}");
+    assert!(
+        said.contains("~ns/event") && said.contains("  thousand.trace\n"),
+        "as the user would call it: {said}"
+    );
     assert_eq!(files(home.path()), ["input", "thousand", "thousand.trace"]);
     let dump = trace(home.path(), &["dump", "thousand.trace"]);
-    assert_eq!(dump.matches("size=4321").count(), 1000, "{}", &dump[..dump.len().min(2000)]);
+    assert_eq!(
+        dump.matches("size=4321").count(),
+        1000,
+        "{}",
+        &dump[..dump.len().min(2000)]
+    );
     trace(home.path(), &["check", "thousand.trace"]);
 }
 
 #[test]
-fn what_an_event_costs_is_measured_once_and_again_where_what_was_kept_is_damaged_or_of_another_clock() {
+fn what_an_event_costs_is_measured_once_and_again_where_what_was_kept_is_damaged_or_of_another_clock()
+ {
     let home = tempfile::tempdir().unwrap();
     compile(home.path(), "thousand", THOUSAND);
     let cache = home.path().join("cache");
     let costs = |clock: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-        command.current_dir(home.path()).env("HEAPMARK_CACHE", &cache).env("HEAPMARK_RECORD_CLOCK", clock);
-        let end = command.args(["record", "--force", "--", "./thousand"]).output().unwrap();
+        command
+            .current_dir(home.path())
+            .env("HEAPMARK_CACHE", &cache)
+            .env("HEAPMARK_RECORD_CLOCK", clock);
+        let end = command
+            .args(["record", "--force", "--", "./thousand"])
+            .output()
+            .unwrap();
         assert_eq!(end.status.code(), Some(7), "{}", words(&end));
         let said = words(&end);
-        let row =
-            said.lines().find(|line| line.trim_start().starts_with("thousand ")).unwrap_or_else(|| panic!("{said}"));
+        let row = said
+            .lines()
+            .find(|line| line.trim_start().starts_with("thousand "))
+            .unwrap_or_else(|| panic!("{said}"));
         row.split_whitespace().nth(5).unwrap().to_owned()
     };
     let kept = || {
-        let names = files(&cache.join("recorder")).into_iter().filter(|name| name.ends_with(".json"));
-        names.map(|name| cache.join("recorder").join(name)).collect::<Vec<_>>()
+        let names = files(&cache.join("recorder"))
+            .into_iter()
+            .filter(|name| name.ends_with(".json"));
+        names
+            .map(|name| cache.join("recorder").join(name))
+            .collect::<Vec<_>>()
     };
     costs("");
-    let [first] = &kept()[..] else { panic!("{:?}", kept()) };
+    let [first] = &kept()[..] else {
+        panic!("{:?}", kept())
+    };
     let planted = r#"{"alone_ns":4321.0,"threaded_ns":1.0,"counter_ns":1.0}"#;
     std::fs::write(first, planted).unwrap();
     assert_eq!(costs(""), "4321", "what is kept is told");
@@ -99,26 +152,71 @@ fn what_an_event_costs_is_measured_once_and_again_where_what_was_kept_is_damaged
     std::fs::write(first, &planted[..20]).unwrap();
     assert_ne!(costs(""), "4321");
     let whole = std::fs::read_to_string(first).unwrap();
-    assert!(whole.contains("counter_ns") && !whole.contains("4321"), "{whole}");
+    assert!(
+        whole.contains("counter_ns") && !whole.contains("4321"),
+        "{whole}"
+    );
     // What is kept says nothing of this folder.
-    let line = format!("ulimit -f 100; exec {} record -- ./thousand", env!("CARGO_BIN_EXE_heapmark"));
+    let line = format!(
+        "ulimit -f 100; exec {} record -- ./thousand",
+        env!("CARGO_BIN_EXE_heapmark")
+    );
     let mut shell = Command::new("/bin/sh");
-    let end = shell.current_dir(home.path()).env("HEAPMARK_CACHE", &cache).arg("-c").arg(line).output().unwrap();
+    let end = shell
+        .current_dir(home.path())
+        .env("HEAPMARK_CACHE", &cache)
+        .arg("-c")
+        .arg(line)
+        .output()
+        .unwrap();
     assert_eq!(end.status.code(), Some(1), "{}", words(&end));
-    assert!(words(&end).contains("nothing can be recorded into"), "{}", words(&end));
+    assert!(
+        words(&end).contains("nothing can be recorded into"),
+        "{}",
+        words(&end)
+    );
 }
 
 #[test]
 fn children_have_traces_of_their_own_and_the_shells_is_the_main_one() {
     let home = tempfile::tempdir().unwrap();
     compile(home.path(), "thousand", THOUSAND);
-    let end = record(home.path(), &["-o", "out.trace", "--", "/bin/sh", "-c", "./thousand; ./thousand; kill -9 $$"]);
+    let end = record(
+        home.path(),
+        &[
+            "-o",
+            "out.trace",
+            "--",
+            "/bin/sh",
+            "-c",
+            "./thousand; ./thousand; kill -9 $$",
+        ],
+    );
     assert_eq!(end.status.code(), Some(128 + 9), "{}", words(&end));
     let names = files(home.path());
-    assert_eq!(names.iter().filter(|name| name.ends_with("-thousand.trace")).count(), 2, "{names:?}");
-    assert!(names.contains(&"out.trace".to_string()) && !names.iter().any(|name| name.ends_with(".cap")), "{names:?}");
-    assert!(words(&end).contains("it ended without its destructors"), "{}", words(&end));
-    assert!(words(&end).contains("SIGKILL: if it was not sent on purpose, the kernel sent it"), "{}", words(&end));
+    assert_eq!(
+        names
+            .iter()
+            .filter(|name| name.ends_with("-thousand.trace"))
+            .count(),
+        2,
+        "{names:?}"
+    );
+    assert!(
+        names.contains(&"out.trace".to_string())
+            && !names.iter().any(|name| name.ends_with(".cap")),
+        "{names:?}"
+    );
+    assert!(
+        words(&end).contains("it ended without its destructors"),
+        "{}",
+        words(&end)
+    );
+    assert!(
+        words(&end).contains("SIGKILL: if it was not sent on purpose, the kernel sent it"),
+        "{}",
+        words(&end)
+    );
 }
 
 #[test]
@@ -126,14 +224,23 @@ fn an_allocator_serves_and_captures_can_be_kept() {
     let home = tempfile::tempdir().unwrap();
     compile(home.path(), "thousand", THOUSAND);
     own_library(home.path());
-    let end = record(home.path(), &["--raw", "-a", "own=./own.so", "--", "./thousand"]);
+    let end = record(
+        home.path(),
+        &["--raw", "-a", "own=./own.so", "--", "./thousand"],
+    );
     assert_eq!(end.status.code(), Some(7), "{}", words(&end));
     let names = files(home.path());
-    let capture = names.iter().find(|name| name.starts_with("thousand.trace.") && name.ends_with(".cap")).unwrap();
+    let capture = names
+        .iter()
+        .find(|name| name.starts_with("thousand.trace.") && name.ends_with(".cap"))
+        .unwrap();
     let finished = trace(home.path(), &["finish", capture, "-o", "own.trace"]);
     assert!(finished.contains("own.trace"), "{finished}");
     let stats = trace(home.path(), &["stats", "--to", "json", "own.trace"]);
-    assert!(stats.contains("/own.so"), "the library that served is on record: {stats}");
+    assert!(
+        stats.contains("/own.so"),
+        "the library that served is on record: {stats}"
+    );
 }
 
 #[test]
@@ -141,11 +248,24 @@ fn a_program_is_called_what_it_was_started_as_wherever_its_file_is() {
     let home = tempfile::tempdir().unwrap();
     compile(home.path(), "thousand", THOUSAND);
     std::os::unix::fs::symlink("thousand", home.path().join("server")).unwrap();
-    let end = record(home.path(), &["-o", "out.trace", "--", "/bin/sh", "-c", "./server; true"]);
+    let end = record(
+        home.path(),
+        &["-o", "out.trace", "--", "/bin/sh", "-c", "./server; true"],
+    );
     assert_eq!(end.status.code(), Some(0), "{}", words(&end));
-    assert!(files(home.path()).iter().any(|name| name.ends_with("-server.trace")), "{:?}", files(home.path()));
+    assert!(
+        files(home.path())
+            .iter()
+            .any(|name| name.ends_with("-server.trace")),
+        "{:?}",
+        files(home.path())
+    );
     let said = words(&end);
-    assert!(said.lines().any(|line| line.trim_start().starts_with("server ")), "{said}");
+    assert!(
+        said.lines()
+            .any(|line| line.trim_start().starts_with("server ")),
+        "{said}"
+    );
 }
 
 #[test]
@@ -161,10 +281,21 @@ fn a_program_is_told_the_word_that_it_was_started_by() {
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     for word in ["./said", "././said", "said", "./script"] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-        command.current_dir(home.path()).args(["record", "--", word]);
-        let path = format!("{}:{}", home.path().display(), std::env::var("PATH").unwrap());
+        command
+            .current_dir(home.path())
+            .args(["record", "--", word]);
+        let path = format!(
+            "{}:{}",
+            home.path().display(),
+            std::env::var("PATH").unwrap()
+        );
         let end = command.env("PATH", path).output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&end.stdout), format!("{word}\n"), "{}", words(&end));
+        assert_eq!(
+            String::from_utf8_lossy(&end.stdout),
+            format!("{word}\n"),
+            "{}",
+            words(&end)
+        );
     }
 }
 
@@ -172,21 +303,46 @@ fn a_program_is_told_the_word_that_it_was_started_by() {
 fn a_daemon_begins_with_what_the_process_had_that_made_it() {
     let home = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recorder/tests/scenarios/daemon.c");
-    compile(home.path(), "daemon", &std::fs::read_to_string(source).unwrap());
+    compile(
+        home.path(),
+        "daemon",
+        &std::fs::read_to_string(source).unwrap(),
+    );
     for word in ["once", "daemon"] {
         // The output is at its end when the daemon is.
-        let end = record(home.path(), &["--raw", "-o", &format!("{word}.trace"), "--", "./daemon", word]);
+        let end = record(
+            home.path(),
+            &[
+                "--raw",
+                "-o",
+                &format!("{word}.trace"),
+                "--",
+                "./daemon",
+                word,
+            ],
+        );
         assert_eq!(end.status.code(), Some(0), "{}", words(&end));
         let captures = files(home.path())
             .into_iter()
             .filter(|name| name.starts_with(&format!("{word}.trace.")) && name.ends_with(".cap"));
         let captures: Vec<String> = captures.collect();
         let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-        let end = command.current_dir(home.path()).args(["trace", "finish"]).args(&captures).output().unwrap();
+        let end = command
+            .current_dir(home.path())
+            .args(["trace", "finish"])
+            .args(&captures)
+            .output()
+            .unwrap();
         let said = words(&end);
         assert_eq!(end.status.code(), Some(0), "{said}");
-        assert!(said.contains("objects come from the parent process"), "{said}");
-        assert!(!said.contains("objects ended that had begun before the recording"), "{said}");
+        assert!(
+            said.contains("objects come from the parent process"),
+            "{said}"
+        );
+        assert!(
+            !said.contains("objects ended that had begun before the recording"),
+            "{said}"
+        );
     }
 }
 
@@ -209,17 +365,24 @@ fn calls_that_an_allocator_makes_of_itself_more_often_than_the_program_are_told_
     let file = home.path().join("own.c");
     std::fs::write(&file, source).unwrap();
     let mut compiler = Command::new("cc");
-    compiler.args(["-fno-builtin", "-shared", "-fPIC", "-o"]).args([home.path().join("own.so"), file]);
+    compiler
+        .args(["-fno-builtin", "-shared", "-fPIC", "-o"])
+        .args([home.path().join("own.so"), file]);
     assert!(compiler.status().unwrap().success());
     let end = record(home.path(), &["-a", "own=./own.so", "--", "./thousand"]);
     assert_eq!(end.status.code(), Some(7), "{}", words(&end));
     assert!(
-        words(&end).contains("calls were made within calls of the allocator, more than are on record"),
+        words(&end)
+            .contains("calls were made within calls of the allocator, more than are on record"),
         "{}",
         words(&end)
     );
     let end = record(home.path(), &["--", "./thousand"]);
-    assert!(!words(&end).contains("calls were made within calls"), "{}", words(&end));
+    assert!(
+        !words(&end).contains("calls were made within calls"),
+        "{}",
+        words(&end)
+    );
 }
 
 #[test]
@@ -229,7 +392,11 @@ fn recording_that_ends_early_says_so_and_the_program_goes_on() {
     compile(home.path(), "many", &source);
     let end = record(home.path(), &["--max-bytes", "1M", "--", "./many"]);
     assert_eq!(end.status.code(), Some(7), "{}", words(&end));
-    assert!(words(&end).contains("recording ended early: --max-bytes was reached"), "{}", words(&end));
+    assert!(
+        words(&end).contains("recording ended early: --max-bytes was reached"),
+        "{}",
+        words(&end)
+    );
 }
 
 #[test]
@@ -239,7 +406,8 @@ fn memory_that_does_not_come_from_malloc_is_told_of_a_process_that_is_mostly_tha
         let block = if malloc {
             "malloc(bytes)".to_string()
         } else {
-            "mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)".to_string()
+            "mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)"
+                .to_string()
         };
         format!(
             "#include <stdlib.h>\n#include <string.h>\n#include <sys/mman.h>\n
@@ -250,7 +418,12 @@ fn memory_that_does_not_come_from_malloc_is_told_of_a_process_that_is_mostly_tha
         compile(home.path(), name, &source(malloc));
         let end = record(home.path(), &["--", &format!("./{name}")]);
         assert_eq!(end.status.code(), Some(0), "{}", words(&end));
-        assert_eq!(words(&end).contains("in memory came from malloc: the rest"), !malloc, "{}", words(&end));
+        assert_eq!(
+            words(&end).contains("in memory came from malloc: the rest"),
+            !malloc,
+            "{}",
+            words(&end)
+        );
     }
 }
 
@@ -262,16 +435,29 @@ fn a_program_that_is_killed_for_a_forbidden_call_is_told_of_its_sandbox() {
         "caged",
         &THOUSAND
             .replace("return 7;", "kill(getpid(), SIGSYS); return 7;")
-            .replace("#include <stdio.h>", "#include <stdio.h>\n#include <signal.h>\n#include <unistd.h>"),
+            .replace(
+                "#include <stdio.h>",
+                "#include <stdio.h>\n#include <signal.h>\n#include <unistd.h>",
+            ),
     );
     let end = record(home.path(), &["--", "./caged"]);
-    assert_eq!(end.status.code(), Some(128 + libc::SIGSYS), "{}", words(&end));
+    assert_eq!(
+        end.status.code(),
+        Some(128 + libc::SIGSYS),
+        "{}",
+        words(&end)
+    );
     assert!(
         words(&end).contains("it was killed by SIGSYS: it forbids calls of the system (seccomp)"),
         "{}",
         words(&end)
     );
-    assert_eq!(trace(home.path(), &["dump", "caged.trace"]).matches("size=4321").count(), 1000);
+    assert_eq!(
+        trace(home.path(), &["dump", "caged.trace"])
+            .matches("size=4321")
+            .count(),
+        1000
+    );
 }
 
 #[test]
@@ -280,13 +466,26 @@ fn who_else_is_preloaded_is_on_record_and_who_comes_first_is_told() {
     compile(home.path(), "thousand", THOUSAND);
     let library = own_library(home.path());
     let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-    command.current_dir(home.path()).env("LD_PRELOAD", &library).args(["record", "-o", "a.trace", "--", "./thousand"]);
+    command
+        .current_dir(home.path())
+        .env("LD_PRELOAD", &library)
+        .args(["record", "-o", "a.trace", "--", "./thousand"]);
     let end = command.output().unwrap();
     assert_eq!(end.status.code(), Some(7), "{}", words(&end));
-    assert!(!words(&end).contains("before the recorder"), "{}", words(&end));
+    assert!(
+        !words(&end).contains("before the recorder"),
+        "{}",
+        words(&end)
+    );
     assert!(trace(home.path(), &["stats", "--to", "json", "a.trace"]).contains("/own.so"));
-    let line = format!("LD_PRELOAD={}:$LD_PRELOAD exec ./thousand", library.display());
-    let end = record(home.path(), &["-o", "b.trace", "--", "/bin/sh", "-c", &line]);
+    let line = format!(
+        "LD_PRELOAD={}:$LD_PRELOAD exec ./thousand",
+        library.display()
+    );
+    let end = record(
+        home.path(),
+        &["-o", "b.trace", "--", "/bin/sh", "-c", &line],
+    );
     assert_eq!(end.status.code(), Some(7), "{}", words(&end));
     let said = format!("{} serves malloc before the recorder", library.display());
     assert!(words(&end).contains(&said), "{}", words(&end));
@@ -296,17 +495,35 @@ fn who_else_is_preloaded_is_on_record_and_who_comes_first_is_told() {
 fn what_a_library_frees_past_the_recorder_is_not_taken_for_a_wrong_order() {
     let home = tempfile::tempdir().unwrap();
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recorder/tests/scenarios");
-    for (name, source, flags) in [("deep.so", "deep_library.c", &["-shared", "-fPIC"][..]), ("deep", "deep.c", &[])] {
+    for (name, source, flags) in [
+        ("deep.so", "deep_library.c", &["-shared", "-fPIC"][..]),
+        ("deep", "deep.c", &[]),
+    ] {
         let mut compiler = Command::new("cc");
-        compiler.arg("-fno-builtin").args(flags).arg("-o").args([home.path().join(name), scenarios.join(source)]);
+        compiler
+            .arg("-fno-builtin")
+            .args(flags)
+            .arg("-o")
+            .args([home.path().join(name), scenarios.join(source)]);
         assert!(compiler.arg("-ldl").status().unwrap().success());
     }
     let end = record(home.path(), &["--", "./deep"]);
     let said = words(&end);
     assert_eq!(end.status.code(), Some(0), "{said}");
-    assert!(said.contains(": 1000 objects ended that had begun before the recording, or unseen by it"), "{said}");
-    assert!(said.contains(": 999 objects ended unseen (something frees past the recorder: RTLD_DEEPBIND?)"), "{said}");
-    assert!(!said.contains("WARNING") && !said.contains("put right"), "{said}");
+    assert!(
+        said.contains(": 1000 objects ended that had begun before the recording, or unseen by it"),
+        "{said}"
+    );
+    assert!(
+        said.contains(
+            ": 999 objects ended unseen (something frees past the recorder: RTLD_DEEPBIND?)"
+        ),
+        "{said}"
+    );
+    assert!(
+        !said.contains("WARNING") && !said.contains("put right"),
+        "{said}"
+    );
     trace(home.path(), &["check", "deep.trace"]);
 }
 
@@ -315,26 +532,70 @@ fn what_cannot_be_recorded_is_said_in_one_line() {
     let home = tempfile::tempdir().unwrap();
     let source = home.path().join("none.c");
     std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
-    let end = Command::new("cc").args(["-static", "-o"]).arg(home.path().join("static")).arg(&source).output().unwrap();
+    let end = Command::new("cc")
+        .args(["-static", "-o"])
+        .arg(home.path().join("static"))
+        .arg(&source)
+        .output()
+        .unwrap();
     assert!(end.status.success(), "{}", words(&end));
     let cases: &[(&[&str], i32, &str)] = &[
-        (&["--", "./static"], 2, "it has no dynamic linker that could preload"),
+        (
+            &["--", "./static"],
+            2,
+            "it has no dynamic linker that could preload",
+        ),
         (&["--", "./missing"], 2, "./missing: No such file"),
-        (&["--", "no-such-command-anywhere"], 2, "no such command in PATH"),
-        (&["-a", "no-such-allocator", "--", "/bin/true"], 2, "no-such-allocator"),
-        (&["--max-bytes", "many", "--", "/bin/true"], 2, "expected a size"),
-        (&["--duration", "0s", "--", "/bin/true"], 2, "expected a time"),
-        (&["-o", "no such folder/x.trace", "--", "/bin/true"], 1, "no such folder"),
-        (&["-o", "/proc/x.trace", "--", "/bin/true"], 1, "nothing can be recorded into /proc: no room"),
-        (&["-o", "/", "--", "/bin/true"], 2, "that is a folder; name a file in it"),
-        (&["-o", ".", "--", "/bin/true"], 2, "that is a folder; name a file in it"),
+        (
+            &["--", "no-such-command-anywhere"],
+            2,
+            "no such command in PATH",
+        ),
+        (
+            &["-a", "no-such-allocator", "--", "/bin/true"],
+            2,
+            "no-such-allocator",
+        ),
+        (
+            &["--max-bytes", "many", "--", "/bin/true"],
+            2,
+            "expected a size",
+        ),
+        (
+            &["--duration", "0s", "--", "/bin/true"],
+            2,
+            "expected a time",
+        ),
+        (
+            &["-o", "no such folder/x.trace", "--", "/bin/true"],
+            1,
+            "no such folder",
+        ),
+        (
+            &["-o", "/proc/x.trace", "--", "/bin/true"],
+            1,
+            "nothing can be recorded into /proc: no room",
+        ),
+        (
+            &["-o", "/", "--", "/bin/true"],
+            2,
+            "that is a folder; name a file in it",
+        ),
+        (
+            &["-o", ".", "--", "/bin/true"],
+            2,
+            "that is a folder; name a file in it",
+        ),
         (&[], 2, "COMMAND"),
     ];
     for (arguments, code, part) in cases {
         let end = record(home.path(), arguments);
         let said = words(&end);
         assert_eq!(end.status.code(), Some(*code), "{arguments:?}: {said}");
-        assert!(said.contains(part) && !said.contains("panicked"), "{arguments:?}: {said}");
+        assert!(
+            said.contains(part) && !said.contains("panicked"),
+            "{arguments:?}: {said}"
+        );
     }
 }
 
@@ -344,9 +605,26 @@ fn without_room_for_a_recording_nothing_is_begun_and_nothing_is_left() {
     compile(home.path(), "thousand", THOUSAND);
     let mut shell = Command::new("/bin/sh");
     // In units of 512 bytes: less than the first chunk.
-    let line = format!("ulimit -f 100; exec {} record -- ./thousand", env!("CARGO_BIN_EXE_heapmark"));
-    let end = shell.current_dir(home.path()).arg("-c").arg(line).output().unwrap();
-    assert_eq!((end.status.code(), words(&end).lines().count()), (Some(1), 1), "{}", words(&end));
-    assert!(words(&end).contains("nothing can be recorded into"), "{}", words(&end));
+    let line = format!(
+        "ulimit -f 100; exec {} record -- ./thousand",
+        env!("CARGO_BIN_EXE_heapmark")
+    );
+    let end = shell
+        .current_dir(home.path())
+        .arg("-c")
+        .arg(line)
+        .output()
+        .unwrap();
+    assert_eq!(
+        (end.status.code(), words(&end).lines().count()),
+        (Some(1), 1),
+        "{}",
+        words(&end)
+    );
+    assert!(
+        words(&end).contains("nothing can be recorded into"),
+        "{}",
+        words(&end)
+    );
     assert_eq!(files(home.path()), ["thousand"]);
 }

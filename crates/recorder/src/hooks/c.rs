@@ -8,7 +8,10 @@ use core::ffi::c_int;
 use heapmark_wire::capture::{Call, Event, Variant};
 
 fn failed(call: Call, size: usize) -> Event<'static> {
-    Event::Failed { call, size: size as u64 }
+    Event::Failed {
+        call,
+        size: size as u64,
+    }
 }
 
 /// # Safety
@@ -18,7 +21,11 @@ pub unsafe extern "C" fn malloc(size: usize) -> BlockPointer {
     let block = record_after(
         // SAFETY: as the program's call.
         move || unsafe { (next().malloc)(size) },
-        move |address| Event::Malloc { address, size: size as u64, operator: false },
+        move |address| Event::Malloc {
+            address,
+            size: size as u64,
+            operator: false,
+        },
         move || failed(Call::Malloc, size),
     );
     large::born(block, size);
@@ -37,7 +44,13 @@ pub unsafe extern "C" fn free(block: BlockPointer) {
     }
     large::dies(block);
     // SAFETY: as the program's call.
-    record_before(Event::Free { address: block as u64, operator: false }, || unsafe { (next().free)(block) });
+    record_before(
+        Event::Free {
+            address: block as u64,
+            operator: false,
+        },
+        || unsafe { (next().free)(block) },
+    );
 }
 
 /// # Safety
@@ -48,7 +61,11 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize) -> BlockPointer {
     let block = record_after(
         // SAFETY: as the program's call.
         move || unsafe { (next().calloc)(count, size) },
-        move |address| Event::Calloc { address, count: count as u64, size: size as u64 },
+        move |address| Event::Calloc {
+            address,
+            count: count as u64,
+            size: size as u64,
+        },
         move || failed(Call::Calloc, product),
     );
     large::born(block, product);
@@ -66,7 +83,11 @@ pub unsafe extern "C" fn realloc(old: BlockPointer, size: usize) -> BlockPointer
 /// # Safety
 /// As glibc and the BSDs define it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn reallocarray(old: BlockPointer, count: usize, size: usize) -> BlockPointer {
+pub unsafe extern "C" fn reallocarray(
+    old: BlockPointer,
+    count: usize,
+    size: usize,
+) -> BlockPointer {
     let product = count.saturating_mul(size);
     resize(old, product, || match found().reallocarray {
         // SAFETY: as the program's call.
@@ -88,9 +109,20 @@ fn resize(old: BlockPointer, size: usize, call: impl FnOnce() -> BlockPointer) -
         large::dies(old);
     }
     let entered = entered();
-    let event = |new| Event::Realloc { old: old as u64, new, size: size as u64, entered };
+    let event = |new| Event::Realloc {
+        old: old as u64,
+        new,
+        size: size as u64,
+        entered,
+    };
     // NULL may also mean that the block was only to be freed, and was.
-    let none = || if size == 0 && !old.is_null() { event(0) } else { failed(Call::Realloc, size) };
+    let none = || {
+        if size == 0 && !old.is_null() {
+            event(0)
+        } else {
+            failed(Call::Realloc, size)
+        }
+    };
     let block = record_after(call, event, none);
     large::born(block, size);
     block
@@ -103,10 +135,20 @@ fn no_memory() -> BlockPointer {
 }
 
 #[inline(always)]
-fn aligned(variant: Variant, align: usize, size: usize, call: impl FnOnce() -> BlockPointer) -> BlockPointer {
+fn aligned(
+    variant: Variant,
+    align: usize,
+    size: usize,
+    call: impl FnOnce() -> BlockPointer,
+) -> BlockPointer {
     let block = record_after(
         call,
-        move |address| Event::Aligned { address, align: align as u64, size: size as u64, variant },
+        move |address| Event::Aligned {
+            address,
+            align: align as u64,
+            size: size as u64,
+            variant,
+        },
         move || failed(Call::Aligned, size),
     );
     large::born(block, size);
@@ -116,14 +158,24 @@ fn aligned(variant: Variant, align: usize, size: usize, call: impl FnOnce() -> B
 /// # Safety
 /// As POSIX defines it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_memalign(place: *mut BlockPointer, align: usize, size: usize) -> c_int {
+pub unsafe extern "C" fn posix_memalign(
+    place: *mut BlockPointer,
+    align: usize,
+    size: usize,
+) -> c_int {
     let mut result = libc::ENOMEM;
     let block = aligned(Variant::PosixMemalign, align, size, || {
-        let Some(call) = found().posix_memalign else { return core::ptr::null_mut() };
+        let Some(call) = found().posix_memalign else {
+            return core::ptr::null_mut();
+        };
         let mut block = core::ptr::null_mut();
         // SAFETY: as the program's call.
         result = unsafe { call(&mut block, align, size) };
-        if result == 0 { block } else { core::ptr::null_mut() }
+        if result == 0 {
+            block
+        } else {
+            core::ptr::null_mut()
+        }
     });
     if result == 0 {
         // SAFETY: the program's own place.
@@ -137,8 +189,10 @@ pub unsafe extern "C" fn posix_memalign(place: *mut BlockPointer, align: usize, 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> BlockPointer {
     let call = found().aligned_alloc;
-    // SAFETY: as the program's call.
-    aligned(Variant::AlignedAlloc, align, size, || call.map_or_else(no_memory, |call| unsafe { call(align, size) }))
+    aligned(Variant::AlignedAlloc, align, size, || {
+        // SAFETY: as the program's call.
+        call.map_or_else(no_memory, |call| unsafe { call(align, size) })
+    })
 }
 
 /// # Safety
@@ -146,8 +200,10 @@ pub unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> BlockPointe
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memalign(align: usize, size: usize) -> BlockPointer {
     let call = found().memalign;
-    // SAFETY: as the program's call.
-    aligned(Variant::Memalign, align, size, || call.map_or_else(no_memory, |call| unsafe { call(align, size) }))
+    aligned(Variant::Memalign, align, size, || {
+        // SAFETY: as the program's call.
+        call.map_or_else(no_memory, |call| unsafe { call(align, size) })
+    })
 }
 
 /// # Safety
@@ -155,8 +211,10 @@ pub unsafe extern "C" fn memalign(align: usize, size: usize) -> BlockPointer {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn valloc(size: usize) -> BlockPointer {
     let call = found().valloc;
-    // SAFETY: as the program's call.
-    aligned(Variant::Valloc, metadata::page_bytes(), size, || call.map_or_else(no_memory, |call| unsafe { call(size) }))
+    aligned(Variant::Valloc, metadata::page_bytes(), size, || {
+        // SAFETY: as the program's call.
+        call.map_or_else(no_memory, |call| unsafe { call(size) })
+    })
 }
 
 /// # Safety
@@ -174,12 +232,19 @@ pub unsafe extern "C" fn pvalloc(size: usize) -> BlockPointer {
 /// As glibc defines it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc_usable_size(block: BlockPointer) -> usize {
-    let Some(call) = found().usable_size else { return 0 };
+    let Some(call) = found().usable_size else {
+        return 0;
+    };
     if block.is_null() || is_first(block) {
         return 0;
     }
     // SAFETY: as the program's call.
-    record_before(Event::UsableSize { address: block as u64 }, || unsafe { call(block) })
+    record_before(
+        Event::UsableSize {
+            address: block as u64,
+        },
+        || unsafe { call(block) },
+    )
 }
 
 /// # Safety
@@ -193,7 +258,11 @@ pub unsafe extern "C" fn free_sized(block: BlockPointer, size: usize) {
         return;
     }
     large::dies(block);
-    let event = Event::FreeSized { address: block as u64, size: size as u64, operator: false };
+    let event = Event::FreeSized {
+        address: block as u64,
+        size: size as u64,
+        operator: false,
+    };
     record_before(event, || match next().free_sized {
         // SAFETY: as the program's call.
         Some(call) => unsafe { call(block, size) },
@@ -214,7 +283,12 @@ pub unsafe extern "C" fn free_aligned_sized(block: BlockPointer, align: usize, s
     }
     large::dies(block);
     let (address, align64, size64) = (block as u64, align as u64, size as u64);
-    let event = Event::FreeAlignedSized { address, align: align64, size: size64, operator: false };
+    let event = Event::FreeAlignedSized {
+        address,
+        align: align64,
+        size: size64,
+        operator: false,
+    };
     record_before(event, || match next().free_aligned_sized {
         // SAFETY: as the program's call.
         Some(call) => unsafe { call(block, align, size) },

@@ -22,8 +22,15 @@ extern "C" fn new(size: usize) -> BlockPointer {
     let block = record_after(
         // SAFETY: malloc accepts any size. C++ requires a block where C may return none.
         move || unsafe { (next().malloc)(size.max(1)) },
-        move |address| Event::Malloc { address, size: size as u64, operator: true },
-        move || Event::Failed { call: Call::Operator, size: size as u64 },
+        move |address| Event::Malloc {
+            address,
+            size: size as u64,
+            operator: true,
+        },
+        move || Event::Failed {
+            call: Call::Operator,
+            size: size as u64,
+        },
     );
     large::born(block, size);
     block
@@ -41,8 +48,16 @@ extern "C" fn new_aligned(size: usize, align: usize) -> BlockPointer {
             (Some(call), Some(whole)) => unsafe { call(align, whole) },
             _ => core::ptr::null_mut(),
         },
-        move |address| Event::Aligned { address, align: align as u64, size: size as u64, variant: Variant::Operator },
-        move || Event::Failed { call: Call::Operator, size: size as u64 },
+        move |address| Event::Aligned {
+            address,
+            align: align as u64,
+            size: size as u64,
+            variant: Variant::Operator,
+        },
+        move || Event::Failed {
+            call: Call::Operator,
+            size: size as u64,
+        },
     );
     large::born(block, size);
     block
@@ -96,7 +111,8 @@ fn next_operator(name: &CStr, known: &AtomicUsize) -> Option<Operator> {
     let mut found = known.load(Ordering::Relaxed);
     if found == 0 {
         // SAFETY: the names are those of functions; the libraries stay as they are.
-        found = unsafe { look::<BlockPointer>(name).unwrap_or_else(|| in_late_library(name)) } as usize;
+        found =
+            unsafe { look::<BlockPointer>(name).unwrap_or_else(|| in_late_library(name)) } as usize;
         known.store(found, Ordering::Relaxed);
     }
     // SAFETY: the address of an operator, or null.
@@ -109,9 +125,16 @@ fn in_late_library(name: &CStr) -> BlockPointer {
     // SAFETY: looks at what is loaded, and loads nothing.
     let found = libraries.map(|library| unsafe {
         let handle = libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-        if handle.is_null() { handle } else { libc::dlsym(handle, name.as_ptr()) }
+        if handle.is_null() {
+            handle
+        } else {
+            libc::dlsym(handle, name.as_ptr())
+        }
     });
-    found.into_iter().find(|found| !found.is_null()).unwrap_or(core::ptr::null_mut())
+    found
+        .into_iter()
+        .find(|found| !found.is_null())
+        .unwrap_or(core::ptr::null_mut())
 }
 
 macro_rules! news {
@@ -176,9 +199,15 @@ news! {
 
 /// Passes a call to the next definition of an operator; false if there is none.
 #[cold]
-fn leave<const ARGUMENTS: usize>(name: &'static str, known: &AtomicUsize, arguments: [usize; ARGUMENTS]) -> bool {
+fn leave<const ARGUMENTS: usize>(
+    name: &'static str,
+    known: &AtomicUsize,
+    arguments: [usize; ARGUMENTS],
+) -> bool {
     let name = CStr::from_bytes_with_nul(name.as_bytes());
-    let Some(call) = name.ok().and_then(|name| next_operator(name, known)) else { return false };
+    let Some(call) = name.ok().and_then(|name| next_operator(name, known)) else {
+        return false;
+    };
     let argument = |place: usize| arguments.get(place).copied().unwrap_or(0);
     call(argument(0), argument(1), argument(2));
     true
@@ -203,7 +232,10 @@ macro_rules! deletes {
 }
 
 fn plain(address: u64) -> Event<'static> {
-    Event::Free { address, operator: true }
+    Event::Free {
+        address,
+        operator: true,
+    }
 }
 
 fn plain_nothrow(address: u64, _nothrow: u64) -> Event<'static> {
@@ -211,7 +243,11 @@ fn plain_nothrow(address: u64, _nothrow: u64) -> Event<'static> {
 }
 
 fn sized(address: u64, size: u64) -> Event<'static> {
-    Event::FreeSized { address, size, operator: true }
+    Event::FreeSized {
+        address,
+        size,
+        operator: true,
+    }
 }
 
 fn aligned(address: u64, align: u64) -> Event<'static> {
@@ -223,7 +259,12 @@ fn aligned_nothrow(address: u64, align: u64, _nothrow: u64) -> Event<'static> {
 }
 
 fn aligned_sized(address: u64, size: u64, align: u64) -> Event<'static> {
-    Event::FreeAlignedSized { address, align, size, operator: true }
+    Event::FreeAlignedSized {
+        address,
+        align,
+        size,
+        operator: true,
+    }
 }
 
 deletes! {

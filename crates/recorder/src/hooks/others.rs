@@ -22,7 +22,9 @@ pub unsafe extern "C" fn pthread_create(
     start: StartRoutine,
     argument: BlockPointer,
 ) -> c_int {
-    let Some(call) = found().pthread_create else { return libc::EAGAIN };
+    let Some(call) = found().pthread_create else {
+        return libc::EAGAIN;
+    };
     let process = &WIPED.process;
     // A program may start threads before it allocates anything, and so may a child.
     // SAFETY: the state is this thread's.
@@ -34,7 +36,9 @@ pub unsafe extern "C" fn pthread_create(
     let state = if process.is_on() {
         WIPED.states.clock_all(process);
         // SAFETY: the calling thread's own variable.
-        WIPED.states.take(unsafe { (*local()).thread_and_one }.saturating_sub(1))
+        WIPED
+            .states
+            .take(unsafe { (*local()).thread_and_one }.saturating_sub(1))
     } else {
         None
     };
@@ -62,11 +66,17 @@ struct ThreadTask {
 
 extern "C" fn begin(state: BlockPointer) -> ThreadTask {
     let (_errno, _quiet) = (Errno::keep(), Quiet::begin());
-    let (state, own_number) = (state.cast::<StreamState>(), WIPED.process.threads.fetch_add(1, Ordering::Relaxed));
+    let (state, own_number) = (
+        state.cast::<StreamState>(),
+        WIPED.process.threads.fetch_add(1, Ordering::Relaxed),
+    );
     // SAFETY: the thread's creator handed the state to it.
     unsafe {
         (*local()).thread_and_one = own_number + 1;
-        let task = ThreadTask { start: (*state).start, argument: (*state).argument };
+        let task = ThreadTask {
+            start: (*state).start,
+            argument: (*state).argument,
+        };
         put(state, &Event::ThreadStart { child: own_number });
         (*state).thread = own_number;
         put(state, &Event::Begin { thread: own_number });
@@ -119,6 +129,8 @@ pub unsafe extern "C" fn fork() -> libc::pid_t {
 /// `text` is a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn heapmark_mark(text: *const c_char) {
-    // SAFETY: as the caller guarantees.
-    record_rare(&Event::Mark { text: unsafe { CStr::from_ptr(text) }.to_bytes() });
+    record_rare(&Event::Mark {
+        // SAFETY: as the caller guarantees.
+        text: unsafe { CStr::from_ptr(text) }.to_bytes(),
+    });
 }

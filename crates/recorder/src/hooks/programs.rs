@@ -27,8 +27,14 @@ unsafe fn execute(path: *const c_char, words: CStringArray, call: impl FnOnce() 
 /// # Safety
 /// As POSIX defines it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn execve(path: *const c_char, arguments: CStringArray, words: CStringArray) -> c_int {
-    let Some(call) = found().execve else { return -1 };
+pub unsafe extern "C" fn execve(
+    path: *const c_char,
+    arguments: CStringArray,
+    words: CStringArray,
+) -> c_int {
+    let Some(call) = found().execve else {
+        return -1;
+    };
     // SAFETY: as the program's call.
     unsafe { execute(path, words, || call(path, arguments, words)) }
 }
@@ -46,7 +52,9 @@ pub unsafe extern "C" fn execv(path: *const c_char, arguments: CStringArray) -> 
 /// As POSIX defines it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvp(file: *const c_char, arguments: CStringArray) -> c_int {
-    let Some(call) = found().execvp else { return -1 };
+    let Some(call) = found().execvp else {
+        return -1;
+    };
     // SAFETY: as the program's call.
     unsafe { execute(file, environ, || call(file, arguments)) }
 }
@@ -54,8 +62,14 @@ pub unsafe extern "C" fn execvp(file: *const c_char, arguments: CStringArray) ->
 /// # Safety
 /// As glibc defines it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn execvpe(file: *const c_char, arguments: CStringArray, words: CStringArray) -> c_int {
-    let Some(call) = found().execvpe else { return -1 };
+pub unsafe extern "C" fn execvpe(
+    file: *const c_char,
+    arguments: CStringArray,
+    words: CStringArray,
+) -> c_int {
+    let Some(call) = found().execvpe else {
+        return -1;
+    };
     // SAFETY: as the program's call.
     unsafe { execute(file, words, || call(file, arguments, words)) }
 }
@@ -67,7 +81,9 @@ unsafe fn spawn(
     how: [*const c_void; 2],
     both: [CStringArray; 2],
 ) -> c_int {
-    let Some(call) = call else { return libc::ENOSYS };
+    let Some(call) = call else {
+        return libc::ENOSYS;
+    };
     let mut child = 0;
     // SAFETY: as the program's call.
     unsafe {
@@ -94,7 +110,15 @@ pub unsafe extern "C" fn posix_spawn(
     words: CStringArray,
 ) -> c_int {
     // SAFETY: as the program's call.
-    unsafe { spawn(found().posix_spawn, pid, path, [actions, attributes], [arguments, words]) }
+    unsafe {
+        spawn(
+            found().posix_spawn,
+            pid,
+            path,
+            [actions, attributes],
+            [arguments, words],
+        )
+    }
 }
 
 /// # Safety
@@ -109,5 +133,13 @@ pub unsafe extern "C" fn posix_spawnp(
     words: CStringArray,
 ) -> c_int {
     // SAFETY: as the program's call.
-    unsafe { spawn(found().posix_spawnp, pid, file, [actions, attributes], [arguments, words]) }
+    unsafe {
+        spawn(
+            found().posix_spawnp,
+            pid,
+            file,
+            [actions, attributes],
+            [arguments, words],
+        )
+    }
 }

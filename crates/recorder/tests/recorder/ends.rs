@@ -10,14 +10,22 @@ const FIRST_CHUNK: usize = FIRST_BYTES / 5;
 
 /// How many the program reports as done.
 fn done(scenario: &Scenario) -> usize {
-    u64::from_le_bytes(std::fs::read(scenario.dir.path().join("count")).unwrap().try_into().unwrap()) as usize
+    u64::from_le_bytes(
+        std::fs::read(scenario.dir.path().join("count"))
+            .unwrap()
+            .try_into()
+            .unwrap(),
+    ) as usize
 }
 
 #[test]
 fn exit_without_destructors_loses_nothing() {
     let scenario = Scenario::new("counted.c");
     let (_, capture) = scenario.recorded(&["50000"]);
-    assert_eq!((done(&scenario), capture.mallocs(9001), capture.text("end")), (50_000, 50_000, ""));
+    assert_eq!(
+        (done(&scenario), capture.mallocs(9001), capture.text("end")),
+        (50_000, 50_000, "")
+    );
 }
 
 #[test]
@@ -27,7 +35,14 @@ fn what_libraries_do_in_destructors_after_the_recorders_own_is_on_record() {
     crate::support::compile("late_library.c", &library, &["-shared", "-fPIC"]);
     let scenario = Scenario::with_flags("late_destructor.c", &[library.to_str().unwrap()]);
     let (_, capture) = scenario.recorded(&[]);
-    assert_eq!((capture.mallocs(8951), Ledger::of(&capture).alive(8951), capture.mallocs(8952)), (1000, 0, 10));
+    assert_eq!(
+        (
+            capture.mallocs(8951),
+            Ledger::of(&capture).alive(8951),
+            capture.mallocs(8952)
+        ),
+        (1000, 0, 10)
+    );
     assert_eq!((capture.text("end"), capture.unsealed), ("exit", 0));
 }
 
@@ -35,8 +50,13 @@ fn what_libraries_do_in_destructors_after_the_recorders_own_is_on_record() {
 fn killed_at_any_moment_all_that_was_done_is_on_record() {
     for round in 0..5 {
         let scenario = Scenario::new("counted.c");
-        let mut child = scenario.command(scenario.program()).arg("0").spawn().unwrap();
-        let has_begun = || std::fs::read(scenario.dir.path().join("count")).is_ok_and(|count| count.len() == 8);
+        let mut child = scenario
+            .command(scenario.program())
+            .arg("0")
+            .spawn()
+            .unwrap();
+        let has_begun =
+            || std::fs::read(scenario.dir.path().join("count")).is_ok_and(|count| count.len() == 8);
         while !has_begun() || done(&scenario) == 0 {
             std::thread::yield_now();
         }
@@ -46,7 +66,10 @@ fn killed_at_any_moment_all_that_was_done_is_on_record() {
         let capture = scenario.capture();
         Ledger::of(&capture).assert_consistent();
         let (done, recorded) = (done(&scenario), capture.mallocs(9001));
-        assert!(recorded == done || recorded == done + 1, "{done} done, {recorded} recorded");
+        assert!(
+            recorded == done || recorded == done + 1,
+            "{done} done, {recorded} recorded"
+        );
         assert!(done > 0);
     }
 }
@@ -57,12 +80,17 @@ fn where_files_may_not_grow_recording_ends_and_the_program_goes_on() {
     let program = scenario.program().to_str().unwrap();
     let mut shell = scenario.command("/bin/sh");
     // In units of 512 bytes: 768 KiB.
-    shell.arg("-c").arg(format!("ulimit -f 1536; exec {program}"));
+    shell
+        .arg("-c")
+        .arg(format!("ulimit -f 1536; exec {program}"));
     good(shell.output().unwrap());
     let captures = scenario.captures();
     let capture = captures.last().unwrap();
     Ledger::of(capture).assert_consistent();
-    assert_eq!((capture.text("end"), capture.chunks), ("file-size-limit", 2));
+    assert_eq!(
+        (capture.text("end"), capture.chunks),
+        ("file-size-limit", 2)
+    );
     assert!(capture.mallocs(8502) > 10_000);
 }
 
@@ -73,17 +101,26 @@ fn on_a_full_disk_recording_ends_and_the_program_goes_on() {
     std::fs::create_dir(&disk).unwrap();
     let run = |command: &str, arguments: &[&str]| {
         let mut command = std::process::Command::new(command);
-        command.args(arguments).arg(&disk).output().is_ok_and(|end| end.status.success())
+        command
+            .args(arguments)
+            .arg(&disk)
+            .output()
+            .is_ok_and(|end| end.status.success())
     };
     if !run("mount", &["-t", "tmpfs", "-o", "size=800k", "tmpfs"]) {
         eprintln!("not tested: nothing may be mounted here");
         return;
     }
-    let end = scenario.command(scenario.program()).env("HEAPMARK_RECORD_TO", disk.join("run")).output();
+    let end = scenario
+        .command(scenario.program())
+        .env("HEAPMARK_RECORD_TO", disk.join("run"))
+        .output();
     let captures = crate::support::captures(&disk);
     assert!(run("umount", &[]));
     good(end.unwrap());
-    let [capture] = &captures[..] else { panic!("one process, one recording") };
+    let [capture] = &captures[..] else {
+        panic!("one process, one recording")
+    };
     Ledger::of(capture).assert_consistent();
     // The text, a small chunk of events and two large ones.
     assert_eq!((capture.text("end"), capture.chunks), ("no-space", 3));
@@ -101,7 +138,10 @@ fn recording_ends_at_the_size_that_was_asked_for() {
 fn recording_ends_at_the_moment_that_was_asked_for() {
     let scenario = Scenario::new("closefrom.c").with("HEAPMARK_RECORD_UNTIL_NS", 1);
     let (_, capture) = scenario.recorded(&[]);
-    assert_eq!((capture.text("end"), capture.mallocs(8502)), ("duration", 0));
+    assert_eq!(
+        (capture.text("end"), capture.mallocs(8502)),
+        ("duration", 0)
+    );
 }
 
 #[test]
@@ -112,7 +152,10 @@ fn where_the_file_is_out_of_reach_recording_ends_and_the_program_goes_on() {
         return;
     }
     let (_, capture) = Scenario::new("chroot.c").recorded(&[]);
-    assert_eq!((capture.text("end"), capture.mallocs(8601)), ("file-gone", 1));
+    assert_eq!(
+        (capture.text("end"), capture.mallocs(8601)),
+        ("file-gone", 1)
+    );
     assert!(capture.mallocs(8602) > FIRST_CHUNK);
 }
 
@@ -120,14 +163,25 @@ fn where_the_file_is_out_of_reach_recording_ends_and_the_program_goes_on() {
 fn where_no_file_can_be_made_the_program_runs_as_ever() {
     let scenario = Scenario::new("family.c");
     let mut command = scenario.command(scenario.program());
-    command.env("HEAPMARK_RECORD_TO", scenario.dir.path().join("no such folder/run"));
+    command.env(
+        "HEAPMARK_RECORD_TO",
+        scenario.dir.path().join("no such folder/run"),
+    );
     good(command.output().unwrap());
     assert!(scenario.captures().is_empty());
     // A file that was created but cannot get space is removed; the shell had space.
     let mut shell = scenario.command("/bin/sh");
-    shell.arg("-c").arg(format!("ulimit -f 100; exec {}", scenario.program().display()));
+    shell.arg("-c").arg(format!(
+        "ulimit -f 100; exec {}",
+        scenario.program().display()
+    ));
     good(shell.output().unwrap());
-    assert!(scenario.captures().iter().all(|capture| capture.text("exe").ends_with("sh")));
+    assert!(
+        scenario
+            .captures()
+            .iter()
+            .all(|capture| capture.text("exe").ends_with("sh"))
+    );
 }
 
 #[test]
@@ -141,9 +195,18 @@ fn calls_of_the_system_that_a_program_forbids_itself_end_recording_and_not_the_p
         (libc::SYS_mmap, libc::EPERM, "no-permission"),
         (libc::SYS_mmap, libc::ENOMEM, "no-memory"),
     ] {
-        let (_, capture) = Scenario::new("seccomp.c").recorded(&[&call.to_string(), &answers(error).to_string()]);
-        assert_eq!((capture.text("end"), capture.mallocs(8901)), (end, 1), "call {call}, error {error}");
-        assert!((FIRST_CHUNK..400_000).contains(&capture.mallocs(8902)), "{}", capture.mallocs(8902));
+        let (_, capture) =
+            Scenario::new("seccomp.c").recorded(&[&call.to_string(), &answers(error).to_string()]);
+        assert_eq!(
+            (capture.text("end"), capture.mallocs(8901)),
+            (end, 1),
+            "call {call}, error {error}"
+        );
+        assert!(
+            (FIRST_CHUNK..400_000).contains(&capture.mallocs(8902)),
+            "{}",
+            capture.mallocs(8902)
+        );
     }
 }
 
@@ -152,7 +215,11 @@ fn a_program_that_is_killed_for_a_forbidden_call_is_on_record_until_then() {
     let scenario = Scenario::new("seccomp.c");
     // SECCOMP_RET_KILL_PROCESS
     let words = [libc::SYS_openat.to_string(), 0x8000_0000_u32.to_string()];
-    let end = scenario.command(scenario.program()).args(words).status().unwrap();
+    let end = scenario
+        .command(scenario.program())
+        .args(words)
+        .status()
+        .unwrap();
     assert_eq!(end.signal(), Some(libc::SIGSYS));
     let capture = scenario.capture();
     Ledger::of(&capture).assert_consistent();
@@ -166,14 +233,27 @@ fn where_no_memory_is_left_recording_ends_and_the_program_goes_on() {
     let program = scenario.program().to_str().unwrap();
     let mut shell = scenario.command("/bin/sh");
     // In units of 1024 bytes.
-    shell.arg("-c").arg(format!("ulimit -v 200000; exec {program}"));
+    shell
+        .arg("-c")
+        .arg(format!("ulimit -v 200000; exec {program}"));
     good(shell.output().unwrap());
     let captures = scenario.captures();
     let capture = captures.last().unwrap();
     Ledger::of(capture).assert_consistent();
-    assert_eq!((capture.text("end"), capture.mallocs(9301)), ("no-memory", 100_000));
+    assert_eq!(
+        (capture.text("end"), capture.mallocs(9301)),
+        ("no-memory", 100_000)
+    );
     assert!(capture.mallocs(9302) > 10_000);
-    assert!(capture.count(|e| matches!(e, Event::Failed { call: Call::Malloc, .. })) > 1000);
+    assert!(
+        capture.count(|e| matches!(
+            e,
+            Event::Failed {
+                call: Call::Malloc,
+                ..
+            }
+        )) > 1000
+    );
 }
 
 #[test]
@@ -182,7 +262,11 @@ fn a_program_that_is_stopped_and_goes_on_is_on_record_all_along() {
     // Reserving a chunk in memory (tmpfs) can be interrupted.
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut command = scenario.command(scenario.program());
-    let mut child = command.arg("0").env("HEAPMARK_RECORD_TO", folder.path().join("run")).spawn().unwrap();
+    let mut child = command
+        .arg("0")
+        .env("HEAPMARK_RECORD_TO", folder.path().join("run"))
+        .spawn()
+        .unwrap();
     while std::fs::metadata(scenario.dir.path().join("count")).map_or(true, |file| file.len() < 8) {
         std::thread::yield_now();
     }
@@ -198,7 +282,9 @@ fn a_program_that_is_stopped_and_goes_on_is_on_record_all_along() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    let [capture] = &crate::support::captures(folder.path())[..] else { panic!("one process, one recording") };
+    let [capture] = &crate::support::captures(folder.path())[..] else {
+        panic!("one process, one recording")
+    };
     Ledger::of(capture).assert_consistent();
     let (done, recorded) = (done(&scenario), capture.mallocs(9001));
     assert!(

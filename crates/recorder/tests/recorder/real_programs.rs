@@ -14,7 +14,9 @@ fn same(line: &str) -> Vec<Capture> {
         let mut shell = Command::new("/bin/sh");
         shell.current_dir(home.path()).arg("-c").arg(line);
         if recorded {
-            shell.env("LD_PRELOAD", recorder()).env("HEAPMARK_RECORD_TO", home.path().join("run"));
+            shell
+                .env("LD_PRELOAD", recorder())
+                .env("HEAPMARK_RECORD_TO", home.path().join("run"));
         }
         good(shell.output().unwrap())
     };
@@ -25,8 +27,18 @@ fn same(line: &str) -> Vec<Capture> {
     for capture in &captures {
         let ledger = Ledger::of(capture);
         let inherits = capture.text("begin") == "fork";
-        assert!(ledger.born_twice.is_empty(), "{}: {:x?}", capture.text("exe"), ledger.born_twice);
-        assert!(inherits || ledger.unknown.is_empty(), "{}: {:x?}", capture.text("exe"), ledger.unknown);
+        assert!(
+            ledger.born_twice.is_empty(),
+            "{}: {:x?}",
+            capture.text("exe"),
+            ledger.born_twice
+        );
+        assert!(
+            inherits || ledger.unknown.is_empty(),
+            "{}: {:x?}",
+            capture.text("exe"),
+            ledger.unknown
+        );
         assert_eq!(capture.dropped, 0);
     }
     captures
@@ -34,13 +46,26 @@ fn same(line: &str) -> Vec<Capture> {
 
 /// Events of the processes that executed a file whose name begins like this.
 fn events(captures: &[Capture], name: &str) -> usize {
-    let of = |capture: &&Capture| capture.text("exe").rsplit('/').next().unwrap().starts_with(name);
-    captures.iter().filter(of).map(|capture| capture.events().count()).sum()
+    let of = |capture: &&Capture| {
+        capture
+            .text("exe")
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .starts_with(name)
+    };
+    captures
+        .iter()
+        .filter(of)
+        .map(|capture| capture.events().count())
+        .sum()
 }
 
 #[test]
 fn python() {
-    let captures = same("python3 -c 'import json; print(len(json.dumps([{\"a\": [i] * 9} for i in range(20000)])))'");
+    let captures = same(
+        "python3 -c 'import json; print(len(json.dumps([{\"a\": [i] * 9} for i in range(20000)])))'",
+    );
     assert!(events(&captures, "python3") > 5_000);
 }
 
@@ -52,8 +77,9 @@ fn gcc() {
 
 #[test]
 fn perl() {
-    let captures =
-        same("perl -e 'my %h; $h{$_ % 1000} .= $_ for 1..50000; print length(join(\",\", sort values %h)), \"\\n\"'");
+    let captures = same(
+        "perl -e 'my %h; $h{$_ % 1000} .= $_ for 1..50000; print length(join(\",\", sort values %h)), \"\\n\"'",
+    );
     assert!(events(&captures, "perl") > 10_000);
 }
 

@@ -13,10 +13,19 @@ const MOST_BYTES: usize = 1024;
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn no_hook_takes_more_than_a_kilobyte_of_the_programs_stack() {
-    let own = |name: &str| name.contains("heapmark_recorder") || !name.starts_with('_') || name.starts_with("_Z");
+    let own = |name: &str| {
+        name.contains("heapmark_recorder") || !name.starts_with('_') || name.starts_with("_Z")
+    };
     let found = crate::support::deepest(&crate::support::recorder());
-    assert!(["malloc", "free", "_Znwm", "fork", "pthread_create"].iter().all(|hook| found.contains_key(*hook)));
-    let deep: Vec<_> = found.iter().filter(|(name, bytes)| own(name) && bytes.is_none_or(|b| b > MOST_BYTES)).collect();
+    assert!(
+        ["malloc", "free", "_Znwm", "fork", "pthread_create"]
+            .iter()
+            .all(|hook| found.contains_key(*hook))
+    );
+    let deep: Vec<_> = found
+        .iter()
+        .filter(|(name, bytes)| own(name) && bytes.is_none_or(|b| b > MOST_BYTES))
+        .collect();
     assert!(deep.is_empty(), "{deep:?}");
 }
 
@@ -27,7 +36,10 @@ fn a_function_that_takes_two_kilobytes_is_found() {
     let library = home.path().join("greedy.so");
     compile("greedy.c", &library, &["-shared", "-fPIC"]);
     let found = crate::support::deepest(&library);
-    assert!(found["malloc"].is_some_and(|bytes| (2000..2100).contains(&bytes)), "{found:?}");
+    assert!(
+        found["malloc"].is_some_and(|bytes| (2000..2100).contains(&bytes)),
+        "{found:?}"
+    );
     assert!(found["free"].is_some_and(|bytes| bytes < 100), "{found:?}");
 }
 
@@ -42,25 +54,44 @@ fn a_child_of_a_thread_with_the_least_stack_is_on_record() {
 #[test]
 fn calls_on_a_fibre_go_no_more_than_a_kilobyte_deeper_than_without_the_recorder() {
     let scenario = Scenario::new("fibre_fork.c");
-    let numbers = |text: String| text.split_whitespace().map(|word| word.parse().unwrap()).collect::<Vec<usize>>();
+    let numbers = |text: String| {
+        text.split_whitespace()
+            .map(|word| word.parse().unwrap())
+            .collect::<Vec<usize>>()
+    };
     let plain = numbers(good(Command::new(scenario.program()).output().unwrap()));
     let recorded = numbers(scenario.run(&[]));
     assert_eq!((plain.len(), recorded.len()), (6, 6));
-    let deeper = plain.iter().zip(&recorded).all(|(plain, recorded)| *recorded <= plain + MOST_BYTES);
-    assert!(deeper, "usual, resized, aligned, large, failing, a child's first: {plain:?}, recorded {recorded:?}");
+    let deeper = plain
+        .iter()
+        .zip(&recorded)
+        .all(|(plain, recorded)| *recorded <= plain + MOST_BYTES);
+    assert!(
+        deeper,
+        "usual, resized, aligned, large, failing, a child's first: {plain:?}, recorded {recorded:?}"
+    );
     let captures = scenario.captures();
-    assert_eq!((captures[0].mallocs(6202), captures[1].mallocs(6205)), (100_000, 1));
+    assert_eq!(
+        (captures[0].mallocs(6202), captures[1].mallocs(6205)),
+        (100_000, 1)
+    );
 }
 
 /// Interrupted events are whole, and the interrupting ones are recorded as well.
 fn assert_interrupted(file: &str, size: u64) {
     let (printed, capture) = Scenario::new(file).recorded(&[]);
     let (handled, nulls) = printed.trim().split_once(' ').unwrap();
-    assert_eq!((capture.mallocs(size), capture.dropped), (handled.parse().unwrap(), 0));
+    assert_eq!(
+        (capture.mallocs(size), capture.dropped),
+        (handled.parse().unwrap(), 0)
+    );
     let found = capture.count(|e| *e == Event::FreeNull);
     let nulls: usize = nulls.parse().unwrap();
     // The first block that a handler frees may have been NULL, too.
-    assert!(found == nulls || found == nulls + 1, "{found} and not {nulls}");
+    assert!(
+        found == nulls || found == nulls + 1,
+        "{found} and not {nulls}"
+    );
 }
 
 #[test]
@@ -75,9 +106,13 @@ fn a_handler_that_goes_over_to_another_stack_and_comes_back_leaves_the_stream_wh
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn a_call_that_is_left_after_any_instruction_for_another_that_is_left_after_any_leaves_the_stream_whole() {
+fn a_call_that_is_left_after_any_instruction_for_another_that_is_left_after_any_leaves_the_stream_whole()
+ {
     let (printed, capture) = Scenario::new("stepped.c").recorded(&[]);
-    assert_eq!(capture.count(|e| *e == Event::FreeNull), printed.trim().parse::<usize>().unwrap() + 1);
+    assert_eq!(
+        capture.count(|e| *e == Event::FreeNull),
+        printed.trim().parse::<usize>().unwrap() + 1
+    );
     assert_eq!(capture.dropped, 0);
 }
 
@@ -95,7 +130,10 @@ fn after_a_jump_out_of_malloc_calls_that_seem_to_be_within_it_are_on_record_or_c
     let capture = jumped_out(&[]);
     let frees = capture.count(|e| matches!(e, Event::Free { .. }));
     assert!(capture.dropped <= 1000, "{} events lost", capture.dropped);
-    assert_eq!(capture.mallocs(9402) + frees + capture.dropped as usize, 200_000);
+    assert_eq!(
+        capture.mallocs(9402) + frees + capture.dropped as usize,
+        200_000
+    );
 }
 
 #[test]
@@ -108,7 +146,14 @@ fn after_a_jump_out_of_malloc_whose_frame_is_overwritten_every_call_is_on_record
 fn fibres_of_the_c_library_are_recorded_to_the_call() {
     let (_, capture) = Scenario::new("fibres.c").recorded(&[]);
     let realloc = |e: &Event| matches!(e, Event::Realloc { size: 6502, .. });
-    assert_eq!((capture.mallocs(6501), capture.count(realloc), capture.dropped), (100_000, 100_000, 0));
+    assert_eq!(
+        (
+            capture.mallocs(6501),
+            capture.count(realloc),
+            capture.dropped
+        ),
+        (100_000, 100_000, 0)
+    );
     let ledger = Ledger::of(&capture);
     assert_eq!((ledger.alive(6501), ledger.alive(6502)), (0, 0));
 }
@@ -120,9 +165,21 @@ fn fibres_of_boost_are_recorded_to_the_call() {
         return;
     }
     let (_, capture) = Scenario::with_flags("fibres.cpp", &["-lboost_context"]).recorded(&[]);
-    let news = |e: &Event| matches!(e, Event::Malloc { size: 4, operator: true, .. });
+    let news = |e: &Event| {
+        matches!(
+            e,
+            Event::Malloc {
+                size: 4,
+                operator: true,
+                ..
+            }
+        )
+    };
     // The first fibre is unwound at its end, which its last number does not include.
-    assert_eq!((capture.mallocs(6511), capture.count(news)), (50, 49 * 2000 + 2001));
+    assert_eq!(
+        (capture.mallocs(6511), capture.count(news)),
+        (50, 49 * 2000 + 2001)
+    );
     let ledger = Ledger::of(&capture);
     assert_eq!((ledger.alive(6511), ledger.alive(4)), (0, 1));
 }

@@ -10,7 +10,12 @@ use std::collections::BTreeMap;
 /// Cells that share half of the variance of a block.
 fn cells(count: usize, blocks: u32, random: &mut impl Rng) -> Vec<BTreeMap<u32, f64>> {
     let shared: Vec<f64> = (0..blocks).map(|_| 0.03 * normal(random)).collect();
-    let cell = |random: &mut _| (0..).zip(&shared).map(|(block, log)| (block, log + 0.03 * normal(random))).collect();
+    let cell = |random: &mut _| {
+        (0..)
+            .zip(&shared)
+            .map(|(block, log)| (block, log + 0.03 * normal(random)))
+            .collect()
+    };
     (0..count).map(|_| cell(random)).collect()
 }
 
@@ -20,10 +25,16 @@ fn the_mean_of_one_cell_is_its_shift() {
     let cell = cells(1, 15, random);
     let values: Vec<f64> = cell[0].values().copied().collect();
     let (mean, alone) = (mean_shift(&cell, 1).unwrap(), shift(&values).unwrap());
-    assert_eq!((mean.estimate, mean.cells, mean.blocks), (alone.estimate, 1, 15));
+    assert_eq!(
+        (mean.estimate, mean.cells, mean.blocks),
+        (alone.estimate, 1, 15)
+    );
     let (ours, theirs) = (mean.interval.unwrap(), alone.interval.unwrap());
     let width = theirs.high - theirs.low;
-    assert!((ours.low - theirs.low).abs() < 0.2 * width && (ours.high - theirs.high).abs() < 0.2 * width);
+    assert!(
+        (ours.low - theirs.low).abs() < 0.2 * width
+            && (ours.high - theirs.high).abs() < 0.2 * width
+    );
 }
 
 /// Blocks are drawn for all cells at once: cells that repeat each other add no evidence.
@@ -32,7 +43,10 @@ fn a_cell_twice_is_one_cell() {
     let random = &mut ChaCha8Rng::seed_from_u64(12);
     let one = cells(1, 12, random);
     let twice = vec![one[0].clone(), one[0].clone()];
-    assert_eq!(mean_shift(&one, 3).unwrap().interval, mean_shift(&twice, 3).unwrap().interval);
+    assert_eq!(
+        mean_shift(&one, 3).unwrap().interval,
+        mean_shift(&twice, 3).unwrap().interval
+    );
 }
 
 #[test]
@@ -47,10 +61,23 @@ fn the_seed_alone_decides() {
 #[test]
 fn few_blocks_have_no_interval_and_none_have_no_mean() {
     let random = &mut ChaCha8Rng::seed_from_u64(14);
-    assert!(mean_shift(&cells(2, 5, random), 1).unwrap().interval.is_none());
-    assert!(mean_shift(&cells(2, 6, random), 1).unwrap().interval.is_some());
+    assert!(
+        mean_shift(&cells(2, 5, random), 1)
+            .unwrap()
+            .interval
+            .is_none()
+    );
+    assert!(
+        mean_shift(&cells(2, 6, random), 1)
+            .unwrap()
+            .interval
+            .is_some()
+    );
     assert_eq!(mean_shift(&[], 1), None);
-    assert_eq!(mean_shift(&[BTreeMap::from([(0, 1.0)]), BTreeMap::new()], 1), None);
+    assert_eq!(
+        mean_shift(&[BTreeMap::from([(0, 1.0)]), BTreeMap::new()], 1),
+        None
+    );
     assert_eq!(mean_shift(&[BTreeMap::from([(0, f64::NAN)])], 1), None);
 }
 
@@ -60,7 +87,10 @@ fn few_blocks_have_no_interval_and_none_have_no_mean() {
 fn many_blocks_in_batches_cover_the_truth() {
     let random = &mut ChaCha8Rng::seed_from_u64(15);
     let covered = share(400, || {
-        let interval = mean_shift(&cells(3, 80, random), 1).unwrap().interval.unwrap();
+        let interval = mean_shift(&cells(3, 80, random), 1)
+            .unwrap()
+            .interval
+            .unwrap();
         interval.low <= 0.0 && interval.high >= 0.0
     });
     assert!((0.92..0.98).contains(&covered), "{covered}");

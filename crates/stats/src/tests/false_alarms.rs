@@ -25,7 +25,9 @@ fn alarms_alone(differences: &[f64]) -> bool {
 fn equals_are_rarely_called_different() {
     let random = &mut ChaCha8Rng::seed_from_u64(1);
     for (name, noise) in [("wall", WALL), ("CPU", CPU)] {
-        let rate = share(COMPARISONS, || alarms_alone(&noise.comparisons(1, 15, random)[0]));
+        let rate = share(COMPARISONS, || {
+            alarms_alone(&noise.comparisons(1, 15, random)[0])
+        });
         println!("{name}: {:.1} % of single comparisons", 100.0 * rate);
         assert!(rate <= 0.05, "{name}: {rate}");
     }
@@ -39,12 +41,21 @@ fn a_family_of_equals_rarely_has_any_called_different() {
         let rate = share(FAMILIES, || {
             let family = noise.comparisons(8, 15, random);
             uncorrected += usize::from(family.iter().any(|d| signed_rank(d).unwrap().p < 0.05));
-            judge_family(&family, 10, ALPHA).iter().any(|judgement| alarm(judgement.unwrap().finding))
+            judge_family(&family, 10, ALPHA)
+                .iter()
+                .any(|judgement| alarm(judgement.unwrap().finding))
         });
         let uncorrected = uncorrected as f64 / FAMILIES as f64;
-        println!("{name}: {:.1} % of families of 8, uncorrected {:.1} %", 100.0 * rate, 100.0 * uncorrected);
+        println!(
+            "{name}: {:.1} % of families of 8, uncorrected {:.1} %",
+            100.0 * rate,
+            100.0 * uncorrected
+        );
         assert!(rate <= 0.05, "{name}: {rate}");
-        assert!(uncorrected > 0.2, "{name}: without Holm {uncorrected}, so the correction had nothing to do");
+        assert!(
+            uncorrected > 0.2,
+            "{name}: without Holm {uncorrected}, so the correction had nothing to do"
+        );
     }
 }
 
@@ -52,7 +63,10 @@ fn a_family_of_equals_rarely_has_any_called_different() {
 fn two_percent_of_cpu_time_are_found_in_thirty_blocks() {
     let random = &mut ChaCha8Rng::seed_from_u64(3);
     let found = share(COMPARISONS, || {
-        let slower: Vec<f64> = CPU.comparisons(1, 30, random)[0].iter().map(|d| d + 1.02f64.ln()).collect();
+        let slower: Vec<f64> = CPU.comparisons(1, 30, random)[0]
+            .iter()
+            .map(|d| d + 1.02f64.ln())
+            .collect();
         judge_family(&[slower], 10, ALPHA)[0].unwrap().finding == Finding::Higher
     });
     println!("+2 % found in {:.1} %", 100.0 * found);
@@ -72,7 +86,11 @@ fn one_after_the_other_calls_equals_different() {
     };
     for (name, noise) in [("wall", WALL), ("CPU", CPU)] {
         let (one, ten) = (rate(&noise, 1), rate(&noise, 10));
-        println!("{name}: one after the other {:.1} % with 1 run, {:.1} % with 10", 100.0 * one, 100.0 * ten);
+        println!(
+            "{name}: one after the other {:.1} % with 1 run, {:.1} % with 10",
+            100.0 * one,
+            100.0 * ten
+        );
         assert!(one > 0.3 && ten > 0.3, "{name}: {one}, {ten}");
     }
 }
@@ -92,7 +110,10 @@ fn stopping_on_significance_calls_equals_different() {
 
 /// The differences of a comparison of equals that ends as soon as it is precise.
 fn until_precise(precision: f64, mut most: impl FnMut(usize) -> Vec<f64>) -> Vec<f64> {
-    let stopping = Stopping { precision, ..Stopping::usual(10) };
+    let stopping = Stopping {
+        precision,
+        ..Stopping::usual(10)
+    };
     let mut differences = most(stopping.most);
     let ends = |blocks: &usize| {
         let width = shift(&differences[..*blocks]).and_then(|shift| half_width(&shift));
@@ -108,29 +129,44 @@ fn until_precise(precision: f64, mut most: impl FnMut(usize) -> Vec<f64>) -> Vec
 #[test]
 fn stopping_on_precision_does_not() {
     let random = &mut ChaCha8Rng::seed_from_u64(6);
-    let mut rates = |name: &str, runs: usize, comparison: &mut dyn FnMut(&mut ChaCha8Rng) -> Vec<f64>| {
-        let (mut at_alpha, mut blocks) = (0, 0);
-        let rate = share(runs, || {
-            let differences = comparison(random);
-            blocks += differences.len();
-            let alarm_at = |alpha| alarm(judge_family(&[&differences], 10, alpha)[0].unwrap().finding);
-            at_alpha += usize::from(alarm_at(ALPHA));
-            alarm_at(ALPHA_UNTIL_PRECISE)
-        });
-        let (at_alpha, blocks) = (at_alpha as f64 / runs as f64, blocks as f64 / runs as f64);
-        println!("{name}: {:.1} % after {blocks:.1} blocks, {:.1} % at 5 %", 100.0 * rate, 100.0 * at_alpha);
-        assert!(rate <= 0.05, "{name}: {rate}");
-        at_alpha
-    };
+    let mut rates =
+        |name: &str, runs: usize, comparison: &mut dyn FnMut(&mut ChaCha8Rng) -> Vec<f64>| {
+            let (mut at_alpha, mut blocks) = (0, 0);
+            let rate = share(runs, || {
+                let differences = comparison(random);
+                blocks += differences.len();
+                let alarm_at =
+                    |alpha| alarm(judge_family(&[&differences], 10, alpha)[0].unwrap().finding);
+                at_alpha += usize::from(alarm_at(ALPHA));
+                alarm_at(ALPHA_UNTIL_PRECISE)
+            });
+            let (at_alpha, blocks) = (at_alpha as f64 / runs as f64, blocks as f64 / runs as f64);
+            println!(
+                "{name}: {:.1} % after {blocks:.1} blocks, {:.1} % at 5 %",
+                100.0 * rate,
+                100.0 * at_alpha
+            );
+            assert!(rate <= 0.05, "{name}: {rate}");
+            at_alpha
+        };
     for precision in [0.01, 0.02] {
-        rates(&format!("CPU, {precision}"), COMPARISONS / 4, &mut |random| {
-            until_precise(precision, |most| CPU.comparisons(1, most, random).remove(0))
-        });
+        rates(
+            &format!("CPU, {precision}"),
+            COMPARISONS / 4,
+            &mut |random| {
+                until_precise(precision, |most| CPU.comparisons(1, most, random).remove(0))
+            },
+        );
     }
     let at_alpha = rates("normal, 0.01", COMPARISONS / 2, &mut |random| {
-        until_precise(0.01, |most| (0..most).map(|_| 0.026 * normal(random)).collect())
+        until_precise(0.01, |most| {
+            (0..most).map(|_| 0.026 * normal(random)).collect()
+        })
     });
-    assert!(at_alpha > 0.055, "{at_alpha}: a level of its own had nothing to do");
+    assert!(
+        at_alpha > 0.055,
+        "{at_alpha}: a level of its own had nothing to do"
+    );
 }
 
 /// 24 rows whose distance from the baseline is just too large to be the same.
@@ -139,11 +175,21 @@ fn rows_at_the_threshold_are_rarely_called_the_same() {
     let random = &mut ChaCha8Rng::seed_from_u64(7);
     let mut uncorrected = 0;
     let rate = share(FAMILIES / 2, || {
-        let family: Vec<Vec<f64>> =
-            (0..24).map(|_| (0..15).map(|_| THRESHOLD + 0.004 * normal(random)).collect()).collect();
-        uncorrected +=
-            usize::from(family.iter().any(|differences| paired(differences, THRESHOLD).unwrap().same_p < ALPHA));
-        judge_family(&family, 10, ALPHA).iter().any(|judgement| judgement.unwrap().finding == Finding::Same)
+        let family: Vec<Vec<f64>> = (0..24)
+            .map(|_| {
+                (0..15)
+                    .map(|_| THRESHOLD + 0.004 * normal(random))
+                    .collect()
+            })
+            .collect();
+        uncorrected += usize::from(
+            family
+                .iter()
+                .any(|differences| paired(differences, THRESHOLD).unwrap().same_p < ALPHA),
+        );
+        judge_family(&family, 10, ALPHA)
+            .iter()
+            .any(|judgement| judgement.unwrap().finding == Finding::Same)
     });
     let uncorrected = uncorrected as f64 / (FAMILIES / 2) as f64;
     println!(
@@ -152,5 +198,8 @@ fn rows_at_the_threshold_are_rarely_called_the_same() {
         100.0 * uncorrected
     );
     assert!(rate <= 0.05, "{rate}");
-    assert!(uncorrected > 0.2, "without Holm {uncorrected}, so the correction had nothing to do");
+    assert!(
+        uncorrected > 0.2,
+        "without Holm {uncorrected}, so the correction had nothing to do"
+    );
 }

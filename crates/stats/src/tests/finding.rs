@@ -1,6 +1,8 @@
 //! Findings, and how many more blocks they would take.
 
-use super::super::{BlocksMore, Finding, Judgement, THRESHOLD, holm, judge_family, paired, signed_rank};
+use super::super::{
+    BlocksMore, Finding, Judgement, THRESHOLD, holm, judge_family, paired, signed_rank,
+};
 use super::noise::normal;
 use crate::ALPHA;
 use proptest::prelude::*;
@@ -9,7 +11,9 @@ use rand_chacha::ChaCha8Rng;
 
 /// Uniform scatter: `n` values within `width` of a place, symmetric.
 fn around(place: f64, width: f64, n: usize) -> Vec<f64> {
-    (0..n).map(|i| place + width * (2.0 * i as f64 / (n - 1) as f64 - 1.0)).collect()
+    (0..n)
+        .map(|i| place + width * (2.0 * i as f64 / (n - 1) as f64 - 1.0))
+        .collect()
 }
 
 fn alone(differences: &[f64]) -> Judgement {
@@ -34,8 +38,14 @@ fn the_five_findings() {
         (0.05, 0.2, Finding::Unclear),
     ] {
         let judgement = alone(&around(place, width, 20));
-        assert_eq!(judgement.finding, expected, "{place} +- {width}: {judgement:?}");
-        assert_eq!(judgement.blocks_more.is_some(), expected == Finding::Unclear);
+        assert_eq!(
+            judgement.finding, expected,
+            "{place} +- {width}: {judgement:?}"
+        );
+        assert_eq!(
+            judgement.blocks_more.is_some(),
+            expected == Finding::Unclear
+        );
     }
 }
 
@@ -49,9 +59,13 @@ fn a_difference_that_cannot_matter_is_the_same_however_sure_it_is() {
 #[test]
 fn up_and_down_have_the_same_threshold() {
     for factor in [1.0099f64, 1.0101] {
-        let [up, down] = [factor, 1.0 / factor].map(|ratio| alone(&around(ratio.ln(), 1e-6, 20)).finding);
-        let (higher, lower) =
-            if factor.ln() > THRESHOLD { (Finding::Higher, Finding::Lower) } else { (Finding::Same, Finding::Same) };
+        let [up, down] =
+            [factor, 1.0 / factor].map(|ratio| alone(&around(ratio.ln(), 1e-6, 20)).finding);
+        let (higher, lower) = if factor.ln() > THRESHOLD {
+            (Finding::Higher, Finding::Lower)
+        } else {
+            (Finding::Same, Finding::Same)
+        };
         assert_eq!((up, down), (higher, lower));
     }
 }
@@ -86,9 +100,19 @@ fn what_is_the_same_alone_is_not_yet_as_one_of_many() {
     assert!(same_p < 0.05 && 24.0 * same_p > 0.05, "{same_p}");
     assert_eq!(alone(&near).finding, Finding::Same);
     let judged = judge_family(&vec![near; 24], 10, ALPHA);
-    assert!(judged.iter().all(|judgement| judgement.unwrap().finding == Finding::Unclear), "{:?}", judged[0]);
+    assert!(
+        judged
+            .iter()
+            .all(|judgement| judgement.unwrap().finding == Finding::Unclear),
+        "{:?}",
+        judged[0]
+    );
     let nearer = judge_family(&vec![around(0.0, 0.005, 20); 24], 10, ALPHA);
-    assert!(nearer.iter().all(|judgement| judgement.unwrap().finding == Finding::Same));
+    assert!(
+        nearer
+            .iter()
+            .all(|judgement| judgement.unwrap().finding == Finding::Same)
+    );
 }
 
 proptest! {
@@ -109,7 +133,10 @@ proptest! {
 fn a_comparison_without_data_still_counts_for_the_family() {
     let judged = judge_family(&[around(0.05, 0.125, 20), Vec::new()], 10, ALPHA);
     assert_eq!(judged[1], None);
-    assert_eq!(judged[0].unwrap().adjusted_p, 2.0 * signed_rank(&around(0.05, 0.125, 20)).unwrap().p);
+    assert_eq!(
+        judged[0].unwrap().adjusted_p,
+        2.0 * signed_rank(&around(0.05, 0.125, 20)).unwrap().p
+    );
 }
 
 #[test]
@@ -131,16 +158,23 @@ fn blocks_more_follow_from_the_half_width_and_the_distance() {
     };
     let in_all = |width: f64, distance: f64| 20.0 * (width * 2.8016 / (1.96 * distance)).powi(2);
     let apart = alone(&around(0.05, 0.2, 20));
-    assert!((f64::from(more(&apart)) + 20.0 - in_all(width_of(&apart), 0.05)).abs() <= 1.0, "{apart:?}");
+    assert!(
+        (f64::from(more(&apart)) + 20.0 - in_all(width_of(&apart), 0.05)).abs() <= 1.0,
+        "{apart:?}"
+    );
     let none = alone(&around(0.0, 0.05, 20));
-    assert!((f64::from(more(&none)) + 20.0 - in_all(width_of(&none), THRESHOLD)).abs() <= 1.0, "{none:?}");
+    assert!(
+        (f64::from(more(&none)) + 20.0 - in_all(width_of(&none), THRESHOLD)).abs() <= 1.0,
+        "{none:?}"
+    );
     let hopeless = alone(&around(0.0, 1.0, 20));
     assert_eq!(hopeless.blocks_more, Some(BlocksMore::TooMany));
 }
 
 #[test]
 fn a_larger_family_takes_more_blocks() {
-    let of = |family| more(&judge_family(&vec![around(0.05, 0.2, 20); family], 10, ALPHA)[0].unwrap());
+    let of =
+        |family| more(&judge_family(&vec![around(0.05, 0.2, 20); family], 10, ALPHA)[0].unwrap());
     assert!(of(1) < of(8) && of(8) < of(100));
 }
 
@@ -152,8 +186,11 @@ fn that_many_blocks_more_are_mostly_enough() {
     for truth in [0.0, 0.03] {
         let (mut tried, mut clear) = (0, 0);
         while tried < 100 {
-            let mut differences: Vec<f64> = (0..12).map(|_| truth + 0.03 * normal(random)).collect();
-            let Some(BlocksMore::About(more)) = alone(&differences).blocks_more else { continue };
+            let mut differences: Vec<f64> =
+                (0..12).map(|_| truth + 0.03 * normal(random)).collect();
+            let Some(BlocksMore::About(more)) = alone(&differences).blocks_more else {
+                continue;
+            };
             if more > 100 {
                 continue;
             }

@@ -20,13 +20,21 @@ fn vectors() -> Value {
 }
 
 fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|x| x.as_f64().unwrap())
+        .collect()
 }
 
 #[track_caller]
 fn close(ours: f64, theirs: &Value, what: &str) {
     let theirs = theirs.as_f64().unwrap();
-    assert!((ours - theirs).abs() <= 1e-12 * theirs.abs().max(1e-3), "{what}: {ours} is not {theirs}");
+    assert!(
+        (ours - theirs).abs() <= 1e-12 * theirs.abs().max(1e-3),
+        "{what}: {ours} is not {theirs}"
+    );
 }
 
 /// A vector without the `interval` key does not test it; null means that there is none.
@@ -67,22 +75,35 @@ fn unpaired_samples_agree_with_scipy() {
         close(rank_sum(&a, &b).unwrap(), &vector["p"], name);
         same_shift(&shift_between(&a, &b).unwrap(), vector, name);
     }
-    assert_eq!((rank_sum(&[], &[1.0]), rank_sum(&[f64::NAN], &[1.0])), (None, None));
+    assert_eq!(
+        (rank_sum(&[], &[1.0]), rank_sum(&[f64::NAN], &[1.0])),
+        (None, None)
+    );
     assert_eq!(rank_sum(&[1.0, 1.0], &[1.0]), Some(1.0));
 }
 
 #[test]
 fn normal_tail_agrees_with_scipy() {
     for point in vectors()["normal_tails"].as_array().unwrap() {
-        let (ours, theirs) = (upper_tail(point["z"].as_f64().unwrap()), point["p"].as_f64().unwrap());
-        assert!((ours - theirs).abs() <= 1e-12 * theirs, "{ours} is not {theirs}");
+        let (ours, theirs) = (
+            upper_tail(point["z"].as_f64().unwrap()),
+            point["p"].as_f64().unwrap(),
+        );
+        assert!(
+            (ours - theirs).abs() <= 1e-12 * theirs,
+            "{ours} is not {theirs}"
+        );
     }
 }
 
 #[test]
 fn normal_point_agrees_with_scipy() {
     for point in vectors()["normal_points"].as_array().unwrap() {
-        close(upper_point(point["p"].as_f64().unwrap()), &point["z"], "point");
+        close(
+            upper_point(point["p"].as_f64().unwrap()),
+            &point["z"],
+            "point",
+        );
     }
 }
 
@@ -91,7 +112,10 @@ fn holm_agrees_with_the_closed_test() {
     for family in vectors()["families"].as_array().unwrap() {
         let adjusted = holm(&numbers(&family["p"])).unwrap();
         assert_eq!(adjusted.len(), family["adjusted"].as_array().unwrap().len());
-        for (ours, theirs) in adjusted.into_iter().zip(family["adjusted"].as_array().unwrap()) {
+        for (ours, theirs) in adjusted
+            .into_iter()
+            .zip(family["adjusted"].as_array().unwrap())
+        {
             close(ours, theirs, "adjusted p");
         }
     }
@@ -102,30 +126,56 @@ fn holm_agrees_with_the_closed_test() {
 #[test]
 fn bootstrap_agrees_with_scipy() {
     for tails in vectors()["bootstrap_tails"].as_array().unwrap() {
-        close(tail(tails["blocks"].as_u64().unwrap() as usize), &tails["tail"], "tail");
+        close(
+            tail(tails["blocks"].as_u64().unwrap() as usize),
+            &tails["tail"],
+            "tail",
+        );
     }
     for vector in vectors()["mean_shifts"].as_array().unwrap() {
         let name = vector["name"].as_str().unwrap();
-        let cells: Vec<BTreeMap<u32, f64>> = serde_json::from_value(vector["cells"].clone()).unwrap();
+        let cells: Vec<BTreeMap<u32, f64>> =
+            serde_json::from_value(vector["cells"].clone()).unwrap();
         let ours = mean_shift(&cells, 1).unwrap();
         close(ours.estimate, &vector["estimate"], name);
         let interval = ours.interval.unwrap();
         let (theirs, errors) = (numbers(&vector["interval"]), numbers(&vector["error"]));
-        for (ours, (theirs, error)) in [interval.low, interval.high].into_iter().zip(theirs.into_iter().zip(errors)) {
-            assert!((ours - theirs).abs() <= 3.0 * error * 1.2f64.sqrt(), "{name}: {ours} is not {theirs} +- {error}");
+        for (ours, (theirs, error)) in [interval.low, interval.high]
+            .into_iter()
+            .zip(theirs.into_iter().zip(errors))
+        {
+            assert!(
+                (ours - theirs).abs() <= 3.0 * error * 1.2f64.sqrt(),
+                "{name}: {ours} is not {theirs} +- {error}"
+            );
         }
     }
 }
 
 #[test]
 fn too_few_differences_have_no_interval() {
-    assert!(shift(&[0.1, 0.2, 0.3, 0.4, 0.5]).unwrap().interval.is_none());
-    assert!(shift(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).unwrap().interval.is_some());
+    assert!(
+        shift(&[0.1, 0.2, 0.3, 0.4, 0.5])
+            .unwrap()
+            .interval
+            .is_none()
+    );
+    assert!(
+        shift(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+            .unwrap()
+            .interval
+            .is_some()
+    );
 }
 
 #[test]
 fn odd_data_is_missing_not_a_number() {
-    for odd in [&[][..], &[1.0, f64::NAN], &[f64::INFINITY, 1.0], &[f64::NEG_INFINITY, f64::INFINITY]] {
+    for odd in [
+        &[][..],
+        &[1.0, f64::NAN],
+        &[f64::INFINITY, 1.0],
+        &[f64::NEG_INFINITY, f64::INFINITY],
+    ] {
         assert_eq!(median(odd), None);
         assert_eq!(shift(odd), None);
         assert_eq!(signed_rank(odd), None);

@@ -10,17 +10,33 @@ const SIZES: [usize; 5] = [10, 15, 20, 30, 60];
 
 /// Samples with one mode, in units so wide that the 25 % condition never decides.
 fn one_mode(n: usize, shape: &str, random: &mut ChaCha8Rng) -> Vec<f64> {
-    let scattered = |log: fn(&mut ChaCha8Rng) -> f64, random: &mut ChaCha8Rng| (0..n).map(|_| log(random)).collect();
+    let scattered = |log: fn(&mut ChaCha8Rng) -> f64, random: &mut ChaCha8Rng| {
+        (0..n).map(|_| log(random)).collect()
+    };
     match shape {
         "normal" => scattered(normal, random),
         "uniform" => scattered(|random| 3.0 * random.random::<f64>(), random),
         "skewed" => scattered(exponential, random),
         "skewed twice" => scattered(|random| exponential(random) + exponential(random), random),
-        "long tails" => scattered(|random| normal(random) / (exponential(random) + exponential(random)).sqrt(), random),
+        "long tails" => scattered(
+            |random| normal(random) / (exponential(random) + exponential(random)).sqrt(),
+            random,
+        ),
         "longest tails" => scattered(|random| normal(random) / normal(random), random),
-        "stragglers" => scattered(|random| normal(random) * if random.random_bool(0.1) { 5.0 } else { 1.0 }, random),
-        "wall time" => WALL.sequence(n, random).iter().map(|log| 3.0 * log).collect(),
-        "CPU time" => CPU.sequence(n, random).iter().map(|log| 20.0 * log).collect(),
+        "stragglers" => scattered(
+            |random| normal(random) * if random.random_bool(0.1) { 5.0 } else { 1.0 },
+            random,
+        ),
+        "wall time" => WALL
+            .sequence(n, random)
+            .iter()
+            .map(|log| 3.0 * log)
+            .collect(),
+        "CPU time" => CPU
+            .sequence(n, random)
+            .iter()
+            .map(|log| 20.0 * log)
+            .collect(),
         "random walk" => {
             let mut place = 0.0;
             let mut step = || {
@@ -29,7 +45,9 @@ fn one_mode(n: usize, shape: &str, random: &mut ChaCha8Rng) -> Vec<f64> {
             };
             (0..n).map(|_| step()).collect()
         }
-        "rise" => (0..n).map(|i| 5.0 * i as f64 / n as f64 + normal(random)).collect(),
+        "rise" => (0..n)
+            .map(|i| 5.0 * i as f64 / n as f64 + normal(random))
+            .collect(),
         other => panic!("no shape {other}"),
     }
 }
@@ -64,8 +82,9 @@ fn two_modes_are_found() {
     for n in SIZES {
         for high in [n / 5, n / 3, n / 2, n - n / 3, n - n / 5] {
             let found = share(500, || {
-                let logs: Vec<f64> =
-                    (0..n).map(|i| if i < high { 2f64.ln() } else { 0.0 } + 0.05 * normal(random)).collect();
+                let logs: Vec<f64> = (0..n)
+                    .map(|i| if i < high { 2f64.ln() } else { 0.0 } + 0.05 * normal(random))
+                    .collect();
                 modes(&logs).is_some_and(|modes| modes.high.count == high)
             });
             assert!(found >= 0.95, "{high} of {n}: {found}");
@@ -85,12 +104,24 @@ fn modes_come_with_their_medians_and_counts() {
 fn what_is_no_mode() {
     let mut straggler = vec![0.0; 19];
     straggler.push(9.0);
-    let clock: Vec<f64> = (0..20).map(|i| if i % 2 == 0 { 0.0 } else { 0.2 }).collect();
-    for logs in [&straggler[..], &clock, &[0.0; 20], &[0.0, 0.0, 0.0, 9.0, 9.0, 9.0], &[f64::NAN; 20], &[]] {
+    let clock: Vec<f64> = (0..20)
+        .map(|i| if i % 2 == 0 { 0.0 } else { 0.2 })
+        .collect();
+    for logs in [
+        &straggler[..],
+        &clock,
+        &[0.0; 20],
+        &[0.0, 0.0, 0.0, 9.0, 9.0, 9.0],
+        &[f64::NAN; 20],
+        &[],
+    ] {
         assert_eq!(modes(logs), None, "{logs:?}");
     }
     let apart: Vec<f64> = clock.iter().map(|log| 2.0 * log).collect();
-    assert!(modes(&apart).is_some(), "two values without scatter, far enough apart");
+    assert!(
+        modes(&apart).is_some(),
+        "two values without scatter, far enough apart"
+    );
 }
 
 #[test]
@@ -98,9 +129,13 @@ fn a_factor_does_not_matter() {
     let random = &mut ChaCha8Rng::seed_from_u64(10);
     for _ in 0..100 {
         let by = f64::from(random.next_u32() % 1000);
-        let logs: Vec<f64> =
-            (0..20).map(|i| f64::from(i % 3 / 2) + 0.125 * (normal(random) * 64.0).round() / 64.0).collect();
+        let logs: Vec<f64> = (0..20)
+            .map(|i| f64::from(i % 3 / 2) + 0.125 * (normal(random) * 64.0).round() / 64.0)
+            .collect();
         let moved: Vec<f64> = logs.iter().map(|log| log + by).collect();
-        assert_eq!(modes(&logs).map(|m| m.low.count), modes(&moved).map(|m| m.low.count));
+        assert_eq!(
+            modes(&logs).map(|m| m.low.count),
+            modes(&moved).map(|m| m.low.count)
+        );
     }
 }

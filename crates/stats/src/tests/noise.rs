@@ -39,9 +39,17 @@ pub struct Noise {
 }
 
 /// Wall time of a shared machine.
-pub const WALL: Noise = Noise { sd: 0.32, next: 0.93, later: 0.53 };
+pub const WALL: Noise = Noise {
+    sd: 0.32,
+    next: 0.93,
+    later: 0.53,
+};
 /// CPU time of a shared machine.
-pub const CPU: Noise = Noise { sd: 0.045, next: 0.72, later: 0.35 };
+pub const CPU: Noise = Noise {
+    sd: 0.045,
+    next: 0.72,
+    later: 0.35,
+};
 
 impl Noise {
     /// The log times of consecutive processes.
@@ -58,12 +66,21 @@ impl Noise {
     }
 
     /// Log ratios by comparison; each block of a comparison is two neighbours in random order.
-    pub fn comparisons(&self, comparisons: usize, blocks: usize, random: &mut impl Rng) -> Vec<Vec<f64>> {
+    pub fn comparisons(
+        &self,
+        comparisons: usize,
+        blocks: usize,
+        random: &mut impl Rng,
+    ) -> Vec<Vec<f64>> {
         let sequence = self.sequence(2 * comparisons * blocks, random);
         let mut by_comparison = vec![Vec::with_capacity(blocks); comparisons];
         for (place, pair) in sequence.chunks_exact(2).enumerate() {
             let difference = pair[0] - pair[1];
-            by_comparison[place % comparisons].push(if random.random::<bool>() { difference } else { -difference });
+            by_comparison[place % comparisons].push(if random.random::<bool>() {
+                difference
+            } else {
+                -difference
+            });
         }
         by_comparison
     }

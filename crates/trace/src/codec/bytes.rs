@@ -12,7 +12,10 @@ pub(crate) struct Pen {
 
 impl Pen {
     pub(crate) fn new(room: usize) -> Pen {
-        Pen { bytes: vec![0; room].into(), used: 0 }
+        Pen {
+            bytes: vec![0; room].into(),
+            used: 0,
+        }
     }
 
     pub(crate) fn written(&self) -> &[u8] {
@@ -30,7 +33,10 @@ impl Pen {
     #[inline(always)]
     pub(crate) fn number(&mut self, number: u64) {
         let rest = &mut self.bytes[self.used..];
-        assert!(rest.len() >= varint::MOST_BYTES, "the caller looks at `left`");
+        assert!(
+            rest.len() >= varint::MOST_BYTES,
+            "the caller looks at `left`"
+        );
         let start = rest.as_mut_ptr();
         // SAFETY: it has room for the longest number, as was just seen, and both pointers are into it.
         self.used += unsafe { varint::put(start, number).offset_from_unsigned(start) };
@@ -74,7 +80,10 @@ impl Bytes<'_> {
         let length = self.number()?;
         let rest = &self.all[self.at..];
         if length > MOST_MARK as u64 || length > rest.len() as u64 {
-            return Err(damaged(format!("a mark of {length} bytes in a chunk that has {} left", rest.len())));
+            return Err(damaged(format!(
+                "a mark of {length} bytes in a chunk that has {} left",
+                rest.len()
+            )));
         }
         self.at += length as usize;
         Ok(String::from_utf8_lossy(&rest[..length as usize]).into())

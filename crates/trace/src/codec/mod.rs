@@ -89,7 +89,9 @@ impl CodecState {
 
     fn switch(&mut self, thread: u64) -> Result<(), Fault> {
         if thread >= u64::from(MOST_THREADS) {
-            return Err(impossible(format!("thread {thread}: a trace has {MOST_THREADS} threads at most")));
+            return Err(impossible(format!(
+                "thread {thread}: a trace has {MOST_THREADS} threads at most"
+            )));
         }
         self.thread = thread as u32;
         let needed = self.thread as usize + 1;
@@ -106,7 +108,9 @@ impl CodecState {
     fn born(&mut self) -> Result<(), Fault> {
         let thread = self.current();
         if thread.allocations == MOST_INDEX {
-            return Err(impossible(format!("more than {MOST_INDEX} allocations of one thread")));
+            return Err(impossible(format!(
+                "more than {MOST_INDEX} allocations of one thread"
+            )));
         }
         thread.allocations += 1;
         Ok(())
@@ -115,17 +119,31 @@ impl CodecState {
     /// The object of `owner` at this distance from the last one.
     fn token(&mut self, owner: u64, distance: u64) -> Result<Token, Fault> {
         let by_owner = owner == u64::from(self.thread);
-        let Some(thread) = usize::try_from(owner).ok().and_then(|owner| self.threads.get_mut(owner)) else {
-            return Err(impossible(format!("an object of thread {owner}, which has allocated nothing so far")));
+        let Some(thread) = usize::try_from(owner)
+            .ok()
+            .and_then(|owner| self.threads.get_mut(owner))
+        else {
+            return Err(impossible(format!(
+                "an object of thread {owner}, which has allocated nothing so far"
+            )));
         };
-        let last = if by_owner { &mut thread.own } else { &mut thread.remote };
+        let last = if by_owner {
+            &mut thread.own
+        } else {
+            &mut thread.remote
+        };
         let index = last.wrapping_add(varint::unzigzag(distance) as u64);
         if index >= thread.allocations {
             let count = thread.allocations;
-            return Err(impossible(format!("object {index} of thread {owner}, which has allocated {count} so far")));
+            return Err(impossible(format!(
+                "object {index} of thread {owner}, which has allocated {count} so far"
+            )));
         }
         *last = index;
-        Ok(Token { thread: owner as u32, index })
+        Ok(Token {
+            thread: owner as u32,
+            index,
+        })
     }
 
     /// The distance of a token from the last one.
@@ -133,7 +151,11 @@ impl CodecState {
         let by_owner = token.thread == self.thread;
         match self.threads.get_mut(token.thread as usize) {
             Some(thread) if token.index < thread.allocations => {
-                let last = if by_owner { &mut thread.own } else { &mut thread.remote };
+                let last = if by_owner {
+                    &mut thread.own
+                } else {
+                    &mut thread.remote
+                };
                 let distance = varint::zigzag(token.index.wrapping_sub(*last) as i64);
                 *last = token.index;
                 Ok(distance)

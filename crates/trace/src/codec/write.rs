@@ -16,7 +16,9 @@ impl CodecState {
                 pen.first(if operator { NEW } else { MALLOC }, size);
                 self.born()
             }
-            Event::Malloc { size, .. } => Err(impossible(format!("an allocation of {size} bytes that did not fail"))),
+            Event::Malloc { size, .. } => Err(impossible(format!(
+                "an allocation of {size} bytes that did not fail"
+            ))),
             Event::Free { token } if token.thread == self.thread => {
                 let distance = self.distance(token)?;
                 pen.first(FREE, distance);
@@ -55,11 +57,18 @@ impl CodecState {
         let owner = event.names().map_or(0, |token| token.thread.into());
         match *event {
             Event::Calloc { count, size } => pen.rare(rare::CALLOC, &[count, size]),
-            Event::Aligned { align, size, variant } => pen.rare(rare::ALIGNED, &[align, size, variant as u64]),
+            Event::Aligned {
+                align,
+                size,
+                variant,
+            } => pen.rare(rare::ALIGNED, &[align, size, variant as u64]),
             Event::FreeNull => pen.rare(rare::FREE_NULL, &[]),
             Event::Clock { ns } => {
                 let Some(later) = ns.checked_sub(self.clock_ns) else {
-                    return Err(impossible(format!("the clock goes back from {} to {ns} ns", self.clock_ns)));
+                    return Err(impossible(format!(
+                        "the clock goes back from {} to {ns} ns",
+                        self.clock_ns
+                    )));
                 };
                 self.clock_ns = ns;
                 pen.rare(rare::CLOCK, &[later]);
@@ -67,14 +76,20 @@ impl CodecState {
             Event::FreeAlignedSized { align, size, .. } => {
                 pen.rare(rare::FREE_ALIGNED_SIZED, &[owner, object, align, size]);
             }
-            Event::FreeAligned { align, .. } => pen.rare(rare::FREE_ALIGNED, &[owner, object, align]),
+            Event::FreeAligned { align, .. } => {
+                pen.rare(rare::FREE_ALIGNED, &[owner, object, align])
+            }
             Event::ReallocFree { .. } => pen.rare(rare::REALLOC_FREE, &[owner, object]),
             Event::UsableSize { .. } => pen.rare(rare::USABLE_SIZE, &[owner, object]),
             Event::Failed { call, size } => pen.rare(rare::FAILED, &[call as u64, size]),
             Event::ThreadStart { child } => pen.rare(rare::THREAD_START, &[child.into()]),
             Event::ThreadExit => pen.rare(rare::THREAD_EXIT, &[]),
             Event::Fork { pid } => pen.rare(rare::FORK, &[pid.into()]),
-            Event::Touch { resident_pages, pages, .. } => {
+            Event::Touch {
+                resident_pages,
+                pages,
+                ..
+            } => {
                 pen.rare(rare::TOUCH, &[owner, object, resident_pages, pages]);
             }
             Event::Mark { ref text } => {
@@ -85,8 +100,15 @@ impl CodecState {
             Event::Dropped { count } => pen.rare(rare::DROPPED, &[count]),
             Event::End { peak_rss_bytes } => pen.rare(rare::END, &[peak_rss_bytes]),
             // `write` handles the others.
-            Event::Malloc { .. } | Event::Free { .. } | Event::FreeSized { .. } | Event::Realloc { .. } => {}
+            Event::Malloc { .. }
+            | Event::Free { .. }
+            | Event::FreeSized { .. }
+            | Event::Realloc { .. } => {}
         }
-        if event.begins().is_some() { self.born() } else { Ok(()) }
+        if event.begins().is_some() {
+            self.born()
+        } else {
+            Ok(())
+        }
     }
 }

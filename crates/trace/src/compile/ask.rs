@@ -35,7 +35,10 @@ impl Ask {
     /// The words of a call for this many bytes in a slot. Those of large blocks begin with the word
     /// that holds how many of their pages are touched.
     pub(super) fn words(self, slot: u32, bytes: u64) -> Words {
-        let mut words = Words { words: [0; 4], count: 0 };
+        let mut words = Words {
+            words: [0; 4],
+            count: 0,
+        };
         if has_pages(bytes) {
             words.add([Rare::Pages.word(ALL_PAGES)]);
         }
@@ -49,7 +52,9 @@ impl Ask {
             (Ask::Aligned { align }, _) => words.add([Rare::Aligned.word(slot), align, bytes]),
             (Ask::New, true) => words.add([Op::New.word(slot, bytes)]),
             (Ask::New, false) => words.add([Rare::New.word(slot), bytes]),
-            (Ask::NewAligned { align }, _) => words.add([Rare::NewAligned.word(slot), align, bytes]),
+            (Ask::NewAligned { align }, _) => {
+                words.add([Rare::NewAligned.word(slot), align, bytes])
+            }
         }
         words
     }

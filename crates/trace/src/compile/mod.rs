@@ -48,7 +48,9 @@ pub fn checksum(compiled: &File) -> Result<u32> {
     let mut at = HEAD_WORDS as u64 * 8;
     let mut room = vec![0; 1 << 20];
     loop {
-        let read = compiled.read_at(&mut room, at).context("cannot read the compiled trace")?;
+        let read = compiled
+            .read_at(&mut room, at)
+            .context("cannot read the compiled trace")?;
         if read == 0 {
             return Ok(hash.finalize());
         }

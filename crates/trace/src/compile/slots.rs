@@ -88,16 +88,26 @@ impl Slots {
             let frees = self.frees;
             let own = self.own(donor);
             let rested = |freed: &Freed| frees >= freed.number + QUARANTINE;
-            let count = own.freed.iter().take(BATCH).take_while(|freed| rested(freed)).count();
+            let count = own
+                .freed
+                .iter()
+                .take(BATCH)
+                .take_while(|freed| rested(freed))
+                .count();
             let batch: Vec<Freed> = own.freed.drain(..count).collect();
             own.is_donor = !own.freed.is_empty();
             let oldest = own.freed.front().map(|freed| freed.number);
-            self.donors.extend(oldest.map(|number| Reverse((number, donor))));
+            self.donors
+                .extend(oldest.map(|number| Reverse((number, donor))));
             if let Some(until) = batch.iter().map(|freed| freed.ops).max() {
                 // From now on they belong to this thread, as if it had freed them itself; and it
                 // has waited once its next op is done.
                 let own = self.own(thread);
-                own.freed.extend(batch.into_iter().map(|freed| Freed { ops: ops + 1, number: frees, ..freed }));
+                own.freed.extend(batch.into_iter().map(|freed| Freed {
+                    ops: ops + 1,
+                    number: frees,
+                    ..freed
+                }));
                 return Some((donor, until));
             }
         }
@@ -116,7 +126,11 @@ mod tests {
         assert_eq!(taken, [0, 1, 2]);
         slots.give(1, 0, 1);
         slots.give(0, 2, 4);
-        assert_eq!([slots.take(0, 5), slots.take(0, 6)], [(2, None), (3, None)], "slot 0 rests");
+        assert_eq!(
+            [slots.take(0, 5), slots.take(0, 6)],
+            [(2, None), (3, None)],
+            "slot 0 rests"
+        );
         for number in 0..QUARANTINE {
             slots.give(2, 4 + number as u32, number);
         }
@@ -132,6 +146,10 @@ mod tests {
             assert!(wait.is_none_or(|(donor, ops)| donor == 1 && ops <= number));
             slots.give(1, slot, number + 1);
         }
-        assert!(slots.used <= QUARANTINE + 2 * BATCH as u64, "{}", slots.used);
+        assert!(
+            slots.used <= QUARANTINE + 2 * BATCH as u64,
+            "{}",
+            slots.used
+        );
     }
 }

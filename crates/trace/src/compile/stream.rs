@@ -45,12 +45,22 @@ pub(super) struct Stream {
 impl Stream {
     pub(super) fn new(writer: &mut WordWriter) -> Stream {
         let first = writer.reserve(FIRST_ROOM);
-        Stream { first, at: first, room: FIRST_ROOM, words: Vec::with_capacity(FIRST_ROOM) }
+        Stream {
+            first,
+            at: first,
+            room: FIRST_ROOM,
+            words: Vec::with_capacity(FIRST_ROOM),
+        }
     }
 
     /// The stream of a thread that plays nothing.
     pub(super) fn none() -> Stream {
-        Stream { first: 0, at: 0, room: 0, words: Vec::new() }
+        Stream {
+            first: 0,
+            at: 0,
+            room: 0,
+            words: Vec::new(),
+        }
     }
 
     /// Appends words that must stay together; returns the place of the first.
@@ -69,7 +79,9 @@ impl Stream {
 
     /// Replaces the word at a place that `push` returned.
     pub(super) fn mend(&mut self, writer: &WordWriter, place: u64, word: u64) -> Result<()> {
-        let here = place.checked_sub(self.at).and_then(|offset| self.words.get_mut(offset as usize));
+        let here = place
+            .checked_sub(self.at)
+            .and_then(|offset| self.words.get_mut(offset as usize));
         match here {
             Some(old) => {
                 *old = word;

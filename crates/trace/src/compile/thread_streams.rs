@@ -91,13 +91,22 @@ impl ThreadStreams {
             return Ok(thread);
         }
         self.strays += 1;
-        let other = self.threads.iter().position(|own| own.plays && !own.has_ended);
-        other.map(|other| other as u32).context("it goes on after all threads have ended")
+        let other = self
+            .threads
+            .iter()
+            .position(|own| own.plays && !own.has_ended);
+        other
+            .map(|other| other as u32)
+            .context("it goes on after all threads have ended")
     }
 
     /// The thread whose stream holds a thread's events until the thread ends.
     fn player(&self, thread: u32) -> u32 {
-        if self.order == Order::Alone { 0 } else { thread }
+        if self.order == Order::Alone {
+            0
+        } else {
+            thread
+        }
     }
 
     /// Ops of a thread so far.
@@ -112,7 +121,10 @@ impl ThreadStreams {
 
     /// Appends words that are not ops; returns the place of the first.
     pub(super) fn push(&mut self, thread: u32, words: &[u64]) -> Result<u64> {
-        self.threads[thread as usize].stream.push(&mut self.writer, words).context("cannot write the compiled trace")
+        self.threads[thread as usize]
+            .stream
+            .push(&mut self.writer, words)
+            .context("cannot write the compiled trace")
     }
 
     /// Appends an op, which other threads may wait for; returns its place and the thread's number
@@ -128,7 +140,10 @@ impl ThreadStreams {
     /// Replaces the word at a place that may be in the stream of this thread.
     pub(super) fn mend(&mut self, thread: u32, place: u64, word: u64) -> Result<()> {
         let player = self.player(thread) as usize;
-        self.threads[player].stream.mend(&self.writer, place, word).context("cannot write the compiled trace")
+        self.threads[player]
+            .stream
+            .mend(&self.writer, place, word)
+            .context("cannot write the compiled trace")
     }
 
     /// Writes what precedes any op of this thread: a wait for the previous turn, its position, the
@@ -140,12 +155,16 @@ impl ThreadStreams {
         }
         let (position, now_ns) = (self.position, self.now_ns);
         let own = &mut self.threads[thread as usize];
-        let tells = own.position.is_none_or(|last| position >= last + POSITION_EVERY);
+        let tells = own
+            .position
+            .is_none_or(|last| position >= last + POSITION_EVERY);
         if tells {
             own.position = Some(position);
         }
-        let ticks =
-            self.order == Order::Timed && own.clock_ns.map_or(now_ns > 0, |last| now_ns - last >= CLOCK_EVERY_NS);
+        let ticks = self.order == Order::Timed
+            && own
+                .clock_ns
+                .map_or(now_ns > 0, |last| now_ns - last >= CLOCK_EVERY_NS);
         if ticks {
             own.clock_ns = Some(now_ns);
         }
@@ -161,7 +180,11 @@ impl ThreadStreams {
     /// Makes a thread wait until another one has done this many ops. In strict order every op has
     /// waited for all earlier ones.
     pub(super) fn wait_for(&mut self, thread: u32, other: u32, ops: u64) -> Result<()> {
-        if self.order.is_strict() { Ok(()) } else { self.wait(thread, other, ops) }
+        if self.order.is_strict() {
+            Ok(())
+        } else {
+            self.wait(thread, other, ops)
+        }
     }
 
     fn wait(&mut self, thread: u32, other: u32, ops: u64) -> Result<()> {
@@ -183,7 +206,9 @@ impl ThreadStreams {
         }
         let own = self.player_of(thread)?;
         let known = self.threads.get(child as usize);
-        if own == child || known.is_some_and(|child| child.ops > 0 || child.is_started || child.has_ended) {
+        if own == child
+            || known.is_some_and(|child| child.ops > 0 || child.is_started || child.has_ended)
+        {
             return Ok(());
         }
         // No more threads at a time than recorded: those that had ended by now have ended.
@@ -207,7 +232,9 @@ impl ThreadStreams {
         self.push(thread, &[Rare::Exit.word(0)])?;
         let own = &mut self.threads[thread as usize];
         own.has_ended = true;
-        own.stream.end(&self.writer).context("cannot write the compiled trace")?;
+        own.stream
+            .end(&self.writer)
+            .context("cannot write the compiled trace")?;
         // The exit of the thread counts as one more op.
         let gone = (thread, own.ops + 1);
         self.ends.push(gone);
@@ -224,7 +251,13 @@ impl ThreadStreams {
                 own.stream.push(&mut self.writer, &[Rare::End.word(0)])?;
                 own.stream.end(&self.writer)?;
             }
-            table.extend(CompiledThread { first: own.stream.first, is_started: own.is_started }.encode());
+            table.extend(
+                CompiledThread {
+                    first: own.stream.first,
+                    is_started: own.is_started,
+                }
+                .encode(),
+            );
         }
         Ok(table)
     }

@@ -17,7 +17,11 @@ pub(super) fn put_ends_last(events: &mut Vec<ThreadEvent>) {
     if !events.iter().any(|(_, event)| *event == Event::ThreadExit) {
         return;
     }
-    let last: HashMap<u32, usize> = events.iter().enumerate().map(|(place, (thread, _))| (*thread, place)).collect();
+    let last: HashMap<u32, usize> = events
+        .iter()
+        .enumerate()
+        .map(|(place, (thread, _))| (*thread, place))
+        .collect();
     let mut sorted = Vec::with_capacity(events.len());
     let mut ended = Vec::new();
     for (place, (thread, event)) in events.drain(..).enumerate() {
@@ -35,7 +39,10 @@ pub(super) fn put_ends_last(events: &mut Vec<ThreadEvent>) {
 
 /// Brings each thread's events together. `allocations` returns how many objects a thread had made
 /// before.
-pub(super) fn coalesce(events: Vec<ThreadEvent>, allocations: impl Fn(u32) -> u64) -> Vec<ThreadEvent> {
+pub(super) fn coalesce(
+    events: Vec<ThreadEvent>,
+    allocations: impl Fn(u32) -> u64,
+) -> Vec<ThreadEvent> {
     let before = dependences(&events, allocations);
     let mut queues: HashMap<u32, VecDeque<usize>> = HashMap::new();
     for (place, (thread, _)) in events.iter().enumerate() {
@@ -60,7 +67,10 @@ pub(super) fn coalesce(events: Vec<ThreadEvent>, allocations: impl Fn(u32) -> u6
         }
     }
     let mut events: Vec<Option<ThreadEvent>> = events.into_iter().map(Some).collect();
-    order.into_iter().filter_map(|place| events[place].take()).collect()
+    order
+        .into_iter()
+        .filter_map(|place| events[place].take())
+        .collect()
 }
 
 /// For each event, those that must come before it: the last one of the same object, the start of
@@ -78,7 +88,13 @@ fn dependences(events: &[ThreadEvent], allocations: impl Fn(u32) -> u64) -> Vec<
         }
         if event.begins().is_some() {
             let index = made.entry(*thread).or_insert_with(|| allocations(*thread));
-            used.insert(Token { thread: *thread, index: *index }, place);
+            used.insert(
+                Token {
+                    thread: *thread,
+                    index: *index,
+                },
+                place,
+            );
             *index += 1;
         }
         match event {
@@ -99,26 +115,46 @@ mod tests {
     use super::*;
 
     fn malloc() -> Event {
-        Event::Malloc { size: 8, operator: false }
+        Event::Malloc {
+            size: 8,
+            operator: false,
+        }
     }
 
     fn free(thread: u32, index: u64) -> Event {
-        Event::Free { token: Token { thread, index } }
+        Event::Free {
+            token: Token { thread, index },
+        }
     }
 
     #[test]
     fn an_end_comes_after_all_that_its_thread_does() {
-        let mut events =
-            vec![(1, Event::ThreadExit), (0, malloc()), (1, free(1, 0)), (2, Event::ThreadExit), (0, malloc())];
+        let mut events = vec![
+            (1, Event::ThreadExit),
+            (0, malloc()),
+            (1, free(1, 0)),
+            (2, Event::ThreadExit),
+            (0, malloc()),
+        ];
         put_ends_last(&mut events);
         let threads: Vec<u32> = events.iter().map(|(thread, _)| *thread).collect();
         assert_eq!(threads, [0, 1, 1, 2, 0]);
-        assert_eq!((&events[2].1, &events[3].1), (&Event::ThreadExit, &Event::ThreadExit));
+        assert_eq!(
+            (&events[2].1, &events[3].1),
+            (&Event::ThreadExit, &Event::ThreadExit)
+        );
     }
 
     #[test]
     fn threads_come_together_but_nothing_is_freed_before_it_is_made() {
-        let events = vec![(0, malloc()), (1, malloc()), (0, malloc()), (1, free(0, 3)), (0, free(1, 5)), (1, malloc())];
+        let events = vec![
+            (0, malloc()),
+            (1, malloc()),
+            (0, malloc()),
+            (1, free(0, 3)),
+            (0, free(1, 5)),
+            (1, malloc()),
+        ];
         let order = coalesce(events, |thread| if thread == 0 { 2 } else { 5 });
         let threads: Vec<u32> = order.iter().map(|(thread, _)| *thread).collect();
         assert_eq!(threads, [0, 0, 1, 1, 1, 0], "{order:?}");
@@ -128,7 +164,13 @@ mod tests {
     #[test]
     fn a_thread_does_nothing_before_it_is_started_and_none_is_started_before_others_have_ended() {
         let start = Event::ThreadStart { child: 2 };
-        let events = vec![(1, malloc()), (0, malloc()), (1, Event::ThreadExit), (0, start.clone()), (2, malloc())];
+        let events = vec![
+            (1, malloc()),
+            (0, malloc()),
+            (1, Event::ThreadExit),
+            (0, start.clone()),
+            (2, malloc()),
+        ];
         let order = coalesce(events, |_| 0);
         let place = |wanted: &Event| order.iter().position(|(_, event)| event == wanted).unwrap();
         assert!(place(&Event::ThreadExit) < place(&start));

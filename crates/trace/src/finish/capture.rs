@@ -50,9 +50,19 @@ impl Capture {
         if length == 0 {
             return Err(foreign("the file is empty"));
         }
-        let (head, streams, damage, shortened) = (Head::default(), Vec::new(), Vec::new(), Cell::default());
+        let (head, streams, damage, shortened) =
+            (Head::default(), Vec::new(), Vec::new(), Cell::default());
         let done = Done::default();
-        let mut capture = Capture { file, length, head, dropped: 0, streams, damage, shortened, done };
+        let mut capture = Capture {
+            file,
+            length,
+            head,
+            dropped: 0,
+            streams,
+            damage,
+            shortened,
+            done,
+        };
         let chunks = capture.read_head(cannot)?;
         capture.index(chunks).map_err(cannot)?;
         capture.check_memory()?;
@@ -66,20 +76,27 @@ impl Capture {
         self.read(0, &mut room).map_err(cannot)?;
         let chunk = match Chunk::parse(&room) {
             Ok(chunk) => chunk,
-            Err(wrong @ (Wrong::Short | Wrong::Magic | Wrong::Version(_))) => return Err(none(wrong.to_string())),
+            Err(wrong @ (Wrong::Short | Wrong::Magic | Wrong::Version(_))) => {
+                return Err(none(wrong.to_string()));
+            }
             // Events have chunks of their own.
             Err(wrong) => {
-                self.damage.push(format!("chunk 0: {wrong}: what the recorder says of the process is lost"));
+                self.damage.push(format!(
+                    "chunk 0: {wrong}: what the recorder says of the process is lost"
+                ));
                 return Ok(0);
             }
         };
         let Some(chunk) = chunk.filter(|chunk| chunk.kind == ChunkKind::Text) else {
             return Err(none("it does not begin with what it is of".into()));
         };
-        chunk.pairs().for_each(|(key, value)| self.head.set_escaped(key, value));
+        chunk
+            .pairs()
+            .for_each(|(key, value)| self.head.set_escaped(key, value));
         self.dropped = chunk.dropped.into();
         if self.head.pairs().next().is_none() && chunk.chunks > 0 {
-            self.damage.push("chunk 0: what the recorder says of the process is lost".into());
+            self.damage
+                .push("chunk 0: what the recorder says of the process is lost".into());
         }
         Ok(chunk.chunks)
     }
@@ -94,17 +111,23 @@ impl Capture {
             let mut header = [0; HEADER_BYTES];
             let there = self.fill(at, &mut header)?;
             match Start::of_header(&header) {
-                _ if there < HEADER_BYTES => self.damage.push(format!("chunk {number}: {}", Wrong::Short)),
+                _ if there < HEADER_BYTES => self
+                    .damage
+                    .push(format!("chunk {number}: {}", Wrong::Short)),
                 Ok(Some((ChunkKind::Events, start))) if u64::from(start.place) == number => {
                     places.push(ChunkPlace { at, start });
                     let end = at + u64::from(start.bytes);
                     // A recorder at work extends the file first.
                     if end > self.length && end > self.file.metadata()?.len() {
-                        self.damage.push(format!("chunk {number}: the file ends within it"));
+                        self.damage
+                            .push(format!("chunk {number}: the file ends within it"));
                     }
                 }
                 Ok(Some((_, start))) => {
-                    self.damage.push(format!("chunk {number}: it says that it is chunk {}", start.place));
+                    self.damage.push(format!(
+                        "chunk {number}: it says that it is chunk {}",
+                        start.place
+                    ));
                 }
                 Ok(None) => {}
                 Err(wrong) => self.damage.push(format!("chunk {number}: {wrong}")),
@@ -112,7 +135,8 @@ impl Capture {
         }
         let missing = u64::from(told).saturating_sub(places.len() as u64);
         if missing > 0 {
-            self.damage.push(format!("{missing} of {told} chunks are missing"));
+            self.damage
+                .push(format!("{missing} of {told} chunks are missing"));
         }
         places.sort_by_key(|place| (place.start.stream, place.start.number));
         let streams = places.chunk_by(|one, other| one.start.stream == other.start.stream);
@@ -137,13 +161,20 @@ impl Capture {
 
     /// Refuses a capture that needs too much memory at once.
     fn check_memory(&self) -> Result<(), Fault> {
-        let most =
-            |places: &Vec<ChunkPlace>| places.iter().map(|place| u64::from(place.start.bytes)).max().unwrap_or(0);
+        let most = |places: &Vec<ChunkPlace>| {
+            places
+                .iter()
+                .map(|place| u64::from(place.start.bytes))
+                .max()
+                .unwrap_or(0)
+        };
         let bytes: u64 = self.streams.iter().map(most).sum();
         let streams = self.streams.len();
         if streams > MOST_STREAMS || bytes > MOST_BYTES_AT_ONCE {
             let gib = bytes >> 30;
-            return Err(foreign(format!("{streams} streams, {gib} GiB to be read at once: no recorder writes that")));
+            return Err(foreign(format!(
+                "{streams} streams, {gib} GiB to be read at once: no recorder writes that"
+            )));
         }
         Ok(())
     }
@@ -160,7 +191,8 @@ impl Capture {
         room[..there].copy_from_slice(&header[..there]);
         let read = self.fill(at + there as u64, &mut room[there..])?;
         room.truncate(there + read);
-        self.done.add(self.length.saturating_sub(at).min(CHUNK_BYTES as u64));
+        self.done
+            .add(self.length.saturating_sub(at).min(CHUNK_BYTES as u64));
         Ok(())
     }
 
@@ -177,7 +209,9 @@ impl Capture {
         }
         let end = at + filled as u64;
         if filled < room.len() && end < self.length {
-            self.shortened.set(Some(self.shortened.get().map_or(end, |known| known.min(end))));
+            self.shortened.set(Some(
+                self.shortened.get().map_or(end, |known| known.min(end)),
+            ));
         }
         Ok(filled)
     }

@@ -14,16 +14,32 @@ pub(super) struct Rate {
 
 impl Rate {
     pub(super) fn of(capture: &Capture) -> Rate {
-        let told: f64 = capture.head.get("stamps-per-second").and_then(|text| text.parse().ok()).unwrap_or(0.0);
+        let told: f64 = capture
+            .head
+            .get("stamps-per-second")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0.0);
         if told <= 0.0 || !told.is_finite() {
             return Rate { ns_per_stamp: 0.0 };
         }
-        let starts = || capture.streams.iter().flatten().map(|place| (place.start.ns, place.start.stamp));
+        let starts = || {
+            capture
+                .streams
+                .iter()
+                .flatten()
+                .map(|place| (place.start.ns, place.start.stamp))
+        };
         let (Some(first), Some(last)) = (starts().min(), starts().max()) else {
-            return Rate { ns_per_stamp: 1e9 / told };
+            return Rate {
+                ns_per_stamp: 1e9 / told,
+            };
         };
         let (ns, stamps) = (last.0 - first.0, last.1.saturating_sub(first.1));
-        let ns_per_stamp = if ns >= FAR_NS && stamps > 0 { ns as f64 / stamps as f64 } else { 1e9 / told };
+        let ns_per_stamp = if ns >= FAR_NS && stamps > 0 {
+            ns as f64 / stamps as f64
+        } else {
+            1e9 / told
+        };
         Rate { ns_per_stamp }
     }
 

@@ -17,7 +17,10 @@ impl Heritage {
         self.events += 1;
         let number = self.events;
         // Events that cannot have happened change no object.
-        drop(self.live.follow(thread, event, |size, _| (number, birth(event, size))));
+        drop(
+            self.live
+                .follow(thread, event, |size, _| (number, birth(event, size))),
+        );
     }
 
     /// Addresses and calls, in the order in which the objects were allocated.
@@ -30,6 +33,9 @@ impl Heritage {
             })
             .collect();
         alive.sort_unstable_by_key(|(number, ..)| *number);
-        alive.into_iter().map(|(_, address, event)| (address, event)).collect()
+        alive
+            .into_iter()
+            .map(|(_, address, event)| (address, event))
+            .collect()
     }
 }

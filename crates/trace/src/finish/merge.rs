@@ -50,15 +50,37 @@ pub(super) struct Merge<'a> {
 
 impl<'a> Merge<'a> {
     pub(super) fn new(capture: &'a Capture) -> Merge<'a> {
-        let streams: Vec<Stream> = capture.streams.iter().map(|places| Stream::new(capture, places)).collect();
+        let streams: Vec<Stream> = capture
+            .streams
+            .iter()
+            .map(|places| Stream::new(capture, places))
+            .collect();
         let (moving, addresses) = (vec![None; streams.len()], Addresses::default());
         let rate = Rate::of(capture);
-        Merge { capture, streams, rate, addresses, moving, unknown_uses: 0, until_clock: 0, ns: 0 }
+        Merge {
+            capture,
+            streams,
+            rate,
+            addresses,
+            moving,
+            unknown_uses: 0,
+            until_clock: 0,
+            ns: 0,
+        }
     }
 
     /// Adds an object from before the recording.
     pub(super) fn inherit(&mut self, address: u64, event: Event, put: &mut impl FnMut(u32, Event)) {
-        self.addresses.begin(MemoryPoint { key: 0, thread: 0, stream: usize::MAX }, address, event, put);
+        self.addresses.begin(
+            MemoryPoint {
+                key: 0,
+                thread: 0,
+                stream: usize::MAX,
+            },
+            address,
+            event,
+            put,
+        );
     }
 
     /// Emits all events in order, until there are none or `put` returns false.
@@ -93,17 +115,26 @@ impl<'a> Merge<'a> {
                 }
             }
         }
-        let Addresses { mended, most_bytes: peak_live_bytes, .. } = self.addresses;
-        let mut merged = Merged { mended, peak_live_bytes, unknown_uses: self.unknown_uses, ..Merged::default() };
+        let Addresses {
+            mended,
+            most_bytes: peak_live_bytes,
+            ..
+        } = self.addresses;
+        let mut merged = Merged {
+            mended,
+            peak_live_bytes,
+            unknown_uses: self.unknown_uses,
+            ..Merged::default()
+        };
         for stream in self.streams {
             merged.lost = merged.lost.saturating_add(stream.lost);
             merged.bytes += stream.bytes;
             merged.damage.extend(stream.damage);
         }
         if let Some(length) = self.capture.shortened.get() {
-            merged
-                .damage
-                .push(format!("the file became shorter while it was read: what stood behind byte {length} is lost"));
+            merged.damage.push(format!(
+                "the file became shorter while it was read: what stood behind byte {length} is lost"
+            ));
         }
         Ok(merged)
     }
@@ -114,8 +145,14 @@ impl<'a> Merge<'a> {
         let mut put = |thread, event| give(MergeStep::Event(thread, event));
         let put = &mut put;
         let stream = &self.streams[place];
-        let (Some(key), Some((part, record))) = (stream.key(), stream.next()) else { return };
-        let at = MemoryPoint { key, thread: record.thread, stream: place };
+        let (Some(key), Some((part, record))) = (stream.key(), stream.next()) else {
+            return;
+        };
+        let at = MemoryPoint {
+            key,
+            thread: record.thread,
+            stream: place,
+        };
         match self.until_clock.checked_sub(1) {
             Some(left) => self.until_clock = left,
             None => {
@@ -130,7 +167,8 @@ impl<'a> Merge<'a> {
         if let Some((address, event)) = birth(&record.event) {
             self.addresses.begin(at, address, event, put);
         } else if let Some((address, mut event)) = death(&record.event) {
-            if let (Some(found), Some(token)) = (self.addresses.end(at, address), event.names_mut()) {
+            if let (Some(found), Some(token)) = (self.addresses.end(at, address), event.names_mut())
+            {
                 *token = found.token();
                 self.addresses.gone(found);
                 put(at.thread, event);
@@ -147,8 +185,19 @@ impl<'a> Merge<'a> {
                 match (old.map(PlacedObject::token), new) {
                     (None, 0) => {}
                     (Some(token), 0) => put(at.thread, Event::ReallocFree { token }),
-                    (Some(token), new) => self.addresses.begin(at, new, Event::Realloc { token, size }, put),
-                    (None, new) => self.addresses.begin(at, new, Event::Malloc { size, operator: false }, put),
+                    (Some(token), new) => {
+                        self.addresses
+                            .begin(at, new, Event::Realloc { token, size }, put)
+                    }
+                    (None, new) => self.addresses.begin(
+                        at,
+                        new,
+                        Event::Malloc {
+                            size,
+                            operator: false,
+                        },
+                        put,
+                    ),
                 }
             }
         } else if let capture::Event::Forking { moment } = record.event {
@@ -160,19 +209,31 @@ impl<'a> Merge<'a> {
 
     /// Handles events that begin and end no object.
     fn other(&mut self, place: usize, put: &mut impl FnMut(u32, Event)) {
-        let Some((_, record)) = self.streams[place].next() else { return };
+        let Some((_, record)) = self.streams[place].next() else {
+            return;
+        };
         let known = |address: u64| self.addresses.at(address);
         let event = match record.event {
-            capture::Event::UsableSize { address } => known(address).map(|token| Event::UsableSize { token }),
-            capture::Event::Touch { address, resident, pages } => {
-                known(address).map(|token| Event::Touch { token, resident_pages: resident, pages })
+            capture::Event::UsableSize { address } => {
+                known(address).map(|token| Event::UsableSize { token })
             }
+            capture::Event::Touch {
+                address,
+                resident,
+                pages,
+            } => known(address).map(|token| Event::Touch {
+                token,
+                resident_pages: resident,
+                pages,
+            }),
             capture::Event::FreeNull => Some(Event::FreeNull),
             capture::Event::Failed { call, size } => Some(Event::Failed { call, size }),
             capture::Event::ThreadStart { child } => Some(Event::ThreadStart { child }),
             capture::Event::ThreadExit => Some(Event::ThreadExit),
             capture::Event::Fork { pid } => Some(Event::Fork { pid }),
-            capture::Event::Mark { text } => Some(Event::Mark { text: String::from_utf8_lossy(text).into() }),
+            capture::Event::Mark { text } => Some(Event::Mark {
+                text: String::from_utf8_lossy(text).into(),
+            }),
             _ => return,
         };
         match event {

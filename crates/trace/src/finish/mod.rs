@@ -58,7 +58,12 @@ impl Finished {
     /// Repairs that may be due to a wrong order. In a process with one thread, `unseen` ones are
     /// not.
     pub fn doubts(&self) -> u64 {
-        self.mended.repairs() + if self.totals.threads > 1 { self.mended.unseen } else { 0 }
+        self.mended.repairs()
+            + if self.totals.threads > 1 {
+                self.mended.unseen
+            } else {
+                0
+            }
     }
 
     /// Whether so much was repaired that the order of events is doubtful.
@@ -102,7 +107,12 @@ pub struct Unfinished<'f> {
 
 impl<'f> Unfinished<'f> {
     fn new(turn: Turn, family: &'f Family) -> Unfinished<'f> {
-        Unfinished { turn, family, without_argv: false, more: Vec::new() }
+        Unfinished {
+            turn,
+            family,
+            without_argv: false,
+            more: Vec::new(),
+        }
     }
 }
 
@@ -114,7 +124,10 @@ impl Unfinished<'_> {
 
     /// Leaves the words of the command line out of the trace.
     pub fn without_argv(self) -> Self {
-        Unfinished { without_argv: true, ..self }
+        Unfinished {
+            without_argv: true,
+            ..self
+        }
     }
 
     /// Adds metadata that the recorder could not know.
@@ -124,12 +137,22 @@ impl Unfinished<'_> {
     }
 
     /// Writes the trace. If the process forks, `each` gets the child, as in [`finish_all`].
-    pub fn finish<W: Write>(self, to: W, each: &mut dyn FnMut(Unfinished)) -> Result<Finished, Fault> {
+    pub fn finish<W: Write>(
+        self,
+        to: W,
+        each: &mut dyn FnMut(Unfinished),
+    ) -> Result<Finished, Fault> {
         let mut capture = Capture::open(self.path())?;
         capture.done = self.family.done.clone();
         let head = capture.head.without(stream::EVENTS);
-        let mut head = if self.without_argv { head.without("argv.") } else { head };
-        self.more.iter().for_each(|(key, value)| head.set(key, value));
+        let mut head = if self.without_argv {
+            head.without("argv.")
+        } else {
+            head
+        };
+        self.more
+            .iter()
+            .for_each(|(key, value)| head.set(key, value));
         let mut writer = Writer::new(to, &head)?;
         let inherited = self.turn.inherited.len() as u64;
         if inherited > 0 {
@@ -143,19 +166,43 @@ impl Unfinished<'_> {
             }
             writer.write(thread, event)
         })?;
-        let Merged { mended, unknown_uses, bytes: capture_bytes, peak_live_bytes, .. } = merged;
+        let Merged {
+            mended,
+            unknown_uses,
+            bytes: capture_bytes,
+            peak_live_bytes,
+            ..
+        } = merged;
         let lost = capture.dropped.saturating_add(merged.lost);
         if lost > 0 {
             writer.write(0, &Event::Dropped { count: lost })?;
         }
-        if let Some(peak_rss_bytes) = capture.head.get("end.peak-rss-bytes").and_then(|text| text.parse().ok()) {
+        if let Some(peak_rss_bytes) = capture
+            .head
+            .get("end.peak-rss-bytes")
+            .and_then(|text| text.parse().ok())
+        {
             writer.write(0, &Event::End { peak_rss_bytes })?;
         }
         let (_, totals) = writer.finish()?;
-        let Capture { head, mut damage, .. } = capture;
+        let Capture {
+            head, mut damage, ..
+        } = capture;
         damage.extend(merged.damage);
-        damage.extend(first.map(|first| format!("{impossible} events cannot have happened: {first}")));
-        Ok(Finished { head, totals, inherited, mended, unknown_uses, lost, capture_bytes, peak_live_bytes, damage })
+        damage.extend(
+            first.map(|first| format!("{impossible} events cannot have happened: {first}")),
+        );
+        Ok(Finished {
+            head,
+            totals,
+            inherited,
+            mended,
+            unknown_uses,
+            lost,
+            capture_bytes,
+            peak_live_bytes,
+            damage,
+        })
     }
 
     fn begin(self, each: &mut dyn FnMut(Unfinished)) {
@@ -175,14 +222,25 @@ impl Unfinished<'_> {
         each: &mut dyn FnMut(Unfinished),
         mut put: impl FnMut(u32, &Event) -> Result<(), Fault>,
     ) -> Result<Merged, Fault> {
-        let Unfinished { turn: Turn { member, inherited, depth }, family, .. } = self;
+        let Unfinished {
+            turn:
+                Turn {
+                    member,
+                    inherited,
+                    depth,
+                },
+            family,
+            ..
+        } = self;
         let own = member.process.filter(|own| family.awaits(own));
         let mut heritage = own.as_ref().map(|_| Heritage::default());
         let mut merge = Merge::new(capture);
         let mut told = Ok(());
         for (address, event) in inherited {
             merge.inherit(address, event, &mut |thread, event| {
-                heritage.iter_mut().for_each(|heritage| heritage.follow(thread, &event));
+                heritage
+                    .iter_mut()
+                    .for_each(|heritage| heritage.follow(thread, &event));
                 if told.is_ok() {
                     told = put(thread, &event);
                 }
@@ -193,7 +251,9 @@ impl Unfinished<'_> {
             let moment = match step {
                 MergeStep::Event(thread, event) => {
                     put(thread, &event)?;
-                    heritage.iter_mut().for_each(|heritage| heritage.follow(thread, &event));
+                    heritage
+                        .iter_mut()
+                        .for_each(|heritage| heritage.follow(thread, &event));
                     return Ok(member.wanted || heritage.is_some());
                 }
                 MergeStep::Forking(moment) => moment,
@@ -201,7 +261,11 @@ impl Unfinished<'_> {
             if let (Some(known), Some(own)) = (&heritage, &own)
                 && let Some(child) = family.born(own, moment)
             {
-                let turn = Turn { member: child, inherited: known.alive(addresses), depth: depth + 1 };
+                let turn = Turn {
+                    member: child,
+                    inherited: known.alive(addresses),
+                    depth: depth + 1,
+                };
                 match turn.depth < MOST_AT_ONCE {
                     true => Unfinished::new(turn, family).begin(each),
                     false => family.later(turn),

@@ -50,12 +50,23 @@ impl Family {
         let mut at = 0;
         while let Some(member) = members.get(at) {
             at += 1;
-            let Some((folder, pid)) = member.parent.clone().filter(|parent| sought.insert(parent.clone())) else {
+            let Some((folder, pid)) = member
+                .parent
+                .clone()
+                .filter(|parent| sought.insert(parent.clone()))
+            else {
                 continue;
             };
-            let beside: &Vec<PathBuf> = folders.entry(folder.clone()).or_insert_with(|| captures_in(&folder));
+            let beside: &Vec<PathBuf> = folders
+                .entry(folder.clone())
+                .or_insert_with(|| captures_in(&folder));
             let word = format!(".{pid}.");
-            let may_be_its = |path: &&PathBuf| path.file_name().unwrap_or_default().to_string_lossy().contains(&word);
+            let may_be_its = |path: &&PathBuf| {
+                path.file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .contains(&word)
+            };
             for path in beside.iter().filter(may_be_its) {
                 let other = Member::of(path, false);
                 let is_known = members.iter().any(|known| known.is(&folder, path));
@@ -64,15 +75,26 @@ impl Family {
                 }
             }
         }
-        let processes: HashSet<ProcessId> = members.iter().filter_map(|member| member.process.clone()).collect();
+        let processes: HashSet<ProcessId> = members
+            .iter()
+            .filter_map(|member| member.process.clone())
+            .collect();
         let (mut ready, mut waiting) = (VecDeque::new(), BTreeMap::<ProcessId, Vec<Member>>::new());
         for member in members {
-            match member.parent.clone().filter(|parent| processes.contains(parent)) {
+            match member
+                .parent
+                .clone()
+                .filter(|parent| processes.contains(parent))
+            {
                 Some(parent) => waiting.entry(parent).or_default().push(member),
                 None => ready.push_back(Turn::first(member)),
             }
         }
-        Family { ready: RefCell::new(ready), waiting: RefCell::new(waiting), done }
+        Family {
+            ready: RefCell::new(ready),
+            waiting: RefCell::new(waiting),
+            done,
+        }
     }
 
     /// The next capture to process. Last come those whose fork is in no capture.
@@ -80,15 +102,25 @@ impl Family {
         let mut ready = self.ready.borrow_mut();
         if ready.is_empty() {
             let mut waiting = self.waiting.borrow_mut();
-            let processes: HashSet<ProcessId> =
-                waiting.values().flatten().filter_map(|member| member.process.clone()).collect();
+            let processes: HashSet<ProcessId> = waiting
+                .values()
+                .flatten()
+                .filter_map(|member| member.process.clone())
+                .collect();
             let is_eldest = |parent: &ProcessId| !processes.contains(parent);
-            let mut eldest: Vec<ProcessId> = waiting.keys().filter(|parent| is_eldest(parent)).cloned().collect();
+            let mut eldest: Vec<ProcessId> = waiting
+                .keys()
+                .filter(|parent| is_eldest(parent))
+                .cloned()
+                .collect();
             if eldest.is_empty() {
                 // A cycle, in which each is another's child: start with one of them.
                 eldest.extend(waiting.keys().next().cloned());
             }
-            let children = eldest.iter().filter_map(|parent| waiting.remove(parent)).flatten();
+            let children = eldest
+                .iter()
+                .filter_map(|parent| waiting.remove(parent))
+                .flatten();
             ready.extend(children.map(Turn::first));
         }
         ready.pop_front()
@@ -108,7 +140,10 @@ impl Family {
     pub(super) fn born(&self, parent: &ProcessId, moment: u64) -> Option<Member> {
         let mut waiting = self.waiting.borrow_mut();
         let children = waiting.get_mut(parent)?;
-        let child = children.iter().position(|member| member.fork == Some(moment)).map(|place| children.remove(place));
+        let child = children
+            .iter()
+            .position(|member| member.fork == Some(moment))
+            .map(|place| children.remove(place));
         if children.is_empty() {
             waiting.remove(parent);
         }
@@ -118,7 +153,11 @@ impl Family {
 
 impl Turn {
     fn first(member: Member) -> Turn {
-        Turn { member, inherited: Vec::new(), depth: 0 }
+        Turn {
+            member,
+            inherited: Vec::new(),
+            depth: 0,
+        }
     }
 }
 
@@ -128,10 +167,22 @@ impl Member {
         let folder = folder(path);
         let head = Capture::open(path).ok().map(|capture| capture.head);
         let number = |key: &str| head.as_ref()?.get(key)?.parse::<u32>().ok();
-        let forked = head.as_ref().is_some_and(|head| head.get("begin") == Some("fork"));
-        let parent = number("parent").filter(|_| forked).map(|parent| (folder.clone(), parent));
-        let fork = head.as_ref().and_then(|head| head.get("forked-ns")?.parse().ok());
-        Member { path: path.to_path_buf(), wanted, process: number("pid").map(|pid| (folder, pid)), parent, fork }
+        let forked = head
+            .as_ref()
+            .is_some_and(|head| head.get("begin") == Some("fork"));
+        let parent = number("parent")
+            .filter(|_| forked)
+            .map(|parent| (folder.clone(), parent));
+        let fork = head
+            .as_ref()
+            .and_then(|head| head.get("forked-ns")?.parse().ok());
+        Member {
+            path: path.to_path_buf(),
+            wanted,
+            process: number("pid").map(|pid| (folder, pid)),
+            parent,
+            fork,
+        }
     }
 
     fn is(&self, folder: &Path, path: &Path) -> bool {
@@ -142,14 +193,25 @@ impl Member {
 
 /// The folder of a file, by one name whichever path leads there.
 fn folder(path: &Path) -> PathBuf {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf())
+    let folder = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    folder
+        .canonicalize()
+        .unwrap_or_else(|_| folder.to_path_buf())
 }
 
 fn captures_in(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
     let is_capture = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "cap");
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_capture).collect();
+    let mut paths: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(is_capture)
+        .collect();
     paths.sort();
     paths
 }

@@ -107,7 +107,13 @@ impl<'a> Stream<'a> {
     }
 
     fn record(&self) -> Option<&Record<'_>> {
-        self.opened.as_ref()?.borrow_dependent().next.as_ref()?.as_ref().ok()
+        self.opened
+            .as_ref()?
+            .borrow_dependent()
+            .next
+            .as_ref()?
+            .as_ref()
+            .ok()
     }
 
     /// Advances to the next event.
@@ -120,12 +126,19 @@ impl<'a> Stream<'a> {
             return;
         }
         self.read();
-        let Some(record) = self.record().filter(|record| record.stamp.is_none_or(|stamp| stamp <= self.end)) else {
+        let Some(record) = self
+            .record()
+            .filter(|record| record.stamp.is_none_or(|stamp| stamp <= self.end))
+        else {
             self.part = None;
             return;
         };
         let (stamp, part) = match record.event {
-            Event::Realloc { entered: Some(entered), old, .. } if old != 0 => (Some(entered), RecordPart::Entry),
+            Event::Realloc {
+                entered: Some(entered),
+                old,
+                ..
+            } if old != 0 => (Some(entered), RecordPart::Entry),
             _ => (record.stamp, RecordPart::Whole),
         };
         let begins = part == RecordPart::Whole && begins(&record.event);
@@ -147,7 +160,9 @@ impl<'a> Stream<'a> {
                 let reading = opened.borrow_dependent();
                 match &reading.next {
                     Some(Ok(_)) => return,
-                    Some(Err(damage)) => self.damage.push(format!("stream {}: {damage}", reading.start.stream)),
+                    Some(Err(damage)) => self
+                        .damage
+                        .push(format!("stream {}: {damage}", reading.start.stream)),
                     None => {}
                 }
             }
@@ -174,7 +189,12 @@ impl<'a> Stream<'a> {
                 let chunk = Chunk::parse(bytes).map_err(|wrong| wrong.to_string())?;
                 let chunk = chunk.ok_or("it was there, and is not any more")?;
                 let bytes = chunk.payload.len() as u64;
-                Ok::<_, String>(Reading { start: chunk.start, bytes, records: chunk.records(), next: None })
+                Ok::<_, String>(Reading {
+                    start: chunk.start,
+                    bytes,
+                    records: chunk.records(),
+                    next: None,
+                })
             });
             match opened {
                 Ok(opened) => {
@@ -193,14 +213,23 @@ impl<'a> Stream<'a> {
         if self.told > self.expected {
             let missing = self.told - self.expected;
             self.lost = self.lost.saturating_add(missing);
-            self.damage.push(format!("stream {}: {missing} events at its end are missing", self.name));
+            self.damage.push(format!(
+                "stream {}: {missing} events at its end are missing",
+                self.name
+            ));
             self.told = 0;
         }
         false
     }
 
     fn begin(&mut self, opened: Opened) {
-        let Start { stream, first_event, stamp, ns, .. } = opened.borrow_dependent().start;
+        let Start {
+            stream,
+            first_event,
+            stamp,
+            ns,
+            ..
+        } = opened.borrow_dependent().start;
         self.missing(stream, first_event);
         self.known = (stamp, ns);
         self.key = self.key.max(order(stamp, false));
@@ -212,9 +241,13 @@ impl<'a> Stream<'a> {
         if first > self.expected {
             let missing = first - self.expected;
             self.lost = self.lost.saturating_add(missing);
-            self.damage.push(format!("stream {stream}: {missing} events before event {first} are missing"));
+            self.damage.push(format!(
+                "stream {stream}: {missing} events before event {first} are missing"
+            ));
         } else if first < self.expected {
-            self.damage.push(format!("stream {stream}: events from {first} on are there twice"));
+            self.damage.push(format!(
+                "stream {stream}: events from {first} on are there twice"
+            ));
         }
     }
 }
@@ -226,5 +259,8 @@ fn order(stamp: u64, begins: bool) -> u64 {
 }
 
 fn begins(event: &Event) -> bool {
-    matches!(event, Event::Malloc { .. } | Event::Calloc { .. } | Event::Aligned { .. } | Event::Realloc { .. })
+    matches!(
+        event,
+        Event::Malloc { .. } | Event::Calloc { .. } | Event::Aligned { .. } | Event::Realloc { .. }
+    )
 }

@@ -25,7 +25,9 @@ pub struct Bucket {
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram { buckets: vec![(0, 0); BUCKETS].into() }
+        Histogram {
+            buckets: vec![(0, 0); BUCKETS].into(),
+        }
     }
 }
 
@@ -44,10 +46,19 @@ impl Histogram {
 
     /// The non-empty buckets, smallest first.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
-        let filled = self.buckets.iter().enumerate().filter(|(_, (count, _))| *count > 0);
+        let filled = self
+            .buckets
+            .iter()
+            .enumerate()
+            .filter(|(_, (count, _))| *count > 0);
         filled.filter_map(|(place, (count, sum))| {
             let (low, high) = bucket_range(place)?;
-            Some(Bucket { low, high, count: *count, mean: *sum as f64 / *count as f64 })
+            Some(Bucket {
+                low,
+                high,
+                count: *count,
+                mean: *sum as f64 / *count as f64,
+            })
         })
     }
 
@@ -55,7 +66,10 @@ impl Histogram {
     pub fn powers(&self) -> Vec<(u64, f64)> {
         let mut powers = Vec::new();
         for bucket in self.buckets() {
-            let power = bucket.low.checked_ilog2().map_or(0, |power| power as usize + 1);
+            let power = bucket
+                .low
+                .checked_ilog2()
+                .map_or(0, |power| power as usize + 1);
             if power >= powers.len() {
                 powers.resize(power + 1, (0, 0.0));
             }
@@ -90,12 +104,26 @@ mod tests {
     #[test]
     fn numbers_are_counted_by_size_and_by_powers_of_two() {
         let mut histogram = Histogram::default();
-        [0, 1, 2, 3, 3, 1000, 1001].into_iter().for_each(|number| histogram.add(number));
+        [0, 1, 2, 3, 3, 1000, 1001]
+            .into_iter()
+            .for_each(|number| histogram.add(number));
         assert_eq!(histogram.count(), 7);
-        assert_eq!(histogram.buckets().map(|bucket| bucket.count).collect::<Vec<_>>(), [1, 1, 1, 2, 2]);
+        assert_eq!(
+            histogram
+                .buckets()
+                .map(|bucket| bucket.count)
+                .collect::<Vec<_>>(),
+            [1, 1, 1, 2, 2]
+        );
         let powers = histogram.powers();
-        assert_eq!((powers[0], powers[1], powers[2], powers[10]), ((1, 0.0), (1, 1.0), (3, 8.0), (2, 2001.0)));
-        assert_eq!((histogram.quantile(0.5), histogram.quantile(1.0)), (Some(3), Some(1001)));
+        assert_eq!(
+            (powers[0], powers[1], powers[2], powers[10]),
+            ((1, 0.0), (1, 1.0), (3, 8.0), (2, 2001.0))
+        );
+        assert_eq!(
+            (histogram.quantile(0.5), histogram.quantile(1.0)),
+            (Some(3), Some(1001))
+        );
         assert_eq!(Histogram::default().quantile(0.5), None);
     }
 }

@@ -81,7 +81,11 @@ struct LiveObject {
 
 /// Reads to the end. Everything before damage counts; the damage is returned with it.
 pub fn stats<R: Read>(mut reader: Reader<R>) -> (Stats, Option<Fault>) {
-    let head = reader.head().pairs().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let head = reader
+        .head()
+        .pairs()
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect();
     let mut count = Count::new(head);
     let mut damage = None;
     while let Some(next) = reader.next() {
@@ -130,7 +134,14 @@ impl Count {
             timeline: Vec::new(),
         };
         let (threads, timeline) = (Threads::default(), Timeline::default());
-        Count { stats, live: Live::default(), live_bytes: 0, inherited_left: 0, threads, timeline }
+        Count {
+            stats,
+            live: Live::default(),
+            live_bytes: 0,
+            inherited_left: 0,
+            threads,
+            timeline,
+        }
     }
 
     fn event(&mut self, thread: u32, event: &Event) -> Result<(), Fault> {
@@ -139,19 +150,30 @@ impl Count {
         let (at_bytes, at_ns) = (self.stats.allocated_bytes, self.stats.duration_ns);
         let about = |size, before: Option<&LiveObject>| {
             let steps = before.map_or(0, |before| before.steps.saturating_add(1));
-            LiveObject { size, at_bytes, at_ns, steps, inherited }
+            LiveObject {
+                size,
+                at_bytes,
+                at_ns,
+                steps,
+                inherited,
+            }
         };
         alone(event)?;
         let (_, ended) = self.live.follow(thread, event, about)?;
         let moves = event.begins().is_some();
         if let Some(object) = ended {
             self.ended(&object, moves);
-            self.threads.free(thread, event.ends().map_or(thread, |token| token.thread), self.stats.duration_ns);
+            self.threads.free(
+                thread,
+                event.ends().map_or(thread, |token| token.thread),
+                self.stats.duration_ns,
+            );
         }
         if let Some(size) = event.begins() {
             self.begun(thread, size, inherited);
         }
-        self.timeline.add(self.stats.events, self.stats.duration_ns, self.live_bytes);
+        self.timeline
+            .add(self.stats.events, self.stats.duration_ns, self.live_bytes);
         self.stats.events += 1;
         // Inherited objects stand for an earlier time: they are not calls of the program.
         if !inherited {
@@ -163,8 +185,12 @@ impl Count {
     fn ended(&mut self, object: &LiveObject, moves: bool) {
         self.live_bytes -= object.size.min(self.live_bytes);
         if !object.inherited {
-            self.stats.lifetimes_bytes.add(self.stats.allocated_bytes - object.at_bytes);
-            self.stats.lifetimes_ns.add(self.stats.duration_ns - object.at_ns);
+            self.stats
+                .lifetimes_bytes
+                .add(self.stats.allocated_bytes - object.at_bytes);
+            self.stats
+                .lifetimes_ns
+                .add(self.stats.duration_ns - object.at_ns);
         }
         if object.steps > 0 && !moves {
             self.stats.realloc_chains.add(object.steps.into());
@@ -182,7 +208,8 @@ impl Count {
             self.threads.allocate(thread, size, self.stats.duration_ns);
         }
         if self.live_bytes > self.stats.peak_live_bytes {
-            (self.stats.peak_live_bytes, self.stats.peak_event) = (self.live_bytes, self.stats.events);
+            (self.stats.peak_live_bytes, self.stats.peak_event) =
+                (self.live_bytes, self.stats.events);
         }
         self.stats.peak_live_objects = self.stats.peak_live_objects.max(self.live.len());
     }
@@ -208,9 +235,16 @@ impl Count {
                 self.stats.duration_ns = ns;
                 return;
             }
-            Event::Touch { resident_pages, pages, .. } => {
+            Event::Touch {
+                resident_pages,
+                pages,
+                ..
+            } => {
                 let (resident, all) = &mut self.stats.touched_pages;
-                (*resident, *all) = (resident.saturating_add(resident_pages), all.saturating_add(pages));
+                (*resident, *all) = (
+                    resident.saturating_add(resident_pages),
+                    all.saturating_add(pages),
+                );
                 return;
             }
             Event::Dropped { count } => {
@@ -221,13 +255,17 @@ impl Count {
                 self.stats.peak_rss_bytes = peak_rss_bytes;
                 return;
             }
-            Event::ThreadStart { .. } | Event::ThreadExit | Event::Fork { .. } | Event::Mark { .. } => return,
+            Event::ThreadStart { .. }
+            | Event::ThreadExit
+            | Event::Fork { .. }
+            | Event::Mark { .. } => return,
         };
         *self.stats.calls.entry(call).or_default() += 1;
     }
 
     fn end(mut self) -> Stats {
-        (self.stats.end_live_bytes, self.stats.end_live_objects) = (self.live_bytes, self.live.len());
+        (self.stats.end_live_bytes, self.stats.end_live_objects) =
+            (self.live_bytes, self.live.len());
         (self.stats.threads, self.stats.pairs) = self.threads.end();
         self.stats.timeline = self.timeline.end();
         self.stats

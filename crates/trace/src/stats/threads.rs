@@ -54,7 +54,11 @@ impl Threads {
         if place >= self.threads.len() {
             self.threads.resize(place + 1, None);
         }
-        let known = self.threads[place].get_or_insert(Thread { thread, first_ns: ns, ..Thread::default() });
+        let known = self.threads[place].get_or_insert(Thread {
+            thread,
+            first_ns: ns,
+            ..Thread::default()
+        });
         known.last_ns = ns;
         known
     }
@@ -82,8 +86,11 @@ impl Threads {
     }
 
     pub(super) fn end(self) -> (Vec<Thread>, Vec<Pair>) {
-        let mut pairs: Vec<Pair> =
-            self.pairs.into_iter().map(|((owner, by), frees)| Pair { owner, by, frees }).collect();
+        let mut pairs: Vec<Pair> = self
+            .pairs
+            .into_iter()
+            .map(|((owner, by), frees)| Pair { owner, by, frees })
+            .collect();
         pairs.sort_unstable_by_key(|pair| (std::cmp::Reverse(pair.frees), pair.owner, pair.by));
         pairs.truncate(MOST_PAIRS);
         (self.threads.into_iter().flatten().collect(), pairs)

@@ -28,7 +28,11 @@ pub(super) struct Timeline {
 
 impl Default for Timeline {
     fn default() -> Timeline {
-        Timeline { points: Vec::new(), width: 1, left: 0 }
+        Timeline {
+            points: Vec::new(),
+            width: 1,
+            left: 0,
+        }
     }
 }
 
@@ -41,10 +45,20 @@ impl Timeline {
                 self.points = pairs.map(|[one, other]| one.with(*other)).collect();
                 self.width *= 2;
             }
-            self.points.push(TimelinePoint { event, ns, most_bytes: bytes, least_bytes: bytes });
+            self.points.push(TimelinePoint {
+                event,
+                ns,
+                most_bytes: bytes,
+                least_bytes: bytes,
+            });
             self.left = self.width;
         } else if let Some(last) = self.points.last_mut() {
-            *last = last.with(TimelinePoint { event, ns, most_bytes: bytes, least_bytes: bytes });
+            *last = last.with(TimelinePoint {
+                event,
+                ns,
+                most_bytes: bytes,
+                least_bytes: bytes,
+            });
         }
         self.left -= 1;
     }
@@ -57,7 +71,11 @@ impl Timeline {
 impl TimelinePoint {
     fn with(self, later: TimelinePoint) -> TimelinePoint {
         let most_bytes = self.most_bytes.max(later.most_bytes);
-        TimelinePoint { most_bytes, least_bytes: self.least_bytes.min(later.least_bytes), ..later }
+        TimelinePoint {
+            most_bytes,
+            least_bytes: self.least_bytes.min(later.least_bytes),
+            ..later
+        }
     }
 }
 
@@ -69,12 +87,26 @@ mod tests {
     fn a_long_trace_has_few_points_and_keeps_its_peak() {
         let mut timeline = Timeline::default();
         for event in 0..1_000_000 {
-            timeline.add(event, event * 2, if event == 777_777 { 5000 } else { event % 1000 });
+            timeline.add(
+                event,
+                event * 2,
+                if event == 777_777 { 5000 } else { event % 1000 },
+            );
         }
         let points = timeline.end();
-        assert!((MOST / 2..=2 * MOST).contains(&points.len()), "{}", points.len());
-        assert_eq!(points.iter().map(|point| point.most_bytes).max(), Some(5000));
-        assert_eq!(points.last().map(|point| (point.event, point.ns)), Some((999_999, 1_999_998)));
+        assert!(
+            (MOST / 2..=2 * MOST).contains(&points.len()),
+            "{}",
+            points.len()
+        );
+        assert_eq!(
+            points.iter().map(|point| point.most_bytes).max(),
+            Some(5000)
+        );
+        assert_eq!(
+            points.last().map(|point| (point.event, point.ns)),
+            Some((999_999, 1_999_998))
+        );
         assert!(points.is_sorted_by_key(|point| point.event));
     }
 }

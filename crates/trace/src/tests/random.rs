@@ -7,31 +7,63 @@ use proptest::prelude::*;
 
 /// Possible sequences of events, of a few threads.
 fn traces() -> impl Strategy<Value = Vec<(u32, Event)>> {
-    let step = (0..4u32, 0..20u8, prop_oneof![0..5000u64, 0..1u64 << 47], any::<prop::sample::Index>());
+    let step = (
+        0..4u32,
+        0..20u8,
+        prop_oneof![0..5000u64, 0..1u64 << 47],
+        any::<prop::sample::Index>(),
+    );
     prop::collection::vec(step, 0..400).prop_map(|steps| {
         let (mut live, mut born, mut ns) = (Vec::<Token>::new(), [0u64; 4], 0);
         let mut events = Vec::new();
         for (thread, kind, number, which) in steps {
-            let taken = |live: &mut Vec<Token>| (!live.is_empty()).then(|| live.swap_remove(which.index(live.len())));
+            let taken = |live: &mut Vec<Token>| {
+                (!live.is_empty()).then(|| live.swap_remove(which.index(live.len())))
+            };
             let event = match (kind, live.len()) {
-                (0..6, _) | (_, 0) => Event::Malloc { size: number, operator: kind == 1 },
-                (6..10, _) => Event::Free { token: taken(&mut live).unwrap() },
-                (10, _) => Event::FreeSized { token: taken(&mut live).unwrap(), size: number },
-                (11 | 12, _) => Event::Realloc { token: taken(&mut live).unwrap(), size: number },
+                (0..6, _) | (_, 0) => Event::Malloc {
+                    size: number,
+                    operator: kind == 1,
+                },
+                (6..10, _) => Event::Free {
+                    token: taken(&mut live).unwrap(),
+                },
+                (10, _) => Event::FreeSized {
+                    token: taken(&mut live).unwrap(),
+                    size: number,
+                },
+                (11 | 12, _) => Event::Realloc {
+                    token: taken(&mut live).unwrap(),
+                    size: number,
+                },
                 (13, _) => Event::Aligned {
                     align: 1 << (number % 12 + 3),
                     size: number,
                     variant: Variant::ALL[number as usize % 6],
                 },
-                (14, _) => Event::Calloc { count: 1, size: number },
-                (15, count) => Event::UsableSize { token: live[which.index(count)] },
+                (14, _) => Event::Calloc {
+                    count: 1,
+                    size: number,
+                },
+                (15, count) => Event::UsableSize {
+                    token: live[which.index(count)],
+                },
                 (16, _) => {
                     ns += number;
                     Event::Clock { ns }
                 }
-                (17, _) => Event::Failed { call: Call::ALL[number as usize % 5], size: number },
-                (18, _) => Event::FreeAlignedSized { token: taken(&mut live).unwrap(), align: 64, size: number },
-                _ => Event::Mark { text: number.to_string().into() },
+                (17, _) => Event::Failed {
+                    call: Call::ALL[number as usize % 5],
+                    size: number,
+                },
+                (18, _) => Event::FreeAlignedSized {
+                    token: taken(&mut live).unwrap(),
+                    align: 64,
+                    size: number,
+                },
+                _ => Event::Mark {
+                    text: number.to_string().into(),
+                },
             };
             if event.begins().is_some() {
                 live.push(token(thread, born[thread as usize]));

@@ -62,7 +62,9 @@ pub struct Header {
     _rest: [u64; 5],
 }
 
-const _: () = assert!(size_of::<Header>() == HEADER_BYTES && core::mem::offset_of!(Header, crc) == FIXED_BYTES);
+const _: () = assert!(
+    size_of::<Header>() == HEADER_BYTES && core::mem::offset_of!(Header, crc) == FIXED_BYTES
+);
 
 /// What a writer stores in a chunk's header when it begins it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -107,10 +109,14 @@ impl Header {
             (*header).ns = start.ns;
             (*header).place = start.place;
             (*header).bytes = start.bytes;
-            let behind_magic =
-                core::slice::from_raw_parts(header.cast::<u8>().add(MAGIC.len()), FIXED_BYTES - MAGIC.len());
+            let behind_magic = core::slice::from_raw_parts(
+                header.cast::<u8>().add(MAGIC.len()),
+                FIXED_BYTES - MAGIC.len(),
+            );
             (*header).crc = continued(crc32c(&MAGIC), behind_magic);
-            (*header).magic.store(u64::from_le_bytes(MAGIC), Ordering::Release);
+            (*header)
+                .magic
+                .store(u64::from_le_bytes(MAGIC), Ordering::Release);
         }
     }
 
@@ -128,10 +134,16 @@ impl Header {
     /// follow.
     pub fn seal(&self, payload: &[u8], end: bool) {
         let before = self.sealed.load(Ordering::Relaxed);
-        let (done, crc) = ((before as u32 as usize).min(payload.len()), (before >> 32) as u32);
+        let (done, crc) = (
+            (before as u32 as usize).min(payload.len()),
+            (before >> 32) as u32,
+        );
         let crc = continued(crc, &payload[done..]);
         let told = if end { !crc } else { crc };
-        self.sealed.store(u64::from(told) << 32 | payload.len() as u64, Ordering::Release);
+        self.sealed.store(
+            u64::from(told) << 32 | payload.len() as u64,
+            Ordering::Release,
+        );
     }
 
     /// In the first chunk of a file: counts another chunk.
@@ -141,7 +153,8 @@ impl Header {
 
     /// In the first chunk of a file: counts events that could not be written.
     pub fn count_dropped(&self, count: u32) {
-        self.dropped.fetch_add(ONE_TWICE * u64::from(count), Ordering::Relaxed);
+        self.dropped
+            .fetch_add(ONE_TWICE * u64::from(count), Ordering::Relaxed);
     }
 }
 
@@ -216,7 +229,9 @@ struct Rest {
 }
 
 fn read(header: &[u8; HEADER_BYTES]) -> Result<Option<(Start, Rest)>, Wrong> {
-    let half = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let half = |at: usize| {
+        u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
     let word = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;
     // Zeros: never used, or its writer died within the header.
     if word(0) == 0 {
@@ -248,7 +263,13 @@ fn read(header: &[u8; HEADER_BYTES]) -> Result<Option<(Start, Rest)>, Wrong> {
         place: half(48),
         bytes: half(52),
     };
-    let rest = Rest { kind, sealed: half(64), crc: half(68), chunks: word(72), dropped: word(80) };
+    let rest = Rest {
+        kind,
+        sealed: half(64),
+        crc: half(68),
+        chunks: word(72),
+        dropped: word(80),
+    };
     if !(HEADER_BYTES..=CHUNK_BYTES).contains(&(start.bytes as usize)) {
         return Err(Wrong::Header);
     }
@@ -260,7 +281,11 @@ fn read(header: &[u8; HEADER_BYTES]) -> Result<Option<(Start, Rest)>, Wrong> {
 
 /// A number that is stored twice.
 fn once(twice: u64) -> Result<u32, Wrong> {
-    if twice >> 32 == twice & u64::from(u32::MAX) { Ok(twice as u32) } else { Err(Wrong::Count) }
+    if twice >> 32 == twice & u64::from(u32::MAX) {
+        Ok(twice as u32)
+    } else {
+        Err(Wrong::Count)
+    }
 }
 
 impl Start {
@@ -273,7 +298,9 @@ impl Start {
     /// How many bytes after its header [`Chunk::parse`] needs of a chunk; if the file ends before,
     /// zeros suffice.
     pub fn payload_bytes(header: &[u8; HEADER_BYTES]) -> Result<usize, Wrong> {
-        let Some((start, rest)) = read(header)? else { return Ok(0) };
+        let Some((start, rest)) = read(header)? else {
+            return Ok(0);
+        };
         let room = start.bytes as usize - HEADER_BYTES;
         let open = match rest.kind {
             ChunkKind::Text => 0,
@@ -290,10 +317,22 @@ impl<'a> Chunk<'a> {
     /// The chunk that `bytes` begin with; `None` if it was never used. The end of a file may be
     /// shorter than a chunk.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<Chunk<'a>>, Wrong> {
-        let (header, behind) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Wrong::Short)?;
-        let Some((start, rest)) = read(header)? else { return Ok(None) };
-        let Rest { kind, sealed, crc, chunks, dropped } = rest;
-        let (held, open) = behind.split_at_checked(sealed as usize).ok_or(Wrong::Short)?;
+        let (header, behind) = bytes
+            .split_first_chunk::<HEADER_BYTES>()
+            .ok_or(Wrong::Short)?;
+        let Some((start, rest)) = read(header)? else {
+            return Ok(None);
+        };
+        let Rest {
+            kind,
+            sealed,
+            crc,
+            chunks,
+            dropped,
+        } = rest;
+        let (held, open) = behind
+            .split_at_checked(sealed as usize)
+            .ok_or(Wrong::Short)?;
         let found = crc32c(held);
         let ended = crc == !found;
         if !ended && crc != found {
@@ -301,13 +340,26 @@ impl<'a> Chunk<'a> {
         }
         // An unsealed part ends where zeros begin, wherever that is.
         let open = &open[..open.len().min(Start::payload_bytes(header)? - held.len())];
-        let written = if ended { None } else { open.iter().rposition(|byte| *byte != 0).map(|last| last + 1) };
+        let written = if ended {
+            None
+        } else {
+            open.iter()
+                .rposition(|byte| *byte != 0)
+                .map(|last| last + 1)
+        };
         if written.is_some_and(|bytes| bytes > MOST_OPEN_BYTES) {
             return Err(Wrong::Open);
         }
         let payload = &behind[..held.len() + written.unwrap_or(0)];
         let (chunks, dropped) = (once(chunks)?, once(dropped)?);
-        Ok(Some(Chunk { kind, start, sealed: ended, chunks, dropped, payload }))
+        Ok(Some(Chunk {
+            kind,
+            start,
+            sealed: ended,
+            chunks,
+            dropped,
+            payload,
+        }))
     }
 
     /// Its text, as pairs of a key and an escaped value.

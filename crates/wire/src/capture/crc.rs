@@ -19,7 +19,11 @@ const fn tables() -> [[u32; 256]; STEP] {
         let mut crc = byte as u32;
         let mut bit = 0;
         while bit < 8 {
-            crc = if crc & 1 == 1 { crc >> 1 ^ POLYNOMIAL } else { crc >> 1 };
+            crc = if crc & 1 == 1 {
+                crc >> 1 ^ POLYNOMIAL
+            } else {
+                crc >> 1
+            };
             bit += 1;
         }
         tables[0][byte] = crc;
@@ -58,7 +62,9 @@ fn by_tables(crc: u32, bytes: &[u8]) -> u32 {
     let mut crc = !crc;
     for step in steps {
         let word = u128::from_le_bytes(*step) ^ u128::from(crc);
-        crc = (0..STEP).fold(0, |crc, byte| crc ^ TABLES[STEP - 1 - byte][(word >> (8 * byte)) as usize & 255]);
+        crc = (0..STEP).fold(0, |crc, byte| {
+            crc ^ TABLES[STEP - 1 - byte][(word >> (8 * byte)) as usize & 255]
+        });
     }
     for byte in rest {
         crc = crc >> 8 ^ TABLES[0][(crc as u8 ^ byte) as usize];
@@ -83,8 +89,12 @@ fn has_instruction() -> bool {
 fn by_instruction(crc: u32, bytes: &[u8]) -> u32 {
     use core::arch::x86_64::{_mm_crc32_u8, _mm_crc32_u64};
     let (words, rest) = bytes.as_chunks::<8>();
-    let crc = words.iter().fold(u64::from(!crc), |crc, word| _mm_crc32_u64(crc, u64::from_le_bytes(*word)));
-    !rest.iter().fold(crc as u32, |crc, byte| _mm_crc32_u8(crc, *byte))
+    let crc = words.iter().fold(u64::from(!crc), |crc, word| {
+        _mm_crc32_u64(crc, u64::from_le_bytes(*word))
+    });
+    !rest
+        .iter()
+        .fold(crc as u32, |crc, byte| _mm_crc32_u8(crc, *byte))
 }
 
 #[cfg(test)]
@@ -105,7 +115,11 @@ mod tests {
     fn the_instruction_and_the_tables_agree_at_every_length() {
         let bytes: [u8; 100] = core::array::from_fn(|at| (at * 37 % 251) as u8);
         for length in 0..bytes.len() {
-            assert_eq!(crc32c(&bytes[..length]), by_tables(0, &bytes[..length]), "{length} bytes");
+            assert_eq!(
+                crc32c(&bytes[..length]),
+                by_tables(0, &bytes[..length]),
+                "{length} bytes"
+            );
         }
     }
 }

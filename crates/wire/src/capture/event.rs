@@ -11,24 +11,50 @@ pub const MOST_MARK_BYTES: usize = 64;
 ///
 /// `operator` is true for a C++ operator, false for a C function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "fields are named for the arguments that they hold")]
+#[expect(
+    missing_docs,
+    reason = "fields are named for the arguments that they hold"
+)]
 pub enum Event<'a> {
     /// `malloc`, `operator new`.
-    Malloc { address: u64, size: u64, operator: bool },
+    Malloc {
+        address: u64,
+        size: u64,
+        operator: bool,
+    },
     /// `calloc`.
     Calloc { address: u64, count: u64, size: u64 },
     /// `realloc`, `reallocarray`. `old` is 0 if it only allocated, `new` is 0 if it only freed
     /// (`realloc(p, 0)`). The old address dies at `entered`, the new one is born at the event's
     /// stamp.
-    Realloc { old: u64, new: u64, size: u64, entered: Option<u64> },
+    Realloc {
+        old: u64,
+        new: u64,
+        size: u64,
+        entered: Option<u64>,
+    },
     /// A function that takes an alignment.
-    Aligned { address: u64, align: u64, size: u64, variant: Variant },
+    Aligned {
+        address: u64,
+        align: u64,
+        size: u64,
+        variant: Variant,
+    },
     /// `free`, `operator delete`.
     Free { address: u64, operator: bool },
     /// `free_sized`, `operator delete` with a size.
-    FreeSized { address: u64, size: u64, operator: bool },
+    FreeSized {
+        address: u64,
+        size: u64,
+        operator: bool,
+    },
     /// `free_aligned_sized`, `operator delete` with size and alignment.
-    FreeAlignedSized { address: u64, align: u64, size: u64, operator: bool },
+    FreeAlignedSized {
+        address: u64,
+        align: u64,
+        size: u64,
+        operator: bool,
+    },
     /// `operator delete` with an alignment and no size.
     FreeAligned { address: u64, align: u64 },
     /// `free` or `delete` of NULL.
@@ -56,7 +82,11 @@ pub enum Event<'a> {
     ClockedOn,
     /// How many whole pages lie in a large block, and how many of them are resident; written just
     /// before it is freed, or at the end.
-    Touch { address: u64, resident: u64, pages: u64 },
+    Touch {
+        address: u64,
+        resident: u64,
+        pages: u64,
+    },
     /// A mark left by the program.
     Mark { text: &'a [u8] },
 }
@@ -92,7 +122,14 @@ impl Variant {
 
     /// The name in source code.
     pub fn word(self) -> &'static str {
-        ["posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc", "operator new"][self as usize]
+        [
+            "posix_memalign",
+            "aligned_alloc",
+            "memalign",
+            "valloc",
+            "pvalloc",
+            "operator new",
+        ][self as usize]
     }
 }
 
@@ -114,7 +151,13 @@ pub enum Call {
 
 impl Call {
     /// In the order of their numbers.
-    pub const ALL: [Call; 5] = [Call::Malloc, Call::Calloc, Call::Realloc, Call::Aligned, Call::Operator];
+    pub const ALL: [Call; 5] = [
+        Call::Malloc,
+        Call::Calloc,
+        Call::Realloc,
+        Call::Aligned,
+        Call::Operator,
+    ];
 
     /// The name in source code.
     pub fn word(self) -> &'static str {

@@ -26,7 +26,8 @@ pub mod text;
 mod write;
 
 pub use chunk::{
-    CHUNK_BYTES, Chunk, ChunkKind, FIRST_BYTES, HEADER_BYTES, Header, MOST_OPEN_BYTES, Start, TEXT_BYTES, Wrong,
+    CHUNK_BYTES, Chunk, ChunkKind, FIRST_BYTES, HEADER_BYTES, Header, MOST_OPEN_BYTES, Start,
+    TEXT_BYTES, Wrong,
 };
 pub use crc::crc32c;
 pub use event::{Call, Event, MOST_EVENT_BYTES, MOST_MARK_BYTES, Variant};

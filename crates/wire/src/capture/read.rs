@@ -71,14 +71,43 @@ impl<'a> Chunk<'a> {
 
 impl<'a> Records<'a> {
     pub(super) fn new(payload: &'a [u8], start: &Start, sealed: bool) -> Records<'a> {
-        let Start { thread, first_event, stamp, clocked, .. } = *start;
-        Records { payload, at: 0, word: 0, stamp, number: first_event, thread, clocked, open: !sealed, done: false }
+        let Start {
+            thread,
+            first_event,
+            stamp,
+            clocked,
+            ..
+        } = *start;
+        Records {
+            payload,
+            at: 0,
+            word: 0,
+            stamp,
+            number: first_event,
+            thread,
+            clocked,
+            open: !sealed,
+            done: false,
+        }
     }
 
     /// The state in which a writer would continue.
     pub(super) fn end(&self) -> EncodingState {
-        let Records { at, word, stamp, number, clocked, .. } = *self;
-        EncodingState { at, word, stamp, number, clocked }
+        let Records {
+            at,
+            word,
+            stamp,
+            number,
+            clocked,
+            ..
+        } = *self;
+        EncodingState {
+            at,
+            word,
+            stamp,
+            number,
+            clocked,
+        }
     }
 
     /// The number that the next event has, if there is one.
@@ -97,11 +126,16 @@ impl<'a> Records<'a> {
     }
 
     fn half(&mut self) -> Result<u32, &'static str> {
-        self.number()?.try_into().map_err(|_| "a number is too large")
+        self.number()?
+            .try_into()
+            .map_err(|_| "a number is too large")
     }
 
     fn time(&mut self) -> Result<u64, &'static str> {
-        self.stamp = self.number()?.checked_add(self.stamp).ok_or("the clock runs over")?;
+        self.stamp = self
+            .number()?
+            .checked_add(self.stamp)
+            .ok_or("the clock runs over")?;
         Ok(self.stamp)
     }
 
@@ -123,14 +157,21 @@ impl<'a> Records<'a> {
         let was_clocked = self.clocked;
         let event = match (first & 15, first >> 4) {
             (op::LOW_BITS, _) => return Err("the low bits of an address come twice"),
-            (op::FURTHER, _) if low != 0 => return Err("low bits of an address without an address"),
+            (op::FURTHER, _) if low != 0 => {
+                return Err("low bits of an address without an address");
+            }
             (op::FURTHER, code) => self.further(code)?,
             (op, distance) => self.call(op, distance, low)?,
         };
         let timed = was_clocked || matches!(event, Event::Clock | Event::ClockedOn);
         let stamp = if timed { Some(self.time()?) } else { None };
         self.number += 1;
-        Ok(Record { number: self.number - 1, thread: self.thread, stamp, event })
+        Ok(Record {
+            number: self.number - 1,
+            thread: self.thread,
+            stamp,
+            event,
+        })
     }
 
     fn call(&mut self, op: u64, distance: u64, low: u64) -> Result<Event<'a>, &'static str> {
@@ -146,31 +187,81 @@ impl<'a> Records<'a> {
         }
         let address = self.address(distance, low & 7);
         Ok(match op {
-            op::MALLOC => Event::Malloc { address, size: self.number()?, operator: false },
-            op::NEW => Event::Malloc { address, size: self.number()?, operator: true },
-            op::CALLOC => Event::Calloc { address, count: self.number()?, size: self.number()? },
+            op::MALLOC => Event::Malloc {
+                address,
+                size: self.number()?,
+                operator: false,
+            },
+            op::NEW => Event::Malloc {
+                address,
+                size: self.number()?,
+                operator: true,
+            },
+            op::CALLOC => Event::Calloc {
+                address,
+                count: self.number()?,
+                size: self.number()?,
+            },
             op::ALIGNED => {
                 let variant = self.number()?;
-                let variant = Variant::ALL.get(variant as usize).ok_or("an unknown function")?;
-                Event::Aligned { address, variant: *variant, align: self.number()?, size: self.number()? }
+                let variant = Variant::ALL
+                    .get(variant as usize)
+                    .ok_or("an unknown function")?;
+                Event::Aligned {
+                    address,
+                    variant: *variant,
+                    align: self.number()?,
+                    size: self.number()?,
+                }
             }
-            op::FREE => Event::Free { address, operator: false },
-            op::DELETE => Event::Free { address, operator: true },
-            op::FREE_SIZED => Event::FreeSized { address, size: self.number()?, operator: false },
-            op::DELETE_SIZED => Event::FreeSized { address, size: self.number()?, operator: true },
+            op::FREE => Event::Free {
+                address,
+                operator: false,
+            },
+            op::DELETE => Event::Free {
+                address,
+                operator: true,
+            },
+            op::FREE_SIZED => Event::FreeSized {
+                address,
+                size: self.number()?,
+                operator: false,
+            },
+            op::DELETE_SIZED => Event::FreeSized {
+                address,
+                size: self.number()?,
+                operator: true,
+            },
             op::FREE_ALIGNED_SIZED | op::DELETE_ALIGNED_SIZED => {
                 let (align, size) = (self.number()?, self.number()?);
-                Event::FreeAlignedSized { address, align, size, operator: op == op::DELETE_ALIGNED_SIZED }
+                Event::FreeAlignedSized {
+                    address,
+                    align,
+                    size,
+                    operator: op == op::DELETE_ALIGNED_SIZED,
+                }
             }
-            op::DELETE_ALIGNED => Event::FreeAligned { address, align: self.number()? },
+            op::DELETE_ALIGNED => Event::FreeAligned {
+                address,
+                align: self.number()?,
+            },
             _ => Event::UsableSize { address },
         })
     }
 
     fn realloc(&mut self, old: u64, new: u64) -> Result<Event<'a>, &'static str> {
         let size = self.number()?;
-        let entered = if self.clocked { Some(self.time()?) } else { None };
-        Ok(Event::Realloc { old, new, size, entered })
+        let entered = if self.clocked {
+            Some(self.time()?)
+        } else {
+            None
+        };
+        Ok(Event::Realloc {
+            old,
+            new,
+            size,
+            entered,
+        })
     }
 
     fn further(&mut self, code: u64) -> Result<Event<'a>, &'static str> {
@@ -184,17 +275,32 @@ impl<'a> Records<'a> {
             }
             further::BEGIN => {
                 self.thread = self.half()?;
-                Event::Begin { thread: self.thread }
+                Event::Begin {
+                    thread: self.thread,
+                }
             }
-            further::THREAD_START => Event::ThreadStart { child: self.half()? },
-            further::FORKING => Event::Forking { moment: self.number()? },
+            further::THREAD_START => Event::ThreadStart {
+                child: self.half()?,
+            },
+            further::FORKING => Event::Forking {
+                moment: self.number()?,
+            },
             further::FORK => Event::Fork { pid: self.half()? },
             further::TIME => Event::Time { ns: self.number()? },
             further::FAILED => {
-                let call = Call::ALL.get(self.number()? as usize).ok_or("an unknown call")?;
-                Event::Failed { call: *call, size: self.number()? }
+                let call = Call::ALL
+                    .get(self.number()? as usize)
+                    .ok_or("an unknown call")?;
+                Event::Failed {
+                    call: *call,
+                    size: self.number()?,
+                }
             }
-            further::TOUCH => Event::Touch { address: self.number()?, resident: self.number()?, pages: self.number()? },
+            further::TOUCH => Event::Touch {
+                address: self.number()?,
+                resident: self.number()?,
+                pages: self.number()?,
+            },
             further::MARK => {
                 let length = self.number()?;
                 if length > MOST_MARK_BYTES as u64 {

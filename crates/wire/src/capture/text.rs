@@ -37,7 +37,10 @@ pub fn unescaped(value: &str) -> impl Iterator<Item = u8> + '_ {
 
 /// The pairs of a chunk's text. A torn last line, and all that is no text, is left out.
 pub(super) fn pairs(payload: &[u8]) -> impl Iterator<Item = (&str, &str)> {
-    let whole = payload.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let whole = payload
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |end| end + 1);
     let lines = payload[..whole].split(|byte| *byte == b'\n');
     lines.filter_map(|line| core::str::from_utf8(line).ok()?.split_once('='))
 }
@@ -62,7 +65,10 @@ mod tests {
             "\u{202e}".as_bytes(),
         ] {
             let line = String::from_utf8(escaped(value).collect()).unwrap();
-            assert!(line.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "{line}");
+            assert!(
+                line.bytes().all(|byte| (0x20..0x7f).contains(&byte)),
+                "{line}"
+            );
             assert_eq!(unescaped(&line).collect::<Vec<u8>>(), value);
         }
     }

@@ -27,7 +27,13 @@ pub struct Writer {
 impl Writer {
     /// A writer without a chunk.
     pub const fn nowhere() -> Writer {
-        Writer { at: core::ptr::null_mut(), word: 0, stamp: 0, events: 0, header: core::ptr::null_mut() }
+        Writer {
+            at: core::ptr::null_mut(),
+            word: 0,
+            stamp: 0,
+            events: 0,
+            header: core::ptr::null_mut(),
+        }
     }
 
     /// Continues in a fresh chunk. The writer sets `start.first_event` itself.
@@ -38,9 +44,23 @@ impl Writer {
     pub unsafe fn begin(&mut self, chunk: *mut u8, start: &Start) {
         let header = chunk.cast::<Header>();
         // SAFETY: as the caller guarantees.
-        unsafe { Header::begin(header, ChunkKind::Events, &Start { first_event: self.events, ..*start }) };
-        *self =
-            Writer { at: chunk.wrapping_add(HEADER_BYTES), word: 0, stamp: start.stamp, events: self.events, header };
+        unsafe {
+            Header::begin(
+                header,
+                ChunkKind::Events,
+                &Start {
+                    first_event: self.events,
+                    ..*start
+                },
+            )
+        };
+        *self = Writer {
+            at: chunk.wrapping_add(HEADER_BYTES),
+            word: 0,
+            stamp: start.stamp,
+            events: self.events,
+            header,
+        };
     }
 
     /// The address of the next event.
@@ -56,7 +76,9 @@ impl Writer {
     pub unsafe fn last_place(&self) -> *mut u8 {
         // SAFETY: as the caller guarantees.
         let bytes = unsafe { (*self.header).bytes() };
-        self.header.cast::<u8>().wrapping_add(bytes - MOST_EVENT_BYTES)
+        self.header
+            .cast::<u8>()
+            .wrapping_add(bytes - MOST_EVENT_BYTES)
     }
 
     /// The chunk.
@@ -81,7 +103,9 @@ impl Writer {
     pub unsafe fn recover(&mut self) -> bool {
         // SAFETY: a chunk of ours, with no other writer.
         let bytes = unsafe { core::slice::from_raw_parts(self.chunk(), (*self.header).bytes()) };
-        let Ok(Some(chunk)) = Chunk::parse(bytes) else { return false };
+        let Ok(Some(chunk)) = Chunk::parse(bytes) else {
+            return false;
+        };
         let mut records = chunk.records();
         let mut end = records.end();
         while records.next().is_some() {
@@ -118,16 +142,29 @@ impl Writer {
         // an address, and up to four further ones of nine bytes; or one with the text of a mark.
         unsafe {
             match *event {
-                Event::Malloc { address, size, operator } => {
+                Event::Malloc {
+                    address,
+                    size,
+                    operator,
+                } => {
                     self.address(if operator { op::NEW } else { op::MALLOC }, address);
                     self.number(size);
                 }
-                Event::Calloc { address, count, size } => {
+                Event::Calloc {
+                    address,
+                    count,
+                    size,
+                } => {
                     self.address(op::CALLOC, address);
                     self.number(count);
                     self.number(size);
                 }
-                Event::Realloc { old, new, size, entered } => {
+                Event::Realloc {
+                    old,
+                    new,
+                    size,
+                    entered,
+                } => {
                     self.realloc(old, new, size);
                     // If the clock was switched on meanwhile, only the order after the event before
                     // is known.
@@ -135,7 +172,12 @@ impl Writer {
                         self.time(entered.unwrap_or(0));
                     }
                 }
-                Event::Aligned { address, align, size, variant } => {
+                Event::Aligned {
+                    address,
+                    align,
+                    size,
+                    variant,
+                } => {
                     self.address(op::ALIGNED, address);
                     self.number(variant as u64);
                     self.number(align);
@@ -144,12 +186,35 @@ impl Writer {
                 Event::Free { address, operator } => {
                     self.address(if operator { op::DELETE } else { op::FREE }, address);
                 }
-                Event::FreeSized { address, size, operator } => {
-                    self.address(if operator { op::DELETE_SIZED } else { op::FREE_SIZED }, address);
+                Event::FreeSized {
+                    address,
+                    size,
+                    operator,
+                } => {
+                    self.address(
+                        if operator {
+                            op::DELETE_SIZED
+                        } else {
+                            op::FREE_SIZED
+                        },
+                        address,
+                    );
                     self.number(size);
                 }
-                Event::FreeAlignedSized { address, align, size, operator } => {
-                    self.address(if operator { op::DELETE_ALIGNED_SIZED } else { op::FREE_ALIGNED_SIZED }, address);
+                Event::FreeAlignedSized {
+                    address,
+                    align,
+                    size,
+                    operator,
+                } => {
+                    self.address(
+                        if operator {
+                            op::DELETE_ALIGNED_SIZED
+                        } else {
+                            op::FREE_ALIGNED_SIZED
+                        },
+                        address,
+                    );
                     self.number(align);
                     self.number(size);
                 }
@@ -163,7 +228,9 @@ impl Writer {
                 Event::ClockedOn => self.further(further::CLOCKED_ON),
                 Event::ThreadExit => self.further(further::THREAD_EXIT),
                 Event::Begin { thread } => self.further_with(further::BEGIN, u64::from(thread)),
-                Event::ThreadStart { child } => self.further_with(further::THREAD_START, u64::from(child)),
+                Event::ThreadStart { child } => {
+                    self.further_with(further::THREAD_START, u64::from(child))
+                }
                 Event::Forking { moment } => self.further_with(further::FORKING, moment),
                 Event::Fork { pid } => self.further_with(further::FORK, u64::from(pid)),
                 Event::Time { ns } => self.further_with(further::TIME, ns),
@@ -171,7 +238,11 @@ impl Writer {
                     self.further_with(further::FAILED, call as u64);
                     self.number(size);
                 }
-                Event::Touch { address, resident, pages } => {
+                Event::Touch {
+                    address,
+                    resident,
+                    pages,
+                } => {
                     self.further_with(further::TOUCH, address);
                     self.number(resident);
                     self.number(pages);

@@ -107,7 +107,11 @@ impl CompiledHead {
     pub fn decode(file: &[u64]) -> Result<CompiledHead, CompiledFault> {
         let head: &[u64; HEAD_WORDS] = file.first_chunk().ok_or(CompiledFault::Length)?;
         let head = CompiledHead::of_words(head)?;
-        if head.words != file.len() as u64 { Err(CompiledFault::Length) } else { Ok(head) }
+        if head.words != file.len() as u64 {
+            Err(CompiledFault::Length)
+        } else {
+            Ok(head)
+        }
     }
 
     /// From the words of a head alone.
@@ -142,11 +146,16 @@ impl CompiledHead {
             left: (next(), next()),
             largest_bytes: next(),
         };
-        let table_end = head.threads.checked_mul(THREAD_WORDS as u64).and_then(|words| head.table.checked_add(words));
+        let table_end = head
+            .threads
+            .checked_mul(THREAD_WORDS as u64)
+            .and_then(|words| head.table.checked_add(words));
         let left_end = head.left.0.checked_add(head.left.1);
         if head.threads == 0
             || head.slots > MOST_SLOTS
-            || [table_end, left_end].iter().any(|end| end.is_none_or(|end| end > head.words))
+            || [table_end, left_end]
+                .iter()
+                .any(|end| end.is_none_or(|end| end > head.words))
         {
             return Err(CompiledFault::Numbers);
         }
@@ -180,8 +189,13 @@ impl CompiledThread {
     /// The thread of this number; the file is as long as its head states.
     pub fn of(file: &[u64], head: &CompiledHead, number: usize) -> Option<CompiledThread> {
         let at = head.table as usize + number * THREAD_WORDS;
-        let &[first, is_started] = file.get(at..at + THREAD_WORDS)?.first_chunk::<THREAD_WORDS>()?;
-        Some(CompiledThread { first, is_started: is_started != 0 })
+        let &[first, is_started] = file
+            .get(at..at + THREAD_WORDS)?
+            .first_chunk::<THREAD_WORDS>()?;
+        Some(CompiledThread {
+            first,
+            is_started: is_started != 0,
+        })
     }
 }
 
@@ -204,25 +218,65 @@ mod tests {
         let mut file = [0; 33];
         file[..HEAD_WORDS].copy_from_slice(&head.encode());
         assert_eq!(CompiledHead::decode(&file), Ok(head));
-        assert_eq!(CompiledHead::decode(&file[..32]), Err(CompiledFault::Length));
+        assert_eq!(
+            CompiledHead::decode(&file[..32]),
+            Err(CompiledFault::Length)
+        );
         assert_eq!(CompiledHead::decode(&file[..5]), Err(CompiledFault::Length));
         let broken = |head: CompiledHead| CompiledHead::of_words(&head.encode());
-        assert_eq!(broken(CompiledHead { threads: 5, ..head }), Err(CompiledFault::Numbers));
-        assert_eq!(broken(CompiledHead { threads: u64::MAX, ..head }), Err(CompiledFault::Numbers));
-        assert_eq!(broken(CompiledHead { left: (31, 3), ..head }), Err(CompiledFault::Numbers));
-        assert_eq!(broken(CompiledHead { slots: MOST_SLOTS + 1, ..head }), Err(CompiledFault::Numbers));
+        assert_eq!(
+            broken(CompiledHead { threads: 5, ..head }),
+            Err(CompiledFault::Numbers)
+        );
+        assert_eq!(
+            broken(CompiledHead {
+                threads: u64::MAX,
+                ..head
+            }),
+            Err(CompiledFault::Numbers)
+        );
+        assert_eq!(
+            broken(CompiledHead {
+                left: (31, 3),
+                ..head
+            }),
+            Err(CompiledFault::Numbers)
+        );
+        assert_eq!(
+            broken(CompiledHead {
+                slots: MOST_SLOTS + 1,
+                ..head
+            }),
+            Err(CompiledFault::Numbers)
+        );
         file[0] += 1;
         assert_eq!(CompiledHead::decode(&file), Err(CompiledFault::Magic));
     }
 
     #[test]
     fn threads_are_found_in_their_table() {
-        let head = CompiledHead { words: 29, table: 25, threads: 2, ..CompiledHead::default() };
-        let (one, two) =
-            (CompiledThread { first: 11, is_started: false }, CompiledThread { first: 12, is_started: true });
+        let head = CompiledHead {
+            words: 29,
+            table: 25,
+            threads: 2,
+            ..CompiledHead::default()
+        };
+        let (one, two) = (
+            CompiledThread {
+                first: 11,
+                is_started: false,
+            },
+            CompiledThread {
+                first: 12,
+                is_started: true,
+            },
+        );
         let mut file = [0; 29];
         file[25..27].copy_from_slice(&one.encode());
         file[27..].copy_from_slice(&two.encode());
-        assert_eq!([0, 1, 2].map(|n| CompiledThread::of(&file, &head, n)), [Some(one), Some(two), None]);
+        assert_eq!(
+            [0, 1, 2].map(|n| CompiledThread::of(&file, &head, n)),
+            [Some(one), Some(two), None]
+        );
     }
 }

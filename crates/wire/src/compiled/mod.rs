@@ -142,7 +142,10 @@ impl Op {
 /// How the block in a slot is freed that the program has left: by operator delete, with its
 /// alignment if it has one.
 pub fn left(slot: u32, alignment: Option<u64>) -> u64 {
-    Op::Delete.word(slot, alignment.map_or(0, |alignment| alignment.ilog2().into()))
+    Op::Delete.word(
+        slot,
+        alignment.map_or(0, |alignment| alignment.ilog2().into()),
+    )
 }
 
 /// The alignment in a word of [`left`].
@@ -153,7 +156,10 @@ pub fn alignment_left(word: u64) -> Option<usize> {
 /// The target of a word of [`Op::wait`].
 #[inline(always)]
 pub fn wait(word: u64) -> (usize, u64) {
-    ((word >> OP_BITS & ((1 << THREAD_BITS) - 1)) as usize, word >> (OP_BITS + THREAD_BITS))
+    (
+        (word >> OP_BITS & ((1 << THREAD_BITS) - 1)) as usize,
+        word >> (OP_BITS + THREAD_BITS),
+    )
 }
 
 /// The position in a word of [`Op::position`].
@@ -214,19 +220,33 @@ mod tests {
 
     #[test]
     fn a_word_gives_back_what_went_into_it() {
-        for (op, s, z) in [(Op::Malloc, 0, 0), (Op::DeleteSized, (1 << 29) - 1, MOST_SIZE), (Op::FreeSized, 7, 9)] {
+        for (op, s, z) in [
+            (Op::Malloc, 0, 0),
+            (Op::DeleteSized, (1 << 29) - 1, MOST_SIZE),
+            (Op::FreeSized, 7, 9),
+        ] {
             let word = op.word(s, z);
-            assert_eq!((Op::of(word), slot(word), size(word)), (op, s as usize, z as usize));
+            assert_eq!(
+                (Op::of(word), slot(word), size(word)),
+                (op, s as usize, z as usize)
+            );
         }
         let (wait, far) = (Op::wait(65_534, (1 << 44) - 1), Op::position(1 << 59));
-        assert_eq!((Op::of(wait), super::wait(wait)), (Op::Wait, (65_534, (1 << 44) - 1)));
+        assert_eq!(
+            (Op::of(wait), super::wait(wait)),
+            (Op::Wait, (65_534, (1 << 44) - 1))
+        );
         assert_eq!((Op::of(far), position(far)), (Op::Position, 1 << 59));
-        let lefts = [(3, None), (5, Some(64)), (6, Some(1 << 47))].map(|(slot, alignment)| left(slot, alignment));
+        let lefts = [(3, None), (5, Some(64)), (6, Some(1 << 47))]
+            .map(|(slot, alignment)| left(slot, alignment));
         assert_eq!(lefts.map(alignment_left), [None, Some(64), Some(1 << 47)]);
         assert_eq!(lefts.map(slot), [3, 5, 6]);
         for rare in Rare::ALL {
             let word = rare.word(ALL_PAGES);
-            assert_eq!((Op::of(word), Rare::of(word), size(word)), (Op::Rare, Some(rare), ALL_PAGES as usize));
+            assert_eq!(
+                (Op::of(word), Rare::of(word), size(word)),
+                (Op::Rare, Some(rare), ALL_PAGES as usize)
+            );
         }
         assert_eq!(Rare::of(Op::Rare.word(19, 0)), None);
     }

@@ -31,7 +31,11 @@ impl Arrays {
 
     /// Allocates all of them; their contents are undefined.
     pub fn allocate(api: &Api, slots: usize, threads: usize) -> Arrays {
-        let mut arrays = Arrays { slots, blocks: HarnessTable::zeroed(Arrays::count(threads)), aside: None };
+        let mut arrays = Arrays {
+            slots,
+            blocks: HarnessTable::zeroed(Arrays::count(threads)),
+            aside: None,
+        };
         for index in 0..arrays.blocks.len() {
             let bytes = arrays.bytes_of(index);
             // SAFETY: an ordinary call.
@@ -50,12 +54,16 @@ impl Arrays {
     /// Frees all of them.
     pub fn free(self, api: &Api) {
         // SAFETY: live blocks, and `self` is the last reference to them.
-        self.blocks.iter().for_each(|&block| unsafe { (api.free)(block) });
+        self.blocks
+            .iter()
+            .for_each(|&block| unsafe { (api.free)(block) });
     }
 
     /// Requested bytes of all arrays.
     pub fn bytes(&self) -> u64 {
-        (0..self.blocks.len()).map(|index| self.bytes_of(index) as u64).sum()
+        (0..self.blocks.len())
+            .map(|index| self.bytes_of(index) as u64)
+            .sum()
     }
 
     /// The vector that all threads share.
@@ -106,14 +114,26 @@ impl Arrays {
     }
 
     fn bytes_of(&self, index: usize) -> usize {
-        self.slots * if index == VECTOR { size_of::<AtomicPtr<u8>>() } else { size_of::<u32>() }
+        self.slots
+            * if index == VECTOR {
+                size_of::<AtomicPtr<u8>>()
+            } else {
+                size_of::<u32>()
+            }
     }
 
     fn overlap(&self) -> bool {
-        let range = |index: usize| (self.blocks[index] as usize, self.blocks[index] as usize + self.bytes_of(index));
+        let range = |index: usize| {
+            (
+                self.blocks[index] as usize,
+                self.blocks[index] as usize + self.bytes_of(index),
+            )
+        };
         (0..self.blocks.len()).any(|a| {
             let (start, end) = range(a);
-            (0..a).map(range).any(|(other_start, other_end)| start < other_end && other_start < end)
+            (0..a)
+                .map(range)
+                .any(|(other_start, other_end)| start < other_end && other_start < end)
         })
     }
 }

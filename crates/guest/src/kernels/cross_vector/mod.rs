@@ -66,8 +66,16 @@ struct LiveBytes {
 impl LiveBytes {
     /// `exact`: adjacent counters, summed up at every allocation, as in the document's program.
     fn new(threads: usize, exact: bool) -> LiveBytes {
-        let (stride, look_every) = if exact { (1, 1) } else { (128 / size_of::<AtomicI64>(), LOOK_EVERY) };
-        LiveBytes { counters: HarnessTable::zeroed(threads * stride), stride, look_every }
+        let (stride, look_every) = if exact {
+            (1, 1)
+        } else {
+            (128 / size_of::<AtomicI64>(), LOOK_EVERY)
+        };
+        LiveBytes {
+            counters: HarnessTable::zeroed(threads * stride),
+            stride,
+            look_every,
+        }
     }
 
     fn of(&self, thread: usize) -> &AtomicI64 {
@@ -75,7 +83,11 @@ impl LiveBytes {
     }
 
     fn sum(&self) -> i64 {
-        self.counters.iter().step_by(self.stride).map(|counter| counter.load(Ordering::Relaxed)).sum()
+        self.counters
+            .iter()
+            .step_by(self.stride)
+            .map(|counter| counter.load(Ordering::Relaxed))
+            .sum()
     }
 }
 
@@ -92,7 +104,12 @@ fn run(bench: &mut Bench) {
     for round in bench.rounds() {
         bench.begin();
         let mut arrays = Arrays::allocate(&bench.api, slots as usize, bench.threads);
-        fill(&mut arrays, bench.threads, max, bench.number("start") as u32);
+        fill(
+            &mut arrays,
+            bench.threads,
+            max,
+            bench.number("start") as u32,
+        );
         arrays_bytes = arrays.bytes();
         let shared = CrossVectorContext {
             api: bench.api,
@@ -110,7 +127,11 @@ fn run(bench: &mut Bench) {
         let span = began.elapsed();
 
         let own = Arrays::count(bench.threads) as u64;
-        let mut work = KernelWork { malloc: own, free: own, ..KernelWork::default() };
+        let mut work = KernelWork {
+            malloc: own,
+            free: own,
+            ..KernelWork::default()
+        };
         for Padded(tally) in tallies.iter() {
             let tally = tally.take();
             work.malloc += tally.mallocs;
@@ -120,35 +141,58 @@ fn run(bench: &mut Bench) {
             cas_failures += if round.cold { 0 } else { tally.cas_failures };
         }
         bench.record(round, span, purge_ns, work.malloc + work.free);
-        ops_measured += if round.cold { 0 } else { work.malloc + work.free };
+        ops_measured += if round.cold {
+            0
+        } else {
+            work.malloc + work.free
+        };
         done.malloc += work.malloc;
         done.free += work.free;
         done.checksum = done.checksum.wrapping_add(work.checksum);
         // A single thread fills the vector in every odd pass. With several, which of them allocates
         // is a race. No race: every block is freed, and every thread visits every slot in each pass
         // and in the clearing.
-        expected.malloc += if threads == 1 { own + slots * passes.div_ceil(2) } else { work.malloc };
+        expected.malloc += if threads == 1 {
+            own + slots * passes.div_ceil(2)
+        } else {
+            work.malloc
+        };
         expected.free = expected.malloc;
         let once = (u128::from(slots) * u128::from(slots - 1) / 2) as u64;
-        expected.checksum = expected.checksum.wrapping_add(once.wrapping_mul(threads * (passes + 1)));
+        expected.checksum = expected
+            .checksum
+            .wrapping_add(once.wrapping_mul(threads * (passes + 1)));
     }
     bench.account(&done, &expected);
     let requested = peak_bytes.max(0) as u64 + arrays_bytes;
     bench.requested_peak(requested);
     bench.figure("arrays_bytes", arrays_bytes as f64);
     bench.figure("cas_failures", cas_failures as f64);
-    bench.figure("cas_failures_per_million_ops", cas_failures as f64 * 1e6 / ops_measured.max(1) as f64);
+    bench.figure(
+        "cas_failures_per_million_ops",
+        cas_failures as f64 * 1e6 / ops_measured.max(1) as f64,
+    );
     bench.figure("counting_exact", f64::from(u8::from(exact)));
     // The document's own formula: peak of the whole process over the requested peak.
-    bench.figure("overhead_ratio", memory::peak_resident_bytes() as f64 / requested as f64);
+    bench.figure(
+        "overhead_ratio",
+        memory::peak_resident_bytes() as f64 / requested as f64,
+    );
 }
 
 /// Draws sizes and orders as the document does.
 fn fill(arrays: &mut Arrays, threads: usize, max: u32, start: u32) {
     let mut twister = MersenneTwister::new(start);
     // The largest size becomes 0, as in the document's program.
-    arrays.sizes().iter_mut().for_each(|size| *size = twister.up_to(max) % max.max(1));
-    arrays.identity().iter_mut().enumerate().for_each(|(slot, entry)| *entry = slot as u32);
+    arrays
+        .sizes()
+        .iter_mut()
+        .for_each(|size| *size = twister.up_to(max) % max.max(1));
+    arrays
+        .identity()
+        .iter_mut()
+        .enumerate()
+        .for_each(|(slot, entry)| *entry = slot as u32);
     for thread in 0..threads {
         let mut twister = MersenneTwister::new(thread as u32);
         for last in 0..arrays.identity().len() {
@@ -158,14 +202,18 @@ fn fill(arrays: &mut Arrays, threads: usize, max: u32, start: u32) {
             order[place] = slot;
         }
     }
-    arrays.vector().iter_mut().for_each(|slot| *slot = AtomicPtr::new(ptr::null_mut()));
+    arrays
+        .vector()
+        .iter_mut()
+        .for_each(|slot| *slot = AtomicPtr::new(ptr::null_mut()));
 }
 
 fn worker(shared: &CrossVectorContext, index: usize) {
     let Api { malloc, free, .. } = shared.api;
     let (vector, sizes, order) = shared.arrays.view(index);
     let own = shared.live.of(index);
-    let (mut tally, mut live, mut until_look) = (CrossVectorCounts::default(), 0, shared.live.look_every);
+    let (mut tally, mut live, mut until_look) =
+        (CrossVectorCounts::default(), 0, shared.live.look_every);
     for _ in 0..shared.passes {
         for &slot in order {
             let place = &vector[slot as usize];
@@ -185,7 +233,10 @@ fn worker(shared: &CrossVectorContext, index: usize) {
                 until_look = shared.live.look_every;
                 tally.peak_bytes = tally.peak_bytes.max(shared.live.sum());
             }
-            if place.compare_exchange(ptr::null_mut(), block, Ordering::Release, Ordering::Relaxed).is_err() {
+            if place
+                .compare_exchange(ptr::null_mut(), block, Ordering::Release, Ordering::Relaxed)
+                .is_err()
+            {
                 // SAFETY: a live block that no other thread has seen.
                 unsafe { free(block) };
                 tally.frees += 1;

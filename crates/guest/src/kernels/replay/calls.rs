@@ -37,7 +37,12 @@ impl Player<'_> {
     /// Takes a block out of its slot.
     #[inline(always)]
     pub(super) fn dies(&mut self, call: &str, slot: usize) -> *mut u8 {
-        match self.stage.slots.get(slot).map(|place| place.replace(ptr::null_mut())) {
+        match self
+            .stage
+            .slots
+            .get(slot)
+            .map(|place| place.replace(ptr::null_mut()))
+        {
             Some(block) if !block.is_null() => block,
             _ => self.empty(call),
         }
@@ -121,16 +126,32 @@ impl Player<'_> {
 
     #[cold]
     pub(super) fn no_block(&self, call: &str, size: usize) -> ! {
-        let KernelWork { malloc, calloc, realloc, posix_memalign, .. } = self.tally;
-        let (before, done, thread) = (malloc + calloc + realloc + posix_memalign, self.done, self.index);
+        let KernelWork {
+            malloc,
+            calloc,
+            realloc,
+            posix_memalign,
+            ..
+        } = self.tally;
+        let (before, done, thread) = (
+            malloc + calloc + realloc + posix_memalign,
+            self.done,
+            self.index,
+        );
         let place = format_args!("operation {done} of thread {thread}, its allocation {before}");
-        fail::give_up("oom", format_args!("{call} returned NULL for {size} bytes: {place}"))
+        fail::give_up(
+            "oom",
+            format_args!("{call} returned NULL for {size} bytes: {place}"),
+        )
     }
 
     #[cold]
     pub(super) fn empty(&self, call: &str) -> ! {
         let (done, thread) = (self.done, self.index);
         let why = "its slot is empty: a wait is missing in the compiled trace, or another thread wrote there";
-        fail::give_up("error", format_args!("{call}, operation {done} of thread {thread}: {why}"))
+        fail::give_up(
+            "error",
+            format_args!("{call}, operation {done} of thread {thread}: {why}"),
+        )
     }
 }

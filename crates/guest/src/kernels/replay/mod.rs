@@ -38,7 +38,10 @@ pub const KERNEL: Kernel = Kernel {
 fn run(bench: &mut Bench) {
     let mut room = [0; 4096];
     let Some(path) = bench.path("compiled", &mut room) else {
-        fail::give_up("error", format_args!("the path of the compiled trace is longer than 4096 bytes"));
+        fail::give_up(
+            "error",
+            format_args!("the path of the compiled trace is longer than 4096 bytes"),
+        );
     };
     let sheet = Sheet::open(path);
     let head = sheet.head;
@@ -48,12 +51,17 @@ fn run(bench: &mut Bench) {
     mind_operators();
     let slots = HarnessTable::<Cell<*mut u8>>::shared(head.slots as usize);
     let seats = HarnessTable::<Padded<ReplayThread>>::shared(threads);
-    let own_steps = HarnessTable::shared(if threads > heapmark_wire::STEPS { threads } else { 0 });
+    let own_steps = HarnessTable::shared(if threads > heapmark_wire::STEPS {
+        threads
+    } else {
+        0
+    });
     let steps = bench.watched().open_steps(threads).unwrap_or(&own_steps);
     let points = Points::of(bench, &sheet);
     let mut stage = Stage::new(bench, &sheet, &slots, &seats, steps, &points);
 
-    let (mut done, mut expected, mut last_frees) = (KernelWork::default(), KernelWork::default(), 0);
+    let (mut done, mut expected, mut last_frees) =
+        (KernelWork::default(), KernelWork::default(), 0);
     bench.begin();
     points.begin();
     for round in bench.rounds() {
@@ -61,9 +69,14 @@ fn run(bench: &mut Bench) {
         let began = stage.raise();
         stage.until_all_are_over();
         let span = began.elapsed();
-        stage.curtain(|index, time| bench.thread_time(round, index % bench.threads, time), &began);
+        stage.curtain(
+            |index, time| bench.thread_time(round, index % bench.threads, time),
+            &began,
+        );
         bench.record(round, span, 0, head.events);
-        seats.iter().for_each(|Padded(seat)| done.add(&seat.tally.get()));
+        seats
+            .iter()
+            .for_each(|Padded(seat)| done.add(&seat.tally.get()));
         points.at_end();
         last_frees += free_rest(bench, &sheet, &slots);
         expected.malloc += head.malloc;
@@ -96,10 +109,19 @@ fn mind_operators() {
 fn free_rest(bench: &Bench, sheet: &Sheet, slots: &[Cell<*mut u8>]) -> u64 {
     let mut freed = 0;
     let (at, count) = sheet.head.left;
-    for word in sheet.words.get(at as usize..(at + count) as usize).unwrap_or_default() {
-        let block = slots.get(compiled::slot(*word)).map_or(ptr::null_mut(), |slot| slot.replace(ptr::null_mut()));
+    for word in sheet
+        .words
+        .get(at as usize..(at + count) as usize)
+        .unwrap_or_default()
+    {
+        let block = slots
+            .get(compiled::slot(*word))
+            .map_or(ptr::null_mut(), |slot| slot.replace(ptr::null_mut()));
         if block.is_null() {
-            fail::give_up("error", format_args!("the compiled trace ends a block that is not there"));
+            fail::give_up(
+                "error",
+                format_args!("the compiled trace ends a block that is not there"),
+            );
         }
         // SAFETY: live blocks of the C++ operator that the compiled trace names.
         unsafe {

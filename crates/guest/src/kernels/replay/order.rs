@@ -28,7 +28,9 @@ impl Seen {
         if known.0 == thread && known.1 >= ops {
             return;
         }
-        let Some(step) = stage.steps.get(thread) else { fail::give_up("error", format_args!("no thread {thread}")) };
+        let Some(step) = stage.steps.get(thread) else {
+            fail::give_up("error", format_args!("no thread {thread}"))
+        };
         if step.done() < ops {
             stage.steps[own].wait_for(Some(thread));
             stage.patiently(|| step.done() >= ops);
@@ -49,7 +51,10 @@ pub struct Skew {
 impl Skew {
     /// A window of this many events.
     pub fn new(window: u64) -> Skew {
-        Skew { window, floor: AtomicU64::new(0) }
+        Skew {
+            window,
+            floor: AtomicU64::new(0),
+        }
     }
 
     /// Called before a round.
@@ -66,7 +71,12 @@ impl Skew {
             return;
         }
         stage.patiently(|| {
-            let floor = stage.steps.iter().map(ReplayProgress::position).min().unwrap_or(position);
+            let floor = stage
+                .steps
+                .iter()
+                .map(ReplayProgress::position)
+                .min()
+                .unwrap_or(position);
             self.floor.store(floor, Ordering::Relaxed);
             near(floor)
         });
@@ -76,6 +86,10 @@ impl Skew {
 impl Stage<'_> {
     /// If there are more threads than CPUs, waits in a way that leaves the CPUs to working threads.
     fn patiently(&self, done: impl Fn() -> bool) {
-        if self.crowded { wait_long_until(done) } else { wait_until(done) }
+        if self.crowded {
+            wait_long_until(done)
+        } else {
+            wait_until(done)
+        }
     }
 }

@@ -105,7 +105,9 @@ impl<'s> Player<'s> {
                     continue;
                 }
                 Op::Position => {
-                    self.stage.skew.reach(self.stage, self.index, compiled::position(word));
+                    self.stage
+                        .skew
+                        .reach(self.stage, self.index, compiled::position(word));
                     continue;
                 }
                 Op::Rare => {
@@ -146,7 +148,11 @@ impl<'s> Player<'s> {
 
     #[inline(always)]
     fn prefetch(&self, ahead: u64) {
-        let slot = self.stage.slots.as_ptr().wrapping_add(compiled::slot(ahead));
+        let slot = self
+            .stage
+            .slots
+            .as_ptr()
+            .wrapping_add(compiled::slot(ahead));
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a hint, which never faults.
         unsafe {
@@ -163,7 +169,9 @@ impl<'s> Player<'s> {
     #[inline(never)]
     fn rare(&mut self, word: u64) -> PlayedOp {
         let argument = compiled::size(word);
-        let Some(rare) = Rare::of(word) else { self.broken("has an op of an unknown number") };
+        let Some(rare) = Rare::of(word) else {
+            self.broken("has an op of an unknown number")
+        };
         match rare {
             Rare::Jump => {
                 let next = self.word() as usize;
@@ -198,7 +206,11 @@ impl<'s> Player<'s> {
                 unsafe { (self.stage.api.free)(ptr::null_mut()) };
             }
             Rare::UsableSize => {
-                let block = self.stage.slots.get(argument).map_or(ptr::null_mut(), |place| place.get());
+                let block = self
+                    .stage
+                    .slots
+                    .get(argument)
+                    .map_or(ptr::null_mut(), |place| place.get());
                 if block.is_null() {
                     self.empty("malloc_usable_size");
                 }
@@ -256,12 +268,21 @@ impl<'s> Player<'s> {
     /// Sleeps until this much recorded time has passed, at the pace of this replay.
     fn sleep_until(&self, recorded_ns: u64) {
         if self.stage.pace > 0.0 {
-            let until = self.stage.began_ns.load(Ordering::Relaxed) + (recorded_ns as f64 / self.stage.pace) as u64;
-            let time =
-                libc::timespec { tv_sec: (until / 1_000_000_000) as i64, tv_nsec: (until % 1_000_000_000) as i64 };
+            let until = self.stage.began_ns.load(Ordering::Relaxed)
+                + (recorded_ns as f64 / self.stage.pace) as u64;
+            let time = libc::timespec {
+                tv_sec: (until / 1_000_000_000) as i64,
+                tv_nsec: (until % 1_000_000_000) as i64,
+            };
             // SAFETY: sleeps, again after an interruption by a signal.
-            while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, ptr::null_mut()) }
-                == libc::EINTR
+            while unsafe {
+                libc::clock_nanosleep(
+                    libc::CLOCK_MONOTONIC,
+                    libc::TIMER_ABSTIME,
+                    &time,
+                    ptr::null_mut(),
+                )
+            } == libc::EINTR
             {}
         }
     }
@@ -269,6 +290,9 @@ impl<'s> Player<'s> {
     #[cold]
     pub(super) fn broken(&self, what: &str) -> ! {
         let (done, thread) = (self.done, self.index);
-        fail::give_up("error", format_args!("the compiled trace {what}: operation {done} of thread {thread}"))
+        fail::give_up(
+            "error",
+            format_args!("the compiled trace {what}: operation {done} of thread {thread}"),
+        )
     }
 }

@@ -67,7 +67,8 @@ impl Points {
     /// Called just before the first op.
     pub fn begin(&self) {
         if self.wanted {
-            self.before.set((own(&Resident::now()), own(&Resident::counted())));
+            self.before
+                .set((own(&Resident::now()), own(&Resident::counted())));
             self.began_ns.set(now_ns());
         }
     }
@@ -76,7 +77,11 @@ impl Points {
     /// reaches the peak.
     pub fn peak_of(&self, thread: usize) -> u64 {
         let (peak, ops) = self.peak;
-        if self.wanted && peak == thread as u64 { ops } else { u64::MAX }
+        if self.wanted && peak == thread as u64 {
+            ops
+        } else {
+            u64::MAX
+        }
     }
 
     /// Takes a point, if this one is due.
@@ -117,8 +122,14 @@ impl Points {
         let heap = self.look_twice(0, &now).max(self.present_bytes(&now));
         let blocks = slots.iter().map(Cell::get).filter(|block| !block.is_null());
         // SAFETY: live blocks.
-        let usable_bytes = blocks.map(|block| unsafe { (api.usable_size)(block) } as u64).sum();
-        let Occupied { pages, tenth_page_bytes, sparse_pages } = check::occupied();
+        let usable_bytes = blocks
+            .map(|block| unsafe { (api.usable_size)(block) } as u64)
+            .sum();
+        let Occupied {
+            pages,
+            tenth_page_bytes,
+            sparse_pages,
+        } = check::occupied();
         self.at_peak.set(Some(Peak {
             live_bytes: published::live_bytes(),
             occupied_bytes: pages << 12,
@@ -133,13 +144,19 @@ impl Points {
     /// Resident bytes of live blocks. They must be a part of the memory that was found. Otherwise
     /// the heap lies in memory that is not counted here, and all figures would be too small.
     fn present_bytes(&self, now: &Resident) -> u64 {
-        let (present, all) = (check::present_bytes().unwrap_or(0), own(now) + self.harness_file_bytes);
+        let (present, all) = (
+            check::present_bytes().unwrap_or(0),
+            own(now) + self.harness_file_bytes,
+        );
         if present as i64 > all {
             let (present, all) = (present >> 20, all.max(0) >> 20);
-            let where_it_lies = "the heap lies in a file, and what a replay counts is memory without one";
+            let where_it_lies =
+                "the heap lies in a file, and what a replay counts is memory without one";
             fail::give_up(
                 "error",
-                format_args!("live blocks take {present} MiB of memory, of which {all} MiB are found: {where_it_lies}"),
+                format_args!(
+                    "live blocks take {present} MiB of memory, of which {all} MiB are found: {where_it_lies}"
+                ),
             );
         }
         present
@@ -155,7 +172,10 @@ impl Points {
     /// Keeps the count for the moment that was just walked, and returns the walked figure.
     fn look_twice(&self, moment: usize, walked: &Resident) -> u64 {
         let (counted_bytes, walked_bytes) = (self.counted(), self.walked(walked));
-        self.twice[moment].set(Some(RssCrossCheck { counted_bytes, walked_bytes }));
+        self.twice[moment].set(Some(RssCrossCheck {
+            counted_bytes,
+            walked_bytes,
+        }));
         walked_bytes
     }
 
@@ -169,9 +189,17 @@ impl Points {
 
     /// Writes the points to the report.
     pub fn tell(&self, bench: &Bench) {
-        self.taken[..self.count.get()].iter().for_each(|point| bench.say("point", point));
-        self.at_peak.get().iter().for_each(|peak| bench.say("peak", peak));
-        self.twice.iter().filter_map(Cell::get).for_each(|twice| bench.say("rss_cross_check", twice));
+        self.taken[..self.count.get()]
+            .iter()
+            .for_each(|point| bench.say("point", point));
+        self.at_peak
+            .get()
+            .iter()
+            .for_each(|peak| bench.say("peak", peak));
+        self.twice
+            .iter()
+            .filter_map(Cell::get)
+            .for_each(|twice| bench.say("rss_cross_check", twice));
     }
 }
 

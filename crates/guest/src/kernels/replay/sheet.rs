@@ -26,10 +26,20 @@ impl Sheet {
     /// Maps the compiled trace at this path, permanently.
     pub fn open(path: &CStr) -> Sheet {
         let Some(bytes) = memory::map_file(path) else {
-            fail::give_up("error", format_args!("cannot map the compiled trace {}", path.to_str().unwrap_or("?")));
+            fail::give_up(
+                "error",
+                format_args!(
+                    "cannot map the compiled trace {}",
+                    path.to_str().unwrap_or("?")
+                ),
+            );
         };
         let large = bytes.len() > WHOLE_BYTES;
-        let advice = if large { libc::MADV_SEQUENTIAL } else { libc::MADV_POPULATE_READ };
+        let advice = if large {
+            libc::MADV_SEQUENTIAL
+        } else {
+            libc::MADV_POPULATE_READ
+        };
         // SAFETY: advice about a mapping of ours. If the kernel does not know it, pages come in as
         // they are read.
         unsafe { libc::madvise(bytes.as_ptr().cast_mut().cast(), bytes.len(), advice) };
@@ -44,7 +54,13 @@ impl Sheet {
             Err(CompiledFault::Magic) => "is none, or one of another heapmark",
             Err(CompiledFault::Numbers) => "has numbers that do not fit each other",
         };
-        fail::give_up("error", format_args!("the compiled trace {what}: {}", path.to_str().unwrap_or("?")));
+        fail::give_up(
+            "error",
+            format_args!(
+                "the compiled trace {what}: {}",
+                path.to_str().unwrap_or("?")
+            ),
+        );
     }
 
     /// Its bytes that count as the harness's memory.
@@ -69,14 +85,20 @@ impl Sheet {
 
 /// Of a large compiled trace almost nothing is in memory at a time.
 fn resident_bytes(bytes: usize) -> i64 {
-    if bytes > WHOLE_BYTES { 0 } else { bytes.next_multiple_of(sys::page_bytes()) as i64 }
+    if bytes > WHOLE_BYTES {
+        0
+    } else {
+        bytes.next_multiple_of(sys::page_bytes()) as i64
+    }
 }
 
 /// The page boundary from which on nothing before this address is needed. A fault also brings in
 /// the pages around it, so pages there may be back. The kernel accepts no advice that begins inside
 /// a page.
 fn before(address: usize, first: usize, page: usize) -> usize {
-    (address & !(page - 1)).saturating_sub(FAULT_AROUND).max(first)
+    (address & !(page - 1))
+        .saturating_sub(FAULT_AROUND)
+        .max(first)
 }
 
 #[cfg(test)]
@@ -89,8 +111,14 @@ mod tests {
             let first = 0x7f00_0000_0000;
             for address in (first..first + (1 << 20)).step_by(4096 + 8) {
                 let start = before(address, first, page);
-                assert!(start.is_multiple_of(page) && (first..=address).contains(&start), "{page}: {address:#x}");
-                assert!(start == first || address - start >= FAULT_AROUND, "{page}: {address:#x}");
+                assert!(
+                    start.is_multiple_of(page) && (first..=address).contains(&start),
+                    "{page}: {address:#x}"
+                );
+                assert!(
+                    start == first || address - start >= FAULT_AROUND,
+                    "{page}: {address:#x}"
+                );
             }
         }
     }

@@ -89,9 +89,14 @@ impl<'a> Stage<'a> {
         points: &'a Points,
     ) -> Stage<'a> {
         let strict = bench.parameter("mode") == "memory";
-        let players = (0..seats.len()).filter(|index| thread(sheet, *index).plays()).count();
-        let pace =
-            if bench.parameter("mode") == "paced" { bench.parameter("pace").parse().unwrap_or(1.0) } else { 0.0 };
+        let players = (0..seats.len())
+            .filter(|index| thread(sheet, *index).plays())
+            .count();
+        let pace = if bench.parameter("mode") == "paced" {
+            bench.parameter("pace").parse().unwrap_or(1.0)
+        } else {
+            0.0
+        };
         Stage {
             api: bench.api,
             sheet,
@@ -126,7 +131,9 @@ impl<'a> Stage<'a> {
     /// Called before a round: resets all progress.
     pub fn set(&mut self) {
         self.gate = Gate::default();
-        self.over.iter().for_each(|place| place.store(0, Ordering::Relaxed));
+        self.over
+            .iter()
+            .for_each(|place| place.store(0, Ordering::Relaxed));
         self.overs.store(0, Ordering::Relaxed);
         self.skew.reset();
         for (index, Padded(seat)) in self.seats.iter().enumerate() {
@@ -148,8 +155,15 @@ impl<'a> Stage<'a> {
 
     /// Creates a thread. It begins at once, or at the gate if it is one of the first.
     pub fn create(&self, index: usize) {
-        let Some(Padded(seat)) = self.seats.get(index).filter(|Padded(seat)| !seat.is_created.replace(true)) else {
-            fail::give_up("error", format_args!("the compiled trace starts thread {index} twice, or has none"));
+        let Some(Padded(seat)) = self
+            .seats
+            .get(index)
+            .filter(|Padded(seat)| !seat.is_created.replace(true))
+        else {
+            fail::give_up(
+                "error",
+                format_args!("the compiled trace starts thread {index} twice, or has none"),
+            );
         };
         seat.stage.set(ptr::from_ref(self).cast());
         seat.index.set(index);
@@ -157,7 +171,8 @@ impl<'a> Stage<'a> {
         let argument = ptr::from_ref(seat).cast_mut().cast();
         // SAFETY: the seat and the stage outlive the thread, which is joined, and only then its
         // stack goes.
-        seat.thread.set(unsafe { create(enter, argument, &stack, false, index) });
+        seat.thread
+            .set(unsafe { create(enter, argument, &stack, false, index) });
         seat.stack.set(stack);
         if self.strict {
             // Otherwise the first steps of the new thread would race with the threads that
@@ -183,16 +198,32 @@ impl<'a> Stage<'a> {
 
     /// After the clock: lets the other threads end, and reports the times of all.
     pub fn curtain(&self, mut note: impl FnMut(usize, ThreadTime), began: &Moment) {
-        let players = || self.seats.iter().enumerate().filter(|(index, _)| self.thread(*index).plays());
+        let players = || {
+            self.seats
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| self.thread(*index).plays())
+        };
         let stayed = |seat: &Padded<ReplayThread>| !seat.0.has_exited.get();
-        players().filter(|(_, seat)| stayed(seat)).for_each(|_| self.curtain.post());
+        players()
+            .filter(|(_, seat)| stayed(seat))
+            .for_each(|_| self.curtain.post());
         for (index, seat) in players() {
             if stayed(seat) {
                 self.join(index);
             }
             let Padded(seat) = seat;
-            let wall_ns = seat.ended_ns.get().saturating_sub(seat.began_ns.get().max(began.wall_ns()));
-            note(index, ThreadTime { wall_ns, cpu_ns: seat.cpu_ns.get() });
+            let wall_ns = seat
+                .ended_ns
+                .get()
+                .saturating_sub(seat.began_ns.get().max(began.wall_ns()));
+            note(
+                index,
+                ThreadTime {
+                    wall_ns,
+                    cpu_ns: seat.cpu_ns.get(),
+                },
+            );
         }
     }
 
@@ -210,7 +241,12 @@ impl<'a> Stage<'a> {
 
 fn thread(sheet: &Sheet, index: usize) -> CompiledThread {
     let found = CompiledThread::of(sheet.words, &sheet.head, index);
-    found.unwrap_or_else(|| fail::give_up("error", format_args!("the compiled trace has no thread {index}")))
+    found.unwrap_or_else(|| {
+        fail::give_up(
+            "error",
+            format_args!("the compiled trace has no thread {index}"),
+        )
+    })
 }
 
 extern "C" fn enter(seat: *mut c_void) -> *mut c_void {

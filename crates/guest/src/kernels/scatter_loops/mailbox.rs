@@ -35,7 +35,10 @@ impl Mailbox {
         loop {
             // SAFETY: the caller's until the exchange succeeds.
             unsafe { (*batch).next = head };
-            match self.head.compare_exchange_weak(head, batch, Ordering::Release, Ordering::Relaxed) {
+            match self
+                .head
+                .compare_exchange_weak(head, batch, Ordering::Release, Ordering::Relaxed)
+            {
                 Ok(_) => return,
                 Err(current) => head = current,
             }

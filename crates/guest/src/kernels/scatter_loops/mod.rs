@@ -22,8 +22,17 @@ use mailbox::{Batch, Desk};
 use tables::Distribution;
 use worker::{Room, ScatterContext, ScatterCounts};
 
-const PARAMETERS: &[&str] =
-    &["mode", "distribution", "cross-rate", "loops", "blocks", "ops", "min-size", "max-size", "cap-seconds"];
+const PARAMETERS: &[&str] = &[
+    "mode",
+    "distribution",
+    "cross-rate",
+    "loops",
+    "blocks",
+    "ops",
+    "min-size",
+    "max-size",
+    "cap-seconds",
+];
 
 /// The program in its present state.
 pub const CURRENT: Kernel = Kernel {
@@ -65,8 +74,16 @@ struct Totals {
 }
 
 fn run(bench: &mut Bench, legacy: bool) {
-    let (blocks, loops, ops) = (bench.count("blocks").max(1), bench.number("loops"), bench.number("ops"));
-    let cross_rate = if bench.threads == 1 { 0 } else { bench.number("cross-rate") };
+    let (blocks, loops, ops) = (
+        bench.count("blocks").max(1),
+        bench.number("loops"),
+        bench.number("ops"),
+    );
+    let cross_rate = if bench.threads == 1 {
+        0
+    } else {
+        bench.number("cross-rate")
+    };
     let cap_s: f64 = bench.parameter("cap-seconds").parse().unwrap_or(f64::MAX);
     let (sizes, fill_sizes) = sizes(bench, legacy);
     let (allocations, frees) = (tables::allocations(ops), tables::frees(ops));
@@ -76,7 +93,11 @@ fn run(bench: &mut Bench, legacy: bool) {
     bench.needs(bench.threads as u64 * (blocks as u64 + in_batches) * (mean + 32));
     let tallies = HarnessTable::<Padded<Cell<ScatterCounts>>>::zeroed(bench.threads);
     let mut held = HarnessTable::<u32>::zeroed(bench.threads * blocks);
-    let batches_each = if cross_rate > 0 { loops.div_ceil(cross_rate) as usize } else { 0 };
+    let batches_each = if cross_rate > 0 {
+        loops.div_ceil(cross_rate) as usize
+    } else {
+        0
+    };
     let mut batches = HarnessTable::<Batch>::reserved(bench.threads * batches_each);
     let most_in_batch = allocations.iter().copied().max().unwrap_or(0) as usize;
     // If blocks overlap, an array of pointers in them does not stay intact.
@@ -94,7 +115,11 @@ fn run(bench: &mut Bench, legacy: bool) {
         });
     }
 
-    let (mut done, mut expected, mut totals) = (KernelWork::default(), KernelWork::default(), Totals::default());
+    let (mut done, mut expected, mut totals) = (
+        KernelWork::default(),
+        KernelWork::default(),
+        Totals::default(),
+    );
     bench.begin();
     for round in bench.rounds() {
         let (mut span, mut ops) = (Span::default(), 0);
@@ -107,7 +132,10 @@ fn run(bench: &mut Bench, legacy: bool) {
                 blocks,
                 loops,
                 cross_rate,
-                marked: sizes.iter().chain(fill_sizes.iter()).all(|&size| size >= worker::MARK_BYTES),
+                marked: sizes
+                    .iter()
+                    .chain(fill_sizes.iter())
+                    .all(|&size| size >= worker::MARK_BYTES),
                 cap_ns: (cap_s * 1e9) as u64,
                 sizes: &sizes,
                 fill_sizes: &fill_sizes,
@@ -144,7 +172,11 @@ fn run(bench: &mut Bench, legacy: bool) {
 
 /// A place in a table; null if there is no table.
 fn place(table: &mut HarnessTable<*mut u8>, at: usize) -> *mut *mut u8 {
-    if table.is_empty() { ptr::null_mut() } else { table[at..].as_mut_ptr() }
+    if table.is_empty() {
+        ptr::null_mut()
+    } else {
+        table[at..].as_mut_ptr()
+    }
 }
 
 /// The table of sizes, and the one from which the legacy state fills empty slots.
@@ -153,7 +185,10 @@ fn sizes(bench: &Bench, legacy: bool) -> (HarnessTable<u32>, HarnessTable<u32>) 
     // The program of 2017 added the smallest size a second time to every random size.
     let twice = if legacy { min } else { 0 };
     if max + twice >= u64::from(u32::MAX) {
-        fail::give_up("unsupported", format_args!("blocks of up to {} bytes", max + twice));
+        fail::give_up(
+            "unsupported",
+            format_args!("blocks of up to {} bytes", max + twice),
+        );
     }
     if bench.parameter("mode") == "fixed" {
         return (tables::fixed(min as u32), tables::fixed(min as u32));
@@ -164,11 +199,19 @@ fn sizes(bench: &Bench, legacy: bool) -> (HarnessTable<u32>, HarnessTable<u32>) 
         _ => Distribution::Exponential,
     };
     let (min, max) = ((min + twice) as u32, (max + twice) as u32);
-    (tables::sizes(distribution, min, max), tables::sizes(Distribution::Exponential, min, max))
+    (
+        tables::sizes(distribution, min, max),
+        tables::sizes(Distribution::Exponential, min, max),
+    )
 }
 
 /// Runs one generation of threads. The clock stops while memory is sampled.
-fn generation(bench: &mut Bench, round: Round, shared: &ScatterContext, totals: &mut Totals) -> Span {
+fn generation(
+    bench: &mut Bench,
+    round: Round,
+    shared: &ScatterContext,
+    totals: &mut Totals,
+) -> Span {
     let team = bench.gather(shared, worker::run);
     let opened = team.release();
     // The threads allocate their slot arrays.
@@ -203,17 +246,27 @@ fn generation(bench: &mut Bench, round: Round, shared: &ScatterContext, totals: 
 /// Adds one thread's work of a generation, and what the parameters predict. The number of handed
 /// batches is a race and the number of empty slots follows from the walk, so both are taken as
 /// counted; so are the steps of a sequence that reached its cap.
-fn account(tally: &ScatterCounts, shared: &ScatterContext, done: &mut KernelWork, expected: &mut KernelWork) {
+fn account(
+    tally: &ScatterCounts,
+    shared: &ScatterContext,
+    done: &mut KernelWork,
+    expected: &mut KernelWork,
+) {
     done.malloc += tally.allocations - tally.aligned;
     done.posix_memalign += tally.aligned;
     done.free += tally.frees;
     done.checksum += tally.free_steps;
 
     let over_sequences = |table: &[u64]| -> u64 {
-        (0..SEQUENCES as usize).map(|sequence| tables::steps(table, sequence, shared.loops)).sum()
+        (0..SEQUENCES as usize)
+            .map(|sequence| tables::steps(table, sequence, shared.loops))
+            .sum()
     };
     let (allocation_steps, free_steps) = if tally.aborted == 0 {
-        (over_sequences(shared.allocations), over_sequences(shared.frees))
+        (
+            over_sequences(shared.allocations),
+            over_sequences(shared.frees),
+        )
     } else {
         (tally.allocation_steps, tally.free_steps)
     };
@@ -231,7 +284,14 @@ fn account(tally: &ScatterCounts, shared: &ScatterContext, done: &mut KernelWork
 }
 
 fn report(bench: &Bench, legacy: bool, totals: &Totals) {
-    let Totals { ops, clock_ns, cpu_ns, peak_bytes, sample, .. } = *totals;
+    let Totals {
+        ops,
+        clock_ns,
+        cpu_ns,
+        peak_bytes,
+        sample,
+        ..
+    } = *totals;
     bench.requested_peak(peak_bytes);
     bench.figure("mops_cpu_ref", ops as f64 * 1e3 / clock_ns.max(1) as f64);
     bench.figure("mops_cpu", ops as f64 * 1e3 / cpu_ns.max(1) as f64);
@@ -239,14 +299,23 @@ fn report(bench: &Bench, legacy: bool, totals: &Totals) {
     bench.figure("aborted_sequences", totals.aborted as f64);
     let over = |memory: u64, live: u64| 100.0 * (memory as f64 - live as f64) / live.max(1) as f64;
     let grown = |memory: u64| memory.saturating_sub(bench.baseline_bytes());
-    bench.figure("peak_overhead_percent", over(grown(memory::peak_resident_bytes()), peak_bytes));
+    bench.figure(
+        "peak_overhead_percent",
+        over(grown(memory::peak_resident_bytes()), peak_bytes),
+    );
     if legacy {
         bench.figure("sampled_live_bytes", sample.live_bytes as f64);
         bench.figure("sampled_rss_bytes", sample.rss_bytes as f64);
         bench.figure("sampled_mapped_bytes", sample.mapped_bytes as f64);
         // The document's own figure, and the same without what was resident before the first
         // operation.
-        bench.figure("sampled_overhead_percent", over(sample.rss_bytes, sample.live_bytes));
-        bench.figure("sampled_overhead_net_percent", over(grown(sample.rss_bytes), sample.live_bytes));
+        bench.figure(
+            "sampled_overhead_percent",
+            over(sample.rss_bytes, sample.live_bytes),
+        );
+        bench.figure(
+            "sampled_overhead_net_percent",
+            over(grown(sample.rss_bytes), sample.live_bytes),
+        );
     }
 }

@@ -52,17 +52,30 @@ pub fn fixed(size: u32) -> HarnessTable<u32> {
     table
 }
 
-fn draw(distribution: Distribution, min: u32, max: u32, len: usize, start: u64) -> HarnessTable<u32> {
+fn draw(
+    distribution: Distribution,
+    min: u32,
+    max: u32,
+    len: usize,
+    start: u64,
+) -> HarnessTable<u32> {
     let range = max.saturating_sub(min).max(1);
     let mut random = SplitMix::new(start, 0);
     let mut draws = HarnessTable::<u32>::zeroed(len);
     // 53 bits make a fraction of 1; half a step is added before truncation, so that this rounds.
     draws.iter_mut().for_each(|draw| {
-        *draw = (f64::from(range) * ((random.next() >> 11) as f64 / (1u64 << 53) as f64) + 0.5) as u32;
+        *draw =
+            (f64::from(range) * ((random.next() >> 11) as f64 / (1u64 << 53) as f64) + 0.5) as u32;
     });
     let mut table = HarnessTable::zeroed(len);
     for (index, size) in table.iter_mut().enumerate() {
-        *size = distribution.size(min, range, [0, 1, 2].map(|ahead| draws[(index + ahead) % len])).min(max);
+        *size = distribution
+            .size(
+                min,
+                range,
+                [0, 1, 2].map(|ahead| draws[(index + ahead) % len]),
+            )
+            .min(max);
     }
     table
 }
@@ -80,22 +93,32 @@ pub fn frees(ops: u64) -> HarnessTable<u64> {
 fn percentages(len: usize, stream: u64, of_tenths: u64) -> HarnessTable<u64> {
     let mut random = SplitMix::new(COUNT_START, stream);
     let mut table = HarnessTable::zeroed(len);
-    table.iter_mut().for_each(|count| *count = of_tenths * u64::from(30 + random.below(70)) / 1000);
+    table
+        .iter_mut()
+        .for_each(|count| *count = of_tenths * u64::from(30 + random.below(70)) / 1000);
     table
 }
 
 /// Steps of all loops of a sequence.
 pub fn steps(table: &[u64], sequence: usize, loops: u64) -> u64 {
     let (whole, rest) = (loops / table.len() as u64, loops % table.len() as u64);
-    let begun: u64 = (0..rest as usize).map(|index| table[(sequence + index) % table.len()]).sum();
+    let begun: u64 = (0..rest as usize)
+        .map(|index| table[(sequence + index) % table.len()])
+        .sum();
     whole * table.iter().sum::<u64>() + begun
 }
 
 /// The strides of allocating and freeing: the two smallest primes from 7 on that do not divide
 /// `blocks`, so that both walks visit every slot.
 pub fn strides(blocks: usize) -> (usize, usize) {
-    let is_prime = |n: &usize| (2..*n).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
-    let mut primes = (7..).filter(is_prime).filter(|prime| !blocks.is_multiple_of(*prime));
+    let is_prime = |n: &usize| {
+        (2..*n)
+            .take_while(|d| d * d <= *n)
+            .all(|d| !n.is_multiple_of(d))
+    };
+    let mut primes = (7..)
+        .filter(is_prime)
+        .filter(|prime| !blocks.is_multiple_of(*prime));
     let mut next = || primes.next().unwrap_or(1);
     (next(), next())
 }
@@ -110,14 +133,28 @@ mod tests {
         (Distribution::Even, 16, 1000, [508.0, 508.0, 990.0]),
         (Distribution::Linear, 16, 8000, [1342.0, 898.0, 5639.0]),
         (Distribution::Linear, 16, 16000, [2675.0, 1785.0, 11311.0]),
-        (Distribution::Exponential, 128, 64000, [8100.0, 4500.0, 41545.0]),
-        (Distribution::Exponential, 512, 160_000, [20496.0, 11523.0, 103_603.0]),
+        (
+            Distribution::Exponential,
+            128,
+            64000,
+            [8100.0, 4500.0, 41545.0],
+        ),
+        (
+            Distribution::Exponential,
+            512,
+            160_000,
+            [20496.0, 11523.0, 103_603.0],
+        ),
     ];
 
     fn assert_within_a_hundredth(mut table: HarnessTable<u32>, expected: [f64; 3]) {
         table.sort_unstable();
         let mean = table.iter().map(|&size| f64::from(size)).sum::<f64>() / table.len() as f64;
-        let found = [mean, f64::from(table[table.len() / 2]), f64::from(table[table.len() * 99 / 100])];
+        let found = [
+            mean,
+            f64::from(table[table.len() / 2]),
+            f64::from(table[table.len() * 99 / 100]),
+        ];
         for (found, expected) in found.iter().zip(expected) {
             assert!((found / expected - 1.0).abs() < 0.01, "{found} {expected}");
         }
@@ -141,9 +178,17 @@ mod tests {
 
     #[test]
     fn no_range_gives_one_size() {
-        for distribution in [Distribution::Even, Distribution::Linear, Distribution::Exponential] {
+        for distribution in [
+            Distribution::Even,
+            Distribution::Linear,
+            Distribution::Exponential,
+        ] {
             for size in [0, 1, 64] {
-                assert!(sizes(distribution, size, size).iter().all(|found| *found == size));
+                assert!(
+                    sizes(distribution, size, size)
+                        .iter()
+                        .all(|found| *found == size)
+                );
             }
         }
     }
@@ -151,8 +196,15 @@ mod tests {
     #[test]
     fn five_thousand_ops_are_3264_allocation_steps_and_2534_free_steps_on_average() {
         let mean = |table: HarnessTable<u64>| table.iter().sum::<u64>() as f64 / table.len() as f64;
-        assert_eq!((mean(allocations(5000)).round(), mean(frees(5000)).round()), (3264.0, 2534.0));
-        assert!(allocations(100).iter().all(|count| (30..=99).contains(count)));
+        assert_eq!(
+            (mean(allocations(5000)).round(), mean(frees(5000)).round()),
+            (3264.0, 2534.0)
+        );
+        assert!(
+            allocations(100)
+                .iter()
+                .all(|count| (30..=99).contains(count))
+        );
         assert!(frees(1000).iter().all(|count| (240..=792).contains(count)));
         assert_eq!((ALLOCATIONS, FREES), (allocations(1).len(), frees(1).len()));
     }
@@ -161,7 +213,9 @@ mod tests {
     fn steps_are_the_sum_over_the_loops() {
         let table = allocations(100);
         for (sequence, loops) in [(0, 0), (0, 5), (1, 311), (1, 1000), (310, 2)] {
-            let sum: u64 = (0..loops).map(|l| table[(sequence + l) % table.len()]).sum();
+            let sum: u64 = (0..loops)
+                .map(|l| table[(sequence + l) % table.len()])
+                .sum();
             assert_eq!(steps(&table, sequence, loops as u64), sum);
         }
     }

@@ -47,11 +47,19 @@ pub struct ChainStep {
 
 impl ChainStep {
     /// Objects for a chain that begins with realloc or free.
-    pub const FILL: ChainStep = ChainStep { call: Call::Malloc, set: 0, draw: 0 };
+    pub const FILL: ChainStep = ChainStep {
+        call: Call::Malloc,
+        set: 0,
+        draw: 0,
+    };
 
     /// Frees a set.
     pub const fn free(set: usize) -> ChainStep {
-        ChainStep { call: Call::Free, set, draw: 0 }
+        ChainStep {
+            call: Call::Free,
+            set,
+            draw: 0,
+        }
     }
 }
 
@@ -79,14 +87,26 @@ impl<'n> Chain<'n> {
         for (index, word) in name.split('-').enumerate() {
             let step = match word {
                 "malloc" | "calloc" => {
-                    let call = if word == "malloc" { Call::Malloc } else { Call::Calloc };
+                    let call = if word == "malloc" {
+                        Call::Malloc
+                    } else {
+                        Call::Calloc
+                    };
                     // Objects that are still live stay: a second set with sizes of its own is
                     // added. The same holds for new ones after a free.
                     let set = usize::from(live[0]);
                     live[set] = true;
-                    ChainStep { call, set, draw: if index == 0 { 0 } else { DRAWS - 1 } }
+                    ChainStep {
+                        call,
+                        set,
+                        draw: if index == 0 { 0 } else { DRAWS - 1 },
+                    }
                 }
-                "realloc" => ChainStep { call: Call::Realloc, set: 0, draw: REALLOC_DRAW },
+                "realloc" => ChainStep {
+                    call: Call::Realloc,
+                    set: 0,
+                    draw: REALLOC_DRAW,
+                },
                 "free" => {
                     live[0] = false;
                     ChainStep::free(0)
@@ -95,7 +115,14 @@ impl<'n> Chain<'n> {
             };
             *steps.get_mut(index)? = Some(step);
         }
-        Some(Chain { name, steps, fills: found[0], frees: live, found, left: live })
+        Some(Chain {
+            name,
+            steps,
+            fills: found[0],
+            frees: live,
+            found,
+            left: live,
+        })
     }
 
     /// The steps on the clock.
@@ -117,7 +144,11 @@ mod tests {
     use super::*;
 
     fn are(name: &str, expected: [(Call, usize, usize); 4]) -> bool {
-        Chain::parse(name).unwrap().steps().map(|step| (step.call, step.set, step.draw)).eq(expected)
+        Chain::parse(name)
+            .unwrap()
+            .steps()
+            .map(|step| (step.call, step.set, step.draw))
+            .eq(expected)
     }
 
     #[test]
@@ -145,11 +176,24 @@ mod tests {
 
     #[test]
     fn the_last_chain_allocates_afresh_and_its_other_order_a_second_set() {
-        let last = [(Call::Malloc, 0, 0), (Call::Realloc, 0, 1), (Call::Free, 0, 0), (Call::Calloc, 0, 2)];
+        let last = [
+            (Call::Malloc, 0, 0),
+            (Call::Realloc, 0, 1),
+            (Call::Free, 0, 0),
+            (Call::Calloc, 0, 2),
+        ];
         assert!(are("malloc-realloc-free-calloc", last));
-        let other = [(Call::Malloc, 0, 0), (Call::Calloc, 1, 2), (Call::Realloc, 0, 1), (Call::Free, 0, 0)];
+        let other = [
+            (Call::Malloc, 0, 0),
+            (Call::Calloc, 1, 2),
+            (Call::Realloc, 0, 1),
+            (Call::Free, 0, 0),
+        ];
         assert!(are("malloc-calloc-realloc-free", other));
-        assert_eq!(Chain::parse("malloc-calloc-realloc-free").unwrap().frees, [false, true]);
+        assert_eq!(
+            Chain::parse("malloc-calloc-realloc-free").unwrap().frees,
+            [false, true]
+        );
     }
 
     #[test]
@@ -167,7 +211,19 @@ mod tests {
             rest[0].carry_over_from(&mut before[index - 1]);
         }
         let around = chains.map(|chain| (chain.fills, chain.frees[0]));
-        assert_eq!(around[..5], [(false, false), (false, false), (false, false), (false, true), (false, false)]);
-        assert!(chains[5].fills, "realloc-free finds nothing after malloc-free");
+        assert_eq!(
+            around[..5],
+            [
+                (false, false),
+                (false, false),
+                (false, false),
+                (false, true),
+                (false, false)
+            ]
+        );
+        assert!(
+            chains[5].fills,
+            "realloc-free finds nothing after malloc-free"
+        );
     }
 }

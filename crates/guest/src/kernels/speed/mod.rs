@@ -48,14 +48,24 @@ fn run(bench: &mut Bench) {
     let classes = Sizes::parse(bench.parameter("classes"));
     let stride = objects.next_multiple_of(32);
     let tables = SETS * size_of::<AtomicPtr<u8>>() + DRAWS * size_of::<u32>();
-    bench.needs((bench.threads * stride) as u64 * (tables as u64 + u64::from(classes.largest()) + 16));
+    bench.needs(
+        (bench.threads * stride) as u64 * (tables as u64 + u64::from(classes.largest()) + 16),
+    );
     let blocks = HarnessTable::<AtomicPtr<u8>>::zeroed(bench.threads * SETS * stride);
     let mut sizes = HarnessTable::<u32>::zeroed(bench.threads * DRAWS * stride);
     let sums = draw(&classes, bench.seed, objects, stride, &mut sizes);
     let tallies = HarnessTable::<Padded<Cell<KernelWork>>>::zeroed(bench.threads);
     let (api, touch) = (bench.api, bench.flag("touch"));
-    let shared =
-        SpeedContext { api, chains, objects, touch, stride, blocks: &blocks, sizes: &sizes, tallies: &tallies };
+    let shared = SpeedContext {
+        api,
+        chains,
+        objects,
+        touch,
+        stride,
+        blocks: &blocks,
+        sizes: &sizes,
+        tallies: &tallies,
+    };
 
     let per_step = (bench.threads * objects) as u64;
     let steps: usize = chains.iter().map(|chain| chain.steps().count()).sum();
@@ -69,25 +79,38 @@ fn run(bench: &mut Bench) {
         laps.iter().for_each(|lap| whole = whole + *lap);
         bench.record(round, whole, 0, per_step * steps as u64);
         if !round.cold {
-            totals.iter_mut().zip(&laps).for_each(|(total, lap)| *total = *total + *lap);
+            totals
+                .iter_mut()
+                .zip(&laps)
+                .for_each(|(total, lap)| *total = *total + *lap);
             measured += 1;
         }
-        tallies.iter().for_each(|Padded(tally)| done.add(&tally.take()));
+        tallies
+            .iter()
+            .for_each(|Padded(tally)| done.add(&tally.take()));
         peak = expect(chains, per_step, &sums, &mut expected);
     }
     bench.account(&done, &expected);
     bench.requested_peak(peak);
     for (chain, total) in chains.iter().zip(&totals) {
         let calls = (measured * objects as u64 * chain.steps().count() as u64) as f64;
-        bench.figure(format_args!("ns_per_call_{}", chain.name), total.wall_ns as f64 / calls);
-        bench.figure(format_args!("minor_faults_{}", chain.name), total.minor_faults as f64 / measured as f64);
+        bench.figure(
+            format_args!("ns_per_call_{}", chain.name),
+            total.wall_ns as f64 / calls,
+        );
+        bench.figure(
+            format_args!("minor_faults_{}", chain.name),
+            total.minor_faults as f64 / measured as f64,
+        );
     }
 }
 
 /// One chain, or all chains of the document in sequence in this process.
 fn chains(word: &str, carry_over: bool) -> ([Chain<'_>; DOCUMENT.len()], usize) {
     let parse = |name| {
-        Chain::parse(name).unwrap_or_else(|| fail::give_up("error", format_args!("`{name}` is no chain of routines")))
+        Chain::parse(name).unwrap_or_else(|| {
+            fail::give_up("error", format_args!("`{name}` is no chain of routines"))
+        })
     };
     if word != "all" {
         return ([parse(word); DOCUMENT.len()], 1);
@@ -102,7 +125,13 @@ fn chains(word: &str, carry_over: bool) -> ([Chain<'_>; DOCUMENT.len()], usize) 
 }
 
 /// Draws all sizes and returns the sum of each list over all workers.
-fn draw(classes: &Sizes, seed: u64, objects: usize, stride: usize, sizes: &mut [u32]) -> [u64; DRAWS] {
+fn draw(
+    classes: &Sizes,
+    seed: u64,
+    objects: usize,
+    stride: usize,
+    sizes: &mut [u32],
+) -> [u64; DRAWS] {
     let mut sums = [0; DRAWS];
     for (index, list) in sizes.chunks_mut(stride).enumerate() {
         let mut random = SplitMix::new(seed, index as u64);
@@ -118,11 +147,21 @@ fn draw(classes: &Sizes, seed: u64, objects: usize, stride: usize, sizes: &mut [
 
 /// Adds what one round must do, computed from the chains alone, and returns the peak of live bytes
 /// between two steps.
-fn expect(chains: &[Chain<'_>], per_step: u64, sums: &[u64; DRAWS], expected: &mut KernelWork) -> u64 {
+fn expect(
+    chains: &[Chain<'_>],
+    per_step: u64,
+    sums: &[u64; DRAWS],
+    expected: &mut KernelWork,
+) -> u64 {
     let (mut live, mut peak) = ([0; SETS], 0);
     for chain in chains {
         let first = chain.fills.then_some(ChainStep::FILL);
-        let last = chain.frees.iter().enumerate().filter(|(_, frees)| **frees).map(|(set, _)| ChainStep::free(set));
+        let last = chain
+            .frees
+            .iter()
+            .enumerate()
+            .filter(|(_, frees)| **frees)
+            .map(|(set, _)| ChainStep::free(set));
         for step in first.into_iter().chain(chain.steps()).chain(last) {
             *match step.call {
                 Call::Malloc => &mut expected.malloc,
@@ -130,7 +169,11 @@ fn expect(chains: &[Chain<'_>], per_step: u64, sums: &[u64; DRAWS], expected: &m
                 Call::Realloc => &mut expected.realloc,
                 Call::Free => &mut expected.free,
             } += per_step;
-            live[step.set] = if step.call == Call::Free { 0 } else { sums[step.draw] };
+            live[step.set] = if step.call == Call::Free {
+                0
+            } else {
+                sums[step.draw]
+            };
             expected.checksum += live[step.set];
             peak = peak.max(live.iter().sum());
         }
@@ -152,7 +195,12 @@ impl Load for SpeedContext<'_> {
     }
 
     fn after(&self, worker: usize, lap: usize) {
-        for (set, _) in self.chains[lap].frees.iter().enumerate().filter(|(_, frees)| **frees) {
+        for (set, _) in self.chains[lap]
+            .frees
+            .iter()
+            .enumerate()
+            .filter(|(_, frees)| **frees)
+        {
             self.all_objects(worker, ChainStep::free(set));
         }
     }
@@ -161,7 +209,13 @@ impl Load for SpeedContext<'_> {
 impl SpeedContext<'_> {
     /// One step: a routine for each object of a set.
     fn all_objects(&self, worker: usize, step: ChainStep) {
-        let Api { malloc, free, calloc, realloc, .. } = self.api;
+        let Api {
+            malloc,
+            free,
+            calloc,
+            realloc,
+            ..
+        } = self.api;
         let blocks = &self.blocks[(worker * SETS + step.set) * self.stride..][..self.objects];
         let sizes = &self.sizes[(worker * DRAWS + step.draw) * self.stride..][..self.objects];
         let calls = blocks.len() as u64;
@@ -171,19 +225,38 @@ impl SpeedContext<'_> {
             match step.call {
                 Call::Malloc => {
                     let checksum = self.fill(blocks, sizes, |_, size| malloc(size));
-                    KernelWork { malloc: calls, checksum, ..KernelWork::default() }
+                    KernelWork {
+                        malloc: calls,
+                        checksum,
+                        ..KernelWork::default()
+                    }
                 }
                 Call::Calloc => {
                     let checksum = self.fill(blocks, sizes, |_, size| calloc(1, size));
-                    KernelWork { calloc: calls, checksum, ..KernelWork::default() }
+                    KernelWork {
+                        calloc: calls,
+                        checksum,
+                        ..KernelWork::default()
+                    }
                 }
                 Call::Realloc => {
-                    let checksum = self.fill(blocks, sizes, |place, size| realloc(place.load(Ordering::Relaxed), size));
-                    KernelWork { realloc: calls, checksum, ..KernelWork::default() }
+                    let checksum = self.fill(blocks, sizes, |place, size| {
+                        realloc(place.load(Ordering::Relaxed), size)
+                    });
+                    KernelWork {
+                        realloc: calls,
+                        checksum,
+                        ..KernelWork::default()
+                    }
                 }
                 Call::Free => {
-                    blocks.iter().for_each(|place| free(place.load(Ordering::Relaxed)));
-                    KernelWork { free: calls, ..KernelWork::default() }
+                    blocks
+                        .iter()
+                        .for_each(|place| free(place.load(Ordering::Relaxed)));
+                    KernelWork {
+                        free: calls,
+                        ..KernelWork::default()
+                    }
                 }
             }
         };
@@ -195,7 +268,12 @@ impl SpeedContext<'_> {
 
     /// Stores the result of `call` at each place, and returns the bytes requested.
     #[inline(always)]
-    fn fill(&self, places: &[AtomicPtr<u8>], sizes: &[u32], call: impl Fn(&AtomicPtr<u8>, usize) -> *mut u8) -> u64 {
+    fn fill(
+        &self,
+        places: &[AtomicPtr<u8>],
+        sizes: &[u32],
+        call: impl Fn(&AtomicPtr<u8>, usize) -> *mut u8,
+    ) -> u64 {
         let mut bytes = 0;
         for (place, &size) in places.iter().zip(sizes) {
             let block = call(place, size as usize);

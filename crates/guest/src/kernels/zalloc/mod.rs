@@ -52,7 +52,11 @@ fn run(bench: &mut Bench) {
         "calloc" => Zeroing::Calloc,
         _ => Zeroing::None,
     };
-    let write_back = if bench.parameter("write-back") == "clwb" { WriteBack::detect() } else { WriteBack::None };
+    let write_back = if bench.parameter("write-back") == "clwb" {
+        WriteBack::detect()
+    } else {
+        WriteBack::None
+    };
     let immediate = bench.parameter("free") == "immediate";
     let live = if immediate { 1 } else { blocks };
     bench.needs((bench.threads * live) as u64 * (size as u64 + 64));
@@ -79,7 +83,12 @@ fn run(bench: &mut Bench) {
         let mut took = None;
         bench.laps(round, 1, &shared, |_, lapse| took = Some(lapse));
         let Some(lapse) = took else { continue };
-        bench.record(round, lapse.span, 0, if immediate { 2 * calls } else { calls });
+        bench.record(
+            round,
+            lapse.span,
+            0,
+            if immediate { 2 * calls } else { calls },
+        );
         if !round.cold {
             mean_ns += lapse.mean_ns;
             measured += 1;
@@ -87,7 +96,11 @@ fn run(bench: &mut Bench) {
         for Padded(tally) in tallies.iter() {
             done.add(&tally.take());
         }
-        *(if zeroing == Zeroing::Calloc { &mut expected.calloc } else { &mut expected.malloc }) += calls;
+        *(if zeroing == Zeroing::Calloc {
+            &mut expected.calloc
+        } else {
+            &mut expected.malloc
+        }) += calls;
         expected.free += calls;
         expected.checksum += calls * size as u64;
     }
@@ -95,19 +108,32 @@ fn run(bench: &mut Bench) {
     bench.requested_peak((bench.threads * live * size) as u64);
     // The iteration's time is that of the slowest thread; the document's author reported this
     // average.
-    bench.figure("thread_mean_ns", mean_ns as f64 / f64::from(measured.max(1)));
+    bench.figure(
+        "thread_mean_ns",
+        mean_ns as f64 / f64::from(measured.max(1)),
+    );
     bench.note("write_back", write_back.word());
 }
 
 impl Load for ZallocContext<'_> {
     fn timed(&self, worker: usize, _lap: usize) {
-        let Api { malloc, free, calloc, .. } = self.api;
+        let Api {
+            malloc,
+            free,
+            calloc,
+            ..
+        } = self.api;
         let own = self.own(worker);
         let (mut freed, mut bytes) = (0u64, 0u64);
         for place in own {
             // SAFETY: an ordinary call.
-            let block =
-                unsafe { if self.zeroing == Zeroing::Calloc { calloc(1, self.size) } else { malloc(self.size) } };
+            let block = unsafe {
+                if self.zeroing == Zeroing::Calloc {
+                    calloc(1, self.size)
+                } else {
+                    malloc(self.size)
+                }
+            };
             if block.is_null() && self.size > 0 {
                 fail::null("malloc or calloc", self.size);
             }
@@ -129,7 +155,11 @@ impl Load for ZallocContext<'_> {
             }
         }
         let calls = self.blocks as u64;
-        let (malloc, calloc) = if self.zeroing == Zeroing::Calloc { (0, calls) } else { (calls, 0) };
+        let (malloc, calloc) = if self.zeroing == Zeroing::Calloc {
+            (0, calls)
+        } else {
+            (calls, 0)
+        };
         self.tallies[worker].0.set(KernelWork {
             malloc,
             calloc,

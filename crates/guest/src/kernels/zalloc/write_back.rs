@@ -29,7 +29,11 @@ impl WriteBack {
     pub fn detect() -> WriteBack {
         use core::arch::x86_64::{__cpuid, __cpuid_count};
         // Leaf 7 exists if leaf 0 reports that many leaves; every x86-64 processor has clflush.
-        let features = if __cpuid(0).eax >= 7 { __cpuid_count(7, 0).ebx } else { 0 };
+        let features = if __cpuid(0).eax >= 7 {
+            __cpuid_count(7, 0).ebx
+        } else {
+            0
+        };
         match features {
             _ if features & 1 << 24 != 0 => WriteBack::Clwb,
             _ if features & 1 << 23 != 0 => WriteBack::Clflushopt,
@@ -46,7 +50,10 @@ impl WriteBack {
     /// No instruction is known for this architecture.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub fn detect() -> WriteBack {
-        crate::fail::give_up("unsupported", format_args!("no instruction is known here that writes cache lines back"))
+        crate::fail::give_up(
+            "unsupported",
+            format_args!("no instruction is known here that writes cache lines back"),
+        )
     }
 
     /// The instruction's name.
@@ -83,13 +90,21 @@ impl WriteBack {
                 match self {
                     WriteBack::None => {}
                     #[cfg(target_arch = "x86_64")]
-                    WriteBack::Clwb => asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags)),
+                    WriteBack::Clwb => {
+                        asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags))
+                    }
                     #[cfg(target_arch = "x86_64")]
-                    WriteBack::Clflushopt => asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags)),
+                    WriteBack::Clflushopt => {
+                        asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags))
+                    }
                     #[cfg(target_arch = "x86_64")]
-                    WriteBack::Clflush => asm!("clflush [{}]", in(reg) line, options(nostack, preserves_flags)),
+                    WriteBack::Clflush => {
+                        asm!("clflush [{}]", in(reg) line, options(nostack, preserves_flags))
+                    }
                     #[cfg(target_arch = "aarch64")]
-                    WriteBack::DcCvac => asm!("dc cvac, {}", in(reg) line, options(nostack, preserves_flags)),
+                    WriteBack::DcCvac => {
+                        asm!("dc cvac, {}", in(reg) line, options(nostack, preserves_flags))
+                    }
                 }
             }
             line += LINE_BYTES;
@@ -113,7 +128,10 @@ mod tests {
     fn the_instruction_is_the_best_that_the_kernel_lists_for_this_processor() {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap();
         let has = |flag: &str| info.split_whitespace().any(|word| word == flag);
-        let expected = ["clwb", "clflushopt", "clflush"].into_iter().find(|name| has(name)).unwrap_or("dc-cvac");
+        let expected = ["clwb", "clflushopt", "clflush"]
+            .into_iter()
+            .find(|name| has(name))
+            .unwrap_or("dc-cvac");
         assert_eq!(WriteBack::detect().word(), expected);
     }
 
@@ -124,6 +142,11 @@ mod tests {
             // SAFETY: within the vector.
             unsafe { WriteBack::detect().lines(bytes[start..].as_ptr(), size) };
         }
-        assert!(bytes.iter().enumerate().all(|(at, &byte)| usize::from(byte) == at));
+        assert!(
+            bytes
+                .iter()
+                .enumerate()
+                .all(|(at, &byte)| usize::from(byte) == at)
+        );
     }
 }

@@ -31,8 +31,16 @@ pub struct PublishedRow<'a> {
 }
 
 /// All tables of a document.
-pub fn figures<'a>(document: &'a Document, evidence: &Evidence, workloads: &[Workload]) -> Vec<Reproduced<'a>> {
-    document.figures.iter().map(|figure| reproduced(document, figure, evidence, workloads)).collect()
+pub fn figures<'a>(
+    document: &'a Document,
+    evidence: &Evidence,
+    workloads: &[Workload],
+) -> Vec<Reproduced<'a>> {
+    document
+        .figures
+        .iter()
+        .map(|figure| reproduced(document, figure, evidence, workloads))
+        .collect()
 }
 
 fn reproduced<'a>(
@@ -43,7 +51,12 @@ fn reproduced<'a>(
 ) -> Reproduced<'a> {
     let ours = evidence.counts(&figure.workload, None);
     let counts: BTreeSet<u32> = figure.threads.iter().copied().chain(ours).collect();
-    let of = |threads| figure.measures.iter().map(move |measure| (threads, measure));
+    let of = |threads| {
+        figure
+            .measures
+            .iter()
+            .map(move |measure| (threads, measure))
+    };
     let columns: Vec<(u32, &Measure)> = counts.into_iter().flat_map(of).collect();
     let published = |values: &[f64], threads: u32, measure: &Measure| {
         let group = figure.threads.iter().position(|count| *count == threads)?;
@@ -51,18 +64,38 @@ fn reproduced<'a>(
         values.get(group * figure.measures.len() + place).copied()
     };
     let ours = |row: &str, threads: u32, measure: &Measure| {
-        let spot = Spot { workload: figure.workload.clone(), threads, distribution: None };
+        let spot = Spot {
+            workload: figure.workload.clone(),
+            threads,
+            distribution: None,
+        };
         evidence.number(document, row, &spot, measure).ok()
     };
     let row = |row: &'a crate::catalog::claim::FigureRow| PublishedRow {
         name: &row.row,
-        published: columns.iter().map(|(threads, measure)| published(&row.values, *threads, measure)).collect(),
-        ours: columns.iter().map(|(threads, measure)| ours(&row.row, *threads, measure)).collect(),
+        published: columns
+            .iter()
+            .map(|(threads, measure)| published(&row.values, *threads, measure))
+            .collect(),
+        ours: columns
+            .iter()
+            .map(|(threads, measure)| ours(&row.row, *threads, measure))
+            .collect(),
     };
     let rows = figure.rows.iter().map(row).collect();
     let first = evidence.counts(&figure.workload, None).into_iter().take(1);
-    let spots: Vec<Spot> =
-        first.map(|threads| Spot { workload: figure.workload.clone(), threads, distribution: None }).collect();
+    let spots: Vec<Spot> = first
+        .map(|threads| Spot {
+            workload: figure.workload.clone(),
+            threads,
+            distribution: None,
+        })
+        .collect();
     let sizes = sizes::other_than_paper(&spots, evidence, workloads, None);
-    Reproduced { figure, columns, rows, sizes }
+    Reproduced {
+        figure,
+        columns,
+        rows,
+        sizes,
+    }
 }

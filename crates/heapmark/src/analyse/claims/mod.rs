@@ -23,19 +23,40 @@ use crate::catalog::claim::{Claim, Document};
 use checks::Findings;
 
 /// A verdict on every claim of the documents, in their order.
-pub fn judge(documents: &[Document], workloads: &[Workload], runs: &[Measured]) -> Vec<JudgedClaim> {
+pub fn judge(
+    documents: &[Document],
+    workloads: &[Workload],
+    runs: &[Measured],
+) -> Vec<JudgedClaim> {
     let evidence = Evidence::new(runs);
-    let claims = documents.iter().flat_map(|document| document.claims.iter().map(move |claim| (document, claim)));
-    claims.map(|(document, claim)| judged(document, claim, workloads, &evidence)).collect()
+    let claims = documents
+        .iter()
+        .flat_map(|document| document.claims.iter().map(move |claim| (document, claim)));
+    claims
+        .map(|(document, claim)| judged(document, claim, workloads, &evidence))
+        .collect()
 }
 
-fn judged(document: &Document, claim: &Claim, workloads: &[Workload], evidence: &Evidence) -> JudgedClaim {
+fn judged(
+    document: &Document,
+    claim: &Claim,
+    workloads: &[Workload],
+    evidence: &Evidence,
+) -> JudgedClaim {
     let (ways, notes) = ways(claim, evidence);
     let tried: Vec<(Option<&str>, Findings)> = ways
         .into_iter()
-        .map(|distribution| (distribution, Findings::of(document, claim, evidence, distribution)))
+        .map(|distribution| {
+            (
+                distribution,
+                Findings::of(document, claim, evidence, distribution),
+            )
+        })
         .collect();
-    let verdicts: Vec<Verdict> = tried.iter().map(|(_, findings)| findings.verdict()).collect();
+    let verdicts: Vec<Verdict> = tried
+        .iter()
+        .map(|(_, findings)| findings.verdict())
+        .collect();
     let verdict = together(&verdicts);
     let several = tried.len() > 1;
     let mut judged = JudgedClaim {
@@ -48,16 +69,29 @@ fn judged(document: &Document, claim: &Claim, workloads: &[Workload], evidence: 
         missing: Vec::new(),
         notes,
         sizes: Vec::new(),
-        explain: Some(&claim.explain).filter(|why| verdict == Verdict::DoesNotHold && !why.is_empty()).cloned(),
+        explain: Some(&claim.explain)
+            .filter(|why| verdict == Verdict::DoesNotHold && !why.is_empty())
+            .cloned(),
     };
     for (distribution, findings) in tried {
         let word = distribution.filter(|_| several);
         if let Some(word) = word.filter(|_| verdicts.iter().any(|other| *other != verdicts[0])) {
-            judged.notes.push(format!("{} under {word}", findings.verdict().word()));
+            judged
+                .notes
+                .push(format!("{} under {word}", findings.verdict().word()));
         }
-        let few = findings.few.filter(|_| findings.verdict() == Verdict::Unclear);
-        judged.notes.extend(few.map(|few| format!("only {few} of the 5 processes that a row needs")));
-        judged.sizes.extend(sizes::other_than_paper(&findings.spots, evidence, workloads, distribution));
+        let few = findings
+            .few
+            .filter(|_| findings.verdict() == Verdict::Unclear);
+        judged
+            .notes
+            .extend(few.map(|few| format!("only {few} of the 5 processes that a row needs")));
+        judged.sizes.extend(sizes::other_than_paper(
+            &findings.spots,
+            evidence,
+            workloads,
+            distribution,
+        ));
         for part in findings.parts.into_iter().map(|part| part.under(word)) {
             // What is missing under two distributions is listed once.
             if !part.place.is_empty() || !judged.parts.contains(&part) {
@@ -76,11 +110,29 @@ fn judged(document: &Document, claim: &Claim, workloads: &[Workload], evidence: 
 /// The distributions that a claim is checked under, as far as they were run; all that were run if
 /// it names none.
 fn ways<'a>(claim: &'a Claim, evidence: &Evidence) -> (Vec<Option<&'a str>>, Vec<String>) {
-    let has = |way: &&str| claim.workloads.iter().any(|workload| !evidence.counts(workload, Some(way)).is_empty());
-    let (run, missing): (Vec<&str>, Vec<&str>) = claim.distributions.iter().map(String::as_str).partition(has);
+    let has = |way: &&str| {
+        claim
+            .workloads
+            .iter()
+            .any(|workload| !evidence.counts(workload, Some(way)).is_empty())
+    };
+    let (run, missing): (Vec<&str>, Vec<&str>) = claim
+        .distributions
+        .iter()
+        .map(String::as_str)
+        .partition(has);
     let first = claim.distributions.first().map(String::as_str);
-    let notes = |missing: Vec<&str>| missing.iter().map(|way| format!("not run under {way}")).collect();
-    if run.is_empty() { (vec![first], Vec::new()) } else { (run.into_iter().map(Some).collect(), notes(missing)) }
+    let notes = |missing: Vec<&str>| {
+        missing
+            .iter()
+            .map(|way| format!("not run under {way}"))
+            .collect()
+    };
+    if run.is_empty() {
+        (vec![first], Vec::new())
+    } else {
+        (run.into_iter().map(Some).collect(), notes(missing))
+    }
 }
 
 /// A claim that depends on a distribution that we had to guess stays undecided.
@@ -89,7 +141,11 @@ fn together(verdicts: &[Verdict]) -> Verdict {
     if has(Verdict::Holds) && has(Verdict::DoesNotHold) {
         return Verdict::Unclear;
     }
-    verdicts.iter().copied().max().unwrap_or(Verdict::NotTestable)
+    verdicts
+        .iter()
+        .copied()
+        .max()
+        .unwrap_or(Verdict::NotTestable)
 }
 
 impl JudgedPart {

@@ -41,12 +41,19 @@ pub(super) fn lies(a: &Number, wanted: Order, b: &Number) -> Verdict {
 
 /// Whether the median lies between two bounds; outside, it must differ from the nearer one.
 pub(super) fn between(value: &Number, low: f64, high: f64) -> Verdict {
-    let bound = |bound| Number { median: bound, min: bound, max: bound, ..value.clone() };
+    let bound = |bound| Number {
+        median: bound,
+        min: bound,
+        max: bound,
+        ..value.clone()
+    };
     if value.samples < LEAST_SAMPLES {
         Verdict::Unclear
     } else if (low..=high).contains(&value.median) {
         Verdict::Holds
-    } else if order(value, &bound(low)) == Order::Below || order(value, &bound(high)) == Order::Above {
+    } else if order(value, &bound(low)) == Order::Below
+        || order(value, &bound(high)) == Order::Above
+    {
         Verdict::DoesNotHold
     } else {
         Verdict::Unclear
@@ -55,7 +62,11 @@ pub(super) fn between(value: &Number, low: f64, high: f64) -> Verdict {
 
 /// `a` over `b`; the range is the widest that both ranges allow.
 pub(super) fn quotient(a: &Number, b: &Number) -> Number {
-    let row = if a.row == b.row { a.row.clone() } else { format!("{} / {}", a.row, b.row) };
+    let row = if a.row == b.row {
+        a.row.clone()
+    } else {
+        format!("{} / {}", a.row, b.row)
+    };
     Number {
         row,
         measure: None,
@@ -71,7 +82,14 @@ mod tests {
     use super::*;
 
     fn number(min: f64, median: f64, max: f64) -> Number {
-        Number { row: "a".into(), measure: None, median, min, max, samples: 5 }
+        Number {
+            row: "a".into(),
+            measure: None,
+            median,
+            min,
+            max,
+            samples: 5,
+        }
     }
 
     #[test]
@@ -81,13 +99,22 @@ mod tests {
         assert_eq!(order(&number(10.0, 10.9, 12.0), &ten), Order::Level);
         assert_eq!(order(&number(10.0, 11.2, 12.0), &ten), Order::Above);
         assert_eq!(order(&number(8.0, 8.9, 12.0), &ten), Order::Below);
-        assert_eq!(order(&number(-1.0, 0.0, 1.0), &number(0.0, 0.0, 0.0)), Order::Level);
+        assert_eq!(
+            order(&number(-1.0, 0.0, 1.0), &number(0.0, 0.0, 0.0)),
+            Order::Level
+        );
     }
 
     #[test]
     fn four_processes_say_nothing() {
-        let few = Number { samples: 4, ..number(1.0, 1.0, 1.0) };
-        assert_eq!(lies(&few, Order::Below, &number(9.0, 9.0, 9.0)), Verdict::Unclear);
+        let few = Number {
+            samples: 4,
+            ..number(1.0, 1.0, 1.0)
+        };
+        assert_eq!(
+            lies(&few, Order::Below, &number(9.0, 9.0, 9.0)),
+            Verdict::Unclear
+        );
         assert_eq!(between(&few, 0.0, 2.0), Verdict::Unclear);
     }
 
@@ -95,8 +122,14 @@ mod tests {
     fn bounds_are_missed_clearly_or_not() {
         assert_eq!(between(&number(1.0, 2.0, 3.0), 2.0, 4.0), Verdict::Holds);
         assert_eq!(between(&number(1.0, 1.9, 3.0), 2.0, 4.0), Verdict::Unclear);
-        assert_eq!(between(&number(1.0, 1.7, 3.0), 2.0, 4.0), Verdict::DoesNotHold);
-        assert_eq!(between(&number(4.1, 4.2, 4.3), 2.0, 4.0), Verdict::DoesNotHold);
+        assert_eq!(
+            between(&number(1.0, 1.7, 3.0), 2.0, 4.0),
+            Verdict::DoesNotHold
+        );
+        assert_eq!(
+            between(&number(4.1, 4.2, 4.3), 2.0, 4.0),
+            Verdict::DoesNotHold
+        );
     }
 
     #[test]

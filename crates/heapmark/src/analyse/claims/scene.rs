@@ -26,13 +26,22 @@ pub(super) struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     pub fn new(measured: &'a Measured) -> Scene<'a> {
-        let (records, interference) = interference::pass(&measured.records.iter().collect::<Vec<_>>());
+        let (records, interference) =
+            interference::pass(&measured.records.iter().collect::<Vec<_>>());
         let filed = RecordsByRow::new(&records);
         let groups = |case| {
             let rows = measured.head.rows_of(case);
-            (case, rows.map(|row| Group::new(case, row, &filed)).collect())
+            (
+                case,
+                rows.map(|row| Group::new(case, row, &filed)).collect(),
+            )
         };
         let cases = measured.head.plan.cases.iter().map(groups).collect();
-        Scene { measured, records, interference, cases }
+        Scene {
+            measured,
+            records,
+            interference,
+            cases,
+        }
     }
 }

@@ -13,9 +13,17 @@ pub(super) fn other_than_paper(
 ) -> Vec<String> {
     let mut sizes = Vec::new();
     for case in spots.iter().filter_map(|spot| evidence.case(spot)) {
-        let paper = workloads.iter().find(|workload| workload.name == case.workload);
-        for (name, theirs) in paper.and_then(|workload| workload.values("paper")).into_iter().flatten() {
-            let Some(ours) = case.parameters.get(&name).filter(|ours| **ours != theirs) else { continue };
+        let paper = workloads
+            .iter()
+            .find(|workload| workload.name == case.workload);
+        for (name, theirs) in paper
+            .and_then(|workload| workload.values("paper"))
+            .into_iter()
+            .flatten()
+        {
+            let Some(ours) = case.parameters.get(&name).filter(|ours| **ours != theirs) else {
+                continue;
+            };
             // The claim itself sets it.
             if distribution.is_some() && name == "distribution" {
                 continue;

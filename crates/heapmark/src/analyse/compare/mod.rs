@@ -86,36 +86,65 @@ const PACED: &str = "it was replayed at the recorded times, which no allocator c
 
 /// Compares every candidate with the baseline of its run.
 pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
-    let Some(value) = of_process(by) else { return ranges::within(side, by, threshold) };
+    let Some(value) = of_process(by) else {
+        return ranges::within(side, by, threshold);
+    };
     let grid = grid(side.head, &counting(side.records));
     let cases = side.head.plan.cases.iter();
-    let tables: Vec<JudgedTable> =
-        cases.clone().zip(&grid).map(|(case, groups)| judged(side.head, case, groups)).collect();
+    let tables: Vec<JudgedTable> = cases
+        .clone()
+        .zip(&grid)
+        .map(|(case, groups)| judged(side.head, case, groups))
+        .collect();
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
-    for ((case, table), calls) in cases.zip(&tables).zip(verdict::verdicts(&tables, side.head.plan.alpha())) {
+    for ((case, table), calls) in cases
+        .zip(&tables)
+        .zip(verdict::verdicts(&tables, side.head.plan.alpha()))
+    {
         for group in table.of(Role::Candidate) {
             if table.paced {
                 left_out.push(LeftAlone::new(case, group, PACED));
                 continue;
             }
             match paired(&table.logs(group, value), threshold.ln_1p()) {
-                Some(tested) => rows.push((Compared::new(case, group, &tested, calls.withheld()), Some(tested))),
-                None => left_out.push(LeftAlone::new(case, group, "it has no numbers beside the baseline's")),
+                Some(tested) => rows.push((
+                    Compared::new(case, group, &tested, calls.withheld()),
+                    Some(tested),
+                )),
+                None => left_out.push(LeftAlone::new(
+                    case,
+                    group,
+                    "it has no numbers beside the baseline's",
+                )),
             }
         }
     }
     let rows = judge(rows, threshold, side.head.plan.alpha());
-    Comparison { rows, left_out, differences: Vec::new(), anchor: None }
+    Comparison {
+        rows,
+        left_out,
+        differences: Vec::new(),
+        anchor: None,
+    }
 }
 
 /// Fills in the verdict of each tested row; rows without a test get none.
 fn judge(rows: Vec<(Compared, Option<Tested>)>, threshold: f64, alpha: f64) -> Vec<Compared> {
-    let family: Vec<Option<Tested>> = rows.iter().map(|(_, tested)| *tested).filter(Option::is_some).collect();
+    let family: Vec<Option<Tested>> = rows
+        .iter()
+        .map(|(_, tested)| *tested)
+        .filter(Option::is_some)
+        .collect();
     let least = blocks_needed(family.len(), alpha) as usize;
-    let rule = Rule { threshold: threshold.ln_1p(), ..Rule::new(family.len(), least, alpha) };
+    let rule = Rule {
+        threshold: threshold.ln_1p(),
+        ..Rule::new(family.len(), least, alpha)
+    };
     let mut judged = judge_tested(&family, &rule).into_iter().flatten();
     let call = |(mut row, tested): (Compared, Option<Tested>)| {
-        let call = tested.and_then(|_| judged.next()).map(|judgement| Verdict::of(&judgement));
+        let call = tested
+            .and_then(|_| judged.next())
+            .map(|judgement| Verdict::of(&judgement));
         row.verdict = call.map(|call| row.verdict.unwrap_or(call));
         row
     };
@@ -133,13 +162,24 @@ fn of_process(by: &Metric) -> Option<fn(&Process) -> Option<f64>> {
 /// Why a run cannot be compared by a metric, if so.
 pub fn refusal(side: &Side, by: &Metric) -> Option<String> {
     let measured = metric::of_mode(side.head.plan.mode);
-    let usable: Vec<&str> = measured.iter().filter(|one| one.judged != metric::Judged::No).map(|one| one.key).collect();
+    let usable: Vec<&str> = measured
+        .iter()
+        .filter(|one| one.judged != metric::Judged::No)
+        .map(|one| one.key)
+        .collect();
     let is_there = usable.contains(&by.key);
     let hint = || match &usable[..] {
         [] => "nothing in it is judged".to_owned(),
         keys => format!("it can be compared by {}", keys.join(", ")),
     };
-    (!is_there).then(|| format!("the run of {} did not measure {}: {}", side.head.started, by.key, hint()))
+    (!is_there).then(|| {
+        format!(
+            "the run of {} did not measure {}: {}",
+            side.head.started,
+            by.key,
+            hint()
+        )
+    })
 }
 
 impl Compared {
@@ -158,6 +198,9 @@ impl Compared {
 
 impl LeftAlone {
     fn new(case: &Case, group: &Group, why: &str) -> LeftAlone {
-        LeftAlone { row: format!("{}/{}", case.label(), group.allocator.name), why: why.to_owned() }
+        LeftAlone {
+            row: format!("{}/{}", case.label(), group.allocator.name),
+            why: why.to_owned(),
+        }
     }
 }

@@ -5,25 +5,41 @@ use crate::analyse::fake_run::{FakeRun, crash, noise};
 use crate::metric::{CPU, WALL};
 
 fn lab(times: impl Fn(&str) -> f64) -> FakeRun {
-    FakeRun::new(&["glibc", "hoard"], &["larson"], 12).fill(|_, name, block| times(name) * noise(name, block))
+    FakeRun::new(&["glibc", "hoard"], &["larson"], 12)
+        .fill(|_, name, block| times(name) * noise(name, block))
 }
 
 fn side(lab: &FakeRun) -> Side<'_> {
-    Side { head: &lab.run, records: &lab.records }
+    Side {
+        head: &lab.run,
+        records: &lab.records,
+    }
 }
 
 fn word(comparison: &Comparison, name: &str) -> Option<&'static str> {
-    comparison.rows.iter().find(|row| row.allocator == name).unwrap().verdict.map(Verdict::word)
+    comparison
+        .rows
+        .iter()
+        .find(|row| row.allocator == name)
+        .unwrap()
+        .verdict
+        .map(Verdict::word)
 }
 
 #[test]
 fn within_a_run_candidates_stand_beside_the_baseline_by_the_threshold_that_is_asked_for() {
     let lab = lab(|name| if name == "hoard" { 21.0 } else { 20.0 });
     let at = |threshold| within(&side(&lab), WALL, threshold);
-    assert_eq!((word(&at(0.01), "hoard"), at(0.01).rows.len()), (Some("slower"), 1));
+    assert_eq!(
+        (word(&at(0.01), "hoard"), at(0.01).rows.len()),
+        (Some("slower"), 1)
+    );
     assert!((at(0.01).rows[0].ratio.ratio - 1.05).abs() < 0.01);
     assert_eq!(word(&at(0.2), "hoard"), Some("same"));
-    assert_eq!(word(&within(&side(&lab), CPU, 0.01), "hoard"), Some("slower"));
+    assert_eq!(
+        word(&within(&side(&lab), CPU, 0.01), "hoard"),
+        Some("slower")
+    );
 }
 
 #[test]
@@ -31,16 +47,35 @@ fn a_machine_that_got_slower_is_not_an_allocator_that_did() {
     let (old, new) = (lab(|_| 20.0), lab(|_| 40.0));
     let both = between(&side(&old), &side(&new), WALL, 0.01);
     assert_eq!(both.anchor.as_deref(), Some("glibc"));
-    assert_eq!((word(&both, "glibc"), word(&both, "hoard")), (None, Some("same")));
-    let hoard = both.rows.iter().find(|row| row.allocator == "hoard").unwrap();
-    assert!((hoard.ratio.ratio - 2.0).abs() < 0.02 && (hoard.beside_anchor.unwrap().ratio - 1.0).abs() < 0.01);
+    assert_eq!(
+        (word(&both, "glibc"), word(&both, "hoard")),
+        (None, Some("same"))
+    );
+    let hoard = both
+        .rows
+        .iter()
+        .find(|row| row.allocator == "hoard")
+        .unwrap();
+    assert!(
+        (hoard.ratio.ratio - 2.0).abs() < 0.02
+            && (hoard.beside_anchor.unwrap().ratio - 1.0).abs() < 0.01
+    );
 }
 
 #[test]
 fn an_allocator_that_got_slower_beside_its_anchor_is_one() {
-    let (old, new) = (lab(|_| 20.0), lab(|name| if name == "hoard" { 22.0 } else { 20.0 }));
-    assert_eq!(word(&between(&side(&old), &side(&new), WALL, 0.01), "hoard"), Some("slower"));
-    assert_eq!(word(&between(&side(&new), &side(&old), WALL, 0.01), "hoard"), Some("faster"));
+    let (old, new) = (
+        lab(|_| 20.0),
+        lab(|name| if name == "hoard" { 22.0 } else { 20.0 }),
+    );
+    assert_eq!(
+        word(&between(&side(&old), &side(&new), WALL, 0.01), "hoard"),
+        Some("slower")
+    );
+    assert_eq!(
+        word(&between(&side(&new), &side(&old), WALL, 0.01), "hoard"),
+        Some("faster")
+    );
 }
 
 #[test]
@@ -50,7 +85,11 @@ fn without_a_common_baseline_rows_are_judged_as_they_are_and_the_difference_is_t
     new.run.machine.insert("cpu".into(), "Abacus 3".into());
     let both = between(&side(&old), &side(&new), WALL, 0.01);
     assert_eq!(
-        (both.anchor.clone(), word(&both, "glibc"), word(&both, "hoard")),
+        (
+            both.anchor.clone(),
+            word(&both, "glibc"),
+            word(&both, "hoard")
+        ),
         (None, Some("slower"), Some("slower"))
     );
     let told: Vec<&str> = both.differences.iter().map(|it| it.what.as_str()).collect();
@@ -60,9 +99,15 @@ fn without_a_common_baseline_rows_are_judged_as_they_are_and_the_difference_is_t
 #[test]
 fn rows_without_a_counterpart_say_why() {
     let old = lab(|_| 20.0);
-    let why = |new: &FakeRun| between(&side(&old), &side(new), WALL, 0.01).left_out[0].why.clone();
+    let why = |new: &FakeRun| {
+        between(&side(&old), &side(new), WALL, 0.01).left_out[0]
+            .why
+            .clone()
+    };
     let mut other_work = lab(|_| 20.0);
-    other_work.run.plan.cases[0].parameters.insert("chunks".into(), "7".into());
+    other_work.run.plan.cases[0]
+        .parameters
+        .insert("chunks".into(), "7".into());
     assert_eq!(why(&other_work), "chunks was not set and is 7: other work");
     let failed = lab(|_| 20.0).fail("larson@2/b01/hoard", crash());
     assert_eq!(why(&failed), "one of the runs has no numbers for it");
@@ -74,12 +119,24 @@ fn rows_without_a_counterpart_say_why() {
 #[test]
 fn what_the_floor_hides_is_withheld() {
     let with_floor = |_: &str| {
-        let mut lab = FakeRun::new(&["glibc", "hoard", "null"], &["larson"], 12)
-            .fill(|_, name, block| if name == "null" { 15.0 } else { 20.0 * noise(name, block) });
+        let mut lab =
+            FakeRun::new(&["glibc", "hoard", "null"], &["larson"], 12).fill(|_, name, block| {
+                if name == "null" {
+                    15.0
+                } else {
+                    20.0 * noise(name, block)
+                }
+            });
         lab.allocator("null").tier = "floor".into();
         lab
     };
     let (old, new) = (with_floor("old"), with_floor("new"));
-    assert_eq!(word(&between(&side(&old), &side(&new), WALL, 0.01), "hoard"), Some("withheld: floor"));
-    assert_eq!(word(&within(&side(&old), WALL, 0.01), "hoard"), Some("withheld: floor"));
+    assert_eq!(
+        word(&between(&side(&old), &side(&new), WALL, 0.01), "hoard"),
+        Some("withheld: floor")
+    );
+    assert_eq!(
+        word(&within(&side(&old), WALL, 0.01), "hoard"),
+        Some("withheld: floor")
+    );
 }

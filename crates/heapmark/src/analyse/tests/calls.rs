@@ -11,7 +11,11 @@ fn called(analysis: &Analysis, name: &str) -> Verdict {
 fn with_tier(mut lab: FakeRun, name: &str, tier: &str) -> FakeRun {
     lab.allocator(name).tier = tier.into();
     lab.run.plan.allocators.retain(|known| known != name);
-    let place = if tier == "aa-copy" { &mut lab.run.plan.aa_copy } else { &mut lab.run.plan.floor };
+    let place = if tier == "aa-copy" {
+        &mut lab.run.plan.aa_copy
+    } else {
+        &mut lab.run.plan.floor
+    };
     *place = Some(name.into());
     lab
 }
@@ -20,18 +24,39 @@ fn with_tier(mut lab: FakeRun, name: &str, tier: &str) -> FakeRun {
 fn lab(times: &'static [(&'static str, f64)], blocks: u32) -> FakeRun {
     let names: Vec<&str> = times.iter().map(|(name, _)| *name).collect();
     let of = |name: &str| times.iter().find(|(known, _)| *known == name).unwrap().1;
-    FakeRun::new(&names, &["larson"], blocks).fill(move |_, name, block| of(name) * noise(name, block))
+    FakeRun::new(&names, &["larson"], blocks)
+        .fill(move |_, name, block| of(name) * noise(name, block))
 }
 
 #[test]
 fn each_word_has_its_difference() {
-    let analysis = run(&lab(&[("glibc", 20.0), ("half", 10.0), ("twice", 40.0), ("equal", 20.0)], 20));
+    let analysis = run(&lab(
+        &[
+            ("glibc", 20.0),
+            ("half", 10.0),
+            ("twice", 40.0),
+            ("equal", 20.0),
+        ],
+        20,
+    ));
     assert_eq!(called(&analysis, "half"), Verdict::Faster);
     assert_eq!(called(&analysis, "twice"), Verdict::Slower);
     assert_eq!(called(&analysis, "equal"), Verdict::Same);
     let few = run(&lab(&[("glibc", 20.0), ("half", 10.0)], 5));
-    assert!(matches!(called(&few, "half"), Verdict::Unclear { blocks_more: Some(5..) }), "{:?}", called(&few, "half"));
-    assert!(numbers(&analysis, "glibc").verdict.is_none(), "nothing is said of the baseline");
+    assert!(
+        matches!(
+            called(&few, "half"),
+            Verdict::Unclear {
+                blocks_more: Some(5..)
+            }
+        ),
+        "{:?}",
+        called(&few, "half")
+    );
+    assert!(
+        numbers(&analysis, "glibc").verdict.is_none(),
+        "nothing is said of the baseline"
+    );
 }
 
 #[test]
@@ -39,11 +64,20 @@ fn a_copy_that_differs_takes_the_words_away_and_one_that_does_not_leaves_them() 
     let build = |copy| with_tier(lab(copy, 12), "copy", "aa-copy");
     let equal = run(&build(&[("glibc", 20.0), ("half", 10.0), ("copy", 20.0)]));
     assert_eq!(called(&equal, "half"), Verdict::Faster);
-    assert!(matches!(equal.conclusion, Conclusion::Fastest(_)), "{:?}", equal.conclusion);
-    assert!(!equal.cases[0].aa_copy_differs && (equal.cases[0].aa_copy.unwrap().ratio - 1.0).abs() < 0.005);
+    assert!(
+        matches!(equal.conclusion, Conclusion::Fastest(_)),
+        "{:?}",
+        equal.conclusion
+    );
+    assert!(
+        !equal.cases[0].aa_copy_differs
+            && (equal.cases[0].aa_copy.unwrap().ratio - 1.0).abs() < 0.005
+    );
     let other = run(&build(&[("glibc", 20.0), ("half", 10.0), ("copy", 21.0)]));
     assert_eq!(called(&other, "half"), Verdict::ShadowDiffers);
-    let Conclusion::Withheld(Withheld::AaCopy { ratio }) = other.conclusion else { panic!("{:?}", other.conclusion) };
+    let Conclusion::Withheld(Withheld::AaCopy { ratio }) = other.conclusion else {
+        panic!("{:?}", other.conclusion)
+    };
     assert!((ratio.ratio - 1.05).abs() < 0.01);
 }
 
@@ -53,31 +87,54 @@ fn a_copy_that_differs_takes_the_words_away_and_one_that_does_not_leaves_them() 
 fn a_case_whose_copy_differs_is_left_out_of_what_is_said_over_all() {
     let build = |differs: &'static [&'static str]| {
         let cases = ["w0", "w1", "w2", "w3"];
-        let lab = FakeRun::new(&["glibc", "half", "copy"], &cases, 15).fill(move |workload, name, block| {
-            let ns = match name {
-                "half" if workload == "w3" => 100.0,
-                "half" => 10.0,
-                "copy" if differs.contains(&workload) && workload == "w2" => 10.0,
-                "copy" if differs.contains(&workload) => 40.0,
-                _ => 20.0,
-            };
-            ns * noise(&format!("{workload}{name}"), block)
-        });
+        let lab = FakeRun::new(&["glibc", "half", "copy"], &cases, 15).fill(
+            move |workload, name, block| {
+                let ns = match name {
+                    "half" if workload == "w3" => 100.0,
+                    "half" => 10.0,
+                    "copy" if differs.contains(&workload) && workload == "w2" => 10.0,
+                    "copy" if differs.contains(&workload) => 40.0,
+                    _ => 20.0,
+                };
+                ns * noise(&format!("{workload}{name}"), block)
+            },
+        );
         run(&with_tier(lab, "copy", "aa-copy"))
     };
     let ratio = |analysis: &Analysis| (analysis.overall[0].ratio, analysis.overall[0].cases);
     let (all, of_four) = ratio(&build(&[]));
-    assert!((all / (0.5f64.powi(3) * 5.0).powf(0.25) - 1.0).abs() < 0.01 && of_four == 4, "{all}");
+    assert!(
+        (all / (0.5f64.powi(3) * 5.0).powf(0.25) - 1.0).abs() < 0.01 && of_four == 4,
+        "{all}"
+    );
     // In two cases, in opposite directions, so that nothing differs over all.
     let two = build(&["w2", "w3"]);
-    assert_eq!(two.cases.iter().map(|case| case.aa_copy_differs).collect::<Vec<_>>(), [false, false, true, true]);
+    assert_eq!(
+        two.cases
+            .iter()
+            .map(|case| case.aa_copy_differs)
+            .collect::<Vec<_>>(),
+        [false, false, true, true]
+    );
     let (rest, of_two) = ratio(&two);
     assert!((rest / 0.5 - 1.0).abs() < 0.01 && of_two == 2, "{rest}");
-    let Conclusion::Fastest(ranking) = &two.conclusion else { panic!("{:?}", two.conclusion) };
+    let Conclusion::Fastest(ranking) = &two.conclusion else {
+        panic!("{:?}", two.conclusion)
+    };
     assert_eq!((ranking.leader.as_str(), ranking.cases), ("half", 2));
-    assert!(build(&["w1", "w2", "w3"]).overall.is_empty(), "one case is no overall");
+    assert!(
+        build(&["w1", "w2", "w3"]).overall.is_empty(),
+        "one case is no overall"
+    );
     let none = build(&["w0", "w1", "w2", "w3"]);
-    assert!(matches!(none.conclusion, Conclusion::Withheld(Withheld::AaCopy { .. })), "{:?}", none.conclusion);
+    assert!(
+        matches!(
+            none.conclusion,
+            Conclusion::Withheld(Withheld::AaCopy { .. })
+        ),
+        "{:?}",
+        none.conclusion
+    );
 }
 
 #[test]
@@ -88,18 +145,31 @@ fn a_floor_of_more_than_half_of_the_fastest_hides_the_order() {
     assert!((numbers(&low, "half").net_ns_per_op.unwrap() - 6.0).abs() < 0.2);
     let high = run(&build(&[("glibc", 20.0), ("half", 10.0), ("null", 6.0)]));
     assert_eq!(called(&high, "half"), Verdict::FloorHides);
-    assert!(matches!(high.conclusion, Conclusion::Withheld(Withheld::Floor)), "{:?}", high.conclusion);
+    assert!(
+        matches!(high.conclusion, Conclusion::Withheld(Withheld::Floor)),
+        "{:?}",
+        high.conclusion
+    );
 }
 
 #[test]
 fn a_candidate_is_compared_with_the_baseline_of_its_own_part() {
     let mut lab = lab(&[("glibc", 20.0), ("half", 10.0)], 12);
     // The second part of each block ran while everything took three times as long.
-    for record in lab.records.clone().iter().filter(|record| record.purpose == Purpose::Sample) {
+    for record in lab
+        .records
+        .clone()
+        .iter()
+        .filter(|record| record.purpose == Purpose::Sample)
+    {
         let mut later = record.clone();
         later.part = 1;
         later.cell = later.cell.replace("/b", "/c").into();
-        later.measurement = Some(measurement(if record.allocator == "glibc" { 60.0 } else { 30.0 }));
+        later.measurement = Some(measurement(if record.allocator == "glibc" {
+            60.0
+        } else {
+            30.0
+        }));
         match record.allocator.as_str() {
             "glibc" => lab.records.push(later),
             _ => *lab.cell(&record.cell) = later,
@@ -108,7 +178,13 @@ fn a_candidate_is_compared_with_the_baseline_of_its_own_part() {
     let analysis = run(&lab);
     let half = numbers(&analysis, "half").ratio.unwrap();
     assert!(close(half.ratio, 0.5) && half.pairs == 12, "{half:?}");
-    assert_eq!((numbers(&analysis, "glibc").samples, numbers(&analysis, "glibc").blocks), (24, 12));
+    assert_eq!(
+        (
+            numbers(&analysis, "glibc").samples,
+            numbers(&analysis, "glibc").blocks
+        ),
+        (24, 12)
+    );
 }
 
 #[test]
@@ -119,7 +195,10 @@ fn two_modes_are_told_as_two() {
     });
     let analysis = run(&lab);
     let modes = numbers(&analysis, "torn").modes.expect("two modes");
-    assert!((modes.low - 20.0).abs() < 0.5 && (modes.high - 40.0).abs() < 0.5, "{modes:?}");
+    assert!(
+        (modes.low - 20.0).abs() < 0.5 && (modes.high - 40.0).abs() < 0.5,
+        "{modes:?}"
+    );
     assert_eq!((modes.low_count, modes.high_count), (13, 7));
     assert!(numbers(&analysis, "glibc").modes.is_none());
 }
@@ -127,51 +206,105 @@ fn two_modes_are_told_as_two() {
 #[test]
 fn memory_has_words_of_its_own() {
     let mut lab = lab(&[("glibc", 20.0), ("large", 20.0)], 12);
-    for record in lab.records.iter_mut().filter(|record| record.allocator == "large") {
+    for record in lab
+        .records
+        .iter_mut()
+        .filter(|record| record.allocator == "large")
+    {
         if let Some(measurement) = &mut record.measurement {
             measurement.peak_rss_bytes += 1 << 20;
         }
     }
     let analysis = run(&lab);
     let large = numbers(&analysis, "large");
-    assert_eq!((large.verdict, large.memory_verdict), (Some(Verdict::Same), Some(Verdict::Slower)));
+    assert_eq!(
+        (large.verdict, large.memory_verdict),
+        (Some(Verdict::Same), Some(Verdict::Slower))
+    );
     assert!(close(large.memory_ratio.unwrap().ratio, 13.0 / 12.0));
 }
 
 #[test]
 fn of_several_attempts_the_first_quiet_one_counts() {
-    let interference = |share| Interference { foreign_cpu_share: Some(share), ..Interference::default() };
+    let interference = |share| Interference {
+        foreign_cpu_share: Some(share),
+        ..Interference::default()
+    };
     let mut lab = lab(&[("glibc", 20.0), ("half", 10.0)], 12);
-    for record in lab.records.clone().iter().filter(|record| record.block == 3 && record.purpose == Purpose::Sample) {
+    for record in lab
+        .records
+        .clone()
+        .iter()
+        .filter(|record| record.block == 3 && record.purpose == Purpose::Sample)
+    {
         lab.cell(&record.cell).interference = Some(interference(0.9));
         for (attempt, share) in [(1, 0.4), (2, 0.0)] {
             let mut again = record.clone();
-            (again.attempt, again.cell) = (attempt, record.cell.replace("b03", &format!("b03~{attempt}")).into());
+            (again.attempt, again.cell) = (
+                attempt,
+                record.cell.replace("b03", &format!("b03~{attempt}")).into(),
+            );
             again.interference = Some(interference(share));
             again.measurement = Some(measurement(f64::from(attempt) * 1000.0));
             lab.records.push(again);
         }
     }
     let analysis = run(&lab);
-    assert_eq!((analysis.interference.disturbed, analysis.interference.repeated), (0, 2));
-    assert!(close(numbers(&analysis, "half").ns_per_op.max, 2000.0), "the second repetition was quiet");
+    assert_eq!(
+        (
+            analysis.interference.disturbed,
+            analysis.interference.repeated
+        ),
+        (0, 2)
+    );
+    assert!(
+        close(numbers(&analysis, "half").ns_per_op.max, 2000.0),
+        "the second repetition was quiet"
+    );
     let loud = run(&lab.without(|record| record.attempt == 2));
-    assert_eq!((loud.interference.disturbed, loud.interference.causes["other programs"]), (1, 1));
-    assert!(close(numbers(&loud, "half").ns_per_op.max, 1000.0), "the quieter of the two");
+    assert_eq!(
+        (
+            loud.interference.disturbed,
+            loud.interference.causes["other programs"]
+        ),
+        (1, 1)
+    );
+    assert!(
+        close(numbers(&loud, "half").ns_per_op.max, 1000.0),
+        "the quieter of the two"
+    );
 }
 
 #[test]
 fn what_fails_in_a_part_that_does_not_count_has_failed_all_the_same() {
     let mut lab = lab(&[("glibc", 20.0), ("half", 10.0)], 12);
-    for record in lab.records.clone().iter().filter(|record| record.block == 3 && record.purpose == Purpose::Sample) {
-        lab.cell(&record.cell).interference =
-            Some(Interference { foreign_cpu_share: Some(0.9), ..Interference::default() });
+    for record in lab
+        .records
+        .clone()
+        .iter()
+        .filter(|record| record.block == 3 && record.purpose == Purpose::Sample)
+    {
+        lab.cell(&record.cell).interference = Some(Interference {
+            foreign_cpu_share: Some(0.9),
+            ..Interference::default()
+        });
         let (attempt, cell) = (1, record.cell.replace("b03", "b03~1").into());
-        lab.records.push(Record { attempt, cell, ..record.clone() });
+        lab.records.push(Record {
+            attempt,
+            cell,
+            ..record.clone()
+        });
     }
-    let cell = lab.records.iter().find(|record| record.attempt == 0 && record.block == 3 && record.allocator == "half");
+    let cell = lab
+        .records
+        .iter()
+        .find(|record| record.attempt == 0 && record.block == 3 && record.allocator == "half");
     let cell = cell.unwrap().cell.clone();
     let analysis = run(&lab.fail(&cell, crash()));
     let half = row(&analysis, "half");
-    assert!(matches!(&half.state, State::Failed(failed) if failed.counts == [("crash", 1)]), "{:?}", half.state);
+    assert!(
+        matches!(&half.state, State::Failed(failed) if failed.counts == [("crash", 1)]),
+        "{:?}",
+        half.state
+    );
 }

@@ -5,7 +5,9 @@ use super::super::{FootprintRow, Footprints, analyse};
 use crate::observe::memory_profile::RssCrossCheck;
 
 fn lab(course: impl Fn(&str) -> Option<(u64, u64)>) -> FakeRun {
-    FakeRun::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0).following_memory(course)
+    FakeRun::new(&["glibc", "hoard"], &["larson"], 3)
+        .fill(|_, _, _| 20.0)
+        .following_memory(course)
 }
 
 fn rows(lab: &FakeRun) -> Vec<FootprintRow> {
@@ -20,40 +22,80 @@ fn held(row: &FootprintRow) -> &Footprints {
 
 #[test]
 fn each_overhead_is_resident_over_live_at_its_moment() {
-    let rows = rows(&lab(|name| Some(if name == "hoard" { (8, 12) } else { (8, 16) })));
+    let rows = rows(&lab(|name| {
+        Some(if name == "hoard" { (8, 12) } else { (8, 16) })
+    }));
     assert_eq!(rows[0].allocator, "hoard", "the least first");
     let held = held(&rows[0]);
     let median = |spread: Option<crate::analyse::Spread>| spread.unwrap().median;
-    assert_eq!((held.processes, held.peak_demand_bytes.median), (3, f64::from(8 << 20)));
-    assert_eq!((median(held.overhead_at_peak_demand), median(held.overhead_at_peak_footprint)), (1.5, 3.0));
-    assert_eq!((median(held.peak_over_peak), median(held.mean_overhead)), (3.0, 3.0));
-    assert_eq!((median(held.page_occupancy), median(held.huge_share)), (0.5, 0.5));
-    let kept: Vec<(u64, f64)> = held.retained.iter().map(|kept| (kept.after_ms, kept.heap_bytes.median)).collect();
-    assert_eq!(kept, [(100, f64::from(3 << 20))], "the harness's tables taken out");
+    assert_eq!(
+        (held.processes, held.peak_demand_bytes.median),
+        (3, f64::from(8 << 20))
+    );
+    assert_eq!(
+        (
+            median(held.overhead_at_peak_demand),
+            median(held.overhead_at_peak_footprint)
+        ),
+        (1.5, 3.0)
+    );
+    assert_eq!(
+        (median(held.peak_over_peak), median(held.mean_overhead)),
+        (3.0, 3.0)
+    );
+    assert_eq!(
+        (median(held.page_occupancy), median(held.huge_share)),
+        (0.5, 0.5)
+    );
+    let kept: Vec<(u64, f64)> = held
+        .retained
+        .iter()
+        .map(|kept| (kept.after_ms, kept.heap_bytes.median))
+        .collect();
+    assert_eq!(
+        kept,
+        [(100, f64::from(3 << 20))],
+        "the harness's tables taken out"
+    );
 }
 
 #[test]
 fn below_a_mebibyte_pages_decide_and_no_overhead_is_told() {
     let rows = rows(&lab(|_| Some((0, 1))));
     let held = held(&rows[0]);
-    assert!(held.overhead_at_peak_demand.is_none() && held.mean_overhead.is_none() && held.peak_over_peak.is_none());
+    assert!(
+        held.overhead_at_peak_demand.is_none()
+            && held.mean_overhead.is_none()
+            && held.peak_over_peak.is_none()
+    );
 }
 
 #[test]
 fn what_was_over_too_soon_or_failed_has_a_reason_and_no_figure() {
     let lab = lab(|name| (name == "glibc").then_some((8, 16)));
-    let row = rows(&lab).into_iter().find(|row| row.allocator == "hoard").unwrap();
+    let row = rows(&lab)
+        .into_iter()
+        .find(|row| row.allocator == "hoard")
+        .unwrap();
     assert_eq!((row.footprints.is_none(), row.unseen), (true, 3));
     let lab = lab.fail("larson@2/b01/glibc", crash());
-    let row = rows(&lab).into_iter().find(|row| row.allocator == "glibc").unwrap();
+    let row = rows(&lab)
+        .into_iter()
+        .find(|row| row.allocator == "glibc")
+        .unwrap();
     assert!(row.footprints.is_none() && row.failed.is_some());
 }
 
 /// hoard holds 48 MiB with two threads, and the MiB that `alone` returns with one.
 fn with_one_thread(live: u64, alone: impl Fn(u32) -> u64) -> FakeRun {
     let mut lab = FakeRun::new(&["glibc", "hoard"], &["trace:a"], 3);
-    lab.run.plan.cases.push(lab.run.plan.cases[0].played_by_one());
-    let mut lab = lab.fill(|_, _, _| 20.0).following_memory(|_| Some((live, 24)));
+    lab.run
+        .plan
+        .cases
+        .push(lab.run.plan.cases[0].played_by_one());
+    let mut lab = lab
+        .fill(|_, _, _| 20.0)
+        .following_memory(|_| Some((live, 24)));
     for record in lab.records.iter_mut().filter(|record| record.threads == 1) {
         if let Some(course) = &mut record.memory {
             course.peak_footprint.heap_bytes = 1;
@@ -67,16 +109,29 @@ fn with_one_thread(live: u64, alone: impl Fn(u32) -> u64) -> FakeRun {
 fn blow_up_is_the_footprint_of_several_threads_over_that_of_one_in_the_same_block() {
     let lab = with_one_thread(8, |block| [12, 24, 96][block as usize]);
     let footprints = analyse(&lab.run, &lab.records).footprints;
-    let blow_up = |case: usize| footprints[case].rows[0].footprints.as_ref().unwrap().blow_up;
+    let blow_up = |case: usize| {
+        footprints[case].rows[0]
+            .footprints
+            .as_ref()
+            .unwrap()
+            .blow_up
+    };
     let found = blow_up(0).unwrap();
     assert_eq!((found.min, found.median, found.max), (0.5, 2.0, 4.0));
-    assert_eq!((footprints[1].threads, blow_up(1)), (1, None), "one thread has none");
+    assert_eq!(
+        (footprints[1].threads, blow_up(1)),
+        (1, None),
+        "one thread has none"
+    );
     let small = with_one_thread(0, |_| 24);
     assert!(held(&rows(&small)[0]).blow_up.is_none(), "below a mebibyte");
     let failed = lab.fail("trace:a@1/b01/hoard", crash());
     let rows = rows(&failed);
     let of = |name: &str| held(rows.iter().find(|row| row.allocator == name).unwrap()).blow_up;
-    assert!(of("hoard").is_none() && of("glibc").is_some(), "a row that failed is no measure");
+    assert!(
+        of("hoard").is_none() && of("glibc").is_some(),
+        "a row that failed is no measure"
+    );
 }
 
 #[test]
@@ -84,19 +139,32 @@ fn a_count_that_is_more_than_a_hundredth_off_the_page_tables_is_told() {
     let off_by = |moments: [(u64, u64); 2]| {
         let mut lab = lab(|_| Some((8, 16)));
         let course = lab.cell("larson@2/b01/glibc").memory.as_mut().unwrap();
-        course.rss_cross_check =
-            Some(moments.map(|(counted_bytes, walked_bytes)| RssCrossCheck { counted_bytes, walked_bytes }));
+        course.rss_cross_check = Some(moments.map(|(counted_bytes, walked_bytes)| RssCrossCheck {
+            counted_bytes,
+            walked_bytes,
+        }));
         let rows = rows(&lab);
-        let of = |name: &str| held(rows.iter().find(|row| row.allocator == name).unwrap()).count_off_by;
+        let of =
+            |name: &str| held(rows.iter().find(|row| row.allocator == name).unwrap()).count_off_by;
         assert_eq!(of("hoard"), None);
         of("glibc")
     };
-    assert_eq!(off_by([(100 << 20, 100 << 20), (99 << 20, 100 << 20)]), None);
-    assert_eq!(off_by([(98 << 20, 100 << 20), (100 << 20, 100 << 20)]), Some(0.02));
+    assert_eq!(
+        off_by([(100 << 20, 100 << 20), (99 << 20, 100 << 20)]),
+        None
+    );
+    assert_eq!(
+        off_by([(98 << 20, 100 << 20), (100 << 20, 100 << 20)]),
+        Some(0.02)
+    );
     assert_eq!(
         off_by([(98 << 20, 100 << 20), (100 << 20, 80 << 20)]),
         Some(0.25),
         "too much is as wrong as too little"
     );
-    assert_eq!(off_by([(5 << 20, 5 << 20), (0, 1 << 19)]), None, "of half a mebibyte some pages are much");
+    assert_eq!(
+        off_by([(5 << 20, 5 << 20), (0, 1 << 19)]),
+        None,
+        "of half a mebibyte some pages are much"
+    );
 }

@@ -36,19 +36,34 @@ const QUIET: Interference = Interference {
 fn scripted(stalling: f64, seed: u64) -> (Analysis, Analysis) {
     let random = &mut ChaCha8Rng::seed_from_u64(seed);
     let mut lab = FakeRun::new(&["glibc", "greedy"], &["larson"], 12).fill(|_, _, _| 20.0);
-    let samples: Vec<Record> = lab.records.extract_if(.., |record| record.purpose == Purpose::Sample).collect();
+    let samples: Vec<Record> = lab
+        .records
+        .extract_if(.., |record| record.purpose == Purpose::Sample)
+        .collect();
     for block in 0..12 {
         for attempt in 0..3 {
-            let foreign = if random.random::<f64>() < 0.2 { 0.5 } else { 0.0 };
+            let foreign = if random.random::<f64>() < 0.2 {
+                0.5
+            } else {
+                0.0
+            };
             let mut quiet = true;
             for sample in samples.iter().filter(|record| record.block == block) {
                 let stalls = sample.allocator == "greedy" && random.random::<f64>() < stalling;
-                let ns =
-                    20.0 * (1.0 + foreign / 4.0) * random.random_range(0.98..1.02) * if stalls { 1.4 } else { 1.0 };
+                let ns = 20.0
+                    * (1.0 + foreign / 4.0)
+                    * random.random_range(0.98..1.02)
+                    * if stalls { 1.4 } else { 1.0 };
                 let own = if stalls { OWN_DOING } else { QUIET };
-                let interference = Interference { foreign_cpu_share: Some(foreign), ..own };
+                let interference = Interference {
+                    foreign_cpu_share: Some(foreign),
+                    ..own
+                };
                 quiet &= disturbed_by(&interference).is_empty();
-                let cell = sample.cell.replace(&format!("b{block:02}"), &format!("b{block:02}~{attempt}")).into();
+                let cell = sample
+                    .cell
+                    .replace(&format!("b{block:02}"), &format!("b{block:02}~{attempt}"))
+                    .into();
                 let measurement = Some(measurement(ns));
                 lab.records.push(Record {
                     attempt,
@@ -76,13 +91,24 @@ fn an_allocator_that_stalls_itself_keeps_its_true_ratio() {
         let (mut told, mut truth, mut repeated) = (0.0, 0.0, 0);
         for seed in 0..RUNS {
             let (gated, ungated) = scripted(stalling, seed);
-            let log = |analysis: &Analysis| numbers(analysis, "greedy").ratio.unwrap().ratio.ln() / RUNS as f64;
+            let log = |analysis: &Analysis| {
+                numbers(analysis, "greedy").ratio.unwrap().ratio.ln() / RUNS as f64
+            };
             told += log(&gated);
             truth += log(&ungated);
             repeated += gated.interference.repeated;
         }
-        println!("{stalling}: told {:.3}, true {:.3}", told.exp(), truth.exp());
-        assert!((told - truth).abs() < 0.02, "{stalling}: told {:.3}, true {:.3}", told.exp(), truth.exp());
+        println!(
+            "{stalling}: told {:.3}, true {:.3}",
+            told.exp(),
+            truth.exp()
+        );
+        assert!(
+            (told - truth).abs() < 0.02,
+            "{stalling}: told {:.3}, true {:.3}",
+            told.exp(),
+            truth.exp()
+        );
         assert!(repeated > 0, "what others disturbed was made again");
         assert!(stalling < 0.4 || truth > 0.1, "stalls cost time: {truth}");
     }
@@ -92,10 +118,17 @@ fn an_allocator_that_stalls_itself_keeps_its_true_ratio() {
 fn what_may_be_its_own_doing_disturbs_nothing_and_stands_in_the_row() {
     let mut lab = FakeRun::new(&["glibc", "greedy"], &["larson"], 12).fill(|_, _, _| 20.0);
     for block in [0, 3, 4, 7, 11] {
-        lab.cell(&format!("larson@2/b{block:02}/greedy")).interference = Some(OWN_DOING);
+        lab.cell(&format!("larson@2/b{block:02}/greedy"))
+            .interference = Some(OWN_DOING);
     }
     let analysis = run(&lab);
-    assert_eq!((analysis.interference.disturbed, analysis.interference.stalled), (0, 5));
+    assert_eq!(
+        (
+            analysis.interference.disturbed,
+            analysis.interference.stalled
+        ),
+        (0, 5)
+    );
     assert_eq!(analysis.interference.stalls["swapping"], 5);
     let stalled = numbers(&analysis, "greedy").stalled.as_ref().unwrap();
     assert_eq!((stalled.samples, stalled.by.len()), (5, 3));
@@ -109,16 +142,32 @@ fn the_own_control_group_knows_better_than_the_machine_who_waited() {
     let stalled = |interference: Interference| {
         let mut lab = FakeRun::new(&["glibc"], &["larson"], 1).fill(|_, _, _| 20.0);
         lab.cell("larson@2/b00/glibc").interference = Some(interference);
-        numbers(&run(&lab), "glibc").stalled.as_ref().map(|stalled| stalled.by.iter().copied().collect::<Vec<_>>())
+        numbers(&run(&lab), "glibc")
+            .stalled
+            .as_ref()
+            .map(|stalled| stalled.by.iter().copied().collect::<Vec<_>>())
     };
-    let others = Interference { memory_stall_share: Some(0.3), swapped_pages: Some(9), ..QUIET };
+    let others = Interference {
+        memory_stall_share: Some(0.3),
+        swapped_pages: Some(9),
+        ..QUIET
+    };
     assert_eq!(stalled(others), None);
     assert_eq!(
-        stalled(Interference { own_memory_stall_share: None, ..others }),
+        stalled(Interference {
+            own_memory_stall_share: None,
+            ..others
+        }),
         Some(vec!["swapping", "waiting for memory"])
     );
-    let throttled = Interference { throttled_ns: Some(1), ..QUIET };
-    assert_eq!(stalled(throttled), Some(vec!["the CPU limit of the control group"]));
+    let throttled = Interference {
+        throttled_ns: Some(1),
+        ..QUIET
+    };
+    assert_eq!(
+        stalled(throttled),
+        Some(vec!["the CPU limit of the control group"])
+    );
 }
 
 /// Two attempts of one part, and which of them counts.
@@ -138,33 +187,71 @@ fn chosen(attempts: [Interference; 2]) -> usize {
 }
 
 fn others(foreign: f64, steal: f64) -> Interference {
-    Interference { foreign_cpu_share: Some(foreign), steal_share: Some(steal), ..QUIET }
+    Interference {
+        foreign_cpu_share: Some(foreign),
+        steal_share: Some(steal),
+        ..QUIET
+    }
 }
 
 #[test]
 fn the_quietest_attempt_is_the_one_whose_worst_cause_is_least() {
-    assert_eq!(chosen([others(0.01, 0.80), others(0.02, 0.11)]), 1, "by steal");
-    assert_eq!(chosen([others(0.02, 0.11), others(0.01, 0.80)]), 0, "by steal");
-    assert_eq!(chosen([others(0.90, 0.0), others(0.30, 0.05)]), 1, "by other programs");
+    assert_eq!(
+        chosen([others(0.01, 0.80), others(0.02, 0.11)]),
+        1,
+        "by steal"
+    );
+    assert_eq!(
+        chosen([others(0.02, 0.11), others(0.01, 0.80)]),
+        0,
+        "by steal"
+    );
+    assert_eq!(
+        chosen([others(0.90, 0.0), others(0.30, 0.05)]),
+        1,
+        "by other programs"
+    );
     // Each as a share of its limit: 0.5 of a core are twice as much, 0.15 of steal one and a half
     // times.
     assert_eq!(chosen([others(0.5, 0.0), others(0.0, 0.15)]), 1);
     assert_eq!(chosen([others(0.3, 0.0), others(0.0, 0.15)]), 0);
     // Stalls that may be its own doing are not weighed.
-    let stalled = Interference { foreign_cpu_share: Some(0.3), ..OWN_DOING };
+    let stalled = Interference {
+        foreign_cpu_share: Some(0.3),
+        ..OWN_DOING
+    };
     assert_eq!(chosen([stalled, others(0.4, 0.0)]), 0);
-    assert_eq!(chosen([others(0.4, 0.0), OWN_DOING]), 1, "held up by itself, and left alone by others");
+    assert_eq!(
+        chosen([others(0.4, 0.0), OWN_DOING]),
+        1,
+        "held up by itself, and left alone by others"
+    );
 }
 
 #[test]
 fn what_disturbs_two_cpus_leaves_room_on_64() {
-    let of = |cpus, share| disturbed_by(&Interference { cpus, foreign_cpu_share: Some(share), ..QUIET });
+    let of = |cpus, share| {
+        disturbed_by(&Interference {
+            cpus,
+            foreign_cpu_share: Some(share),
+            ..QUIET
+        })
+    };
     assert_eq!(
         (of(Some(1), 0.3), of(Some(2), 0.3), of(None, 0.3)),
-        (vec!["other programs"], vec!["other programs"], vec!["other programs"])
+        (
+            vec!["other programs"],
+            vec!["other programs"],
+            vec!["other programs"]
+        )
     );
     assert_eq!(
-        (of(Some(2), 0.2).len(), of(Some(64), 0.3).len(), of(Some(64), 7.9).len(), of(Some(64), 8.1).len()),
+        (
+            of(Some(2), 0.2).len(),
+            of(Some(64), 0.3).len(),
+            of(Some(64), 7.9).len(),
+            of(Some(64), 8.1).len()
+        ),
         (0, 0, 0, 1)
     );
 }
@@ -178,6 +265,18 @@ fn runs_of_before_are_read_by_what_they_know() {
     assert_eq!((old.cpus, old.own_memory_stall_share), (None, None));
     assert_eq!(disturbed_by(&old), ["other programs"]);
     // Its stalls alone made such a part run again: now its first attempt counts.
-    let stalled = Interference { foreign_cpu_share: Some(0.1), ..old };
-    assert_eq!(chosen([stalled, Interference { foreign_cpu_share: Some(0.0), ..Interference::default() }]), 0);
+    let stalled = Interference {
+        foreign_cpu_share: Some(0.1),
+        ..old
+    };
+    assert_eq!(
+        chosen([
+            stalled,
+            Interference {
+                foreign_cpu_share: Some(0.0),
+                ..Interference::default()
+            }
+        ]),
+        0
+    );
 }

@@ -7,7 +7,9 @@ use crate::store::Purpose;
 use proptest::prelude::*;
 
 fn lab(blocks: u32, times: impl Fn(&str) -> Vec<(u64, u64)>) -> FakeRun {
-    FakeRun::new(&["glibc", "hoard"], &["larson"], blocks).fill(|_, _, _| 20.0).timing_calls(1, times)
+    FakeRun::new(&["glibc", "hoard"], &["larson"], blocks)
+        .fill(|_, _, _| 20.0)
+        .timing_calls(1, times)
 }
 
 fn malloc(lab: &FakeRun, row: usize) -> Option<Called> {
@@ -18,20 +20,47 @@ fn malloc(lab: &FakeRun, row: usize) -> Option<Called> {
 #[test]
 fn processes_are_merged_and_their_times_are_not_averaged() {
     let mut lab = lab(2, |_| vec![(30, 100)]);
-    let slow = lab.cell("larson@2/b01/glibc").measurement.as_mut().unwrap().latency.as_mut().unwrap();
-    slow.functions[0].buckets[0] = crate::execute::latency::Bucket { from_ns: 90, to_ns: 90, count: 100 };
+    let slow = lab
+        .cell("larson@2/b01/glibc")
+        .measurement
+        .as_mut()
+        .unwrap()
+        .latency
+        .as_mut()
+        .unwrap();
+    slow.functions[0].buckets[0] = crate::execute::latency::Bucket {
+        from_ns: 90,
+        to_ns: 90,
+        count: 100,
+    };
     slow.functions[0].longest.ns = 91;
     let malloc = malloc(&lab, 0).unwrap();
-    assert_eq!((malloc.count, malloc.p50_ns, malloc.p90_ns), (200, Some(30), Some(90)));
-    assert_eq!((malloc.longest.ns, &*malloc.longest_cell), (91, "larson@2/b01/glibc"));
+    assert_eq!(
+        (malloc.count, malloc.p50_ns, malloc.p90_ns),
+        (200, Some(30), Some(90))
+    );
+    assert_eq!(
+        (malloc.longest.ns, &*malloc.longest_cell),
+        (91, "larson@2/b01/glibc")
+    );
 }
 
 #[test]
 fn a_percentile_is_told_only_where_ten_calls_lie_beyond() {
     let told = |count| {
         let called = malloc(&lab(1, |_| vec![(30, count)]), 0).unwrap();
-        let Called { p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns, .. } = called;
-        [p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns].iter().flatten().count()
+        let Called {
+            p50_ns,
+            p90_ns,
+            p99_ns,
+            p99_9_ns,
+            p99_99_ns,
+            ..
+        } = called;
+        [p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns]
+            .iter()
+            .flatten()
+            .count()
     };
     let counts = [19, 20, 99, 100, 999, 1000, 9999, 10_000, 99_999, 100_000];
     assert_eq!(counts.map(told), [0, 1, 1, 2, 2, 3, 3, 4, 4, 5]);
@@ -43,23 +72,45 @@ fn one_process_that_is_not_ok_leaves_the_row_without_a_tail() {
     assert!(malloc(&lab, 0).is_some());
     assert!(malloc(&lab, 1).is_none());
     let analysis = analyse(&lab.run, &lab.records);
-    assert!(matches!(&analysis.latency[0].rows[1].state, LatencyState::Failed(failed) if failed.of == 4));
+    assert!(
+        matches!(&analysis.latency[0].rows[1].state, LatencyState::Failed(failed) if failed.of == 4)
+    );
     assert_eq!(analysis.failures.len(), 1);
 }
 
 #[test]
 fn calls_of_a_disturbed_attempt_are_not_counted_where_a_quiet_one_is_there() {
     let mut lab = lab(1, |_| vec![(30, 1000)]);
-    let mut again: Vec<_> = lab.records.iter().filter(|record| record.purpose == Purpose::Latency).cloned().collect();
+    let mut again: Vec<_> = lab
+        .records
+        .iter()
+        .filter(|record| record.purpose == Purpose::Latency)
+        .cloned()
+        .collect();
     for record in &mut again {
         (record.attempt, record.cell) = (1, record.cell.replace("b00", "b00~1").into());
-        let latency = record.measurement.as_mut().unwrap().latency.as_mut().unwrap();
-        (latency.functions[0].buckets[0].count, latency.functions[0].count) = (900, 900);
+        let latency = record
+            .measurement
+            .as_mut()
+            .unwrap()
+            .latency
+            .as_mut()
+            .unwrap();
+        (
+            latency.functions[0].buckets[0].count,
+            latency.functions[0].count,
+        ) = (900, 900);
     }
     lab.cell("larson@2/b00/hoard").interference =
         serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
     lab.records.extend(again);
-    assert_eq!((malloc(&lab, 0).unwrap().count, malloc(&lab, 1).unwrap().count), (900, 900));
+    assert_eq!(
+        (
+            malloc(&lab, 0).unwrap().count,
+            malloc(&lab, 1).unwrap().count
+        ),
+        (900, 900)
+    );
     assert_eq!(analyse(&lab.run, &lab.records).interference.repeated, 1);
 }
 
@@ -69,10 +120,18 @@ fn times_of_one_purpose_never_enter_the_results_of_the_other() {
     // nowhere.
     let mut mixed = lab(10, |_| vec![(30, 1000)]);
     mixed.run.plan.mode = Mode::Time;
-    assert!(analyse(&mixed.run, &mixed.records).cases[0].rows.iter().all(|row| row.numbers().is_none()));
+    assert!(
+        analyse(&mixed.run, &mixed.records).cases[0]
+            .rows
+            .iter()
+            .all(|row| row.numbers().is_none())
+    );
     // And the opposite.
     let mut samples = lab(10, |_| vec![(30, 1000)]);
-    samples.records.iter_mut().for_each(|record| record.purpose = Purpose::Sample);
+    samples
+        .records
+        .iter_mut()
+        .for_each(|record| record.purpose = Purpose::Sample);
     assert!(malloc(&samples, 0).is_none());
 }
 

@@ -15,7 +15,11 @@ use crate::store::{Purpose, Record};
 use std::collections::BTreeMap;
 
 fn row<'a>(analysis: &'a Analysis, allocator: &str) -> &'a Row {
-    analysis.cases[0].rows.iter().find(|row| row.allocator == allocator).unwrap()
+    analysis.cases[0]
+        .rows
+        .iter()
+        .find(|row| row.allocator == allocator)
+        .unwrap()
 }
 
 fn numbers<'a>(analysis: &'a Analysis, allocator: &str) -> &'a Numbers {
@@ -34,6 +38,8 @@ fn close(a: f64, b: f64) -> bool {
 fn against_glibc(ns: f64) -> impl Fn(&str, &str, u32) -> f64 {
     move |workload, allocator, block| {
         let drift = 1.0 + 0.5 * f64::from(block % 4);
-        drift * noise(&format!("{workload} {allocator}"), block) * if allocator == "glibc" { 20.0 } else { ns }
+        drift
+            * noise(&format!("{workload} {allocator}"), block)
+            * if allocator == "glibc" { 20.0 } else { ns }
     }
 }

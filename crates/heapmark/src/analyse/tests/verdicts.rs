@@ -11,20 +11,41 @@ use std::cell::RefCell;
 
 #[test]
 fn a_planted_effect_names_the_winner() {
-    let lab = FakeRun::new(&["glibc", "a", "b"], &["larson", "xmalloc"], 12).fill(|workload, name, block| {
-        noise(&format!("{workload}{name}"), block)
-            * match name {
-                "glibc" => 20.0,
-                "a" => 10.0,
-                _ => 10.5,
-            }
-    });
+    let lab = FakeRun::new(&["glibc", "a", "b"], &["larson", "xmalloc"], 12).fill(
+        |workload, name, block| {
+            noise(&format!("{workload}{name}"), block)
+                * match name {
+                    "glibc" => 20.0,
+                    "a" => 10.0,
+                    _ => 10.5,
+                }
+        },
+    );
     let analysis = run(&lab);
-    let Conclusion::Fastest(ranking) = &analysis.conclusion else { panic!("{:?}", analysis.conclusion) };
-    assert_eq!((ranking.leader.as_str(), ranking.tests[0].against.as_str()), ("a", "b"));
-    assert_eq!((ranking.cases, ranking.blocks, ranking.blocks_needed), (2, 12, 10));
+    let Conclusion::Fastest(ranking) = &analysis.conclusion else {
+        panic!("{:?}", analysis.conclusion)
+    };
+    assert_eq!(
+        (ranking.leader.as_str(), ranking.tests[0].against.as_str()),
+        ("a", "b")
+    );
+    assert_eq!(
+        (ranking.cases, ranking.blocks, ranking.blocks_needed),
+        (2, 12, 10)
+    );
     assert!((ranking.tests[0].ratio.unwrap().inverse().ratio - 1.05).abs() < 0.01);
-    assert!((ranking.against_baseline().unwrap().ratio.unwrap().inverse().ratio - 2.0).abs() < 0.02);
+    assert!(
+        (ranking
+            .against_baseline()
+            .unwrap()
+            .ratio
+            .unwrap()
+            .inverse()
+            .ratio
+            - 2.0)
+            .abs()
+            < 0.02
+    );
     assert!(close(ranking.memory.unwrap().ratio, 1.0));
 }
 
@@ -44,13 +65,17 @@ fn false_winners_are_rare() {
     let random = RefCell::new(ChaCha8Rng::seed_from_u64(1));
     let winners = |names: &[&str]| {
         let named = |_: &u32| {
-            let lab = FakeRun::new(names, &["larson"], 10).fill(|_, _, _| random.borrow_mut().random_range(9.5..10.5));
+            let lab = FakeRun::new(names, &["larson"], 10)
+                .fill(|_, _, _| random.borrow_mut().random_range(9.5..10.5));
             matches!(run(&lab).conclusion, Conclusion::Fastest(_))
         };
         (0..2000).filter(named).count()
     };
     let (of_two, of_three) = (winners(&["glibc", "a"]), winners(&["glibc", "a", "b"]));
-    assert!(of_two <= 118 && of_three <= 98, "{of_two} and {of_three} of 2000");
+    assert!(
+        of_two <= 118 && of_three <= 98,
+        "{of_two} and {of_three} of 2000"
+    );
 }
 
 /// The leader of equals is the luckiest one: to call it different from any of them is false.
@@ -61,8 +86,14 @@ fn a_lucky_leader_is_rarely_told_from_any_of_its_equals() {
     let random = &mut ChaCha8Rng::seed_from_u64(2);
     let told = |_: &usize| {
         let mut candidate = |place: usize| {
-            let logs = (0..15).map(|block| (block, random.random_range(-0.05..0.05))).collect();
-            Candidate { name: place.to_string(), logs: vec![logs], memory: vec![None] }
+            let logs = (0..15)
+                .map(|block| (block, random.random_range(-0.05..0.05)))
+                .collect();
+            Candidate {
+                name: place.to_string(),
+                logs: vec![logs],
+                memory: vec![None],
+            }
         };
         let ranked = rank("0", (0..9).map(&mut candidate).collect(), &mut Vec::new());
         let needed = blocks_needed(ranked.len(), ALPHA);
@@ -79,20 +110,29 @@ fn a_lucky_leader_is_rarely_told_from_any_of_its_equals() {
 fn a_run_that_may_end_as_soon_as_it_is_precise_is_held_against_a_smaller_p() {
     let mut lab = FakeRun::new(&["glibc", "a"], &["larson"], 10).fill(|_, name, block| {
         let sign = if block == 6 { -1.0 } else { 1.0 };
-        20.0 * if name == "a" { (sign * 0.01 * f64::from(block + 1)).exp() } else { 1.0 }
+        20.0 * if name == "a" {
+            (sign * 0.01 * f64::from(block + 1)).exp()
+        } else {
+            1.0
+        }
     });
     let called = |lab: &FakeRun| numbers(&run(lab), "a").verdict.unwrap();
     assert_eq!(called(&lab), Verdict::Slower);
     assert!(matches!(run(&lab).conclusion, Conclusion::Fastest(_)));
     lab.run.plan.precision = Some(0.01);
-    assert!(matches!(called(&lab), Verdict::Unclear { .. }), "{:?}", called(&lab));
+    assert!(
+        matches!(called(&lab), Verdict::Unclear { .. }),
+        "{:?}",
+        called(&lab)
+    );
     assert!(matches!(run(&lab).conclusion, Conclusion::Unclear(_)));
 }
 
 #[test]
 fn memory_is_compared_by_overhead_and_only_else_by_peak_rss() {
     let build = |requested: [u64; 2]| {
-        let mut lab = FakeRun::new(&["glibc", "a"], &["larson", "xmalloc"], 10).fill(against_glibc(10.0));
+        let mut lab =
+            FakeRun::new(&["glibc", "a"], &["larson", "xmalloc"], 10).fill(against_glibc(10.0));
         for record in &mut lab.records {
             let Some(measurement) = &mut record.measurement else {
                 continue;
@@ -100,18 +140,26 @@ fn memory_is_compared_by_overhead_and_only_else_by_peak_rss() {
             measurement.requested_peak_bytes = requested[usize::from(record.workload == "xmalloc")];
             measurement.peak_rss_bytes += if record.allocator == "a" { 12 << 20 } else { 0 };
         }
-        let Conclusion::Fastest(ranking) = run(&lab).conclusion else { panic!("no winner") };
+        let Conclusion::Fastest(ranking) = run(&lab).conclusion else {
+            panic!("no winner")
+        };
         ranking.memory.unwrap()
     };
     let (one, none) = (build([10 << 20, 1000]), build([1000, 1000]));
     assert!(close(one.ratio, 2.0) && one.measure == MemoryMeasure::Overhead && one.cases == 1);
-    assert!(close(none.ratio, 26.0 / 14.0) && none.measure == MemoryMeasure::PeakRss && none.cases == 2);
+    assert!(
+        close(none.ratio, 26.0 / 14.0) && none.measure == MemoryMeasure::PeakRss && none.cases == 2
+    );
 }
 
 #[test]
 fn the_same_numbers_name_no_winner() {
-    let analysis = run(&FakeRun::new(&["glibc", "a"], &["larson"], 20).fill(|_, _, block| 10.0 * noise("", block)));
-    let Conclusion::Unclear(ranking) = &analysis.conclusion else { panic!("{:?}", analysis.conclusion) };
+    let analysis =
+        run(&FakeRun::new(&["glibc", "a"], &["larson"], 20)
+            .fill(|_, _, block| 10.0 * noise("", block)));
+    let Conclusion::Unclear(ranking) = &analysis.conclusion else {
+        panic!("{:?}", analysis.conclusion)
+    };
     assert_eq!(ranking.tests[0].doubt, Some(Doubt::Small));
     assert_eq!(ranking.tests[0].corrected_p, Some(1.0));
 }
@@ -119,17 +167,25 @@ fn the_same_numbers_name_no_winner() {
 #[test]
 fn too_few_blocks_name_no_winner() {
     let analysis = run(&FakeRun::new(&["glibc", "a"], &["larson"], 9).fill(against_glibc(5.0)));
-    let Conclusion::Unclear(ranking) = &analysis.conclusion else { panic!("{:?}", analysis.conclusion) };
+    let Conclusion::Unclear(ranking) = &analysis.conclusion else {
+        panic!("{:?}", analysis.conclusion)
+    };
     assert_eq!(ranking.tests[0].doubt, Some(Doubt::FewBlocks));
     assert_eq!((ranking.blocks, ranking.blocks_needed), (9, 10));
 }
 
 #[test]
 fn a_real_difference_below_one_percent_is_small() {
-    let analysis = run(&FakeRun::new(&["glibc", "a"], &["larson"], 12).fill(|_, name, block| {
-        (1.0 + 1e-4 * f64::from(block)) * if name == "a" { 19.9 } else { 20.0 } * (1.0 + 1e-4 * noise(name, block))
-    }));
-    let Conclusion::Unclear(ranking) = &analysis.conclusion else { panic!("{:?}", analysis.conclusion) };
+    let analysis = run(
+        &FakeRun::new(&["glibc", "a"], &["larson"], 12).fill(|_, name, block| {
+            (1.0 + 1e-4 * f64::from(block))
+                * if name == "a" { 19.9 } else { 20.0 }
+                * (1.0 + 1e-4 * noise(name, block))
+        }),
+    );
+    let Conclusion::Unclear(ranking) = &analysis.conclusion else {
+        panic!("{:?}", analysis.conclusion)
+    };
     assert_eq!(ranking.tests[0].doubt, Some(Doubt::Small));
 }
 
@@ -138,13 +194,22 @@ fn many_comparisons_need_more_blocks() {
     let names: Vec<String> = (0..20).map(|n| format!("a{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let workloads = ["w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7"];
-    let analysis = run(&FakeRun::new(&names, &workloads, 2).fill(|_, name, block| 10.0 * noise(name, block)));
-    let Conclusion::Unclear(ranking) = &analysis.conclusion else { panic!("{:?}", analysis.conclusion) };
+    let analysis =
+        run(&FakeRun::new(&names, &workloads, 2).fill(|_, name, block| 10.0 * noise(name, block)));
+    let Conclusion::Unclear(ranking) = &analysis.conclusion else {
+        panic!("{:?}", analysis.conclusion)
+    };
     assert_eq!(ranking.blocks_needed, 13);
 }
 
 #[test]
 fn an_empty_run_says_nothing() {
-    assert!(matches!(run(&FakeRun::new(&["glibc"], &[], 3)).conclusion, Conclusion::NothingOk));
-    assert!(matches!(run(&FakeRun::new(&["glibc"], &["larson"], 3)).conclusion, Conclusion::NothingOk));
+    assert!(matches!(
+        run(&FakeRun::new(&["glibc"], &[], 3)).conclusion,
+        Conclusion::NothingOk
+    ));
+    assert!(matches!(
+        run(&FakeRun::new(&["glibc"], &["larson"], 3)).conclusion,
+        Conclusion::NothingOk
+    ));
 }

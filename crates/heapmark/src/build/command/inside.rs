@@ -38,7 +38,10 @@ const SANITIZERS: [&str; 5] = ["libasan", "libtsan", "libmsan", "liblsan", "libh
 
 /// What a program's file shows about the memory that it will use.
 pub(super) fn look(data: &[u8]) -> Recognised {
-    let not = |why| Recognised { unreachable: Some(why), ..Recognised::default() };
+    let not = |why| Recognised {
+        unreachable: Some(why),
+        ..Recognised::default()
+    };
     let Ok(object::File::Elf64(elf)) = object::File::parse(data) else {
         return match object::File::parse(data) {
             Ok(file) if file.format() == object::BinaryFormat::Elf => {
@@ -50,35 +53,78 @@ pub(super) fn look(data: &[u8]) -> Recognised {
             )),
         };
     };
-    let here = if std::env::consts::ARCH == "aarch64" { Architecture::Aarch64 } else { Architecture::X86_64 };
+    let here = if std::env::consts::ARCH == "aarch64" {
+        Architecture::Aarch64
+    } else {
+        Architecture::X86_64
+    };
     if elf.architecture() != here {
-        return not(Unreachable::OtherMachine(format!("{:?}", elf.architecture())));
+        return not(Unreachable::OtherMachine(format!(
+            "{:?}",
+            elf.architecture()
+        )));
     }
     let go = elf.section_by_name(".go.buildinfo").is_some();
-    let headers = elf.elf_header().program_headers(elf.endian(), data).unwrap_or_default();
-    let header = |kind| headers.iter().find(|header| header.p_type(elf.endian()) == kind);
-    let Some(interp) = header(PT_INTERP) else { return not(Unreachable::Static { go }) };
-    if interp.data(elf.endian(), data).is_ok_and(|name| name.windows(7).any(|part| part == b"ld-musl")) {
+    let headers = elf
+        .elf_header()
+        .program_headers(elf.endian(), data)
+        .unwrap_or_default();
+    let header = |kind| {
+        headers
+            .iter()
+            .find(|header| header.p_type(elf.endian()) == kind)
+    };
+    let Some(interp) = header(PT_INTERP) else {
+        return not(Unreachable::Static { go });
+    };
+    if interp
+        .data(elf.endian(), data)
+        .is_ok_and(|name| name.windows(7).any(|part| part == b"ld-musl"))
+    {
         return not(Unreachable::OtherLibc);
     }
-    let needed = if header(PT_DYNAMIC).is_some() { needed(&elf) } else { Vec::new() };
+    let needed = if header(PT_DYNAMIC).is_some() {
+        needed(&elf)
+    } else {
+        Vec::new()
+    };
     let starts = |name: &String, with: &[&str]| with.iter().any(|start| name.starts_with(start));
-    let own = elf.dynamic_symbols().any(|symbol| symbol.is_definition() && symbol.name() == Ok("malloc"));
+    let own = elf
+        .dynamic_symbols()
+        .any(|symbol| symbol.is_definition() && symbol.name() == Ok("malloc"));
     let names: BTreeSet<&str> = elf
         .symbols()
         .chain(elf.dynamic_symbols())
         .filter(|s| s.is_definition())
         .filter_map(|s| s.name().ok())
         .collect();
-    let by_name = INSIDE.iter().filter(|(name, _)| names.contains(name)).map(|(_, allocator)| *allocator);
-    let by_string = STRINGS.iter().filter(|(text, _)| data.windows(text.len()).any(|part| part == *text));
-    let within: BTreeSet<&str> = by_name.chain(by_string.map(|(_, allocator)| *allocator)).collect();
-    let sanitizer = needed.iter().find(|name| starts(name, &SANITIZERS)).cloned().map(Unreachable::Sanitizer);
+    let by_name = INSIDE
+        .iter()
+        .filter(|(name, _)| names.contains(name))
+        .map(|(_, allocator)| *allocator);
+    let by_string = STRINGS
+        .iter()
+        .filter(|(text, _)| data.windows(text.len()).any(|part| part == *text));
+    let within: BTreeSet<&str> = by_name
+        .chain(by_string.map(|(_, allocator)| *allocator))
+        .collect();
+    let sanitizer = needed
+        .iter()
+        .find(|name| starts(name, &SANITIZERS))
+        .cloned()
+        .map(Unreachable::Sanitizer);
     Recognised {
         chain: Vec::new(),
         unreachable: sanitizer.or(own.then_some(Unreachable::OwnMalloc)),
-        linked: needed.iter().filter(|name| starts(name, &ALLOCATORS)).cloned().collect(),
-        inside: within.into_iter().chain(go.then_some("Go's own allocator")).collect(),
+        linked: needed
+            .iter()
+            .filter(|name| starts(name, &ALLOCATORS))
+            .cloned()
+            .collect(),
+        inside: within
+            .into_iter()
+            .chain(go.then_some("Go's own allocator"))
+            .collect(),
         imports_malloc: elf
             .dynamic_symbols()
             .any(|symbol| symbol.is_undefined() && symbol.name().is_ok_and(is_of_malloc)),
@@ -93,9 +139,17 @@ fn is_of_malloc(name: &str) -> bool {
 
 fn needed(elf: &ElfFile<FileHeader64<Endianness>>) -> Vec<String> {
     let (endian, data) = (elf.endian(), elf.data());
-    let Ok(Some((entries, strings))) = elf.elf_section_table().dynamic(endian, data) else { return Vec::new() };
-    let Ok(strings) = elf.elf_section_table().strings(endian, data, strings) else { return Vec::new() };
-    let wanted = entries.iter().filter(|entry| entry.tag(endian) == DT_NEEDED);
+    let Ok(Some((entries, strings))) = elf.elf_section_table().dynamic(endian, data) else {
+        return Vec::new();
+    };
+    let Ok(strings) = elf.elf_section_table().strings(endian, data, strings) else {
+        return Vec::new();
+    };
+    let wanted = entries
+        .iter()
+        .filter(|entry| entry.tag(endian) == DT_NEEDED);
     let name = |offset: u64| strings.get(offset.try_into().ok()?).ok();
-    wanted.filter_map(|entry| Some(String::from_utf8_lossy(name(entry.d_val(endian))?).into_owned())).collect()
+    wanted
+        .filter_map(|entry| Some(String::from_utf8_lossy(name(entry.d_val(endian))?).into_owned()))
+        .collect()
 }

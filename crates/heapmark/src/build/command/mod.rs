@@ -69,10 +69,15 @@ impl Recognised {
 
 /// The file of a command, as a shell finds it from that folder.
 pub fn find(word: &str, folder: &Path) -> Result<PathBuf> {
-    let executable = |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0);
+    let executable = |path: &PathBuf| {
+        path.metadata()
+            .is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0)
+    };
     if !word.contains('/') {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let found = std::env::split_paths(&path).map(|place| folder.join(place).join(word)).find(executable);
+        let found = std::env::split_paths(&path)
+            .map(|place| folder.join(place).join(word))
+            .find(executable);
         return found.ok_or_else(|| anyhow::anyhow!("{word}: no such command in PATH"));
     }
     // Without `.` components.
@@ -80,7 +85,9 @@ pub fn find(word: &str, folder: &Path) -> Result<PathBuf> {
     match path.metadata() {
         Err(error) => bail!("{word}: {error}"),
         Ok(file) if !file.is_file() => bail!("{word}: not a file that could be executed"),
-        Ok(_) if !executable(&path) => bail!("{word}: not executable; chmod +x {word}, or name its interpreter first"),
+        Ok(_) if !executable(&path) => {
+            bail!("{word}: not executable; chmod +x {word}, or name its interpreter first")
+        }
         Ok(_) => Ok(path),
     }
 }
@@ -94,7 +101,11 @@ pub fn recognise(path: &Path) -> Recognised {
             (Ok(data), Ok(metadata)) => (data, metadata),
             (Err(error), _) | (_, Err(error)) => {
                 let why = format!("it cannot be read ({error})");
-                return Recognised { chain, unreachable: Some(Unreachable::Unreadable(why)), ..Recognised::default() };
+                return Recognised {
+                    chain,
+                    unreachable: Some(Unreachable::Unreadable(why)),
+                    ..Recognised::default()
+                };
             }
         };
         let interpreter = interpreter(&data).filter(|_| chain.len() <= DEEPEST);
@@ -102,16 +113,28 @@ pub fn recognise(path: &Path) -> Recognised {
         match interpreter {
             Some(next) => chain.push(next),
             None if privileged => {
-                return Recognised { chain, unreachable: Some(Unreachable::Privileged), ..Recognised::default() };
+                return Recognised {
+                    chain,
+                    unreachable: Some(Unreachable::Privileged),
+                    ..Recognised::default()
+                };
             }
-            None => return Recognised { chain, ..inside::look(&data) },
+            None => {
+                return Recognised {
+                    chain,
+                    ..inside::look(&data)
+                };
+            }
         }
     }
 }
 
 /// The interpreter of a script; for `env`, the command that follows it.
 fn interpreter(data: &[u8]) -> Option<PathBuf> {
-    let line = data.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let line = data
+        .strip_prefix(b"#!")?
+        .split(|byte| *byte == b'\n')
+        .next()?;
     let line = String::from_utf8_lossy(line).into_owned();
     let mut words = line.split_whitespace();
     let first = PathBuf::from(words.next()?);
@@ -119,16 +142,23 @@ fn interpreter(data: &[u8]) -> Option<PathBuf> {
         return Some(first);
     }
     let command = words.find(|word| !word.starts_with('-') && !word.contains('='));
-    command.and_then(|command| find(command, Path::new("/")).ok()).or(Some(first))
+    command
+        .and_then(|command| find(command, Path::new("/")).ok())
+        .or(Some(first))
 }
 
 fn is_privileged(path: &Path, file: &Metadata) -> bool {
     let mode = file.permissions().mode();
-    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let other = (mode & 0o4000 != 0 && file.uid() != user) || (mode & 0o2000 != 0 && file.gid() != group);
+    let (user, group) = (
+        rustix::process::geteuid().as_raw(),
+        rustix::process::getegid().as_raw(),
+    );
+    let other =
+        (mode & 0o4000 != 0 && file.uid() != user) || (mode & 0o2000 != 0 && file.gid() != group);
     // Root gains nothing from capabilities: the dynamic linker still preloads for root.
-    let capable =
-        user != 0 && rustix::fs::getxattr(path, c"security.capability", &mut [0_u8; 0]).is_ok_and(|size| size > 0);
+    let capable = user != 0
+        && rustix::fs::getxattr(path, c"security.capability", &mut [0_u8; 0])
+            .is_ok_and(|size| size > 0);
     other || capable
 }
 
@@ -153,7 +183,11 @@ mod tests {
         assert_eq!(find("./run", dir.path()).unwrap(), script);
         assert!(find("sh", dir.path()).unwrap().ends_with("sh"));
         let error = |word: &str| find(word, dir.path()).unwrap_err().to_string();
-        assert!(error("./text").contains("not executable"), "{}", error("./text"));
+        assert!(
+            error("./text").contains("not executable"),
+            "{}",
+            error("./text")
+        );
         assert!(error("./gone").contains("No such file"));
         assert!(error("no-such-command").contains("no such command in PATH"));
         assert!(error("..//").contains("not a file"));
@@ -162,25 +196,57 @@ mod tests {
     #[test]
     fn a_script_is_followed_to_its_interpreter() {
         let dir = tempfile::tempdir().unwrap();
-        for line in ["#!/bin/sh -e", "#!/usr/bin/env sh", "#! /usr/bin/env -S A=1 sh"] {
-            let script = file(dir.path(), "run", format!("{line}\nexit 0\n").as_bytes(), 0o755);
+        for line in [
+            "#!/bin/sh -e",
+            "#!/usr/bin/env sh",
+            "#! /usr/bin/env -S A=1 sh",
+        ] {
+            let script = file(
+                dir.path(),
+                "run",
+                format!("{line}\nexit 0\n").as_bytes(),
+                0o755,
+            );
             let found = recognise(&script);
             assert!(found.program().ends_with("sh"), "{line}: {:?}", found.chain);
             assert_eq!(found.unreachable(), None);
         }
         let own = dir.path().join("run");
-        let around = file(dir.path(), "run", format!("#!{}\n", own.display()).as_bytes(), 0o755);
-        assert!(recognise(&around).unreachable().unwrap().contains("no program that this machine knows"));
+        let around = file(
+            dir.path(),
+            "run",
+            format!("#!{}\n", own.display()).as_bytes(),
+            0o755,
+        );
+        assert!(
+            recognise(&around)
+                .unreachable()
+                .unwrap()
+                .contains("no program that this machine knows")
+        );
     }
 
     #[test]
     fn what_is_no_program_of_this_machine_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let why = |content: &[u8]| recognise(&file(dir.path(), "x", content, 0o755)).unreachable().unwrap();
+        let why = |content: &[u8]| {
+            recognise(&file(dir.path(), "x", content, 0o755))
+                .unreachable()
+                .unwrap()
+        };
         assert!(why(b"text").contains("no program that this machine knows"));
-        assert!(recognise(&dir.path().join("gone")).unreachable().unwrap().contains("cannot be read"));
+        assert!(
+            recognise(&dir.path().join("gone"))
+                .unreachable()
+                .unwrap()
+                .contains("cannot be read")
+        );
         let mut other = fs::read("/bin/sh").unwrap();
         other[18] = 21;
-        assert!(why(&other).contains("made for PowerPc64"), "{}", why(&other));
+        assert!(
+            why(&other).contains("made for PowerPc64"),
+            "{}",
+            why(&other)
+        );
     }
 }

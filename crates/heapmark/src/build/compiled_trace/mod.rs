@@ -45,23 +45,43 @@ pub fn compiled_trace(
     told: impl FnOnce(u64, &Path),
 ) -> Result<CompiledTrace> {
     let shelf = Shelf::find()?;
-    let key = cache::short_hash([sha256, &format!("{order:?}"), &format!("{MAGIC:x}"), COMPILER]);
+    let key = cache::short_hash([
+        sha256,
+        &format!("{order:?}"),
+        &format!("{MAGIC:x}"),
+        COMPILER,
+    ]);
     let path = shelf.path(&key);
     if let Some((_in_use, head)) = shelf.take(&key) {
-        return Ok(CompiledTrace { path, head, _in_use });
+        return Ok(CompiledTrace {
+            path,
+            head,
+            _in_use,
+        });
     }
     let unfinished = shelf.begin(&key, mode_of([trace]))?;
-    let file = unfinished.file.try_clone().context("cannot open a compiled trace twice")?;
+    let file = unfinished
+        .file
+        .try_clone()
+        .context("cannot open a compiled trace twice")?;
     let compiled = open(trace, done).and_then(|reader| {
         let bytes = BYTES_AN_EVENT * events_of(trace)?;
         told(bytes, shelf.folder());
         has_room(bytes, free_bytes(&file), shelf.folder())?;
-        let page = reader.head().get("page-bytes").and_then(|bytes| bytes.parse().ok()).unwrap_or(PAGE);
+        let page = reader
+            .head()
+            .get("page-bytes")
+            .and_then(|bytes| bytes.parse().ok())
+            .unwrap_or(PAGE);
         compile(reader.map(|told| in_pages(told, page)), order, file)
     });
     let head = compiled.with_context(|| format!("{} cannot be replayed", trace.display()))?;
     let _in_use = shelf.keep(&key, unfinished)?;
-    Ok(CompiledTrace { path, head, _in_use })
+    Ok(CompiledTrace {
+        path,
+        head,
+        _in_use,
+    })
 }
 
 fn open(trace: &Path, done: Done) -> Result<Reader<BufReader<Watched<File>>>> {
@@ -92,9 +112,18 @@ fn has_room(bytes: u64, free_bytes: Option<u64>, folder: &Path) -> Result<()> {
 fn in_pages(told: Result<(u32, Event), Fault>, page: u64) -> Result<(u32, Event), Fault> {
     let scaled = |pages: u64| pages.saturating_mul((page / PAGE).max(1));
     told.map(|(thread, event)| match event {
-        Event::Touch { token, resident_pages, pages } => {
-            (thread, Event::Touch { token, resident_pages: scaled(resident_pages), pages: scaled(pages) })
-        }
+        Event::Touch {
+            token,
+            resident_pages,
+            pages,
+        } => (
+            thread,
+            Event::Touch {
+                token,
+                resident_pages: scaled(resident_pages),
+                pages: scaled(pages),
+            },
+        ),
         other => (thread, other),
     })
 }
@@ -104,10 +133,17 @@ fn whole(file: &File) -> Option<CompiledHead> {
     let mut bytes = [0; HEAD_WORDS * 8];
     file.read_exact_at(&mut bytes, 0).ok()?;
     let mut words = [0; HEAD_WORDS];
-    let numbers = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
-    words.iter_mut().zip(numbers).for_each(|(word, number)| *word = number);
+    let numbers = bytes
+        .chunks_exact(8)
+        .map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+    words
+        .iter_mut()
+        .zip(numbers)
+        .for_each(|(word, number)| *word = number);
     let head = CompiledHead::of_words(&words).ok()?;
-    let is_whole = file.metadata().is_ok_and(|data| data.len() == head.words * 8)
+    let is_whole = file
+        .metadata()
+        .is_ok_and(|data| data.len() == head.words * 8)
         && checksum(file).is_ok_and(|found| u64::from(found) == head.checksum);
     is_whole.then_some(head)
 }
@@ -120,8 +156,13 @@ mod tests {
     #[test]
     fn a_score_that_the_disk_has_no_room_for_is_refused_before_it_is_begun() {
         let folder = Path::new("/cache/compiled-traces");
-        assert!(has_room(8 << 20, Some(8 << 20), folder).is_ok() && has_room(u64::MAX, None, folder).is_ok());
-        let said = has_room(8 << 30, Some(5 << 20), folder).unwrap_err().to_string();
+        assert!(
+            has_room(8 << 20, Some(8 << 20), folder).is_ok()
+                && has_room(u64::MAX, None, folder).is_ok()
+        );
+        let said = has_room(8 << 30, Some(5 << 20), folder)
+            .unwrap_err()
+            .to_string();
         assert!(
             said.starts_with(
                 "its compiled trace takes some 8192 MiB, and 5 MiB are free where /cache/compiled-traces lies"
@@ -133,10 +174,24 @@ mod tests {
 
     #[test]
     fn touched_pages_of_a_machine_with_larger_ones_are_counted_as_those_of_4_kib() {
-        let touch =
-            |resident_pages, pages| (3, Event::Touch { token: Token { thread: 3, index: 7 }, resident_pages, pages });
+        let touch = |resident_pages, pages| {
+            (
+                3,
+                Event::Touch {
+                    token: Token {
+                        thread: 3,
+                        index: 7,
+                    },
+                    resident_pages,
+                    pages,
+                },
+            )
+        };
         assert_eq!(in_pages(Ok(touch(2, 16)), 64 << 10), Ok(touch(32, 256)));
         assert_eq!(in_pages(Ok(touch(2, 16)), 4096), Ok(touch(2, 16)));
-        assert_eq!(in_pages(Ok(touch(u64::MAX, 1)), 16 << 10), Ok(touch(u64::MAX, 4)));
+        assert_eq!(
+            in_pages(Ok(touch(u64::MAX, 1)), 16 << 10),
+            Ok(touch(u64::MAX, 4))
+        );
     }
 }

@@ -29,7 +29,10 @@ pub(super) struct Unfinished {
 impl Shelf {
     /// Finds the folder, whether it exists or not.
     pub fn find() -> Result<Shelf> {
-        Ok(Shelf { folder: cache::root()?.join("compiled-traces"), most_bytes: MOST_BYTES })
+        Ok(Shelf {
+            folder: cache::root()?.join("compiled-traces"),
+            most_bytes: MOST_BYTES,
+        })
     }
 
     /// The folder's path.
@@ -72,7 +75,12 @@ impl Shelf {
             let _only = self.lock()?;
             // Left by a killed process with the same number.
             let _ = fs::remove_file(&path);
-            let file = File::options().read(true).write(true).create_new(true).mode(mode).open(&path)?;
+            let file = File::options()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .mode(mode)
+                .open(&path)?;
             file.lock_shared()?;
             Ok(file)
         };
@@ -86,7 +94,10 @@ impl Shelf {
         let path = self.path(key);
         let _only = self.lock().with_context(|| self.cannot())?;
         // Another process may have finished the same trace first, and use it by its name already.
-        if let Some(file) = File::open(&path).ok().filter(|file| whole(file).is_some() && file.lock_shared().is_ok()) {
+        if let Some(file) = File::open(&path)
+            .ok()
+            .filter(|file| whole(file).is_some() && file.lock_shared().is_ok())
+        {
             return Ok(file);
         }
         fs::rename(&unfinished.path, &path).with_context(|| self.cannot())?;
@@ -104,7 +115,10 @@ impl Shelf {
         for (path, length, _) in files {
             let is_score = kind(&path) == Some(ShelfFile::CompiledTrace);
             let is_used = || File::open(&path).is_ok_and(|file| file.try_lock().is_err());
-            if (bytes > self.most_bytes || !is_score) && !is_used() && fs::remove_file(&path).is_ok() {
+            if (bytes > self.most_bytes || !is_score)
+                && !is_used()
+                && fs::remove_file(&path).is_ok()
+            {
                 bytes -= length;
             }
         }
@@ -114,7 +128,10 @@ impl Shelf {
     fn files(&self) -> Vec<(PathBuf, u64, SystemTime)> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let file = |entry: fs::DirEntry| {
-            let known = entry.metadata().ok().filter(|known| known.is_file() && kind(&entry.path()).is_some())?;
+            let known = entry
+                .metadata()
+                .ok()
+                .filter(|known| known.is_file() && kind(&entry.path()).is_some())?;
             Some((entry.path(), known.len(), known.modified().ok()?))
         };
         entries.filter_map(file).collect()
@@ -124,13 +141,20 @@ impl Shelf {
     fn lock(&self) -> std::io::Result<File> {
         cache::make(&self.folder)?;
         // The lock is beside the folder, because the user may delete the folder at any time.
-        let file = File::options().create(true).truncate(false).write(true).open(self.folder.with_extension("lock"))?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(self.folder.with_extension("lock"))?;
         file.lock()?;
         Ok(file)
     }
 
     fn cannot(&self) -> String {
-        format!("cannot write into {}: choose another place with HEAPMARK_CACHE", self.folder.display())
+        format!(
+            "cannot write into {}: choose another place with HEAPMARK_CACHE",
+            self.folder.display()
+        )
     }
 }
 
@@ -146,9 +170,13 @@ enum ShelfFile {
 /// The kind of a file, by its name. The folder may be a user's own, with other files in it.
 fn kind(path: &Path) -> Option<ShelfFile> {
     let name = path.file_name()?.to_str()?;
-    let is_key = |text: &str| text.len() == 12 && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+    let is_key = |text: &str| {
+        text.len() == 12 && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
+    };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
-    let (hidden, words) = name.strip_prefix('.').map_or((false, name), |words| (true, words));
+    let (hidden, words) = name
+        .strip_prefix('.')
+        .map_or((false, name), |words| (true, words));
     match words.split_once('.')? {
         (key, "compiled") if !hidden && is_key(key) => Some(ShelfFile::CompiledTrace),
         (key, number) if hidden && is_key(key) && is_number(number) => Some(ShelfFile::Unfinished),
@@ -178,17 +206,29 @@ mod tests {
     const NEWEST: &str = "00000000000e";
 
     fn shelf(folder: &Path, most_bytes: u64) -> Shelf {
-        Shelf { folder: folder.join("compiled-traces"), most_bytes }
+        Shelf {
+            folder: folder.join("compiled-traces"),
+            most_bytes,
+        }
     }
 
     /// Stores a compiled trace of one call, last used `age_s` seconds ago; returns its length.
     fn keep(shelf: &Shelf, key: &str, age_s: u64) -> (File, u64) {
         let unfinished = shelf.begin(key, PUBLIC).unwrap();
         let file = unfinished.file.try_clone().unwrap();
-        let events = [Ok::<_, Fault>((0, Event::Malloc { size: 8, operator: false }))];
+        let events = [Ok::<_, Fault>((
+            0,
+            Event::Malloc {
+                size: 8,
+                operator: false,
+            },
+        ))];
         compile(events.into_iter(), Order::Dependent, file).unwrap();
         let used = SystemTime::now() - Duration::from_secs(age_s);
-        unfinished.file.set_times(FileTimes::new().set_modified(used)).unwrap();
+        unfinished
+            .file
+            .set_times(FileTimes::new().set_modified(used))
+            .unwrap();
         let file = shelf.keep(key, unfinished).unwrap();
         let length = file.metadata().unwrap().len();
         (file, length)
@@ -238,12 +278,18 @@ mod tests {
             "00000000000a.1",
             ".notes",
         ];
-        names.iter().for_each(|name| fs::write(shelf.folder().join(name), "theirs").unwrap());
+        names
+            .iter()
+            .for_each(|name| fs::write(shelf.folder().join(name), "theirs").unwrap());
         drop(keep(&shelf, OLD, 300));
         drop(keep(&shelf, NEW, 0));
         assert!(!shelf.path(OLD).exists());
         for name in names {
-            assert_eq!(fs::read_to_string(shelf.folder().join(name)).unwrap(), "theirs", "{name}");
+            assert_eq!(
+                fs::read_to_string(shelf.folder().join(name)).unwrap(),
+                "theirs",
+                "{name}"
+            );
         }
         fs::remove_file(shelf.path(NEW)).unwrap();
         assert_eq!(shelf.bytes(), 0);
@@ -254,7 +300,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let shelf = shelf(folder.path(), 1 << 20);
         let unfinished = shelf.begin(OLD, 0o600).unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::mode(&unfinished.path.metadata().unwrap().permissions());
+        let mode = std::os::unix::fs::PermissionsExt::mode(
+            &unfinished.path.metadata().unwrap().permissions(),
+        );
         assert_eq!(mode & 0o777, 0o600);
     }
 

@@ -17,7 +17,11 @@ use std::path::Path;
 
 /// All entries: ours, and those of the user's folder on top. Sorted by tier, then by name.
 pub fn load() -> Result<Vec<Allocator>, Faults> {
-    load_with(folder::user_folder().map(|home| home.join("allocators")).as_deref())
+    load_with(
+        folder::user_folder()
+            .map(|home| home.join("allocators"))
+            .as_deref(),
+    )
 }
 
 /// As [`load`], with the user's folder as an argument; a folder that does not exist is empty.
@@ -42,27 +46,45 @@ pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
     if !faults.is_empty() {
         return Err(Faults(faults));
     }
-    let mut allocators: Vec<Allocator> = entries.into_iter().map(|(_, allocator)| allocator).collect();
+    let mut allocators: Vec<Allocator> = entries
+        .into_iter()
+        .map(|(_, allocator)| allocator)
+        .collect();
     allocators.sort_by(|a, b| (a.tier, &a.name).cmp(&(b.tier, &b.name)));
     Ok(allocators)
 }
 
 /// Finds the target of each `same-as` and copies from it the keys that the entry leaves unset.
 fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
-    let originals: BTreeMap<String, Allocator> = entries.iter().map(|(_, a)| (a.name.clone(), a.clone())).collect();
+    let originals: BTreeMap<String, Allocator> = entries
+        .iter()
+        .map(|(_, a)| (a.name.clone(), a.clone()))
+        .collect();
     for (file, allocator) in entries {
         let Source::SameAs { name } = &allocator.source else {
             continue;
         };
         let Some(original) = originals.get(name) else {
             let near = nearest(name, originals.keys().map(String::as_str));
-            let mend = near.map_or("name another entry".into(), |near| format!("did you mean `{near}`?"));
-            faults.push(fault(file, "source.name", format!("there is no allocator `{name}`"), mend));
+            let mend = near.map_or("name another entry".into(), |near| {
+                format!("did you mean `{near}`?")
+            });
+            faults.push(fault(
+                file,
+                "source.name",
+                format!("there is no allocator `{name}`"),
+                mend,
+            ));
             continue;
         };
         if let Source::SameAs { name: further } = &original.source {
             let what = format!("`{name}` is itself the same as `{further}`");
-            faults.push(fault(file, "source.name", what, format!("write `{further}`")));
+            faults.push(fault(
+                file,
+                "source.name",
+                what,
+                format!("write `{further}`"),
+            ));
             continue;
         }
         if allocator.home.is_empty() {
@@ -76,10 +98,14 @@ fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
             allocator.sources = original.sources.clone();
         }
         allocator.purge = allocator.purge.take().or_else(|| original.purge.clone());
-        allocator.version = allocator.version.take().or_else(|| original.version.clone());
-        for (own, theirs) in
-            [(&mut allocator.left_to_libc, &original.left_to_libc), (&mut allocator.except, &original.except)]
-        {
+        allocator.version = allocator
+            .version
+            .take()
+            .or_else(|| original.version.clone());
+        for (own, theirs) in [
+            (&mut allocator.left_to_libc, &original.left_to_libc),
+            (&mut allocator.except, &original.except),
+        ] {
             for (key, reason) in theirs {
                 own.entry(key.clone()).or_insert_with(|| reason.clone());
             }
@@ -115,7 +141,9 @@ mod tests {
         let all = load_with(None).unwrap();
         assert_eq!(
             all.len(),
-            OURS.files().filter(|file| file.path().extension().is_some_and(|end| end == "toml")).count()
+            OURS.files()
+                .filter(|file| file.path().extension().is_some_and(|end| end == "toml"))
+                .count()
         );
         for allocator in all.iter().filter(|a| a.name != "null") {
             assert!(allocator.home.starts_with("https://"), "{}", allocator.name);
@@ -126,10 +154,18 @@ mod tests {
     #[test]
     fn the_users_entry_replaces_ours_and_adds_to_them() {
         let glibc = MINE.replace("\"mine\"", "\"glibc\"") + "replace = true";
-        let all = load_beside(&[("mine.toml", MINE), ("glibc.toml", &glibc), ("notes.txt", "x")]).unwrap();
+        let all = load_beside(&[
+            ("mine.toml", MINE),
+            ("glibc.toml", &glibc),
+            ("notes.txt", "x"),
+        ])
+        .unwrap();
         assert_eq!(
             all.len(),
-            OURS.files().filter(|file| file.path().extension().is_some_and(|end| end == "toml")).count() + 1
+            OURS.files()
+                .filter(|file| file.path().extension().is_some_and(|end| end == "toml"))
+                .count()
+                + 1
         );
         let glibc = all.iter().find(|a| a.name == "glibc").unwrap();
         assert!(matches!(glibc.source, Source::Path { .. }));
@@ -143,7 +179,10 @@ mod tests {
         assert_eq!(variant.left_to_libc, original.left_to_libc);
         assert_eq!(variant.licence, original.licence);
         assert!(matches!(variant.purge, Some(Purge::Configured)));
-        assert!(matches!(find("glibc-arena1").purge, Some(Purge::Call { .. })));
+        assert!(matches!(
+            find("glibc-arena1").purge,
+            Some(Purge::Call { .. })
+        ));
         assert!(find("tcmalloc-percpu").except.contains_key("fork"));
     }
 
@@ -158,17 +197,28 @@ mod tests {
     #[test]
     fn all_faults_are_told_together() {
         let with = |extra: &str| format!("{MINE}\n{extra}");
-        let same =
-            MINE.replace("kind = \"path\", files = [\"/opt/mine.so\"]", "kind = \"same-as\", name = \"jemaloc\"");
+        let same = MINE.replace(
+            "kind = \"path\", files = [\"/opt/mine.so\"]",
+            "kind = \"same-as\", name = \"jemaloc\"",
+        );
         let faults = load_beside(&[
-            ("mine.toml", &with("[left-to-libc]\nrealocarray = \"x\"\nvalloc = \"\"")),
+            (
+                "mine.toml",
+                &with("[left-to-libc]\nrealocarray = \"x\"\nvalloc = \"\""),
+            ),
             ("other.toml", MINE),
             ("broken.toml", "name = "),
             ("wrong.toml", &with("purge = { kind = \"cal\" }")),
             ("same.toml", &same.replace("\"mine\"", "\"same\"")),
-            ("built.toml", &with("[build]\ninclude = []").replace("\"mine\"", "\"built\"")),
+            (
+                "built.toml",
+                &with("[build]\ninclude = []").replace("\"mine\"", "\"built\""),
+            ),
             ("Bad.toml", &MINE.replace("\"mine\"", "\"Bad\"")),
-            ("env.toml", &with("[environment]\nLD_PRELOAD = \"x\"").replace("\"mine\"", "\"env\"")),
+            (
+                "env.toml",
+                &with("[environment]\nLD_PRELOAD = \"x\"").replace("\"mine\"", "\"env\""),
+            ),
         ])
         .unwrap_err()
         .to_string();
@@ -188,11 +238,18 @@ mod tests {
     #[test]
     fn leaves_must_name_functions_and_reasons() {
         let text = format!("{MINE}\n[left-to-libc]\nrealocarray = \"x\"\nvalloc = \"\"");
-        let faults = load_beside(&[("mine.toml", &text)]).unwrap_err().to_string();
+        let faults = load_beside(&[("mine.toml", &text)])
+            .unwrap_err()
+            .to_string();
         assert!(
-            faults.contains("left-to-libc.realocarray: no such function; did you mean `reallocarray`?"),
+            faults.contains(
+                "left-to-libc.realocarray: no such function; did you mean `reallocarray`?"
+            ),
             "{faults}"
         );
-        assert!(faults.contains("left-to-libc.valloc: no reason given"), "{faults}");
+        assert!(
+            faults.contains("left-to-libc.valloc: no reason given"),
+            "{faults}"
+        );
     }
 }

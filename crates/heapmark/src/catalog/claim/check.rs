@@ -7,7 +7,12 @@ use serde::{Deserialize, Serialize};
 /// A statement about rows. `who` names rows of the document; without it, all of them except
 /// `except`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
+#[serde(
+    tag = "kind",
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case",
+    deny_unknown_fields
+)]
 pub enum Check {
     /// Each of `who` has less than each of `than`; without `than`, than every other row.
     Below {
@@ -191,12 +196,17 @@ impl Check {
     /// The rows that it names.
     pub fn rows(&self) -> Vec<&String> {
         match self {
-            Check::Below { who, than, except, .. } | Check::Above { who, than, except, .. } => {
-                who.iter().chain(than).chain(except).collect()
+            Check::Below {
+                who, than, except, ..
             }
+            | Check::Above {
+                who, than, except, ..
+            } => who.iter().chain(than).chain(except).collect(),
             Check::Worst { who, .. } => vec![who],
             Check::Far { who, .. } | Check::AlikeElsewhere { who, .. } => who.iter().collect(),
-            Check::Between { who, except, over, .. } => {
+            Check::Between {
+                who, except, over, ..
+            } => {
                 let over = over.as_ref().and_then(|over| over.who.as_ref());
                 who.iter().chain(except).chain(over).collect()
             }
@@ -204,7 +214,9 @@ impl Check {
             | Check::OverThreads { who, except, .. }
             | Check::Flat { who, except, .. } => who.iter().chain(except).collect(),
             Check::Levels { .. } | Check::Correlates { .. } => Vec::new(),
-            Check::LongestRelease { releases, collects, .. } => releases.iter().chain(collects).collect(),
+            Check::LongestRelease {
+                releases, collects, ..
+            } => releases.iter().chain(collects).collect(),
         }
     }
 
@@ -212,7 +224,9 @@ impl Check {
     pub fn workloads(&self) -> Vec<&String> {
         let own = self.at().workloads.iter().flatten();
         let others: Vec<&String> = match self {
-            Check::Between { over: Some(over), .. } => over.workloads.iter().flatten().collect(),
+            Check::Between {
+                over: Some(over), ..
+            } => over.workloads.iter().flatten().collect(),
             Check::Levels { than, .. } => than.iter().collect(),
             Check::Correlates { with, .. } => vec![with],
             _ => Vec::new(),
@@ -223,7 +237,9 @@ impl Check {
     /// The workloads that are paired with its own, one for each.
     pub fn paired(&self) -> Option<&Vec<String>> {
         match self {
-            Check::Between { over: Some(over), .. } => over.workloads.as_ref(),
+            Check::Between {
+                over: Some(over), ..
+            } => over.workloads.as_ref(),
             Check::Levels { than, .. } => Some(than),
             _ => None,
         }

@@ -61,7 +61,10 @@ impl Measure {
 
     /// Whether it is computed from memory over time.
     pub fn is_of_series(&self) -> bool {
-        matches!(self, Measure::HeapGrowth | Measure::TotalGrowth | Measure::TotalFall)
+        matches!(
+            self,
+            Measure::HeapGrowth | Measure::TotalGrowth | Measure::TotalFall
+        )
     }
 }
 
@@ -74,7 +77,10 @@ impl TryFrom<String> for Measure {
         let known = WORDS.iter().find(|(known, _)| *known == word);
         known.map(|(_, measure)| measure.clone()).ok_or_else(|| {
             let words: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
-            format!("`{word}` is no measure: use one of {}, figure:NAME", words.join(", "))
+            format!(
+                "`{word}` is no measure: use one of {}, figure:NAME",
+                words.join(", ")
+            )
         })
     }
 }

@@ -129,13 +129,25 @@ impl Document {
     pub fn load(catalog: &Catalog) -> Result<Vec<Document>, Faults> {
         let mut faults = Vec::new();
         let texts = folder::texts(&CLAIMS, "claims", &mut faults);
-        let documents = texts.iter().filter_map(|(file, text)| parse(file, text, catalog, &mut faults)).collect();
-        if faults.is_empty() { Ok(documents) } else { Err(Faults(faults)) }
+        let documents = texts
+            .iter()
+            .filter_map(|(file, text)| parse(file, text, catalog, &mut faults))
+            .collect();
+        if faults.is_empty() {
+            Ok(documents)
+        } else {
+            Err(Faults(faults))
+        }
     }
 }
 
 /// Reads one file.
-pub fn parse(file: &str, text: &str, catalog: &Catalog, faults: &mut Vec<Fault>) -> Option<Document> {
+pub fn parse(
+    file: &str,
+    text: &str,
+    catalog: &Catalog,
+    faults: &mut Vec<Fault>,
+) -> Option<Document> {
     let name = Path::new(file).file_stem()?.to_string_lossy().into_owned();
     match faults::parse::<Document>(file, text) {
         Ok(document) => {

@@ -73,8 +73,12 @@ pub fn parse(file_name: &str, text: &str, faults: &mut Vec<Fault>) -> Vec<Worklo
     };
     let mut all = vec![main.clone()];
     for variant in file.variants {
-        let mut workload =
-            Workload { name: variant.name, about: variant.about, variant_of: Some(main.name.clone()), ..main.clone() };
+        let mut workload = Workload {
+            name: variant.name,
+            about: variant.about,
+            variant_of: Some(main.name.clone()),
+            ..main.clone()
+        };
         workload.operation = variant.operation.unwrap_or(workload.operation);
         workload.rows = variant.rows.unwrap_or(workload.rows);
         workload.rounds = variant.rounds.unwrap_or(workload.rounds);

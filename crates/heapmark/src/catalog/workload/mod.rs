@@ -129,9 +129,14 @@ impl Workload {
     pub fn value(&self, name: &str, value: &str) -> Result<(), String> {
         let Some(parameter) = self.parameters.get(name) else {
             let hint = did_you_mean(name, self.parameters.keys().map(String::as_str));
-            return Err(format!("workload {} has no parameter `{name}`{hint}", self.name));
+            return Err(format!(
+                "workload {} has no parameter `{name}`{hint}",
+                self.name
+            ));
         };
-        parameter.accepts(value).map_err(|expected| format!("`{name}` = `{value}`: expected {expected}"))
+        parameter
+            .accepts(value)
+            .map_err(|expected| format!("`{name}` = `{value}`: expected {expected}"))
     }
 
     /// The thread count that these parameters imply; `None` if it is free.
@@ -147,14 +152,25 @@ impl Workload {
     /// The parameters of a preset, written out.
     pub fn values(&self, preset: &str) -> Option<BTreeMap<String, String>> {
         let preset = self.presets.get(preset)?;
-        Some(preset.parameters.iter().map(|(name, value)| (name.clone(), plain(value))).collect())
+        Some(
+            preset
+                .parameters
+                .iter()
+                .map(|(name, value)| (name.clone(), plain(value)))
+                .collect(),
+        )
     }
 }
 
 /// Values that may be written without quotes.
-fn plain_values<'de, D: serde::Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+fn plain_values<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> Result<BTreeMap<String, String>, D::Error> {
     let values = BTreeMap::<String, toml::Value>::deserialize(from)?;
-    Ok(values.iter().map(|(name, value)| (name.clone(), plain(value))).collect())
+    Ok(values
+        .iter()
+        .map(|(name, value)| (name.clone(), plain(value)))
+        .collect())
 }
 
 /// A TOML value without quotes, as kernels and command lines write it.

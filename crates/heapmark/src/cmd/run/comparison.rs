@@ -70,7 +70,8 @@ pub struct Comparison {
 impl Comparison {
     /// The seed from the command line, or one made from the current time.
     pub(in crate::cmd) fn seed(&self) -> u64 {
-        self.seed.unwrap_or_else(|| jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff)
+        self.seed
+            .unwrap_or_else(|| jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff)
     }
 }
 
@@ -81,26 +82,53 @@ fn blocks() -> RangedU64ValueParser<u32> {
 /// A word of a list, without the blank that may follow a comma.
 pub(in crate::cmd) fn listed(word: &str) -> Result<String, String> {
     let word = word.trim();
-    if word.is_empty() { Err("a name of the list is empty".into()) } else { Ok(word.into()) }
+    if word.is_empty() {
+        Err("a name of the list is empty".into())
+    } else {
+        Ok(word.into())
+    }
 }
 
 fn patience(text: &str) -> Result<Duration, String> {
-    between(text, SECONDS, Duration::from_millis(1), Duration::from_secs(1_000_000))
+    between(
+        text,
+        SECONDS,
+        Duration::from_millis(1),
+        Duration::from_secs(1_000_000),
+    )
 }
 
 /// `1%` or `1` as a share.
 pub(in crate::cmd) fn percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
-    number.filter(|p| (0.01..=50.0).contains(p)).map(|p| p / 100.0).ok_or_else(|| "expected 0.01% to 50%".into())
+    let number = text
+        .strip_suffix('%')
+        .unwrap_or(text)
+        .trim()
+        .parse::<f64>()
+        .ok();
+    number
+        .filter(|p| (0.01..=50.0).contains(p))
+        .map(|p| p / 100.0)
+        .ok_or_else(|| "expected 0.01% to 50%".into())
 }
 
 /// A time limit.
 pub(in crate::cmd) fn budget(text: &str) -> Result<Duration, String> {
-    between(text, SECONDS, Duration::from_millis(1), Duration::from_secs(100_000_000))
+    between(
+        text,
+        SECONDS,
+        Duration::from_millis(1),
+        Duration::from_secs(100_000_000),
+    )
 }
 
 /// How long one process should measure, in milliseconds.
 pub(in crate::cmd) fn target(text: &str) -> Result<u32, String> {
-    let time = between(text, ("milliseconds", 0.001), Duration::from_millis(1), Duration::from_secs(3600))?;
+    let time = between(
+        text,
+        ("milliseconds", 0.001),
+        Duration::from_millis(1),
+        Duration::from_secs(3600),
+    )?;
     Ok(time.as_millis() as u32)
 }

@@ -26,8 +26,13 @@ pub(super) fn choose(
     catalog: &Catalog,
 ) -> Result<Companions> {
     let mode = args.instead.mode();
-    let is_floor = |subject: &Subject| subject.allocator.tier == Tier::Floor && subject.allocator.name != baseline;
-    let asked = subjects.iter().position(is_floor).map(|place| subjects.remove(place));
+    let is_floor = |subject: &Subject| {
+        subject.allocator.tier == Tier::Floor && subject.allocator.name != baseline
+    };
+    let asked = subjects
+        .iter()
+        .position(is_floor)
+        .map(|place| subjects.remove(place));
     let kernels = cases.iter().any(|case| case.kernel().is_some());
     let floor = match asked {
         // The null allocator's blocks overlap, and it never has memory to give back.
@@ -35,20 +40,42 @@ pub(super) fn choose(
         None if kernels && !args.no_floor => null(catalog),
         asked => asked,
     };
-    let compares = matches!(mode, Mode::Time | Mode::Latency { .. }) && cases.iter().any(Case::is_for_allocators);
-    let aa_copy = if compares { aa_copy(&args.comparison, subjects, baseline)? } else { None };
+    let compares = matches!(mode, Mode::Time | Mode::Latency { .. })
+        && cases.iter().any(Case::is_for_allocators);
+    let aa_copy = if compares {
+        aa_copy(&args.comparison, subjects, baseline)?
+    } else {
+        None
+    };
     Ok(Companions { aa_copy, floor })
 }
 
 /// The A/A copy, if there is an allocator to compare with the baseline and no `--no-shadow`.
-pub(in crate::cmd) fn aa_copy(flags: &Comparison, subjects: &[Subject], baseline: &str) -> Result<Option<Subject>> {
-    let original = subjects.iter().find(|subject| subject.allocator.name == baseline && subject.refused.is_none());
-    original.filter(|_| subjects.len() > 1 && !flags.no_aa_copy).map(copy_of).transpose()
+pub(in crate::cmd) fn aa_copy(
+    flags: &Comparison,
+    subjects: &[Subject],
+    baseline: &str,
+) -> Result<Option<Subject>> {
+    let original = subjects
+        .iter()
+        .find(|subject| subject.allocator.name == baseline && subject.refused.is_none());
+    original
+        .filter(|_| subjects.len() > 1 && !flags.no_aa_copy)
+        .map(copy_of)
+        .transpose()
 }
 
 fn null(catalog: &Catalog) -> Option<Subject> {
-    let allocator = catalog.allocators.iter().find(|allocator| allocator.tier == Tier::Floor)?.clone();
-    Some(Subject { allocator, library: Default::default(), refused: None })
+    let allocator = catalog
+        .allocators
+        .iter()
+        .find(|allocator| allocator.tier == Tier::Floor)?
+        .clone();
+    Some(Subject {
+        allocator,
+        library: Default::default(),
+        refused: None,
+    })
 }
 
 /// The same allocator in another file, under a name that no other allocator can have.

@@ -110,15 +110,21 @@ impl Instead {
 const LATENCY_EVERY: &str = "16";
 
 fn every(text: &str) -> Result<u32, String> {
-    let number = text.parse().ok().filter(|every| (1..=1_000_000).contains(every));
-    number.ok_or_else(|| "expected a number from 1 to 1000000 (a suite goes before --latency)".into())
+    let number = text
+        .parse()
+        .ok()
+        .filter(|every| (1..=1_000_000).contains(every));
+    number
+        .ok_or_else(|| "expected a number from 1 to 1000000 (a suite goes before --latency)".into())
 }
 
 /// Runs the command.
 pub fn run(command: RunArgs) -> Result<Exit> {
-    go(&command.args.comparison, || match &command.args.comparison.resume {
-        Some(run) => Selection::of_stored(run),
-        None => Selection::of_flags(&command),
+    go(&command.args.comparison, || {
+        match &command.args.comparison.resume {
+            Some(run) => Selection::of_stored(run),
+            None => Selection::of_flags(&command),
+        }
     })
 }
 
@@ -141,8 +147,18 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     let guest = Guest::find()?;
     let stop = stop_on_signals();
     if let Some(id) = &args.cell {
-        let known = args.resume.as_deref().map(|run| store::read(&store::find(run)?)).transpose()?;
-        return single_cell::run(guest, selection, known.map(|run| run.records).unwrap_or_default(), id, stop);
+        let known = args
+            .resume
+            .as_deref()
+            .map(|run| store::read(&store::find(run)?))
+            .transpose()?;
+        return single_cell::run(
+            guest,
+            selection,
+            known.map(|run| run.records).unwrap_or_default(),
+            id,
+            stop,
+        );
     }
     let (dir, store, head, known) = match &args.resume {
         Some(run) => {
@@ -159,12 +175,24 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
         }
     };
     let plan = &selection.plan;
-    let more = if plan.most_blocks() > plan.blocks { ", or more" } else { "" };
-    say(&format!("{}{more} processes in {}", plan.cells().len() + plan.checks().len(), dir.display()));
+    let more = if plan.most_blocks() > plan.blocks {
+        ", or more"
+    } else {
+        ""
+    };
+    say(&format!(
+        "{}{more} processes in {}",
+        plan.cells().len() + plan.checks().len(),
+        dir.display()
+    ));
     say(&report::warnings(&look.warnings()));
     store.keep_preflight(When::Before, look)?;
     let timed = !plan.mode.is_for_kernels();
-    let stored = Stored { store, head: &head, known };
+    let stored = Stored {
+        store,
+        head: &head,
+        known,
+    };
     let ended = measure(guest, selection, stored, stop, &root, args.check_again)?;
     let all_ok = print_results(&dir)?;
     if timed {
@@ -172,7 +200,10 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     }
     Ok(match (!ended.whole, all_ok) {
         (true, _) => {
-            say(&format!("interrupted; what was measured is stored: heapmark run --resume {} goes on", dir.display()));
+            say(&format!(
+                "interrupted; what was measured is stored: heapmark run --resume {} goes on",
+                dir.display()
+            ));
             Exit::Interrupted
         }
         (false, true) => Exit::Done,
@@ -197,12 +228,21 @@ fn measure(
     check_again: bool,
 ) -> Result<Ended> {
     let selection = Rc::new(selection);
-    let mut progress = TerminalProgress::new(selection.plan.checks().len() + selection.plan.cells().len());
+    let mut progress =
+        TerminalProgress::new(selection.plan.checks().len() + selection.plan.cells().len());
     let processes = Processes::new(guest, selection.clone(), stop);
     let session = Session::new(selection, processes, Some(stored.store), stored.known);
-    let ended = session.checking_again(check_again).run(stored.head, root, &mut progress);
+    let ended = session
+        .checking_again(check_again)
+        .run(stored.head, root, &mut progress);
     progress.finish();
-    ended.map_err(|error| if error.is::<DoesNotRun>() { usage(error) } else { error })
+    ended.map_err(|error| {
+        if error.is::<DoesNotRun>() {
+            usage(error)
+        } else {
+            error
+        }
+    })
 }
 
 /// Prints what a run would do, and does nothing.
@@ -216,18 +256,28 @@ fn plan_only(selection: &Selection, args: &Comparison) -> Result<Exit> {
         (None, None) => Path::new(store::RESULTS).join(format!("{}-N", today())),
     };
     print(&outline::outline(selection, args, &dir))?;
-    let refused = selection.subjects.iter().filter_map(|subject| Some((subject, subject.refused.as_ref()?)));
-    let refused: Vec<String> =
-        refused.map(|(subject, why)| format!("{} cannot be measured: {why}", subject.allocator.name)).collect();
+    let refused = selection
+        .subjects
+        .iter()
+        .filter_map(|subject| Some((subject, subject.refused.as_ref()?)));
+    let refused: Vec<String> = refused
+        .map(|(subject, why)| format!("{} cannot be measured: {why}", subject.allocator.name))
+        .collect();
     refused.iter().for_each(|line| say(line));
-    Ok(if refused.is_empty() { Exit::Done } else { Exit::NotAllOk })
+    Ok(if refused.is_empty() {
+        Exit::Done
+    } else {
+        Exit::NotAllOk
+    })
 }
 
 /// Creates a run directory: the one that the user named, or one named after the date.
 fn begin(dir: Option<&Path>, head: &RunFile) -> Result<(PathBuf, Store)> {
     let made = match dir {
         Some(dir) => Ok(dir.to_path_buf()),
-        None => store::fresh(&today()).map_err(|error| anyhow!("{error:#}; -o names another place")),
+        None => {
+            store::fresh(&today()).map_err(|error| anyhow!("{error:#}; -o names another place"))
+        }
     };
     let dir = made.map_err(usage)?;
     let store = Store::create(&dir, head).map_err(usage)?;
@@ -237,7 +287,11 @@ fn begin(dir: Option<&Path>, head: &RunFile) -> Result<(PathBuf, Store)> {
 /// The share of the time that was spent measuring.
 fn share(ended: &Ended) -> String {
     let took_s = ended.took.as_secs_f64();
-    let share = if took_s > 0.0 { ended.measured.as_secs_f64() / took_s } else { 0.0 };
+    let share = if took_s > 0.0 {
+        ended.measured.as_secs_f64() / took_s
+    } else {
+        0.0
+    };
     format!(
         "measured phases: {} of {took_s:.1} s (the rest: starts, proofs, calibration, checked processes, the store)",
         report::units::percent(share)
@@ -251,9 +305,15 @@ fn is_refused(look: &Preflight) -> bool {
     }
     for item in look.in_state(ItemState::Warning) {
         let found = item.found.as_deref().unwrap_or("not told");
-        say(&format!("{}: {found}: {}; change: {}", item.name, item.means, item.change));
+        say(&format!(
+            "{}: {found}: {}; change: {}",
+            item.name, item.means, item.change
+        ));
     }
-    say(&format!("heapmark: {}; nothing was measured because of --strict", report::warnings(&look.warnings())));
+    say(&format!(
+        "heapmark: {}; nothing was measured because of --strict",
+        report::warnings(&look.warnings())
+    ));
     true
 }
 
@@ -262,22 +322,39 @@ fn is_refused(look: &Preflight) -> bool {
 fn print_results(dir: &Path) -> Result<bool> {
     let run = store::read_for_tables(dir, reads_figure)?;
     let analysis = analyse(&run.head, &run.records);
-    let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
+    let screen = Screen {
+        width: width(),
+        colour: wants_colour(&std::io::stdout()),
+    };
     let (text, html) = (dir.join("report.md"), beside(dir, &run)?);
-    store::keep(dir, "report.md", report::export(Format::Markdown, &run.head, &run.records)?.bytes)?;
+    store::keep(
+        dir,
+        "report.md",
+        report::export(Format::Markdown, &run.head, &run.records)?.bytes,
+    )?;
     let tables = report::terminal(&analysis, screen);
     let (html, text, samples) = (html.display(), text.display(), store::samples_of(dir));
-    print(&format!("\n{tables}\nReport: {html} (as text: {text})   raw samples: {}\n", samples.display()))?;
+    print(&format!(
+        "\n{tables}\nReport: {html} (as text: {text})   raw samples: {}\n",
+        samples.display()
+    ))?;
     Ok(all_ok(&run))
 }
 
 /// Whether nothing failed. What this machine lacks is not a failure, unless nothing else is left of
 /// a workload that the user named.
 fn all_ok(run: &store::Run) -> bool {
-    let mut judged = run.records.iter().filter(|record| !matches!(record.purpose, Purpose::Control | Purpose::Corners));
+    let mut judged = run
+        .records
+        .iter()
+        .filter(|record| !matches!(record.purpose, Purpose::Control | Purpose::Corners));
     let ended_well = judged.all(|record| record.outcome.is_ok() || record.outcome.is_absent());
     let is_there = |name: &String| {
-        let mut own = run.records.iter().filter(|record| record.workload == *name).peekable();
+        let mut own = run
+            .records
+            .iter()
+            .filter(|record| record.workload == *name)
+            .peekable();
         own.peek().is_none() || own.any(|record| !record.outcome.is_absent())
     };
     ended_well && run.head.plan.named.iter().all(is_there)

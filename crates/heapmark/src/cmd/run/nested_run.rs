@@ -17,7 +17,11 @@ pub(in crate::cmd) fn run(selection: Selection, output: Option<PathBuf>) -> Resu
     let head = selection.head(&guest)?;
     let (dir, store) = begin(output.as_deref(), &head)?;
     store.keep_preflight(When::Before, Preflight::look(&root, When::Before))?;
-    let stored = Stored { store, head: &head, known: Vec::new() };
+    let stored = Stored {
+        store,
+        head: &head,
+        known: Vec::new(),
+    };
     let ended = measure(guest, selection, stored, stop_on_signals(), &root, false)?;
     Ok((store::read(&dir)?, ended.whole))
 }

@@ -24,7 +24,10 @@ pub(super) fn resolve(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Resul
             continue;
         }
         let program = ready(catalog.program(name)?, dry_run);
-        let counter = program.expects_stdout.filter(|_| !dry_run).and_then(|_| counter.clone());
+        let counter = program
+            .expects_stdout
+            .filter(|_| !dry_run)
+            .and_then(|_| counter.clone());
         all.push(Program { counter, ..program });
     }
     Ok(all)
@@ -47,14 +50,33 @@ pub(in crate::cmd) fn ready(entry: &catalog::Program, dry_run: bool) -> Program 
         let word = if absent.is_some() { "absent: " } else { "" };
         say(&format!("program {}: {word}{why}", entry.name));
     }
-    let catalog::Program { name, allocator, environment, expects_stdout, .. } = entry.clone();
-    Program { name, allocator, environment, executable, expects_stdout, counter: None, refused, absent }
+    let catalog::Program {
+        name,
+        allocator,
+        environment,
+        expects_stdout,
+        ..
+    } = entry.clone();
+    Program {
+        name,
+        allocator,
+        environment,
+        executable,
+        expects_stdout,
+        counter: None,
+        refused,
+        absent,
+    }
 }
 
 /// Marks the cases whose rows are whole processes: those of programs that only print.
 pub(super) fn mark(cases: &mut [Case], catalog: &Catalog) {
     for case in cases {
-        let prints = |name: &str| catalog.program(name).is_ok_and(|program| program.expects_stdout.is_some());
+        let prints = |name: &str| {
+            catalog
+                .program(name)
+                .is_ok_and(|program| program.expects_stdout.is_some())
+        };
         case.whole_process = case.kernel().is_none() && case.programs().all(prints);
     }
 }
@@ -68,9 +90,15 @@ fn counter(catalog: &Catalog) -> Option<PathBuf> {
 /// The allocators that rows name and that the run does not compare.
 pub(super) fn pinned(cases: &[Case], compared: &[Subject], catalog: &Catalog) -> Result<Chosen> {
     let mut all: Chosen = Vec::new();
-    for name in cases.iter().flat_map(|case| &case.rows).filter_map(|row| row.allocator.as_ref()) {
+    for name in cases
+        .iter()
+        .flat_map(|case| &case.rows)
+        .filter_map(|row| row.allocator.as_ref())
+    {
         let known = |allocator: &Allocator| allocator.name == *name;
-        if !compared.iter().any(|subject| known(&subject.allocator)) && !all.iter().any(|(other, _)| known(other)) {
+        if !compared.iter().any(|subject| known(&subject.allocator))
+            && !all.iter().any(|(other, _)| known(other))
+        {
             all.push((catalog.allocator(name)?.clone(), true));
         }
     }
@@ -83,26 +111,47 @@ pub(super) fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<Allocator
     for row in cases.iter().flat_map(|case| &case.rows) {
         match all.iter().find(|info| info.name == row.name) {
             Some(info) if info.family != row.program => {
-                bail!("row {} stands for {} and for {}: give one another name", row.name, info.family, row.program)
+                bail!(
+                    "row {} stands for {} and for {}: give one another name",
+                    row.name,
+                    info.family,
+                    row.program
+                )
             }
             Some(_) => continue,
             None => {}
         }
         let program = programs.iter().find(|program| program.name == row.program);
-        let program = program.with_context(|| format!("row {}: no program {}", row.name, row.program))?;
-        let started = program.executable.command.first().map(|word| fill(word, &row.parameters));
+        let program =
+            program.with_context(|| format!("row {}: no program {}", row.name, row.program))?;
+        let started = program
+            .executable
+            .command
+            .first()
+            .map(|word| fill(word, &row.parameters));
         // If the file is missing, its cells report that.
         let started = started.filter(|file| Path::new(file).is_file());
-        let words: Vec<String> =
-            program.executable.versions.iter().map(|(what, version)| format!("{what}: {version}")).collect();
+        let words: Vec<String> = program
+            .executable
+            .versions
+            .iter()
+            .map(|(what, version)| format!("{what}: {version}"))
+            .collect();
         all.push(AllocatorInfo {
             name: row.name.clone(),
             family: program.name.clone(),
             tier: "program".into(),
             origin: format!("program {}", program.name),
-            version: if words.is_empty() { "-".into() } else { words.join("; ") },
+            version: if words.is_empty() {
+                "-".into()
+            } else {
+                words.join("; ")
+            },
             sources: String::new(),
-            sha256: started.iter().map(|file| build::hash_of_file(Path::new(file))).collect::<Result<_>>()?,
+            sha256: started
+                .iter()
+                .map(|file| build::hash_of_file(Path::new(file)))
+                .collect::<Result<_>>()?,
             files: started.into_iter().collect(),
             left_to_libc: Vec::new(),
             purge: "none".into(),

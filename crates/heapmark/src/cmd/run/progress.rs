@@ -24,12 +24,21 @@ impl TerminalProgress {
     pub(super) fn new(total: usize) -> TerminalProgress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(total as u64);
-            if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {eta} left  {msg}") {
+            if let Ok(style) =
+                ProgressStyle::with_template("{bar:30} {pos}/{len}  {eta} left  {msg}")
+            {
                 bar.set_style(style);
             }
             bar
         });
-        TerminalProgress { bar, began: Instant::now(), total, done: 0, run: 0, said: 0 }
+        TerminalProgress {
+            bar,
+            began: Instant::now(),
+            total,
+            done: 0,
+            run: 0,
+            said: 0,
+        }
     }
 
     /// Removes the bar.
@@ -64,13 +73,22 @@ impl Progress for TerminalProgress {
 
     fn block(&mut self, block: u32, plan: &Plan, widths: &[(String, Option<f64>)], next: Next) {
         let (done, least, most) = (block + 1, plan.blocks, plan.most_blocks());
-        let of = if most > least { format!("{least} to {most}") } else { least.to_string() };
-        let precise = widths.iter().filter_map(|(row, width)| Some((row, (*width)?)));
+        let of = if most > least {
+            format!("{least} to {most}")
+        } else {
+            least.to_string()
+        };
+        let precise = widths
+            .iter()
+            .filter_map(|(row, width)| Some((row, (*width)?)));
         let widest = precise.max_by(|(_, a), (_, b)| a.total_cmp(b));
-        let widest =
-            widest.map_or(String::new(), |(row, width)| format!(", widest interval ±{:.1} % ({row})", width * 100.0));
+        let widest = widest.map_or(String::new(), |(row, width)| {
+            format!(", widest interval ±{:.1} % ({row})", width * 100.0)
+        });
         let rest = match next {
-            Next::Stop(Stop::Precision) if widths.is_empty() && most > least => "nothing left to compare".to_owned(),
+            Next::Stop(Stop::Precision) if widths.is_empty() && most > least => {
+                "nothing left to compare".to_owned()
+            }
             Next::Stop(Stop::Precision) if widths.is_empty() => "done".to_owned(),
             Next::Stop(Stop::Precision) => "precise enough".to_owned(),
             Next::Stop(Stop::Budget) => "the budget is used up".to_owned(),
@@ -80,7 +98,10 @@ impl Progress for TerminalProgress {
                     self.more(plan.block(done).iter().map(Vec::len).sum());
                 }
                 let each = self.began.elapsed().as_secs_f64() / self.run.max(1) as f64;
-                format!("{} left", clock(each * self.total.saturating_sub(self.done) as f64))
+                format!(
+                    "{} left",
+                    clock(each * self.total.saturating_sub(self.done) as f64)
+                )
             }
         };
         // Blocks that an earlier session measured are not reported again.
@@ -97,11 +118,17 @@ impl Progress for TerminalProgress {
 
     fn more(&mut self, processes: usize) {
         self.total += processes;
-        self.bar.iter().for_each(|bar| bar.set_length(self.total as u64));
+        self.bar
+            .iter()
+            .for_each(|bar| bar.set_length(self.total as u64));
     }
 }
 
 fn clock(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
-    if seconds >= 60 { format!("{} min {:02} s", seconds / 60, seconds % 60) } else { format!("{seconds} s") }
+    if seconds >= 60 {
+        format!("{} min {:02} s", seconds / 60, seconds % 60)
+    } else {
+        format!("{seconds} s")
+    }
 }

@@ -8,8 +8,13 @@ use anyhow::{Context, Result, anyhow, bail};
 
 /// Fails if nothing could be compared.
 pub(in crate::cmd) fn must_be_ready(baseline: &str, subjects: &[Subject]) -> Result<()> {
-    if !subjects.iter().any(|subject| subject.allocator.name == baseline) {
-        bail!("the baseline {baseline} is not ready, so nothing can be compared: choose another with --baseline");
+    if !subjects
+        .iter()
+        .any(|subject| subject.allocator.name == baseline)
+    {
+        bail!(
+            "the baseline {baseline} is not ready, so nothing can be compared: choose another with --baseline"
+        );
     }
     Ok(())
 }
@@ -20,14 +25,22 @@ pub(in crate::cmd) type Chosen = Vec<(Allocator, bool)>;
 /// A user's library may take the name of a known allocator only with `replace`, and never that of
 /// the null allocator: its rows are recognised by their tier.
 fn may_have_its_name(user: &Allocator, word: &str, replace: bool, catalog: &Catalog) -> Result<()> {
-    let Some(ours) = catalog.allocators.iter().find(|ours| ours.name == user.name) else { return Ok(()) };
+    let Some(ours) = catalog
+        .allocators
+        .iter()
+        .find(|ours| ours.name == user.name)
+    else {
+        return Ok(());
+    };
     let name = &ours.name;
     let other = format!("give the library another name, as -a my-{name}=LIB");
     if ours.tier == Tier::Floor {
         bail!("{word}: `{name}` is the harness's own floor and is never replaced: {other}");
     }
     if !replace {
-        bail!("{word}: `{name}` is a name of the catalogue (heapmark list allocators): {other}, or add --replace");
+        bail!(
+            "{word}: `{name}` is a name of the catalogue (heapmark list allocators): {other}, or add --replace"
+        );
     }
     Ok(())
 }
@@ -44,9 +57,15 @@ pub(in crate::cmd) fn choose(
     let words = &build::rejoined(words);
     let mut chosen: Chosen = Vec::new();
     let mut add = |allocator: &Allocator, named: bool| -> Result<()> {
-        match chosen.iter().find(|(known, _)| known.name == allocator.name) {
+        match chosen
+            .iter()
+            .find(|(known, _)| known.name == allocator.name)
+        {
             Some((known, _)) if named && known.about != allocator.about => {
-                bail!("-a: two allocators have the name `{}`: give one another with NAME=/path/lib.so", allocator.name)
+                bail!(
+                    "-a: two allocators have the name `{}`: give one another with NAME=/path/lib.so",
+                    allocator.name
+                )
             }
             Some(_) => {}
             None => chosen.push((allocator.clone(), named)),
@@ -58,10 +77,19 @@ pub(in crate::cmd) fn choose(
             may_have_its_name(&user, &format!("-a {word}"), replace, catalog).map_err(usage)?;
             add(&user, true).map_err(usage)?;
         } else if word.contains(['*', '?', '[']) {
-            let glob = globset::Glob::new(word).with_context(|| format!("-a {word}")).map_err(usage)?.compile_matcher();
-            let mut found = catalog.allocators.iter().filter(|allocator| glob.is_match(&allocator.name)).peekable();
+            let glob = globset::Glob::new(word)
+                .with_context(|| format!("-a {word}"))
+                .map_err(usage)?
+                .compile_matcher();
+            let mut found = catalog
+                .allocators
+                .iter()
+                .filter(|allocator| glob.is_match(&allocator.name))
+                .peekable();
             if found.peek().is_none() {
-                return Err(usage(anyhow!("-a {word}: no allocator has such a name: see `heapmark list allocators`")));
+                return Err(usage(anyhow!(
+                    "-a {word}: no allocator has such a name: see `heapmark list allocators`"
+                )));
             }
             for allocator in found {
                 add(allocator, false)?;
@@ -71,19 +99,29 @@ pub(in crate::cmd) fn choose(
         }
     }
     if words.is_empty() {
-        for allocator in catalog.allocators.iter().filter(|allocator| tiers.contains(&allocator.tier)) {
+        for allocator in catalog
+            .allocators
+            .iter()
+            .filter(|allocator| tiers.contains(&allocator.tier))
+        {
             add(allocator, false)?;
         }
     }
     let user_baseline = build::user(baseline).map_err(usage)?;
-    let name = user_baseline.as_ref().map_or(baseline, |user| &user.name).to_string();
+    let name = user_baseline
+        .as_ref()
+        .map_or(baseline, |user| &user.name)
+        .to_string();
     match &user_baseline {
         Some(user) => {
-            may_have_its_name(user, &format!("--baseline {baseline}"), replace, catalog).map_err(usage)?;
+            may_have_its_name(user, &format!("--baseline {baseline}"), replace, catalog)
+                .map_err(usage)?;
             add(user, true)?;
         }
         // A library that `-a` names has that name.
-        None if words.iter().any(|word| word.starts_with(&format!("{baseline}="))) => {}
+        None if words
+            .iter()
+            .any(|word| word.starts_with(&format!("{baseline}="))) => {}
         None => add(catalog.allocator(baseline).map_err(usage)?, true)?,
     }
     Ok((name, chosen))
@@ -91,7 +129,11 @@ pub(in crate::cmd) fn choose(
 
 /// Builds what is not built yet. Reports what is absent; an allocator that the user named and that
 /// is not available stays in the run and ends `not-loaded`.
-pub(in crate::cmd) fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<Subject>> {
+pub(in crate::cmd) fn resolve(
+    chosen: Chosen,
+    catalog: &Catalog,
+    dry_run: bool,
+) -> Result<Vec<Subject>> {
     let state = |allocator: &Allocator| build::state(allocator, &catalog.allocators);
     let missing: Vec<&Allocator> = chosen
         .iter()
@@ -108,7 +150,11 @@ pub(in crate::cmd) fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) 
                 if let Some(family) = &library.purged_as {
                     allocator.purge = build::purge_of_family(family, &catalog.allocators);
                 }
-                let subject = Subject { allocator, library, refused: None };
+                let subject = Subject {
+                    allocator,
+                    library,
+                    refused: None,
+                };
                 let why = match &subject.allocator.expects {
                     Some(_) => unexpected(&Guest::find()?, &subject)?,
                     None => None,
@@ -125,7 +171,11 @@ pub(in crate::cmd) fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) 
                 }
             }
             State::NotBuilt { .. } if dry_run => {
-                subjects.push(Subject { allocator, library: Default::default(), refused: None });
+                subjects.push(Subject {
+                    allocator,
+                    library: Default::default(),
+                    refused: None,
+                });
                 continue;
             }
             State::NotBuilt { line } => ("could not be built", line),
@@ -134,7 +184,11 @@ pub(in crate::cmd) fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) 
         };
         say(&format!("{}: {word}: {why}", allocator.name));
         if named {
-            subjects.push(Subject { allocator, library: Default::default(), refused: Some(why) });
+            subjects.push(Subject {
+                allocator,
+                library: Default::default(),
+                refused: Some(why),
+            });
         }
     }
     Ok(subjects)

@@ -20,8 +20,12 @@ impl Extent {
     pub fn of_run(args: &RunFlags, suite: &Suite, comparisons: usize) -> Extent {
         let mode = args.instead.mode();
         let flags = &args.comparison;
-        let asked = flags.precision.is_some() || flags.max_blocks.is_some() || flags.budget.is_some();
-        let exactly = flags.blocks.or(mode.blocks()).or(suite.blocks.filter(|_| !asked));
+        let asked =
+            flags.precision.is_some() || flags.max_blocks.is_some() || flags.budget.is_some();
+        let exactly = flags
+            .blocks
+            .or(mode.blocks())
+            .or(suite.blocks.filter(|_| !asked));
         match exactly {
             Some(blocks) => Extent::exactly(blocks),
             None if matches!(mode, Mode::Latency { .. }) || !(asked || suite.adaptive) => {
@@ -33,11 +37,20 @@ impl Extent {
 
     /// Exactly this many.
     pub fn exactly(blocks: u32) -> Extent {
-        Extent { blocks, most_blocks: None, precision: None, budget_s: None }
+        Extent {
+            blocks,
+            most_blocks: None,
+            precision: None,
+            budget_s: None,
+        }
     }
 
     /// Until the precision is reached, but at least as many as a verdict needs.
-    pub fn until_precise(flags: &Comparison, budget_minutes: Option<f64>, comparisons: usize) -> Extent {
+    pub fn until_precise(
+        flags: &Comparison,
+        budget_minutes: Option<f64>,
+        comparisons: usize,
+    ) -> Extent {
         const MOST: u32 = 40;
         const PRECISION: f64 = 0.01;
         let needed = blocks_needed(comparisons, ALPHA_UNTIL_PRECISE);
@@ -46,7 +59,10 @@ impl Extent {
             blocks: needed.min(most),
             most_blocks: Some(most),
             precision: flags.precision.or(Some(PRECISION)),
-            budget_s: flags.budget.map(|budget| budget.as_secs_f64()).or(budget_minutes.map(|min| min * 60.0)),
+            budget_s: flags
+                .budget
+                .map(|budget| budget.as_secs_f64())
+                .or(budget_minutes.map(|min| min * 60.0)),
         }
     }
 }

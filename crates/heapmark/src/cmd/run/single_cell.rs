@@ -20,8 +20,15 @@ pub(super) fn run(
     stop: Arc<AtomicBool>,
 ) -> Result<Exit> {
     let plan = &selection.plan;
-    let blocks = (0..plan.most_blocks()).flat_map(|block| plan.block(block)).flatten();
-    let Some(cell) = plan.checks().into_iter().chain(blocks).find(|cell| *cell.id == *id) else {
+    let blocks = (0..plan.most_blocks())
+        .flat_map(|block| plan.block(block))
+        .flatten();
+    let Some(cell) = plan
+        .checks()
+        .into_iter()
+        .chain(blocks)
+        .find(|cell| *cell.id == *id)
+    else {
         let cells = plan.cells();
         let example = cells.first().map_or("", |cell| &cell.id);
         return Err(usage(anyhow!(
@@ -35,8 +42,21 @@ pub(super) fn run(
         Err(error) if error.is::<Interrupted>() => return Ok(Exit::Interrupted),
         attempt => attempt?,
     };
-    let stderr = if attempt.stderr.is_empty() { String::new() } else { format!("stderr: {}\n", attempt.stderr) };
+    let stderr = if attempt.stderr.is_empty() {
+        String::new()
+    } else {
+        format!("stderr: {}\n", attempt.stderr)
+    };
     let said = format!("{}{stderr}outcome: {}\n", attempt.report, attempt.outcome);
-    print(&said.lines().map(|line| plain(line) + "\n").collect::<String>())?;
-    Ok(if attempt.outcome.is_ok() { Exit::Done } else { Exit::NotAllOk })
+    print(
+        &said
+            .lines()
+            .map(|line| plain(line) + "\n")
+            .collect::<String>(),
+    )?;
+    Ok(if attempt.outcome.is_ok() {
+        Exit::Done
+    } else {
+        Exit::NotAllOk
+    })
 }

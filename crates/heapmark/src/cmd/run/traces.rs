@@ -34,8 +34,18 @@ const PARAMETERS: [(&str, &str, Kind, &str); 7] = [
         Kind::Choice,
         "recorded",
     ),
-    ("skew", "events that no thread may be ahead of another in recorded order", Kind::Count, "1000000"),
-    ("pace", "with mode = paced: recorded time is played so many times faster", Kind::Seconds, "1"),
+    (
+        "skew",
+        "events that no thread may be ahead of another in recorded order",
+        Kind::Count,
+        "1000000",
+    ),
+    (
+        "pace",
+        "with mode = paced: recorded time is played so many times faster",
+        Kind::Seconds,
+        "1",
+    ),
 ];
 
 /// A compiled trace of this size or more is announced before it is written.
@@ -60,9 +70,14 @@ pub(super) fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
     for file in words.iter().filter_map(|word| file(word)) {
         // Faults are reported as the commands of `heapmark trace` report them.
         in_file(Reader::open(file), file)?;
-        let path = file.canonicalize().with_context(|| file.display().to_string())?;
+        let path = file
+            .canonicalize()
+            .with_context(|| file.display().to_string())?;
         if path.to_str().is_none_or(|text| text.contains('\n')) {
-            bail!("{}: its name is not text of one line: rename it", path.display());
+            bail!(
+                "{}: its name is not text of one line: rename it",
+                path.display()
+            );
         }
         let sha256 = build::hash_of_file(&path)?;
         if !traces.iter().any(|(_, known)| *known == sha256) {
@@ -73,18 +88,36 @@ pub(super) fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
     let name = |place: usize| {
         // A name with the suffix of later rounds could equal the later rounds of another trace.
         let own = |stem: &str| stem.trim_end_matches(REUSE).to_owned();
-        let alone = stems.iter().filter(|stem| own(stem) == own(&stems[place])).count() == 1;
-        let told = if alone { String::new() } else { format!("-{}", &traces[place].1[..6]) };
+        let alone = stems
+            .iter()
+            .filter(|stem| own(stem) == own(&stems[place]))
+            .count()
+            == 1;
+        let told = if alone {
+            String::new()
+        } else {
+            format!("-{}", &traces[place].1[..6])
+        };
         format!("trace:{}{told}", stems[place])
     };
-    Ok(traces.iter().enumerate().map(|(place, (path, sha256))| workload(name(place), path, sha256)).collect())
+    Ok(traces
+        .iter()
+        .enumerate()
+        .map(|(place, (path, sha256))| workload(name(place), path, sha256))
+        .collect())
 }
 
 /// The file's name, restricted to the characters of cell and file names.
 fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.strip_suffix(".trace").unwrap_or(&name);
-    let known = |c: char| if c.is_ascii_alphanumeric() || "-_+".contains(c) { c } else { '_' };
+    let known = |c: char| {
+        if c.is_ascii_alphanumeric() || "-_+".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
     name.chars().take(60).map(known).collect()
 }
 
@@ -95,7 +128,14 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
             "touch" => TOUCHES.map(String::from).into(),
             _ => vec![sha256.into()],
         };
-        (name.to_owned(), Parameter { about: about.into(), kind, choices })
+        (
+            name.to_owned(),
+            Parameter {
+                about: about.into(),
+                kind,
+                choices,
+            },
+        )
     };
     let value = |(name, _, _, value): (&str, &str, Kind, &str)| {
         let value = match name {
@@ -105,7 +145,11 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
         };
         (name.to_owned(), toml::Value::String(value))
     };
-    let preset = Preset { cold: 0, iterations: Iterations::Fixed(1), parameters: PARAMETERS.map(value).into() };
+    let preset = Preset {
+        cold: 0,
+        iterations: Iterations::Fixed(1),
+        parameters: PARAMETERS.map(value).into(),
+    };
     Workload {
         name,
         variant_of: None,
@@ -161,11 +205,17 @@ pub(super) fn make_ready(
 
 /// The same calls in later rounds of a process.
 fn later(first: &Case) -> Case {
-    let mut case = Case { workload: format!("{}{REUSE}", first.workload), cold: 1, ..first.clone() };
+    let mut case = Case {
+        workload: format!("{}{REUSE}", first.workload),
+        cold: 1,
+        ..first.clone()
+    };
     case.iterations = Iterations::Calibrated(Calibrated::Calibrated);
-    let used =
-        "Later rounds, in a heap that earlier ones have used: a server's. The program itself made one, the first.";
-    case.caution = Some(case.caution.map_or(used.into(), |caution| format!("{used} {caution}")));
+    let used = "Later rounds, in a heap that earlier ones have used: a server's. The program itself made one, the first.";
+    case.caution = Some(
+        case.caution
+            .map_or(used.into(), |caution| format!("{used} {caution}")),
+    );
     case
 }
 
@@ -173,8 +223,14 @@ fn later(first: &Case) -> Case {
 fn alone(several: &Case, cpus: u32) -> Result<(Case, CompiledTrace)> {
     let mut case = several.played_by_one();
     let compiled = compile(&mut case, cpus)?;
-    let all = format!("One thread makes the calls of all {}: what their blow-up is measured against.", several.threads);
-    case.caution = Some(case.caution.map_or(all.clone(), |caution| format!("{all} {caution}")));
+    let all = format!(
+        "One thread makes the calls of all {}: what their blow-up is measured against.",
+        several.threads
+    );
+    case.caution = Some(
+        case.caution
+            .map_or(all.clone(), |caution| format!("{all} {caution}")),
+    );
     Ok((case, compiled))
 }
 
@@ -185,7 +241,10 @@ fn check(case: &mut Case, retained: bool) -> Result<()> {
     }
     let mode = word(case, "mode");
     if mode == "memory" && !retained {
-        bail!("{}: mode = memory times nothing: add --retained", case.workload);
+        bail!(
+            "{}: mode = memory times nothing: add --retained",
+            case.workload
+        );
     }
     let skew: u64 = word(case, "skew").parse().unwrap_or(0);
     if skew < POSITION_EVERY {
@@ -195,9 +254,16 @@ fn check(case: &mut Case, retained: bool) -> Result<()> {
         );
     }
     if mode != "paced" && word(case, "pace").parse() != Ok(1.0) {
-        bail!("{}: pace: only mode = paced plays recorded times", case.workload);
+        bail!(
+            "{}: pace: only mode = paced plays recorded times",
+            case.workload
+        );
     }
-    if mode == "paced" && word(case, "pace").parse::<f64>().is_ok_and(|pace| pace < 0.001) {
+    if mode == "paced"
+        && word(case, "pace")
+            .parse::<f64>()
+            .is_ok_and(|pace| pace < 0.001)
+    {
         bail!("{}: pace: 0.001 at least", case.workload);
     }
     Ok(())
@@ -208,9 +274,13 @@ fn compile(case: &mut Case, cpus: u32) -> Result<CompiledTrace> {
     let (mode, compiled) = (word(case, "mode").to_owned(), compiled(case)?);
     let head = &compiled.head;
     if mode == "paced" && head.recorded_ns == 0 {
-        bail!("{}: the trace tells no times, so nothing can be paced: use another mode", case.workload);
+        bail!(
+            "{}: the trace tells no times, so nothing can be paced: use another mode",
+            case.workload
+        );
     }
-    case.parameters.insert("compiled".into(), compiled.path.display().to_string());
+    case.parameters
+        .insert("compiled".into(), compiled.path.display().to_string());
     case.parameters.insert("calls".into(), calls(head));
     case.threads = head.threads_at_a_time as u32;
     // In strict order one thread runs at a time.
@@ -235,7 +305,10 @@ fn lasts(case: &Case, head: &CompiledHead, patience_s: f64) -> Result<()> {
             words(patience_s)
         );
     }
-    say(&format!("{name}: at pace {pace} a process lasts {}", words(seconds)));
+    say(&format!(
+        "{name}: at pace {pace} a process lasts {}",
+        words(seconds)
+    ));
     Ok(())
 }
 
@@ -258,10 +331,14 @@ pub(super) fn take_up(case: &mut Case) -> Result<Option<CompiledTrace>> {
     }
     let trace = Path::new(word(case, "trace"));
     if build::hash_of_file(trace).context("this run replays a trace")? != word(case, "sha256") {
-        bail!("{} is not the trace that this run began with: start a new run", trace.display());
+        bail!(
+            "{} is not the trace that this run began with: start a new run",
+            trace.display()
+        );
     }
     let compiled = compiled(case)?;
-    case.parameters.insert("compiled".into(), compiled.path.display().to_string());
+    case.parameters
+        .insert("compiled".into(), compiled.path.display().to_string());
     Ok(Some(compiled))
 }
 
@@ -269,12 +346,18 @@ fn compiled(case: &Case) -> Result<CompiledTrace> {
     let told = |bytes, folder: &Path| {
         if bytes >= LARGE_BYTES {
             let (name, bytes) = (&case.workload, units::bytes(bytes as f64));
-            say(&format!("{name}: compiling it, some {bytes} in {}", folder.display()));
+            say(&format!(
+                "{name}: compiling it, some {bytes} in {}",
+                folder.display()
+            ));
         }
     };
     let trace = Path::new(word(case, "trace"));
     let bytes = trace.metadata().map_or(0, |known| known.len());
-    let long = Long::new(format!("compiling {} for its replay", trace.display()), bytes);
+    let long = Long::new(
+        format!("compiling {} for its replay", trace.display()),
+        bytes,
+    );
     build::compiled_trace(trace, word(case, "sha256"), order(case), long.done(), told)
 }
 
@@ -286,8 +369,17 @@ fn word<'c>(case: &'c Case, name: &str) -> &'c str {
 /// The functions that the trace calls besides malloc and free: an allocator that leaves one of them
 /// to libc cannot run it.
 fn calls(head: &CompiledHead) -> String {
-    let made = [("malloc", 1), ("calloc", head.calloc), ("realloc", head.realloc), ("posix_memalign", head.aligned)];
-    made.iter().filter(|(_, count)| *count > 0).map(|(name, _)| *name).collect::<Vec<_>>().join(" ")
+    let made = [
+        ("malloc", 1),
+        ("calloc", head.calloc),
+        ("realloc", head.realloc),
+        ("posix_memalign", head.aligned),
+    ];
+    made.iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, _)| *name)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn replays(case: &Case) -> bool {
@@ -307,10 +399,17 @@ fn order(case: &Case) -> Order {
 fn caution(mode: &str, head: &CompiledHead) -> Option<String> {
     let count = |number: u64, what: &str| (number > 0).then(|| format!("{what}: {number}"));
     let told = [
-        (mode == "paced").then(|| "Threads sleep until the recorded times, so no time is told".to_owned()),
-        count(head.failed, "Calls that failed when recorded, and are not made"),
+        (mode == "paced")
+            .then(|| "Threads sleep until the recorded times, so no time is told".to_owned()),
+        count(
+            head.failed,
+            "Calls that failed when recorded, and are not made",
+        ),
         count(head.dropped, "Events that the recorder could not write"),
-        count(head.strays, "Calls of threads that had ended, made by another thread"),
+        count(
+            head.strays,
+            "Calls of threads that had ended, made by another thread",
+        ),
     ];
     let told: Vec<String> = told.into_iter().flatten().collect();
     (!told.is_empty()).then(|| told.join(". ") + ".")

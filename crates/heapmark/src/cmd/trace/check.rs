@@ -25,16 +25,31 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         }
         let checked = check(reader);
         drop(long);
-        checked.faults.iter().for_each(|fault| say(&format!("{name}: {fault}")));
-        let told = checked.faults.iter().filter(|fault| exit(fault.kind()) == Exit::Impossible).count() as u64;
+        checked
+            .faults
+            .iter()
+            .for_each(|fault| say(&format!("{name}: {fault}")));
+        let told = checked
+            .faults
+            .iter()
+            .filter(|fault| exit(fault.kind()) == Exit::Impossible)
+            .count() as u64;
         if checked.impossible > told {
-            say(&format!("{name}: and {} more that cannot have happened", checked.impossible - told));
+            say(&format!(
+                "{name}: and {} more that cannot have happened",
+                checked.impossible - told
+            ));
         }
         for (what, (count, first)) in &checked.notes {
-            print(&format!("{name}: note: {what}: {count}, the first is event {first}\n"))?;
+            print(&format!(
+                "{name}: note: {what}: {count}, the first is event {first}\n"
+            ))?;
         }
         match checked.worst() {
-            None => print(&format!("{name}: ok, {} events, alive at the end: {}\n", checked.events, checked.alive))?,
+            None => print(&format!(
+                "{name}: ok, {} events, alive at the end: {}\n",
+                checked.events, checked.alive
+            ))?,
             Some(kind) => {
                 say(&format!("{name}: {} events could be read", checked.events));
                 end = exit(kind);

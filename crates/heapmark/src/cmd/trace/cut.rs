@@ -39,11 +39,23 @@ pub fn run(args: CutArgs) -> Result<Exit> {
     };
     let stretch = stretch.map_err(usage)?;
     let output = Output::new(&args.output, args.force, [&args.trace])?;
-    let open = if output.is_stdout() { open_to_stdout } else { open };
+    let open = if output.is_stdout() {
+        open_to_stdout
+    } else {
+        open
+    };
     let (reader, long) = open("cut", &args.trace)?;
     let written = output.write(|to| in_file(cut(reader, to, &stretch), &args.trace))?;
     drop(long);
-    let Some(Stretched { totals, within, before, damage }) = written else { return Ok(Exit::Done) };
+    let Some(Stretched {
+        totals,
+        within,
+        before,
+        damage,
+    }) = written
+    else {
+        return Ok(Exit::Done);
+    };
     if within == 0 {
         let (events, seconds) = (before.0, units::duration(before.1 as f64));
         say(&format!(
@@ -52,28 +64,51 @@ pub fn run(args: CutArgs) -> Result<Exit> {
         ));
     }
     if !output.is_stdout() {
-        print(&format!("{}: {} events, {} allocations\n", args.output.display(), totals.events, totals.allocations))?;
+        print(&format!(
+            "{}: {} events, {} allocations\n",
+            args.output.display(),
+            totals.events,
+            totals.allocations
+        ))?;
     }
-    let Some(fault) = damage else { return Ok(Exit::Done) };
-    say(&format!("{}: {fault}; what stands before it was written", args.trace.display()));
+    let Some(fault) = damage else {
+        return Ok(Exit::Done);
+    };
+    say(&format!(
+        "{}: {fault}; what stands before it was written",
+        args.trace.display()
+    ));
     Ok(exit(fault.kind()))
 }
 
 /// `A..B`, `A..`, `..B`.
 pub(super) fn range(text: &str) -> Result<Range<u64>> {
-    ends(text, |end| end.parse().map_err(|_| anyhow!("`{end}` in `{text}` is no number of an event")))
+    ends(text, |end| {
+        end.parse()
+            .map_err(|_| anyhow!("`{end}` in `{text}` is no number of an event"))
+    })
 }
 
 fn times(text: &str) -> Result<Range<u64>> {
-    ends(text, |end| match time(end, 1.0).and_then(|time| u64::try_from(time.as_nanos()).ok()) {
-        Some(ns) => Ok(ns),
-        None => Err(anyhow!("`{end}` in `{text}` is no time, as 0.5, 90s, 2min")),
+    ends(text, |end| {
+        match time(end, 1.0).and_then(|time| u64::try_from(time.as_nanos()).ok()) {
+            Some(ns) => Ok(ns),
+            None => Err(anyhow!("`{end}` in `{text}` is no time, as 0.5, 90s, 2min")),
+        }
     })
 }
 
 fn ends(text: &str, end: impl Fn(&str) -> Result<u64>) -> Result<Range<u64>> {
-    let Some((from, to)) = text.split_once("..") else { bail!("`{text}` is no range: write A..B, A.. or ..B") };
-    let or = |text: &str, other| if text.is_empty() { Ok(other) } else { end(text) };
+    let Some((from, to)) = text.split_once("..") else {
+        bail!("`{text}` is no range: write A..B, A.. or ..B")
+    };
+    let or = |text: &str, other| {
+        if text.is_empty() {
+            Ok(other)
+        } else {
+            end(text)
+        }
+    };
     let range = or(from, 0)?..or(to, u64::MAX)?;
     if range.is_empty() {
         bail!("`{text}` is a range of nothing: its end must be above its beginning");
@@ -87,12 +122,22 @@ mod tests {
 
     #[test]
     fn ranges_are_of_events_or_of_seconds() {
-        assert_eq!([range("3..5").unwrap(), range("..5").unwrap(), range("3..").unwrap()], [3..5, 0..5, 3..u64::MAX]);
+        assert_eq!(
+            [
+                range("3..5").unwrap(),
+                range("..5").unwrap(),
+                range("3..").unwrap()
+            ],
+            [3..5, 0..5, 3..u64::MAX]
+        );
         assert_eq!(times("0.5..2s").unwrap(), 500_000_000..2_000_000_000);
         assert_eq!(times("..").unwrap(), 0..u64::MAX);
         assert_eq!(times("500ms..1min").unwrap(), 500_000_000..60_000_000_000);
         for wrong in ["5", "5..3", "4..4", "a..", "..-1", "..18446744073709551616"] {
-            assert!(range(wrong).is_err() && times(wrong).is_err() || wrong.ends_with("616"), "{wrong}");
+            assert!(
+                range(wrong).is_err() && times(wrong).is_err() || wrong.ends_with("616"),
+                "{wrong}"
+            );
         }
         assert!(times("..nan").is_err() && range("..18446744073709551616").is_err());
     }

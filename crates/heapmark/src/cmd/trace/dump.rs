@@ -23,7 +23,11 @@ pub struct DumpArgs {
 
 /// Runs the command.
 pub fn run(args: DumpArgs) -> Result<Exit> {
-    let range = args.events.as_deref().map_or(Ok(0..u64::MAX), super::cut::range).map_err(usage)?;
+    let range = args
+        .events
+        .as_deref()
+        .map_or(Ok(0..u64::MAX), super::cut::range)
+        .map_err(usage)?;
     let (reader, _long) = open_to_stdout("dump", &args.trace)?;
     let (mut dump, mut out) = (Dump::default(), BufWriter::new(std::io::stdout().lock()));
     for (number, next) in (0..range.end).zip(reader) {
@@ -45,7 +49,9 @@ pub fn run(args: DumpArgs) -> Result<Exit> {
         }
     }
     match out.flush() {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot write to stdout"),
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to stdout")
+        }
         _ => Ok(Exit::Done),
     }
 }

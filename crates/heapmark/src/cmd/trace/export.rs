@@ -39,7 +39,12 @@ pub fn run(args: TraceExportArgs) -> Result<Exit> {
         false => histogram_csv(&stats.lifetimes_bytes, "allocated_bytes"),
     };
     output.put(text)?;
-    let Some(fault) = fault else { return Ok(Exit::Done) };
-    say(&format!("{}: {fault}; the numbers are of what stands before it", args.trace.display()));
+    let Some(fault) = fault else {
+        return Ok(Exit::Done);
+    };
+    say(&format!(
+        "{}: {fault}; the numbers are of what stands before it",
+        args.trace.display()
+    ));
     Ok(exit(fault.kind()))
 }

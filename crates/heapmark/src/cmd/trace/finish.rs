@@ -31,18 +31,25 @@ pub struct FinishArgs {
 /// Runs the command.
 pub fn run(args: FinishArgs) -> Result<Exit> {
     if args.output.is_some() && args.captures.len() > 1 {
-        return Err(usage(anyhow!("`-o` names one trace: give one capture, or leave it out")));
+        return Err(usage(anyhow!(
+            "`-o` names one trace: give one capture, or leave it out"
+        )));
     }
     // All outputs are checked first, so that one that cannot be written is found before any trace
     // is made.
     let output = |capture: &PathBuf| {
-        let path = args.output.clone().unwrap_or_else(|| capture.with_extension("trace"));
+        let path = args
+            .output
+            .clone()
+            .unwrap_or_else(|| capture.with_extension("trace"));
         Output::new(&path, args.force, [capture]).map(|output| (capture.clone(), output))
     };
-    let mut outputs: HashMap<PathBuf, Output> = args.captures.iter().map(output).collect::<Result<_>>()?;
+    let mut outputs: HashMap<PathBuf, Output> =
+        args.captures.iter().map(output).collect::<Result<_>>()?;
     let mut finished = HashMap::new();
     let long = finishing("trace finish", &args.captures);
-    let mut each = |capture: Unfinished| into_file(capture, args.without_argv, &mut outputs, &mut finished);
+    let mut each =
+        |capture: Unfinished| into_file(capture, args.without_argv, &mut outputs, &mut finished);
     finish_all(&args.captures, long.done(), &mut each);
     drop(long);
     let (mut end, mut failed) = (Exit::Done, None);
@@ -59,7 +66,11 @@ pub fn run(args: FinishArgs) -> Result<Exit> {
         };
         tell(capture, &finished);
         if !output.is_stdout() {
-            print(&format!("{}: {}\n", output.path().display(), summary(&finished)))?;
+            print(&format!(
+                "{}: {}\n",
+                output.path().display(),
+                summary(&finished)
+            ))?;
         }
         if !finished.damage.is_empty() {
             end = Exit::Damaged;
@@ -70,7 +81,11 @@ pub fn run(args: FinishArgs) -> Result<Exit> {
 
 /// Progress of finishing captures: it takes time in proportion to their size.
 pub(in crate::cmd) fn finishing(what: &str, captures: &[PathBuf]) -> Long {
-    let bytes = captures.iter().filter_map(|capture| capture.metadata().ok()).map(|known| known.len()).sum();
+    let bytes = captures
+        .iter()
+        .filter_map(|capture| capture.metadata().ok())
+        .map(|known| known.len())
+        .sum();
     match captures {
         [only] => Long::new(format!("{what} {}", only.display()), bytes),
         _ => Long::new(format!("{what}, {} captures", captures.len()), bytes),
@@ -87,15 +102,31 @@ pub(in crate::cmd) fn say_earlier(fault: Option<Error>) {
 type Ended = HashMap<PathBuf, Result<Option<(Output, Finished)>>>;
 
 /// Makes the traces of a capture and of its children.
-fn into_file(capture: Unfinished, without_argv: bool, outputs: &mut HashMap<PathBuf, Output>, ended: &mut Ended) {
+fn into_file(
+    capture: Unfinished,
+    without_argv: bool,
+    outputs: &mut HashMap<PathBuf, Output>,
+    ended: &mut Ended,
+) {
     let path = capture.path().to_path_buf();
-    let Some(output) = outputs.remove(&path) else { return };
-    let capture = if without_argv { capture.without_argv() } else { capture };
+    let Some(output) = outputs.remove(&path) else {
+        return;
+    };
+    let capture = if without_argv {
+        capture.without_argv()
+    } else {
+        capture
+    };
     let written = output.write(|to| {
-        let finished = capture.finish(to, &mut |child| into_file(child, without_argv, outputs, ended));
+        let finished = capture.finish(to, &mut |child| {
+            into_file(child, without_argv, outputs, ended)
+        });
         in_file(finished, &path)
     });
-    ended.insert(path, written.map(|finished| finished.map(|finished| (output, finished))));
+    ended.insert(
+        path,
+        written.map(|finished| finished.map(|finished| (output, finished))),
+    );
 }
 
 /// Prints what was inherited, and what did not fit.
@@ -107,8 +138,12 @@ fn tell(capture: &Path, finished: &Finished) {
             capture.display()
         ));
     }
-    ended(&finished.head).iter().for_each(|words| say(&format!("{}: {words}", capture.display())));
-    warnings(finished).iter().for_each(|line| say(&format!("{}: {line}", capture.display())));
+    ended(&finished.head)
+        .iter()
+        .for_each(|words| say(&format!("{}: {words}", capture.display())));
+    warnings(finished)
+        .iter()
+        .for_each(|line| say(&format!("{}: {line}", capture.display())));
 }
 
 /// `18390000 events of 1 thread, 1.55 bytes each, 0.02 stored`
@@ -127,7 +162,11 @@ fn summary(finished: &Finished) -> String {
 
 /// What did not fit, one line each.
 pub fn warnings(finished: &Finished) -> Vec<String> {
-    let mut lines: Vec<String> = finished.damage.iter().map(|damage| format!("damaged: {damage}")).collect();
+    let mut lines: Vec<String> = finished
+        .damage
+        .iter()
+        .map(|damage| format!("damaged: {damage}"))
+        .collect();
     let mut line = |count: u64, words: &str| {
         if count > 0 {
             lines.push(format!("{count} {words}"));
@@ -135,21 +174,34 @@ pub fn warnings(finished: &Finished) -> Vec<String> {
     };
     line(finished.lost, "events are lost");
     let unknown = finished.mended.unknown;
-    line(unknown, "objects ended that had begun before the recording, or unseen by it; they are left out");
+    line(
+        unknown,
+        "objects ended that had begun before the recording, or unseen by it; they are left out",
+    );
     let unseen = finished.mended.unseen;
     line(
         unseen,
         "objects ended unseen (something frees past the recorder: RTLD_DEEPBIND?); they end where their address is used again",
     );
-    line(finished.unknown_uses, "calls were about objects from before the recording; they are left out");
-    let inner = finished.head.get("end.inner-calls").and_then(|text| text.parse().ok()).unwrap_or(0);
+    line(
+        finished.unknown_uses,
+        "calls were about objects from before the recording; they are left out",
+    );
+    let inner = finished
+        .head
+        .get("end.inner-calls")
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0);
     if inner > finished.own_events() {
         line(
             inner,
             "calls were made within calls of the allocator, more than are on record: by itself, or by handlers of signals",
         );
     }
-    line(finished.mended.repairs(), "events stood in an order that cannot have been, and were put right");
+    line(
+        finished.mended.repairs(),
+        "events stood in an order that cannot have been, and were put right",
+    );
     if finished.is_doubtful() {
         lines.push(format!(
             "WARNING: that is one in {}: the order of this trace is not to be trusted; record again, best on one CPU (taskset -c 0)",

@@ -26,16 +26,24 @@ pub struct ImportArgs {
 /// Runs the command.
 pub fn run(args: ImportArgs) -> Result<Exit> {
     let output = Output::new(&args.output, args.force, [&args.file])?;
-    let from = File::open(&args.file).with_context(|| format!("cannot open {}", args.file.display()))?;
-    let long =
-        Long::new(format!("trace import {}", args.file.display()), from.metadata().map_or(0, |known| known.len()));
+    let from =
+        File::open(&args.file).with_context(|| format!("cannot open {}", args.file.display()))?;
+    let long = Long::new(
+        format!("trace import {}", args.file.display()),
+        from.metadata().map_or(0, |known| known.len()),
+    );
     let from = BufReader::new(Watched::new(from, long.done()));
     let written = output.write(|to| in_file(import(from, to), &args.file))?;
     drop(long);
-    let Some(imported) = written else { return Ok(Exit::Done) };
+    let Some(imported) = written else {
+        return Ok(Exit::Done);
+    };
     let (mended, name) = (imported.mended, args.file.display());
     if mended.unknown > 0 {
-        say(&format!("{name}: {} objects ended that had begun before; they are left out", mended.unknown));
+        say(&format!(
+            "{name}: {} objects ended that had begun before; they are left out",
+            mended.unknown
+        ));
     }
     if mended.unseen > 0 {
         say(&format!(
@@ -44,7 +52,9 @@ pub fn run(args: ImportArgs) -> Result<Exit> {
         ));
     }
     if imported.torn {
-        say(&format!("{name}: its last line is cut off, and left out: the text was shortened"));
+        say(&format!(
+            "{name}: its last line is cut off, and left out: the text was shortened"
+        ));
     } else if !imported.ended {
         say(&format!(
             "{name}: no `= End` stands at its end: the program did not call muntrace(), or the text was shortened"
@@ -52,7 +62,16 @@ pub fn run(args: ImportArgs) -> Result<Exit> {
     }
     if !output.is_stdout() {
         let totals = imported.totals;
-        print(&format!("{}: {} events, {} allocations\n", args.output.display(), totals.events, totals.allocations))?;
+        print(&format!(
+            "{}: {} events, {} allocations\n",
+            args.output.display(),
+            totals.events,
+            totals.allocations
+        ))?;
     }
-    Ok(if imported.torn { Exit::Damaged } else { Exit::Done })
+    Ok(if imported.torn {
+        Exit::Damaged
+    } else {
+        Exit::Done
+    })
 }

@@ -61,21 +61,30 @@ pub(super) fn exit(kind: FaultKind) -> Exit {
 fn open(command: &str, file: &Path) -> Result<(Reader<Watched<File>>, Long)> {
     // The length of a pipe is not known.
     let bytes = file.metadata().map_or(0, |known| known.len());
-    open_for(Long::new(format!("trace {command} {}", file.display()), bytes), file)
+    open_for(
+        Long::new(format!("trace {command} {}", file.display()), bytes),
+        file,
+    )
 }
 
 /// As [`open`], if the output streams to stdout while the trace is read: progress only if stdout is
 /// a file.
 fn open_to_stdout(command: &str, file: &Path) -> Result<(Reader<Watched<File>>, Long)> {
     let stdout = rustix::fs::fstat(std::io::stdout());
-    match stdout.is_ok_and(|stdout| FileType::from_raw_mode(stdout.st_mode) == FileType::RegularFile) {
+    match stdout
+        .is_ok_and(|stdout| FileType::from_raw_mode(stdout.st_mode) == FileType::RegularFile)
+    {
         true => open(command, file),
         false => open_for(Long::silent(), file),
     }
 }
 
 fn open_for(long: Long, file: &Path) -> Result<(Reader<Watched<File>>, Long)> {
-    let from = if file.as_os_str() == "-" { Path::new("/dev/stdin") } else { file };
+    let from = if file.as_os_str() == "-" {
+        Path::new("/dev/stdin")
+    } else {
+        file
+    };
     Ok((in_file(Reader::watched(from, long.done()), file)?, long))
 }
 

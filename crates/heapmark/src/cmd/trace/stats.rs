@@ -45,7 +45,12 @@ pub fn run(args: StatsArgs) -> Result<Exit> {
         StatsFormat::Csv => timeline_csv(&stats),
     };
     output.put(text)?;
-    let Some(fault) = fault else { return Ok(Exit::Done) };
-    say(&format!("{}: {fault}; the numbers are of what stands before it", args.trace.display()));
+    let Some(fault) = fault else {
+        return Ok(Exit::Done);
+    };
+    say(&format!(
+        "{}: {fault}; the numbers are of what stands before it",
+        args.trace.display()
+    ));
     Ok(exit(fault.kind()))
 }

@@ -59,7 +59,9 @@ impl Recorder {
             for _ in 0..TRIES {
                 for (best, stem) in best.iter_mut().zip([None, Some(stem)]) {
                     let found = self.pairs(guest, stem, pairs)?;
-                    best.iter_mut().zip(found).for_each(|(best, found)| *best = best.min(found));
+                    best.iter_mut()
+                        .zip(found)
+                        .for_each(|(best, found)| *best = best.min(found));
                 }
             }
             Ok(best)
@@ -78,10 +80,18 @@ impl Recorder {
             None => Command::new(guest.path()),
             Some(stem) => self.command(guest.path().as_os_str(), None, stem),
         };
-        let end = command.arg("pairs").arg(pairs.to_string()).output().context("cannot start the guest program")?;
+        let end = command
+            .arg("pairs")
+            .arg(pairs.to_string())
+            .output()
+            .context("cannot start the guest program")?;
         let text = String::from_utf8_lossy(&end.stdout);
-        let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-        <[f64; 3]>::try_from(numbers).map_err(|_| anyhow!("the guest program printed no numbers: {text}"))
+        let numbers: Vec<f64> = text
+            .split_whitespace()
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        <[f64; 3]>::try_from(numbers)
+            .map_err(|_| anyhow!("the guest program printed no numbers: {text}"))
     }
 
     /// Makes a recording and removes it. Fails if it left no capture.
@@ -107,8 +117,15 @@ impl Recorder {
     /// Where the estimate is stored: the name is a hash of everything that may change it.
     fn place(&self, guest: &Guest, folder: &Path) -> Result<PathBuf> {
         let build = |file: &Path| -> Result<String> {
-            let known = file.metadata().with_context(|| format!("cannot look at {}", file.display()))?;
-            Ok(format!("{} {} {}", known.len(), known.mtime(), known.mtime_nsec()))
+            let known = file
+                .metadata()
+                .with_context(|| format!("cannot look at {}", file.display()))?;
+            Ok(format!(
+                "{} {} {}",
+                known.len(),
+                known.mtime(),
+                known.mtime_nsec()
+            ))
         };
         let kernel = rustix::system::uname();
         let parts = [
@@ -119,8 +136,10 @@ impl Recorder {
             kernel.release().to_string_lossy().into_owned(),
             kernel.version().to_string_lossy().into_owned(),
             // The clock that time stamps come from.
-            std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-                .unwrap_or_default(),
+            std::fs::read_to_string(
+                "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+            )
+            .unwrap_or_default(),
             std::env::var("HEAPMARK_RECORD_CLOCK").unwrap_or_default(),
             rustix::fs::statfs(folder).map_or(String::new(), |disk| disk.f_type.to_string()),
         ];
@@ -142,6 +161,8 @@ fn keep(place: &Path, cost: &Cost) -> Result<()> {
 fn cpu() -> String {
     let mut text = String::new();
     let _ = File::open(CPUS).and_then(|file| file.take(CPU_BYTES).read_to_string(&mut text));
-    let told = text.lines().find(|line| line.starts_with("model name") || line.starts_with("CPU part"));
+    let told = text
+        .lines()
+        .find(|line| line.starts_with("model name") || line.starts_with("CPU part"));
     told.unwrap_or_default().to_owned()
 }

@@ -63,10 +63,17 @@ impl Recorder {
         let path = match std::env::var_os("HEAPMARK_RECORDER") {
             Some(path) => std::path::absolute(path).context("HEAPMARK_RECORDER")?,
             None => {
-                let own = std::env::current_exe().context("cannot tell where heapmark itself is")?;
-                let places = [own.with_file_name("deps").join(LIBRARY), own.with_file_name(LIBRARY)];
+                let own =
+                    std::env::current_exe().context("cannot tell where heapmark itself is")?;
+                let places = [
+                    own.with_file_name("deps").join(LIBRARY),
+                    own.with_file_name(LIBRARY),
+                ];
                 let age = |path: &PathBuf| path.metadata().and_then(|file| file.modified()).ok();
-                places.into_iter().max_by_key(age).expect("there are two places")
+                places
+                    .into_iter()
+                    .max_by_key(age)
+                    .expect("there are two places")
             }
         };
         if !path.is_file() {
@@ -76,8 +83,16 @@ impl Recorder {
             );
         }
         // The dynamic linker splits at spaces and colons, and knows no quotes.
-        if path.as_os_str().as_encoded_bytes().iter().any(|byte| matches!(byte, b' ' | b':' | b'$')) {
-            bail!("LD_PRELOAD takes no path with a space, colon or `$`: move {}", path.display());
+        if path
+            .as_os_str()
+            .as_encoded_bytes()
+            .iter()
+            .any(|byte| matches!(byte, b' ' | b':' | b'$'))
+        {
+            bail!(
+                "LD_PRELOAD takes no path with a space, colon or `$`: move {}",
+                path.display()
+            );
         }
         Ok(Recorder(path))
     }
@@ -94,50 +109,79 @@ impl Recorder {
         if let Some(duration) = recording.duration {
             let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
             let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
-            command.env("HEAPMARK_RECORD_UNTIL_NS", (now + duration).as_nanos().to_string());
+            command.env(
+                "HEAPMARK_RECORD_UNTIL_NS",
+                (now + duration).as_nanos().to_string(),
+            );
         }
         // A terminal sends Ctrl-C to all of us: the program decides whether that ends it. Other
         // signals are sent to heapmark alone and are meant for the program.
-        let mut signals = Signals::new([SIGINT, SIGQUIT].iter().chain(&PASSED_ON)).context("cannot watch signals")?;
+        let mut signals = Signals::new([SIGINT, SIGQUIT].iter().chain(&PASSED_ON))
+            .context("cannot watch signals")?;
         let lender = Lender::new(recording.stem)?;
         let (name, word) = lender.variable();
         let programs = Programs::new()?;
         command.envs([programs.variable()]).env(name, word);
-        let mut child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
         let (pid, handle) = (child.id(), signals.handle());
         // Its number may belong to another process once it has been waited for.
-        let it = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).inspect_err(|_| _ = child.kill());
+        let it = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
+            .inspect_err(|_| _ = child.kill());
         let it = it.context("cannot watch the program")?;
         let watch = Watch::new(pid as i32, &self.0).context("cannot start a thread")?;
         let watcher = std::thread::spawn(move || {
-            for signal in signals.forever().filter(|signal| PASSED_ON.contains(signal)) {
+            for signal in signals
+                .forever()
+                .filter(|signal| PASSED_ON.contains(signal))
+            {
                 let signal = Signal::from_named_raw(signal);
-                signal.into_iter().for_each(|signal| _ = pidfd_send_signal(&it, signal));
+                signal
+                    .into_iter()
+                    .for_each(|signal| _ = pidfd_send_signal(&it, signal));
             }
         });
         let status = child.wait();
         handle.close();
         let _ = watcher.join();
-        let ours = || captures(recording.stem).map(|all| all.difference(&before).cloned().collect::<Vec<_>>());
+        let ours = || {
+            captures(recording.stem).map(|all| all.difference(&before).cloned().collect::<Vec<_>>())
+        };
         let of_ours = || Ok(ours()?.iter().filter_map(|path| of(path)).collect());
         let silent = silent(lender.word(), of_ours)?;
         let captures = ours()?;
         let status = status.context("cannot wait for the program")?;
         let mut unrecorded = watch.unrecorded(&of_ours()?, &programs, &self.0);
         unrecorded.extend(silent);
-        Ok(Recorded { pid, status, captures, stem: recording.stem.to_path_buf(), unrecorded })
+        Ok(Recorded {
+            pid,
+            status,
+            captures,
+            stem: recording.stem.to_path_buf(),
+            unrecorded,
+        })
     }
 
     fn command(&self, program: &OsStr, subject: Option<&Subject>, stem: &Path) -> Command {
         let mut command = Command::new(program);
         let mut preload = self.0.clone().into_os_string();
-        let files = subject.iter().flat_map(|subject| &subject.library.files).map(|file| file.clone().into_os_string());
+        let files = subject
+            .iter()
+            .flat_map(|subject| &subject.library.files)
+            .map(|file| file.clone().into_os_string());
         for file in files.chain(std::env::var_os("LD_PRELOAD").filter(|files| !files.is_empty())) {
             preload.push(":");
             preload.push(file);
         }
-        command.env("LD_PRELOAD", preload).env("HEAPMARK_RECORD_TO", stem);
-        command.envs(subject.iter().flat_map(|subject| &subject.allocator.environment));
+        command
+            .env("LD_PRELOAD", preload)
+            .env("HEAPMARK_RECORD_TO", stem);
+        command.envs(
+            subject
+                .iter()
+                .flat_map(|subject| &subject.allocator.environment),
+        );
         command
     }
 }
@@ -147,36 +191,58 @@ impl Recorded {
     /// place leaves an earlier one.
     pub fn main(&self) -> Option<&PathBuf> {
         let start = format!("{}.{}.", self.stem.display(), self.pid);
-        let own = self.captures.iter().filter(|path| path.to_string_lossy().starts_with(&start));
+        let own = self
+            .captures
+            .iter()
+            .filter(|path| path.to_string_lossy().starts_with(&start));
         own.max_by_key(|path| (path.as_os_str().len(), path.as_os_str()))
     }
 
     /// The exit code as a shell reports it: of the program, or 128 and the number of the signal.
     pub fn code(&self) -> u8 {
-        self.status.code().or(self.status.signal().map(|signal| 128 + signal)).unwrap_or(1) as u8
+        self.status
+            .code()
+            .or(self.status.signal().map(|signal| 128 + signal))
+            .unwrap_or(1) as u8
     }
 }
 
 fn of(capture: &Path) -> Option<Captured> {
     let head = head_of(capture).ok()?;
     let started = head.get("begin") != Some("fork");
-    Some(Captured { pid: head.get("pid")?.parse().ok()?, program: head.text("exe")?, started })
+    Some(Captured {
+        pid: head.get("pid")?.parse().ok()?,
+        program: head.text("exe")?,
+        started,
+    })
 }
 
 /// The captures with this stem. A process that is killed before it can write leaves an empty file,
 /// which is no capture.
 fn captures(stem: &Path) -> Result<BTreeSet<PathBuf>> {
-    let folder = stem.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = stem
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let mut start = stem.file_name().unwrap_or_default().to_owned();
     start.push(".");
     let is_ours = |name: &OsStr| {
-        let middle = name.as_encoded_bytes().strip_prefix(start.as_encoded_bytes());
-        middle.and_then(|rest| rest.strip_suffix(b".cap")).is_some_and(|middle| {
-            middle.split(|byte| *byte == b'.').all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
-        })
+        let middle = name
+            .as_encoded_bytes()
+            .strip_prefix(start.as_encoded_bytes());
+        middle
+            .and_then(|rest| rest.strip_suffix(b".cap"))
+            .is_some_and(|middle| {
+                middle
+                    .split(|byte| *byte == b'.')
+                    .all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
+            })
     };
-    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries =
+        std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let has_words = |entry: &DirEntry| entry.metadata().is_ok_and(|file| file.len() > 0);
-    let paths = entries.flatten().filter(|entry| is_ours(&entry.file_name()) && has_words(entry));
+    let paths = entries
+        .flatten()
+        .filter(|entry| is_ours(&entry.file_name()) && has_words(entry));
     Ok(paths.map(|entry| folder.join(entry.file_name())).collect())
 }

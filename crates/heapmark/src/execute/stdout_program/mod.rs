@@ -69,25 +69,45 @@ struct Ran {
 impl Printed<'_> {
     /// `None` if `stop` was set.
     pub fn run(&self) -> Result<Option<Attempt>> {
-        if self.job.check { self.check() } else { self.measure() }
+        if self.job.check {
+            self.check()
+        } else {
+            self.measure()
+        }
     }
 
     /// Makes the smallest run first, which times the start of the runtime, then the timed run.
     fn measure(&self) -> Result<Option<Attempt>> {
         let smallest = resized(&self.job.parameters, binary_trees::SMALLEST);
-        let Some(start) = self.start(&self.program.executable.command, &smallest, &self.environment)? else {
+        let Some(start) = self.start(
+            &self.program.executable.command,
+            &smallest,
+            &self.environment,
+        )?
+        else {
             return Ok(None);
         };
         if let Some(outcome) = self.fault(&start, &smallest) {
-            return Ok(Some(self.attempt(outcome, start.end, Measurement::default(), None)));
+            return Ok(Some(self.attempt(
+                outcome,
+                start.end,
+                Measurement::default(),
+                None,
+            )));
         }
         let parameters = &self.job.parameters;
-        let Some(ran) = self.start(&self.program.executable.command, parameters, &self.environment)? else {
+        let Some(ran) = self.start(
+            &self.program.executable.command,
+            parameters,
+            &self.environment,
+        )?
+        else {
             return Ok(None);
         };
         let outcome = self.fault(&ran, parameters).unwrap_or(Outcome::Ok);
         let usage = ran.end.usage.clone();
-        let operations = expected(self.prints, parameters).map_or(0, |expected| expected.operations);
+        let operations =
+            expected(self.prints, parameters).map_or(0, |expected| expected.operations);
         let iteration = Iteration {
             wall_ns: usage.wall_ns,
             user_ns: usage.user_ns,
@@ -114,8 +134,10 @@ impl Printed<'_> {
         // counted for all.
         let counts = self.row.is_some() || self.subject.library.files.is_empty();
         if let Some(counter) = self.program.counter.as_deref().filter(|_| counts) {
-            figures
-                .extend(self.calls_per_operation(counter)?.map(|calls| ("malloc_calls_per_operation".into(), calls)));
+            figures.extend(
+                self.calls_per_operation(counter)?
+                    .map(|calls| ("malloc_calls_per_operation".into(), calls)),
+            );
         }
         let asked = self.program.allocator == Serves::Any;
         let mut environment = self.environment.clone();
@@ -126,24 +148,40 @@ impl Printed<'_> {
             [] => &self.program.executable.command,
             probe => probe,
         };
-        let Some(ran) = self.start(command, &self.job.parameters, &environment)? else { return Ok(None) };
+        let Some(ran) = self.start(command, &self.job.parameters, &environment)? else {
+            return Ok(None);
+        };
         let stderr = ran.end.stderr();
         let watched = Report::parse(&without_bindings(&stderr)).measurement();
         figures.extend(watched.figures);
         let proof = asked.then(|| bindings(&stderr, |path| prove::is_wanted(self.subject, path)));
         let outcome = self.fault(&ran, &self.job.parameters);
         let outcome = outcome
-            .or_else(|| Some(Outcome::NotLoaded { why: prove::verify(self.subject, proof.as_ref()?).err()? }))
+            .or_else(|| {
+                Some(Outcome::NotLoaded {
+                    why: prove::verify(self.subject, proof.as_ref()?).err()?,
+                })
+            })
             .or_else(|| self.unlike_its_name(&figures))
             .unwrap_or(Outcome::Ok);
-        let measurement = Measurement { figures, notes: watched.notes, ..Measurement::default() };
+        let measurement = Measurement {
+            figures,
+            notes: watched.notes,
+            ..Measurement::default()
+        };
         Ok(Some(self.attempt(outcome, ran.end, measurement, proof)))
     }
 
     fn unlike_its_name(&self, figures: &BTreeMap<String, f64>) -> Option<Outcome> {
-        let (name, wanted) = self.row?.expects.iter().find(|(name, wanted)| figures.get(*name) != Some(wanted))?;
+        let (name, wanted) = self
+            .row?
+            .expects
+            .iter()
+            .find(|(name, wanted)| figures.get(*name) != Some(wanted))?;
         let found = figures.get(name).map_or("not told".into(), f64::to_string);
-        Some(Outcome::Unsupported { why: format!("{name} is {found} here, and this row stands for {wanted}") })
+        Some(Outcome::Unsupported {
+            why: format!("{name} is {found} here, and this row stands for {wanted}"),
+        })
     }
 
     /// From the difference of two small runs, in which the start of the runtime cancels out.
@@ -151,7 +189,9 @@ impl Printed<'_> {
         let mut runs = Vec::new();
         for n in [binary_trees::SMALLEST, binary_trees::SMALL] {
             let parameters = resized(&self.job.parameters, n);
-            let Some(calls) = self.count(counter, &parameters)? else { return Ok(None) };
+            let Some(calls) = self.count(counter, &parameters)? else {
+                return Ok(None);
+            };
             let operations = expected(self.prints, &parameters).map_or(0, |known| known.operations);
             runs.push((calls, operations as f64));
         }
@@ -163,19 +203,32 @@ impl Printed<'_> {
     fn count(&self, counter: &Path, parameters: &BTreeMap<String, String>) -> Result<Option<f64>> {
         const FUNCTIONS: [&str; 5] = ["malloc", "free", "calloc", "realloc", "aligned"];
         let counts = memory_file("heapmark-counts")?;
-        counts.set_len(8 * FUNCTIONS.len() as u64).context("cannot size a memory file")?;
+        counts
+            .set_len(8 * FUNCTIONS.len() as u64)
+            .context("cannot size a memory file")?;
         let mut environment = self.environment.clone();
         environment.insert("LD_PRELOAD".into(), counter.display().to_string());
-        environment.insert("COUNTS".into(), format!("/proc/{}/fd/{}", std::process::id(), counts.as_raw_fd()));
+        environment.insert(
+            "COUNTS".into(),
+            format!("/proc/{}/fd/{}", std::process::id(), counts.as_raw_fd()),
+        );
         environment.insert("COUNTS_OF".into(), "all".into());
         let ran = self.start(&self.program.executable.command, parameters, &environment)?;
         if ran.is_none_or(|ran| self.fault(&ran, parameters).is_some()) {
             return Ok(None);
         }
         let mut numbers = [0; 8 * FUNCTIONS.len()];
-        std::os::unix::fs::FileExt::read_exact_at(&counts, &mut numbers, 0).context("reading counts")?;
-        let calls = numbers.chunks(8).zip(FUNCTIONS).filter(|(_, name)| *name != "free");
-        Ok(Some(calls.map(|(bytes, _)| u64::from_le_bytes(bytes.try_into().unwrap_or_default()) as f64).sum()))
+        std::os::unix::fs::FileExt::read_exact_at(&counts, &mut numbers, 0)
+            .context("reading counts")?;
+        let calls = numbers
+            .chunks(8)
+            .zip(FUNCTIONS)
+            .filter(|(_, name)| *name != "free");
+        Ok(Some(
+            calls
+                .map(|(bytes, _)| u64::from_le_bytes(bytes.try_into().unwrap_or_default()) as f64)
+                .sum(),
+        ))
     }
 
     /// What is wrong with a process: the way it ended, or what it printed.
@@ -183,7 +236,11 @@ impl Printed<'_> {
         if let Some(why) = ran.refused.clone() {
             return Some(Outcome::Unsupported { why });
         }
-        let phase = if ran.said.is_empty() { Phase::Load } else { Phase::Run };
+        let phase = if ran.said.is_empty() {
+            Phase::Load
+        } else {
+            Phase::Run
+        };
         if !ran.end.is_clean() {
             return ran.end.outcome(phase, &Report::parse(""));
         }
@@ -194,7 +251,9 @@ impl Printed<'_> {
         if ran.said == wanted {
             return None;
         }
-        Some(Outcome::WrongResult { what: difference(&ran.said, &wanted) })
+        Some(Outcome::WrongResult {
+            what: difference(&ran.said, &wanted),
+        })
     }
 
     /// Runs a command below the launcher.
@@ -207,17 +266,34 @@ impl Printed<'_> {
         let said = stream_file("heapmark-stdout")?;
         let (mut launch, account) = child::below(self.launcher, environment, self.job.padding)?;
         let command: Vec<String> = command.iter().map(|word| fill(word, parameters)).collect();
-        launch.args(&command).current_dir(&self.program.executable.folder).stdin(Stdio::null());
+        launch
+            .args(&command)
+            .current_dir(&self.program.executable.folder)
+            .stdin(Stdio::null());
         launch.stdout(said.try_clone().context("cannot hand on a memory file")?);
         let end = child::run(launch, stderr_file()?, self.timeout, self.stop, None)?;
         let Some(end) = end else { return Ok(None) };
         let LaunchedEnd { end, refused, .. } = end.launched(&account, &command[0]);
-        Ok(Some(Ran { end, said: text(&said, 0), refused }))
+        Ok(Some(Ran {
+            end,
+            said: text(&said, 0),
+            refused,
+        }))
     }
 
-    fn attempt(&self, outcome: Outcome, end: End, measurement: Measurement, proof: Option<super::Proof>) -> Attempt {
+    fn attempt(
+        &self,
+        outcome: Outcome,
+        end: End,
+        measurement: Measurement,
+        proof: Option<super::Proof>,
+    ) -> Attempt {
         let ok = outcome.is_ok();
-        let report = measurement.figures.iter().map(|(name, value)| format!("figure={name} {value}\n")).collect();
+        let report = measurement
+            .figures
+            .iter()
+            .map(|(name, value)| format!("figure={name} {value}\n"))
+            .collect();
         Attempt {
             outcome,
             measurement: ok.then_some(measurement),
@@ -237,5 +313,7 @@ fn difference(said: &str, wanted: &str) -> String {
     let word = |line: Option<&str>| line.map_or("nothing more".into(), |line| format!("{line:?}"));
     std::iter::repeat_with(|| (said.next(), wanted.next()))
         .find(|(said, wanted)| said != wanted || said.is_none())
-        .map_or_else(String::new, |(said, wanted)| format!("printed {}, expected {}", word(said), word(wanted)))
+        .map_or_else(String::new, |(said, wanted)| {
+            format!("printed {}, expected {}", word(said), word(wanted))
+        })
 }

@@ -43,11 +43,14 @@ impl CommandRunner<'_> {
         self.prepare()?;
         // libc comes before any allocator that the program is linked to, for functions that the
         // timer does not define.
-        let libc = find_library("libc.so.6").context("libc.so.6 is not in the dynamic linker's folders")?;
+        let libc = find_library("libc.so.6")
+            .context("libc.so.6 is not in the dynamic linker's folders")?;
         let preload = format!("{}:{}", self.tools.timer.display(), libc.display());
         let times = Times::new()?;
         let variables = [("LD_PRELOAD".to_string(), preload), times.variable()].into();
-        let Some(timed) = self.start(variables, None, None, Some(&times))? else { return Ok(false) };
+        let Some(timed) = self.start(variables, None, None, Some(&times))? else {
+            return Ok(false);
+        };
         let fault = match &timed.served {
             Some(served) => served.fault(),
             None if timed.end.code().is_some() => None,
@@ -58,11 +61,18 @@ impl CommandRunner<'_> {
             measurement.notes.insert(NO_CEILING.into(), why);
             return Ok(true);
         }
-        let calls = timed.served.as_ref().map_or_else(|| times.read(), |served| Ok(served.calls))?;
+        let calls = timed
+            .served
+            .as_ref()
+            .map_or_else(|| times.read(), |served| Ok(served.calls))?;
         // Timing itself takes time. The plain process is free of it, but its CPU time is usable
         // only if glibc serves it.
         let plain_is_glibc = self.subject.library.files.iter().all(|file| *file == libc);
-        let cpu_ns = if plain_is_glibc { timed.cpu_ns().min(plain.cpu_ns()) } else { timed.cpu_ns() };
+        let cpu_ns = if plain_is_glibc {
+            timed.cpu_ns().min(plain.cpu_ns())
+        } else {
+            timed.cpu_ns()
+        };
         measurement.figures.extend(calls.figures(cpu_ns));
         Ok(true)
     }
@@ -72,17 +82,41 @@ impl CommandRunner<'_> {
         self.prepare()?;
         let (log, account) = (Log::new()?, inherited_file("heapmark-account")?);
         let mut launch = self.launch(&account, true, &self.variables(&log))?;
-        launch.env_clear().envs(self.environment()).stdout(nowhere()?).stderr(nowhere()?);
-        let limit = LEAST_PATIENCE.max(Duration::from_nanos(plain.end.usage.wall_ns).saturating_mul(SLOWER));
-        let mut drive =
-            self.command.client.as_ref().map(|client| Drive::new(client, self, &account, None)).transpose()?;
+        launch
+            .env_clear()
+            .envs(self.environment())
+            .stdout(nowhere()?)
+            .stderr(nowhere()?);
+        let limit = LEAST_PATIENCE
+            .max(Duration::from_nanos(plain.end.usage.wall_ns).saturating_mul(SLOWER));
+        let mut drive = self
+            .command
+            .client
+            .as_ref()
+            .map(|client| Drive::new(client, self, &account, None))
+            .transpose()?;
         let mut look = |pid| drive.as_mut().map_or(SHORT_WAIT, |drive| drive.look(pid));
-        let Some(found) = search(launch, &self.tools.witness, limit, self.stop, &mut look)? else { return Ok(false) };
+        let Some(found) = search(launch, &self.tools.witness, limit, self.stop, &mut look)? else {
+            return Ok(false);
+        };
         let silent = Silent::among(&found.executed, &log.read());
         let told = [(UNPROVEN, silent.out_of_reach), (SILENT, silent.unknown)];
-        measurement.notes.extend(told.into_iter().filter_map(|(name, words)| Some((name.to_string(), words?))));
-        let undriven = || drive.as_mut()?.fault(None).map(|outcome| outcome.to_string());
-        measurement.notes.extend(found.cut.or_else(undriven).map(|why| (UNSEARCHED.to_string(), why)));
+        measurement.notes.extend(
+            told.into_iter()
+                .filter_map(|(name, words)| Some((name.to_string(), words?))),
+        );
+        let undriven = || {
+            drive
+                .as_mut()?
+                .fault(None)
+                .map(|outcome| outcome.to_string())
+        };
+        measurement.notes.extend(
+            found
+                .cut
+                .or_else(undriven)
+                .map(|why| (UNSEARCHED.to_string(), why)),
+        );
         Ok(true)
     }
 

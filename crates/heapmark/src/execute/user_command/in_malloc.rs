@@ -28,7 +28,10 @@ impl Times {
 
     pub fn new() -> Result<Times> {
         let handed = Handed::new(0o666)?;
-        handed.file().set_len(8 * Times::TOTALS as u64).context("cannot size a file for times")?;
+        handed
+            .file()
+            .set_len(8 * Times::TOTALS as u64)
+            .context("cannot size a file for times")?;
         Ok(Times(handed))
     }
 
@@ -38,10 +41,19 @@ impl Times {
 
     pub fn read(&self) -> Result<Calls> {
         let mut totals = [0; 8 * Times::TOTALS];
-        self.0.file().read_exact_at(&mut totals, 0).context("reading times")?;
-        let mut numbers = totals.chunks(8).map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap_or_default()));
+        self.0
+            .file()
+            .read_exact_at(&mut totals, 0)
+            .context("reading times")?;
+        let mut numbers = totals
+            .chunks(8)
+            .map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap_or_default()));
         let mut number = || numbers.next().unwrap_or(0);
-        Ok(Calls { calls: number(), timed: number(), timed_ns: number() })
+        Ok(Calls {
+            calls: number(),
+            timed: number(),
+            timed_ns: number(),
+        })
     }
 }
 
@@ -76,16 +88,37 @@ mod tests {
 
     #[test]
     fn the_timed_calls_speak_for_all() {
-        let figures = |calls, timed, timed_ns, cpu_ns| Calls { calls, timed, timed_ns }.figures(cpu_ns);
+        let figures = |calls, timed, timed_ns, cpu_ns| {
+            Calls {
+                calls,
+                timed,
+                timed_ns,
+            }
+            .figures(cpu_ns)
+        };
         let found = figures(64_000, 1000, 50_000, 32_000_000);
-        assert_eq!(found, [(CALLS_PER_S.to_string(), 2e6), (SHARE.to_string(), 0.1)]);
-        assert_eq!(figures(640, 10, 500, 1_000_000).len(), 1, "ten timed calls are too few for a share");
+        assert_eq!(
+            found,
+            [(CALLS_PER_S.to_string(), 2e6), (SHARE.to_string(), 0.1)]
+        );
+        assert_eq!(
+            figures(640, 10, 500, 1_000_000).len(),
+            1,
+            "ten timed calls are too few for a share"
+        );
         assert_eq!(figures(0, 0, 0, 0), []);
     }
 
     #[test]
     fn what_was_added_before_does_not_count() {
-        let at = |calls, timed, timed_ns| Calls { calls, timed, timed_ns };
-        assert_eq!(at(6400, 100, 5000).since(at(640, 10, 4000)), at(5760, 90, 1000));
+        let at = |calls, timed, timed_ns| Calls {
+            calls,
+            timed,
+            timed_ns,
+        };
+        assert_eq!(
+            at(6400, 100, 5000).since(at(640, 10, 4000)),
+            at(5760, 90, 1000)
+        );
     }
 }

@@ -38,13 +38,20 @@ impl Log {
 
 /// Incomplete reports prove nothing.
 fn parse(text: &str) -> Vec<Witnessed> {
-    let parts = text.split("process=").skip(1).filter(|part| part.ends_with("end=1\n"));
+    let parts = text
+        .split("process=")
+        .skip(1)
+        .filter(|part| part.ends_with("end=1\n"));
     let read = |part: &str| {
         let (head, _) = part.split_once('\n')?;
         let (pid, rest) = head.split_once(' ')?;
         let (_parent, program) = rest.split_once(' ')?;
         let proof = Report::parse(part).proof().clone();
-        Some(Witnessed { pid: pid.parse().ok()?, program: program.to_owned(), proof })
+        Some(Witnessed {
+            pid: pid.parse().ok()?,
+            program: program.to_owned(),
+            proof,
+        })
     };
     parts.filter_map(read).collect()
 }
@@ -53,7 +60,10 @@ fn parse(text: &str) -> Vec<Witnessed> {
 pub(super) fn unproven(subject: &Subject, witnessed: &[Witnessed]) -> Option<String> {
     witnessed.iter().find_map(|process| {
         let why = prove::verify(subject, &process.proof).err()?;
-        Some(format!("{why} in {} (process {})", process.program, process.pid))
+        Some(format!(
+            "{why} in {} (process {})",
+            process.program, process.pid
+        ))
     })
 }
 
@@ -68,29 +78,55 @@ pub(super) struct Silent {
 
 impl Silent {
     pub fn among(executed: &[Executed], witnessed: &[Witnessed]) -> Silent {
-        let known: BTreeSet<(i32, &str)> = witnessed.iter().map(|it| (it.pid, it.program.as_str())).collect();
+        let known: BTreeSet<(i32, &str)> = witnessed
+            .iter()
+            .map(|it| (it.pid, it.program.as_str()))
+            .collect();
         let mut silent: BTreeMap<(bool, &str, String), usize> = BTreeMap::new();
-        for one in executed.iter().filter(|one| !known.contains(&(one.pid, one.program.as_str()))) {
+        for one in executed
+            .iter()
+            .filter(|one| !known.contains(&(one.pid, one.program.as_str())))
+        {
             let (is_reached, why) = why(one);
             *silent.entry((is_reached, &one.program, why)).or_default() += 1;
         }
         let told = |reached: bool| {
-            let of_these = silent.iter().filter(|((is_reached, _, _), _)| *is_reached == reached);
-            let words: Vec<String> = of_these.map(|((_, program, why), times)| words(program, why, *times)).collect();
+            let of_these = silent
+                .iter()
+                .filter(|((is_reached, _, _), _)| *is_reached == reached);
+            let words: Vec<String> = of_these
+                .map(|((_, program, why), times)| words(program, why, *times))
+                .collect();
             (!words.is_empty()).then(|| words.join(", "))
         };
-        Silent { out_of_reach: told(false), unknown: told(true) }
+        Silent {
+            out_of_reach: told(false),
+            unknown: told(true),
+        }
     }
 }
 
 fn words(program: &str, why: &str, times: usize) -> String {
-    format!("{program} ({}{why})", if times > 1 { format!("{times} times; ") } else { String::new() })
+    format!(
+        "{program} ({}{why})",
+        if times > 1 {
+            format!("{times} times; ")
+        } else {
+            String::new()
+        }
+    )
 }
 
 /// Why a program reported nothing, from its file and from the kernel's data; and whether the
 /// allocator may serve it nevertheless.
 fn why(one: &Executed) -> (bool, String) {
-    let Executed { program, uid, given, loaded, .. } = one;
+    let Executed {
+        program,
+        uid,
+        given,
+        loaded,
+        ..
+    } = one;
     if let Some(why) = recognise(Path::new(program)).unreachable() {
         return (false, why);
     }
@@ -98,15 +134,28 @@ fn why(one: &Executed) -> (bool, String) {
     let user = user.map_or(String::new(), |uid| format!(", as user {uid}"));
     match (given, loaded) {
         (Some(false), _) => (false, "it was started without LD_PRELOAD".into()),
-        (Some(true), Some(false)) if user.is_empty() => (false, "its LD_PRELOAD was not loaded".into()),
-        (Some(true), Some(false)) => {
-            let most_likely =
-                "most likely that user may not read the libraries, which HEAPMARK_CACHE can put elsewhere";
-            (false, format!("its LD_PRELOAD was not loaded{user}: {most_likely}"))
+        (Some(true), Some(false)) if user.is_empty() => {
+            (false, "its LD_PRELOAD was not loaded".into())
         }
-        (Some(true), Some(true)) => (true, format!("it loaded LD_PRELOAD{user}, but could not report its allocator")),
-        (Some(true), None) => (true, format!("it had LD_PRELOAD{user}; whether it was loaded is unknown")),
-        (None, _) => (true, format!("the kernel does not show its environment{user}")),
+        (Some(true), Some(false)) => {
+            let most_likely = "most likely that user may not read the libraries, which HEAPMARK_CACHE can put elsewhere";
+            (
+                false,
+                format!("its LD_PRELOAD was not loaded{user}: {most_likely}"),
+            )
+        }
+        (Some(true), Some(true)) => (
+            true,
+            format!("it loaded LD_PRELOAD{user}, but could not report its allocator"),
+        ),
+        (Some(true), None) => (
+            true,
+            format!("it had LD_PRELOAD{user}; whether it was loaded is unknown"),
+        ),
+        (None, _) => (
+            true,
+            format!("the kernel does not show its environment{user}"),
+        ),
     }
 }
 
@@ -121,10 +170,15 @@ mod tests {
     fn each_process_is_read_and_a_torn_one_is_not() {
         let all = parse(TWO);
         assert_eq!(
-            all.iter().map(|it| (it.pid, it.program.as_str())).collect::<Vec<_>>(),
+            all.iter()
+                .map(|it| (it.pid, it.program.as_str()))
+                .collect::<Vec<_>>(),
             [(7, "/usr/bin/a b"), (8, "/usr/bin/c")]
         );
-        assert_eq!(all[0].proof.objects[all[0].proof.owners["malloc"]].path, "/lib/libc.so.6");
+        assert_eq!(
+            all[0].proof.objects[all[0].proof.owners["malloc"]].path,
+            "/lib/libc.so.6"
+        );
         assert_eq!(parse(&TWO[..TWO.len() - 3]).len(), 1);
         assert_eq!(parse("nonsense\nprocess=x y\nend=1\n"), []);
     }
@@ -132,13 +186,20 @@ mod tests {
     #[test]
     fn one_process_that_another_library_served_is_named() {
         let why = unproven(&Subject::libc(), &parse(TWO)).unwrap();
-        assert_eq!(why, "malloc is served by /usr/bin/c, not by the C library in /usr/bin/c (process 8)");
+        assert_eq!(
+            why,
+            "malloc is served by /usr/bin/c, not by the C library in /usr/bin/c (process 8)"
+        );
         assert_eq!(unproven(&Subject::libc(), &parse(TWO)[..1]), None);
     }
 
     #[test]
     fn why_a_program_kept_silent_is_what_the_kernel_knew_of_it() {
-        let run = |pid, program: &str, given, loaded| Executed { given, loaded, ..Executed::new(pid, program) };
+        let run = |pid, program: &str, given, loaded| Executed {
+            given,
+            loaded,
+            ..Executed::new(pid, program)
+        };
         let executed = [
             run(7, "/usr/bin/a b", Some(true), Some(true)),
             run(8, "/bin/sh", Some(false), None),
@@ -146,15 +207,32 @@ mod tests {
             run(8, "/usr/bin/c", Some(true), None),
         ];
         let silent = Silent::among(&executed, &parse(TWO));
-        assert_eq!(silent.out_of_reach.unwrap(), "/bin/sh (2 times; it was started without LD_PRELOAD)");
+        assert_eq!(
+            silent.out_of_reach.unwrap(),
+            "/bin/sh (2 times; it was started without LD_PRELOAD)"
+        );
         assert_eq!(silent.unknown, None);
-        assert_eq!(Silent::among(&executed[..1], &parse(TWO)), Silent::default());
+        assert_eq!(
+            Silent::among(&executed[..1], &parse(TWO)),
+            Silent::default()
+        );
         // A program that had LD_PRELOAD is not reported as "without LD_PRELOAD".
         let silent = |given, loaded| Silent::among(&[run(3, "/bin/sh", given, loaded)], &[]);
         let not_loaded = silent(Some(true), Some(false));
-        assert!(not_loaded.out_of_reach.unwrap().contains("its LD_PRELOAD was not loaded"));
+        assert!(
+            not_loaded
+                .out_of_reach
+                .unwrap()
+                .contains("its LD_PRELOAD was not loaded")
+        );
         for (given, loaded) in [(Some(true), Some(true)), (Some(true), None), (None, None)] {
-            let Silent { out_of_reach: None, unknown: Some(why) } = silent(given, loaded) else { panic!("{given:?}") };
+            let Silent {
+                out_of_reach: None,
+                unknown: Some(why),
+            } = silent(given, loaded)
+            else {
+                panic!("{given:?}")
+            };
             assert!(!why.contains("without LD_PRELOAD"), "{why}");
         }
     }

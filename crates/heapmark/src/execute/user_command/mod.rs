@@ -71,15 +71,36 @@ impl CommandRunner<'_> {
             Some(Ok(ran)) => ran,
         };
         if let Some(outcome) = self.fault(&mut ran, None)? {
-            return Ok(Some(Err(Box::new(self.attempt(outcome, ran, Measurement::default())))));
+            return Ok(Some(Err(Box::new(self.attempt(
+                outcome,
+                ran,
+                Measurement::default(),
+            )))));
         }
         let code = ran.end.code().unwrap_or_default();
         if self.command.client.is_none() && code != self.command.expect_exit.unwrap_or(0) {
-            let outcome = Outcome::Exit { code, phase: Phase::Run.word().into() };
-            return Ok(Some(Err(Box::new(self.attempt(outcome, ran, Measurement::default())))));
+            let outcome = Outcome::Exit {
+                code,
+                phase: Phase::Run.word().into(),
+            };
+            return Ok(Some(Err(Box::new(self.attempt(
+                outcome,
+                ran,
+                Measurement::default(),
+            )))));
         }
-        let printed = ran.output.take().map(OutputReader::printed).transpose()?.map(Arc::new);
-        let reference = Reference { baseline: self.subject.clone(), code, trees: RefCell::default(), printed };
+        let printed = ran
+            .output
+            .take()
+            .map(OutputReader::printed)
+            .transpose()?
+            .map(Arc::new);
+        let reference = Reference {
+            baseline: self.subject.clone(),
+            code,
+            trees: RefCell::default(),
+            printed,
+        };
         reference.learn(&ran);
         Ok(Some(Ok(reference)))
     }
@@ -100,7 +121,11 @@ impl CommandRunner<'_> {
             if difference().is_none() {
                 return Ok(Some(None));
             }
-            let baseline = CommandRunner { subject: &reference.baseline, is_baseline: true, ..*self };
+            let baseline = CommandRunner {
+                subject: &reference.baseline,
+                is_baseline: true,
+                ..*self
+            };
             match baseline.plain(None, reference.printed.as_ref())? {
                 None => return Ok(None),
                 Some(Err(attempt)) => return Ok(Some(Some(attempt.outcome))),
@@ -109,9 +134,13 @@ impl CommandRunner<'_> {
         }
         let what = |words| {
             let baseline = &reference.baseline.allocator.name;
-            format!("other programs than under {baseline} each time: {words}; if that may be: --tree-may-differ")
+            format!(
+                "other programs than under {baseline} each time: {words}; if that may be: --tree-may-differ"
+            )
         };
-        Ok(Some(difference().map(|words| Outcome::WrongResult { what: what(words) })))
+        Ok(Some(
+            difference().map(|words| Outcome::WrongResult { what: what(words) }),
+        ))
     }
 
     /// Runs a timed process, or a check.
@@ -123,7 +152,11 @@ impl CommandRunner<'_> {
             let why = "built without locks, for programs of one thread: whether this one has more is unknown".into();
             return Ok(Some(Attempt::without_process(Outcome::Unsupported { why })));
         }
-        for _ in 0..if self.job.check { self.command.warmup } else { 0 } {
+        for _ in 0..if self.job.check {
+            self.command.warmup
+        } else {
+            0
+        } {
             match self.plain(None, reference.printed.as_ref())? {
                 None => return Ok(None),
                 Some(Err(attempt)) => return Ok(Some(*attempt)),
@@ -141,22 +174,36 @@ impl CommandRunner<'_> {
         match self.other_tree(&ran, reference)? {
             None => return Ok(None),
             Some(None) => {}
-            Some(Some(outcome)) => return Ok(Some(self.attempt(outcome, ran, Measurement::default()))),
+            Some(Some(outcome)) => {
+                return Ok(Some(self.attempt(outcome, ran, Measurement::default())));
+            }
         }
         let mut measurement = self.measurement(&ran);
         if reference.code != 0 {
             let words = ran.end.last_words();
-            let said = words.lines().last().map(|line| (SAID.to_string(), line.to_string()));
-            measurement.notes.extend([(EXIT_CODE.to_string(), reference.code.to_string())].into_iter().chain(said));
+            let said = words
+                .lines()
+                .last()
+                .map(|line| (SAID.to_string(), line.to_string()));
+            measurement.notes.extend(
+                [(EXIT_CODE.to_string(), reference.code.to_string())]
+                    .into_iter()
+                    .chain(said),
+            );
         }
         if matches!(self.subject.allocator.source, Source::AsCalled) {
             let owner = |process: &malloc_probe::Witnessed| {
                 let proof = &process.proof;
-                proof.owners.get("malloc").map(|place| proof.objects[*place].path.clone())
+                proof
+                    .owners
+                    .get("malloc")
+                    .map(|place| proof.objects[*place].path.clone())
             };
             let owners: BTreeSet<String> = ran.witnessed.iter().filter_map(owner).collect();
             let owners: Vec<String> = owners.into_iter().collect();
-            measurement.notes.insert(SERVED_BY.into(), owners.join(", "));
+            measurement
+                .notes
+                .insert(SERVED_BY.into(), owners.join(", "));
         }
         if self.job.check
             && self.subject.allocator.name == reference.baseline.allocator.name
@@ -179,7 +226,8 @@ impl CommandRunner<'_> {
             ..Iteration::default()
         };
         if let Some(served) = &ran.served {
-            (iteration.wall_ns, iteration.user_ns, iteration.sys_ns) = (served.wall_ns, served.cpu_ns, 0);
+            (iteration.wall_ns, iteration.user_ns, iteration.sys_ns) =
+                (served.wall_ns, served.cpu_ns, 0);
         }
         let mut measurement = Measurement {
             iterations: vec![iteration],
@@ -188,17 +236,30 @@ impl CommandRunner<'_> {
             figures: [("processes".to_string(), ran.witnessed.len() as f64)].into(),
             ..Measurement::default()
         };
-        measurement.figures.insert("largest_process_rss_bytes".into(), usage.max_rss_bytes as f64);
+        measurement.figures.insert(
+            "largest_process_rss_bytes".into(),
+            usage.max_rss_bytes as f64,
+        );
         if ran.left_behind > 0 {
-            measurement.notes.insert("left_behind".into(), ran.left_behind.to_string());
+            measurement
+                .notes
+                .insert("left_behind".into(), ran.left_behind.to_string());
         }
         measurement
     }
 
     fn attempt(&self, outcome: Outcome, ran: Ran, measurement: Measurement) -> Attempt {
         let ok = outcome.is_ok();
-        let stderr = if ok { String::new() } else { ran.end.last_words() };
-        let report = measurement.figures.iter().map(|(name, value)| format!("figure={name} {value}\n")).collect();
+        let stderr = if ok {
+            String::new()
+        } else {
+            ran.end.last_words()
+        };
+        let report = measurement
+            .figures
+            .iter()
+            .map(|(name, value)| format!("figure={name} {value}\n"))
+            .collect();
         let proof = ran.witnessed.into_iter().next().map(|first| first.proof);
         let mut usage = ran.end.usage;
         // Interference is CPU time that neither the server nor its client used.

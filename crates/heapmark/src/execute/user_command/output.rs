@@ -26,7 +26,11 @@ const SHORT_WAIT: Duration = Duration::from_millis(50);
 /// grep does, do all their work here.
 pub(super) fn nowhere() -> Result<Stdio> {
     const SINK: &str = "/dev/zero";
-    Ok(OpenOptions::new().write(true).open(SINK).with_context(|| format!("cannot write to {SINK}"))?.into())
+    Ok(OpenOptions::new()
+        .write(true)
+        .open(SINK)
+        .with_context(|| format!("cannot write to {SINK}"))?
+        .into())
 }
 
 /// All that a process printed: its beginning as text, the rest as length and checksum.
@@ -57,12 +61,17 @@ impl OutputReader {
     pub fn new(wanted: Option<Arc<Printed>>) -> Result<(OutputReader, Stdio)> {
         let (pipe, stdout) = io::pipe().context("cannot create a pipe")?;
         let ended = Arc::new(AtomicBool::new(false));
-        let pipe = Pipe { pipe, ended: ended.clone() };
+        let pipe = Pipe {
+            pipe,
+            ended: ended.clone(),
+        };
         let read = move || match wanted {
             None => record(pipe).map(ReadOutput::Reference),
             Some(wanted) => compare(pipe, &wanted).map(ReadOutput::Difference),
         };
-        let reader = std::thread::Builder::new().spawn(read).context("cannot start a thread")?;
+        let reader = std::thread::Builder::new()
+            .spawn(read)
+            .context("cannot start a thread")?;
         Ok((OutputReader { ended, reader }, stdout.into()))
     }
 
@@ -85,7 +94,9 @@ impl OutputReader {
 
     fn found(self) -> Result<ReadOutput> {
         self.ended.store(true, Ordering::Relaxed);
-        self.reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.reader
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
@@ -114,16 +125,22 @@ impl Read for Pipe {
 /// The next piece, short only at the end.
 fn piece<'b>(pipe: &mut Pipe, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
     buffer.clear();
-    pipe.take(PIECE as u64).read_to_end(buffer).context("reading a command's output")?;
+    pipe.take(PIECE as u64)
+        .read_to_end(buffer)
+        .context("reading a command's output")?;
     Ok(buffer)
 }
 
 fn record(mut pipe: Pipe) -> Result<Printed> {
-    let (mut printed, mut sum, mut buffer) = (Printed::default(), crc32fast::Hasher::new(), Vec::new());
+    let (mut printed, mut sum, mut buffer) =
+        (Printed::default(), crc32fast::Hasher::new(), Vec::new());
     loop {
         let piece = piece(&mut pipe, &mut buffer)?;
         if piece.is_empty() {
-            return Ok(Printed { sum: sum.finalize(), ..printed });
+            return Ok(Printed {
+                sum: sum.finalize(),
+                ..printed
+            });
         }
         if printed.beginning.len() < KEPT_BYTES {
             printed.beginning.extend(piece);
@@ -139,7 +156,9 @@ fn compare(mut pipe: Pipe, wanted: &Printed) -> Result<Option<String>> {
     loop {
         let ours = piece(&mut pipe, &mut buffer)?;
         if bytes < KEPT_BYTES as u64 && found.is_none() {
-            let (before, theirs) = wanted.beginning.split_at(wanted.beginning.len().min(bytes as usize));
+            let (before, theirs) = wanted
+                .beginning
+                .split_at(wanted.beginning.len().min(bytes as usize));
             let theirs = &theirs[..theirs.len().min(PIECE)];
             found = (ours != theirs).then(|| difference(ours, theirs, newlines(before)));
         }
@@ -155,16 +174,31 @@ fn compare(mut pipe: Pipe, wanted: &Printed) -> Result<Option<String>> {
     Ok(found.or_else(|| match bytes == wanted.bytes {
         _ if same => None,
         true => Some(format!("{}: not the same text as", behind())),
-        false => Some(format!("{}: {bytes} bytes in all, but {}", behind(), wanted.bytes)),
+        false => Some(format!(
+            "{}: {bytes} bytes in all, but {}",
+            behind(),
+            wanted.bytes
+        )),
     }))
 }
 
 /// Where two pieces differ that start at the same offset, after this many lines.
 fn difference(ours: &[u8], theirs: &[u8], lines: usize) -> String {
-    let same = ours.iter().zip(theirs).take_while(|(ours, theirs)| ours == theirs).count();
-    let start = ours[..same].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let same = ours
+        .iter()
+        .zip(theirs)
+        .take_while(|(ours, theirs)| ours == theirs)
+        .count();
+    let start = ours[..same]
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |end| end + 1);
     let start = start.max(same.saturating_sub(SHOWN / 2));
-    let (line, ours, theirs) = (lines + newlines(&ours[..same]) + 1, shown(&ours[start..]), shown(&theirs[start..]));
+    let (line, ours, theirs) = (
+        lines + newlines(&ours[..same]) + 1,
+        shown(&ours[start..]),
+        shown(&theirs[start..]),
+    );
     format!("line {line} of the output: {ours}, but {theirs}")
 }
 
@@ -173,10 +207,16 @@ fn newlines(text: &[u8]) -> usize {
 }
 
 fn shown(text: &[u8]) -> String {
-    let line = text.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = text
+        .split_inclusive(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
     match line {
         [] => "nothing more".into(),
-        line => format!("{:?}", String::from_utf8_lossy(&line[..line.len().min(SHOWN)])),
+        line => format!(
+            "{:?}",
+            String::from_utf8_lossy(&line[..line.len().min(SHOWN)])
+        ),
     }
 }
 
@@ -190,7 +230,10 @@ mod tests {
         let (pipe, mut writer) = io::pipe().unwrap();
         let text = text.to_vec();
         std::thread::spawn(move || writer.write_all(&text).unwrap());
-        Pipe { pipe, ended: Arc::default() }
+        Pipe {
+            pipe,
+            ended: Arc::default(),
+        }
     }
 
     fn of(said: &[u8], wanted: &[u8]) -> Option<String> {
@@ -201,11 +244,26 @@ mod tests {
     fn the_first_difference_is_shown_with_its_line() {
         assert_eq!(of(b"a\nb\n", b"a\nb\n"), None);
         assert_eq!(of(b"", b""), None);
-        assert_eq!(of(b"a\nbc\nd\n", b"a\nbx\nd\n").unwrap(), "line 2 of the output: \"bc\\n\", but \"bx\\n\"");
-        assert_eq!(of(b"a\n", b"a\nb\n").unwrap(), "line 2 of the output: nothing more, but \"b\\n\"");
-        assert_eq!(of(b"a\nb\n", b"a\n").unwrap(), "line 2 of the output: \"b\\n\", but nothing more");
-        assert_eq!(of(b"a", b"a\n").unwrap(), "line 1 of the output: \"a\", but \"a\\n\"");
-        assert_eq!(of(b"", b"a\n").unwrap(), "line 1 of the output: nothing more, but \"a\\n\"");
+        assert_eq!(
+            of(b"a\nbc\nd\n", b"a\nbx\nd\n").unwrap(),
+            "line 2 of the output: \"bc\\n\", but \"bx\\n\""
+        );
+        assert_eq!(
+            of(b"a\n", b"a\nb\n").unwrap(),
+            "line 2 of the output: nothing more, but \"b\\n\""
+        );
+        assert_eq!(
+            of(b"a\nb\n", b"a\n").unwrap(),
+            "line 2 of the output: \"b\\n\", but nothing more"
+        );
+        assert_eq!(
+            of(b"a", b"a\n").unwrap(),
+            "line 1 of the output: \"a\", but \"a\\n\""
+        );
+        assert_eq!(
+            of(b"", b"a\n").unwrap(),
+            "line 1 of the output: nothing more, but \"a\\n\""
+        );
     }
 
     #[test]
@@ -215,30 +273,54 @@ mod tests {
         assert_eq!(of(&said, &wanted), None);
         said.extend(b"x");
         wanted.extend(b"\xff");
-        assert_eq!(of(&said, &wanted).unwrap(), format!("line {} of the output: \"x\", but \"\u{fffd}\"", lines + 1));
+        assert_eq!(
+            of(&said, &wanted).unwrap(),
+            format!("line {} of the output: \"x\", but \"\u{fffd}\"", lines + 1)
+        );
         said[8] = b'y';
-        assert!(of(&said, &wanted).unwrap().starts_with("line 2 of the output: \"y123456"));
+        assert!(
+            of(&said, &wanted)
+                .unwrap()
+                .starts_with("line 2 of the output: \"y123456")
+        );
     }
 
     #[test]
     fn much_output_is_compared_to_its_end_and_only_its_beginning_is_kept() {
         let mut much = b"0123456\n".repeat(KEPT_BYTES / 8 + (1 << 20));
         let wanted = record(pipe(&much)).unwrap();
-        assert_eq!((wanted.beginning.len(), wanted.bytes), (KEPT_BYTES, much.len() as u64));
+        assert_eq!(
+            (wanted.beginning.len(), wanted.bytes),
+            (KEPT_BYTES, much.len() as u64)
+        );
         assert_eq!(compare(pipe(&much), &wanted).unwrap(), None);
         *much.last_mut().unwrap() = b'x';
         let other = compare(pipe(&much), &wanted).unwrap().unwrap();
-        assert!(other.contains("behind its first 64 MiB: not the same text"), "{other}");
+        assert!(
+            other.contains("behind its first 64 MiB: not the same text"),
+            "{other}"
+        );
         much.push(b'x');
         let longer = compare(pipe(&much), &wanted).unwrap().unwrap();
-        assert!(longer.ends_with(&format!("{} bytes in all, but {}", much.len(), much.len() - 1)), "{longer}");
+        assert!(
+            longer.ends_with(&format!(
+                "{} bytes in all, but {}",
+                much.len(),
+                much.len() - 1
+            )),
+            "{longer}"
+        );
     }
 
     #[test]
     fn a_process_that_still_holds_the_pipe_is_not_waited_for_once_the_process_has_ended() {
         let (pipe, mut held) = io::pipe().unwrap();
         held.write_all(b"all of it").unwrap();
-        let printed = record(Pipe { pipe, ended: Arc::new(AtomicBool::new(true)) }).unwrap();
+        let printed = record(Pipe {
+            pipe,
+            ended: Arc::new(AtomicBool::new(true)),
+        })
+        .unwrap();
         assert_eq!(printed.beginning, b"all of it");
         drop(held);
     }

@@ -36,7 +36,11 @@ pub(super) struct Ran {
 impl Ran {
     /// CPU time of all its processes.
     pub fn cpu_ns(&self) -> u64 {
-        self.served.as_ref().map_or(self.end.usage.user_ns + self.end.usage.sys_ns, |served| served.cpu_ns)
+        self.served
+            .as_ref()
+            .map_or(self.end.usage.user_ns + self.end.usage.sys_ns, |served| {
+                served.cpu_ns
+            })
     }
 }
 
@@ -52,7 +56,10 @@ struct Paced<'a> {
 
 impl Paced<'_> {
     fn new(look: Look<'_>) -> Paced<'_> {
-        Paced { look, due: Instant::now() }
+        Paced {
+            look,
+            due: Instant::now(),
+        }
     }
 
     /// Looks if it is time to; returns the wait until the next look.
@@ -70,7 +77,11 @@ const READ: Duration = Duration::from_millis(20);
 
 impl CommandRunner<'_> {
     /// Runs the command unchanged, after `--prepare`.
-    pub(super) fn plain(&self, look: Option<Look<'_>>, wanted: Option<&Arc<Printed>>) -> StepResult<Ran> {
+    pub(super) fn plain(
+        &self,
+        look: Option<Look<'_>>,
+        wanted: Option<&Arc<Printed>>,
+    ) -> StepResult<Ran> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -81,18 +92,39 @@ impl CommandRunner<'_> {
         // A process whose output is read may have to wait for the reader. Only two kinds are read:
         // the reference, which has no `wanted` output, and checks.
         let read = self.command.check_output && (wanted.is_none() || self.job.check);
-        let output = read.then(|| OutputReader::new(wanted.cloned())).transpose()?;
+        let output = read
+            .then(|| OutputReader::new(wanted.cloned()))
+            .transpose()?;
         let ran = self.start(self.variables(&log), look, output, None)?;
-        Ok(ran.map(|ran| Ok(Ran { witnessed: log.read(), ..ran })))
+        Ok(ran.map(|ran| {
+            Ok(Ran {
+                witnessed: log.read(),
+                ..ran
+            })
+        }))
     }
 
     /// The failure of `--prepare`, if it failed.
     pub(super) fn prepared(&self) -> Result<Option<Outcome>> {
-        let Some(line) = &self.command.prepare else { return Ok(None) };
+        let Some(line) = &self.command.prepare else {
+            return Ok(None);
+        };
         let mut command = Command::new("sh");
-        command.arg("-c").arg(line).current_dir(&self.command.folder).stdin(Stdio::null());
-        let output = command.env_remove("LD_PRELOAD").output().context("cannot start sh for --prepare")?;
-        let what = || with_words(&format!("--prepare: {}", output.status), &String::from_utf8_lossy(&output.stderr));
+        command
+            .arg("-c")
+            .arg(line)
+            .current_dir(&self.command.folder)
+            .stdin(Stdio::null());
+        let output = command
+            .env_remove("LD_PRELOAD")
+            .output()
+            .context("cannot start sh for --prepare")?;
+        let what = || {
+            with_words(
+                &format!("--prepare: {}", output.status),
+                &String::from_utf8_lossy(&output.stderr),
+            )
+        };
         // The terminal sends Ctrl-C to sh, too: what sh did then is no failure.
         let failed = !output.status.success() && !self.stop.load(Ordering::Relaxed);
         Ok(failed.then(|| Outcome::Error { what: what() }))
@@ -108,25 +140,51 @@ impl CommandRunner<'_> {
             }
         }
         let witness = self.tools.witness.display().to_string();
-        let preload = variables.get("LD_PRELOAD").map_or(witness.clone(), |files| format!("{files}:{witness}"));
+        let preload = variables
+            .get("LD_PRELOAD")
+            .map_or(witness.clone(), |files| format!("{files}:{witness}"));
         variables.extend([("LD_PRELOAD".into(), preload), log.variable()]);
         variables
     }
 
     /// The command below the launcher, which writes its account into that file. If `held`, it stops
     /// itself first.
-    pub(super) fn launch(&self, account: &File, held: bool, variables: &BTreeMap<String, String>) -> Result<Command> {
+    pub(super) fn launch(
+        &self,
+        account: &File,
+        held: bool,
+        variables: &BTreeMap<String, String>,
+    ) -> Result<Command> {
         let mut launch = Command::new(self.launcher);
-        launch.arg("launch").arg(account.as_raw_fd().to_string()).arg("inherit").args(held.then_some("held"));
-        launch.args(variables.iter().map(|(name, value)| format!("{name}={value}")));
-        launch.arg(format!("HEAPMARK_PADDING={}", "x".repeat(self.job.padding as usize)));
-        launch.arg("--").args(&self.command.command).current_dir(&self.command.folder).stdin(self.stdin()?);
+        launch
+            .arg("launch")
+            .arg(account.as_raw_fd().to_string())
+            .arg("inherit")
+            .args(held.then_some("held"));
+        launch.args(
+            variables
+                .iter()
+                .map(|(name, value)| format!("{name}={value}")),
+        );
+        launch.arg(format!(
+            "HEAPMARK_PADDING={}",
+            "x".repeat(self.job.padding as usize)
+        ));
+        launch
+            .arg("--")
+            .args(&self.command.command)
+            .current_dir(&self.command.folder)
+            .stdin(self.stdin()?);
         Ok(launch)
     }
 
     fn stdin(&self) -> Result<Stdio> {
-        let Some(file) = &self.command.stdin else { return Ok(Stdio::null()) };
-        Ok(File::open(file).with_context(|| format!("--stdin: cannot read {}", file.display()))?.into())
+        let Some(file) = &self.command.stdin else {
+            return Ok(Stdio::null());
+        };
+        Ok(File::open(file)
+            .with_context(|| format!("--stdin: cannot read {}", file.display()))?
+            .into())
     }
 
     /// Runs it below the launcher, with its client if it has one. `None` if `stop` was set.
@@ -143,8 +201,12 @@ impl CommandRunner<'_> {
         launch.stdout(stdout.map_or_else(output::nowhere, Ok)?);
         let stderr = stderr_file()?;
         let words = stderr.try_clone().context("cannot hand on a memory file")?;
-        let mut drive =
-            self.command.client.as_ref().map(|client| Drive::new(client, self, &account, times)).transpose()?;
+        let mut drive = self
+            .command
+            .client
+            .as_ref()
+            .map(|client| Drive::new(client, self, &account, times))
+            .transpose()?;
         let mut look = look.map(Paced::new);
         // An error while trimming the file in memory occurs again when the rest is read, and is
         // reported then.
@@ -154,14 +216,29 @@ impl CommandRunner<'_> {
         };
         let mut read = Paced::new(&mut read);
         let mut looks = |pid| {
-            let next = read.look(pid).min(look.as_mut().map_or(Duration::MAX, |look| look.look(pid)));
-            drive.as_mut().map_or(next, |drive| next.min(drive.look(pid)))
+            let next = read
+                .look(pid)
+                .min(look.as_mut().map_or(Duration::MAX, |look| look.look(pid)));
+            drive
+                .as_mut()
+                .map_or(next, |drive| next.min(drive.look(pid)))
         };
         launch.env_clear().envs(self.environment());
         let end = child::run(launch, stderr, self.timeout, self.stop, Some(&mut looks))?;
         let Some(end) = end else { return Ok(None) };
-        let LaunchedEnd { end, left_behind, refused } = end.launched(&account, &self.command.command[0]);
+        let LaunchedEnd {
+            end,
+            left_behind,
+            refused,
+        } = end.launched(&account, &self.command.command[0]);
         let served = drive.map(|drive| drive.served(&end)).transpose()?;
-        Ok(Some(Ran { end, output, witnessed: Vec::new(), left_behind, refused, served }))
+        Ok(Some(Ran {
+            end,
+            output,
+            witnessed: Vec::new(),
+            left_behind,
+            refused,
+            served,
+        }))
     }
 }

@@ -26,7 +26,9 @@ pub(super) type Programs = BTreeMap<String, usize>;
 /// Counts the executions of each program.
 pub(super) fn programs(witnessed: &[Witnessed]) -> Programs {
     let mut programs = Programs::new();
-    witnessed.iter().for_each(|process| *programs.entry(process.program.clone()).or_default() += 1);
+    witnessed
+        .iter()
+        .for_each(|process| *programs.entry(process.program.clone()).or_default() += 1);
     programs
 }
 
@@ -39,9 +41,13 @@ impl Trees {
         };
         let of = |all: &Programs, name: &str| all.get(name).copied().unwrap_or(0);
         let names: BTreeSet<&String> = first.keys().chain(programs.keys()).collect();
-        let differing = names.into_iter().filter(|name| of(first, name) != of(&programs, name));
+        let differing = names
+            .into_iter()
+            .filter(|name| of(first, name) != of(&programs, name));
         let differing: Vec<String> = differing.cloned().collect();
-        self.names_change |= differing.iter().any(|name| of(first, name) == 0 || of(&programs, name) == 0);
+        self.names_change |= differing
+            .iter()
+            .any(|name| of(first, name) == 0 || of(&programs, name) == 0);
         self.total_changes |= total(first) != total(&programs);
         self.unsteady.extend(differing);
     }
@@ -49,8 +55,12 @@ impl Trees {
     /// What another tree lacks or has too much, in words; `None` if it may be the same.
     pub fn difference(&self, programs: &Programs) -> Option<String> {
         let first = self.first.as_ref()?;
-        let theirs = first.iter().map(|(name, wanted)| (name, programs.get(name).copied().unwrap_or(0), *wanted));
-        let new = programs.iter().filter(|(name, _)| !self.names_change && !first.contains_key(*name));
+        let theirs = first
+            .iter()
+            .map(|(name, wanted)| (name, programs.get(name).copied().unwrap_or(0), *wanted));
+        let new = programs
+            .iter()
+            .filter(|(name, _)| !self.names_change && !first.contains_key(*name));
         let differing: Vec<(&String, usize, usize)> = theirs
             .filter(|(name, _, _)| !self.unsteady.contains(*name))
             .chain(new.map(|(name, times)| (name, *times, 0)))
@@ -82,7 +92,9 @@ mod tests {
 
     fn of(words: &str) -> Programs {
         let mut programs = Programs::new();
-        words.split_whitespace().for_each(|word| *programs.entry(word.to_owned()).or_default() += 1);
+        words
+            .split_whitespace()
+            .for_each(|word| *programs.entry(word.to_owned()).or_default() += 1);
         programs
     }
 
@@ -99,17 +111,30 @@ mod tests {
         assert_eq!(said("gcc").unwrap(), "as 0x, not 1x, cc1 0x, not 1x");
         assert_eq!(said("gcc cc1 as as").unwrap(), "as 2x, not 1x");
         assert_eq!(said("gcc cc1 as sh").unwrap(), "sh 1x, not 0x");
-        assert!(said("a b").unwrap().ends_with("gcc 0x, not 1x, 2 more"), "{:?}", said("a b"));
+        assert!(
+            said("a b").unwrap().ends_with("gcc 0x, not 1x, 2 more"),
+            "{:?}",
+            said("a b")
+        );
     }
 
     #[test]
     fn what_is_not_the_same_each_time_under_the_baseline_is_no_fault_of_a_candidate() {
         // It waits for an event by polling.
-        assert_eq!(difference(&["sh sleep", "sh sleep sleep"], "sh sleep sleep sleep"), None);
-        assert!(difference(&["sh sleep", "sh sleep sleep"], "sleep").is_some(), "sh was always there");
+        assert_eq!(
+            difference(&["sh sleep", "sh sleep sleep"], "sh sleep sleep sleep"),
+            None
+        );
+        assert!(
+            difference(&["sh sleep", "sh sleep sleep"], "sleep").is_some(),
+            "sh was always there"
+        );
         // It executes files that it has just made, with generated names: the same number each time.
         let made_up = ["sh /tmp/a1 /tmp/a2", "sh /tmp/b1 /tmp/b2"];
         assert_eq!(difference(&made_up, "sh /tmp/c1 /tmp/c2"), None);
-        assert_eq!(difference(&made_up, "sh /tmp/c1").unwrap(), "2 programs in all, not 3");
+        assert_eq!(
+            difference(&made_up, "sh /tmp/c1").unwrap(),
+            "2 programs in all, not 3"
+        );
     }
 }

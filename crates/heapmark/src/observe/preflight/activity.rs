@@ -54,14 +54,21 @@ pub(super) fn items(root: &Root, when: When) -> Vec<PreflightItem> {
         When::After => note_if,
     };
     let pressure = |subject: &ItemSubject, file: &str, limit: f64| {
-        let stall = root.text(&format!("proc/pressure/{file}")).and_then(|text| Stall::read(&text));
+        let stall = root
+            .text(&format!("proc/pressure/{file}"))
+            .and_then(|text| Stall::read(&text));
         subject.judged(stall, |stall| {
             let percent = stall.last_10s_percent;
             (format!("{percent:.2} % of 10 s"), warning(percent >= limit))
         })
     };
-    let load = root.text("proc/loadavg").and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
-    let cpus = root.text("sys/devices/system/cpu/online").and_then(|list| count(&list)).unwrap_or(1);
+    let load = root
+        .text("proc/loadavg")
+        .and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+    let cpus = root
+        .text("sys/devices/system/cpu/online")
+        .and_then(|list| count(&list))
+        .unwrap_or(1);
     vec![
         pressure(&CPU, "cpu", CPU_PERCENT),
         pressure(&MEMORY, "memory", MEMORY_PERCENT),
@@ -76,10 +83,19 @@ pub(super) fn items(root: &Root, when: When) -> Vec<PreflightItem> {
 
 /// Since boot: the check is too short for a share of its own.
 fn steal(root: &Root) -> PreflightItem {
-    let ticks = root.text("proc/stat").and_then(|text| CpuTicks::read(&text));
+    let ticks = root
+        .text("proc/stat")
+        .and_then(|text| CpuTicks::read(&text));
     STEAL.judged(ticks, |ticks| {
         let all = (ticks.busy() + ticks.steal) as f64;
-        let percent = if ticks.steal == 0 { 0.0 } else { 100.0 * ticks.steal as f64 / all };
-        (format!("{percent:.2} % of CPU time since boot"), warning_if(percent >= STEAL_PERCENT))
+        let percent = if ticks.steal == 0 {
+            0.0
+        } else {
+            100.0 * ticks.steal as f64 / all
+        };
+        (
+            format!("{percent:.2} % of CPU time since boot"),
+            warning_if(percent >= STEAL_PERCENT),
+        )
     })
 }

@@ -27,11 +27,14 @@ pub(super) fn items(root: &Root) -> Vec<PreflightItem> {
 }
 
 fn ksm(root: &Root) -> PreflightItem {
-    KSM.judged(root.number::<u8>("sys/kernel/mm/ksm/run"), |run| match run {
-        // 2 means: unmerge the merged pages, then stop.
-        1 => ("on".into(), ItemState::Warning),
-        _ => ("off".into(), ItemState::Fine),
-    })
+    KSM.judged(
+        root.number::<u8>("sys/kernel/mm/ksm/run"),
+        |run| match run {
+            // 2 means: unmerge the merged pages, then stop.
+            1 => ("on".into(), ItemState::Warning),
+            _ => ("off".into(), ItemState::Fine),
+        },
+    )
 }
 
 /// Threads that the administrator has set up, and modules with a thread of their own.
@@ -41,14 +44,21 @@ fn damon(root: &Root) -> PreflightItem {
         let state = root.text(&format!("{ADMIN}/{thread}/state"))?;
         Some((format!("kdamond {thread}"), state == "on"))
     });
-    let modules = root.names("sys/module", "damon_").into_iter().filter_map(|module| {
-        let enabled = root.text(&format!("sys/module/{module}/parameters/enabled"))?;
-        Some((module, enabled == "Y"))
-    });
+    let modules = root
+        .names("sys/module", "damon_")
+        .into_iter()
+        .filter_map(|module| {
+            let enabled = root.text(&format!("sys/module/{module}/parameters/enabled"))?;
+            Some((module, enabled == "Y"))
+        });
     let all: Vec<(String, bool)> = threads.chain(modules).collect();
     let told = !all.is_empty() || root.text(&format!("{ADMIN}/nr_kdamonds")).is_some();
     DAMON.judged(told.then_some(all), |all| {
-        let on: Vec<String> = all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name).collect();
+        let on: Vec<String> = all
+            .into_iter()
+            .filter(|(_, on)| *on)
+            .map(|(name, _)| name)
+            .collect();
         if on.is_empty() {
             ("off".into(), ItemState::Fine)
         } else {
@@ -58,11 +68,20 @@ fn damon(root: &Root) -> PreflightItem {
 }
 
 fn numa(root: &Root) -> PreflightItem {
-    let nodes = root.text("sys/devices/system/node/online").and_then(|list| count(&list));
-    NUMA.judged(root.number::<u8>("proc/sys/kernel/numa_balancing"), |mode| {
-        let words = if mode == 0 { "off" } else { "on" };
-        let told = nodes.map(|nodes| format!(", {nodes} node{}", if nodes == 1 { "" } else { "s" }));
-        // With one node there is no other node to move a page to.
-        (format!("{words}{}", told.unwrap_or_default()), warning_if(mode != 0 && nodes != Some(1)))
-    })
+    let nodes = root
+        .text("sys/devices/system/node/online")
+        .and_then(|list| count(&list));
+    NUMA.judged(
+        root.number::<u8>("proc/sys/kernel/numa_balancing"),
+        |mode| {
+            let words = if mode == 0 { "off" } else { "on" };
+            let told =
+                nodes.map(|nodes| format!(", {nodes} node{}", if nodes == 1 { "" } else { "s" }));
+            // With one node there is no other node to move a page to.
+            (
+                format!("{words}{}", told.unwrap_or_default()),
+                warning_if(mode != 0 && nodes != Some(1)),
+            )
+        },
+    )
 }

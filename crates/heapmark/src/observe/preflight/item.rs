@@ -60,19 +60,40 @@ impl ItemSubject {
     }
 
     /// `judge` returns the words and the state of a found value.
-    pub fn judged<T>(&self, found: Option<T>, judge: impl FnOnce(T) -> (String, ItemState)) -> PreflightItem {
-        found.map(judge).map_or_else(|| self.not_told(), |(found, state)| self.found(found, state))
+    pub fn judged<T>(
+        &self,
+        found: Option<T>,
+        judge: impl FnOnce(T) -> (String, ItemState),
+    ) -> PreflightItem {
+        found.map(judge).map_or_else(
+            || self.not_told(),
+            |(found, state)| self.found(found, state),
+        )
     }
 
     fn item(&self, found: Option<String>, state: ItemState) -> PreflightItem {
-        let ItemSubject { name, means, change } = self;
-        PreflightItem { name: name.to_string(), found, state, means: means.to_string(), change: change.to_string() }
+        let ItemSubject {
+            name,
+            means,
+            change,
+        } = self;
+        PreflightItem {
+            name: name.to_string(),
+            found,
+            state,
+            means: means.to_string(),
+            change: change.to_string(),
+        }
     }
 }
 
 /// `warning` if `so`.
 pub(super) fn warning_if(so: bool) -> ItemState {
-    if so { ItemState::Warning } else { ItemState::Fine }
+    if so {
+        ItemState::Warning
+    } else {
+        ItemState::Fine
+    }
 }
 
 /// `note` if `so`.

@@ -31,18 +31,25 @@ pub(super) fn items(root: &Root) -> Vec<PreflightItem> {
         cpu_limit(root, cpu.as_ref()),
         THROTTLED.judged(throttled, |throttled| {
             let ms = throttled.total_ns / 1_000_000;
-            (format!("{} times, {ms} ms", throttled.times), warning_if(throttled.times > 0))
+            (
+                format!("{} times, {ms} ms", throttled.times),
+                warning_if(throttled.times > 0),
+            )
         }),
         memory_limit(root, memory.as_ref()),
     ]
 }
 
 fn cpu_limit(root: &Root, groups: Option<&Groups>) -> PreflightItem {
-    let Some(groups) = groups else { return CPU.not_told() };
+    let Some(groups) = groups else {
+        return CPU.not_told();
+    };
     let told: Vec<(String, Option<f64>)> = match groups.version {
         Version::Two => {
             let texts = groups.texts(root, "cpu.max").into_iter();
-            texts.filter_map(|(folder, text)| Some((folder, cpus_of_max(&text)?))).collect()
+            texts
+                .filter_map(|(folder, text)| Some((folder, cpus_of_max(&text)?)))
+                .collect()
         }
         Version::One => {
             let quotas = groups.texts(root, "cpu.cfs_quota_us").into_iter();
@@ -55,7 +62,9 @@ fn cpu_limit(root: &Root, groups: Option<&Groups>) -> PreflightItem {
         }
     };
     let known = !told.is_empty() || groups.reach_the_root(root);
-    let limits = told.into_iter().filter_map(|(folder, cpus)| Some((folder, cpus?)));
+    let limits = told
+        .into_iter()
+        .filter_map(|(folder, cpus)| Some((folder, cpus?)));
     let tightest = limits.min_by(|(_, a), (_, b)| a.total_cmp(b));
     CPU.judged(known.then_some(tightest), |tightest| match tightest {
         None => ("none".into(), ItemState::Fine),
@@ -69,19 +78,37 @@ fn cpus_of_max(text: &str) -> Option<Option<f64>> {
     if quota == "max" {
         return Some(None);
     }
-    Some(Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?))
+    Some(Some(
+        quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?,
+    ))
 }
 
 fn memory_limit(root: &Root, groups: Option<&Groups>) -> PreflightItem {
-    let Some(groups) = groups else { return MEMORY.not_told() };
+    let Some(groups) = groups else {
+        return MEMORY.not_told();
+    };
     let known = groups.tell_memory(root) || groups.reach_the_root(root);
-    MEMORY.judged(known.then(|| groups.memory_left(root)), |tightest| match tightest {
-        None => ("none".into(), ItemState::Fine),
-        Some(MemoryLeft { bytes, limit_bytes, folder }) => {
-            let state = if bytes < LITTLE_BYTES { ItemState::Warning } else { ItemState::Note };
-            (format!("{}, {} left ({folder})", mib(limit_bytes), mib(bytes)), state)
-        }
-    })
+    MEMORY.judged(
+        known.then(|| groups.memory_left(root)),
+        |tightest| match tightest {
+            None => ("none".into(), ItemState::Fine),
+            Some(MemoryLeft {
+                bytes,
+                limit_bytes,
+                folder,
+            }) => {
+                let state = if bytes < LITTLE_BYTES {
+                    ItemState::Warning
+                } else {
+                    ItemState::Note
+                };
+                (
+                    format!("{}, {} left ({folder})", mib(limit_bytes), mib(bytes)),
+                    state,
+                )
+            }
+        },
+    )
 }
 
 #[cfg(test)]

@@ -54,14 +54,25 @@ pub(super) fn items(root: &Root) -> Vec<PreflightItem> {
 const ADDR_NO_RANDOMIZE: u64 = 0x0004_0000;
 
 fn aslr(root: &Root) -> PreflightItem {
-    let personality = root.text("proc/self/personality").and_then(|text| u64::from_str_radix(&text, 16).ok());
-    ASLR.judged(root.number::<u8>("proc/sys/kernel/randomize_va_space"), |level| {
-        if personality.is_some_and(|flags| flags & ADDR_NO_RANDOMIZE != 0) {
-            return ("off for this process (setarch -R)".into(), ItemState::Warning);
-        }
-        let words = ["0 (off)", "1 (all but the heap)", "2 (full)"].get(usize::from(level));
-        (words.map_or_else(|| level.to_string(), |words| words.to_string()), warning_if(level < 2))
-    })
+    let personality = root
+        .text("proc/self/personality")
+        .and_then(|text| u64::from_str_radix(&text, 16).ok());
+    ASLR.judged(
+        root.number::<u8>("proc/sys/kernel/randomize_va_space"),
+        |level| {
+            if personality.is_some_and(|flags| flags & ADDR_NO_RANDOMIZE != 0) {
+                return (
+                    "off for this process (setarch -R)".into(),
+                    ItemState::Warning,
+                );
+            }
+            let words = ["0 (off)", "1 (all but the heap)", "2 (full)"].get(usize::from(level));
+            (
+                words.map_or_else(|| level.to_string(), |words| words.to_string()),
+                warning_if(level < 2),
+            )
+        },
+    )
 }
 
 const THP: &str = "sys/kernel/mm/transparent_hugepage";
@@ -69,10 +80,15 @@ const THP: &str = "sys/kernel/mm/transparent_hugepage";
 fn huge_pages(root: &Root) -> PreflightItem {
     HUGE_PAGES.judged(root.chosen(&format!("{THP}/enabled")), |chosen| {
         // Sizes below the usual one have their own switches; `inherit` uses the main one.
-        let sizes = root.names(THP, "hugepages-").into_iter().filter_map(|size| {
-            let own = root.chosen(&format!("{THP}/{size}/enabled")).filter(|own| own == "always")?;
-            Some(format!("{} {own}", size.trim_start_matches("hugepages-")))
-        });
+        let sizes = root
+            .names(THP, "hugepages-")
+            .into_iter()
+            .filter_map(|size| {
+                let own = root
+                    .chosen(&format!("{THP}/{size}/enabled"))
+                    .filter(|own| own == "always")?;
+                Some(format!("{} {own}", size.trim_start_matches("hugepages-")))
+            });
         let words: Vec<String> = [chosen].into_iter().chain(sizes).collect();
         let state = note_if(words != ["madvise"]);
         (words.join(", "), state)
@@ -87,21 +103,30 @@ fn defrag(root: &Root) -> PreflightItem {
 }
 
 fn overcommit(root: &Root) -> PreflightItem {
-    OVERCOMMIT.judged(root.number::<u8>("proc/sys/vm/overcommit_memory"), |mode| match mode {
-        0 => ("0 (heuristic)".into(), ItemState::Fine),
-        1 => ("1 (everything is granted)".into(), ItemState::Note),
-        2 => ("2 (strict)".into(), ItemState::Warning),
-        other => (other.to_string(), ItemState::Note),
-    })
+    OVERCOMMIT.judged(
+        root.number::<u8>("proc/sys/vm/overcommit_memory"),
+        |mode| match mode {
+            0 => ("0 (heuristic)".into(), ItemState::Fine),
+            1 => ("1 (everything is granted)".into(), ItemState::Note),
+            2 => ("2 (strict)".into(), ItemState::Warning),
+            other => (other.to_string(), ItemState::Note),
+        },
+    )
 }
 
 /// Less free memory than this is little on any machine.
 pub(super) const LITTLE_BYTES: u64 = 1 << 30;
 
 fn free(root: &Root) -> PreflightItem {
-    let (available, total) = (root.memory_bytes("MemAvailable"), root.memory_bytes("MemTotal"));
+    let (available, total) = (
+        root.memory_bytes("MemAvailable"),
+        root.memory_bytes("MemTotal"),
+    );
     FREE.judged(available.zip(total), |(available, total)| {
-        (format!("{} of {}", mib(available), mib(total)), warning_if(available < LITTLE_BYTES.max(total / 10)))
+        (
+            format!("{} of {}", mib(available), mib(total)),
+            warning_if(available < LITTLE_BYTES.max(total / 10)),
+        )
     })
 }
 
@@ -120,7 +145,10 @@ mod tests {
 
     #[test]
     fn larger_pages_are_noted() {
-        assert_eq!((page_size(4096).state, page_size(65536).state), (ItemState::Fine, ItemState::Note));
+        assert_eq!(
+            (page_size(4096).state, page_size(65536).state),
+            (ItemState::Fine, ItemState::Note)
+        );
         assert_eq!(page_size(65536).found.as_deref(), Some("65536 B"));
     }
 }

@@ -59,7 +59,9 @@ impl Preflight {
 
     /// Names of the items that make numbers vary.
     pub fn warnings(&self) -> Vec<String> {
-        self.in_state(ItemState::Warning).map(|item| item.name.clone()).collect()
+        self.in_state(ItemState::Warning)
+            .map(|item| item.name.clone())
+            .collect()
     }
 
     /// Items in a state.

@@ -34,7 +34,13 @@ const CLOCK: ItemSubject = ItemSubject {
 };
 
 pub(super) fn items(root: &Root) -> Vec<PreflightItem> {
-    vec![governor(root), boost(root), smt(root), usable_cpus(root), clock_source(root)]
+    vec![
+        governor(root),
+        boost(root),
+        smt(root),
+        usable_cpus(root),
+        clock_source(root),
+    ]
 }
 
 const CPUFREQ: &str = "sys/devices/system/cpu/cpufreq";
@@ -42,7 +48,11 @@ const CPUFREQ: &str = "sys/devices/system/cpu/cpufreq";
 /// A file of all frequency policies: one policy for each group of CPUs that change together.
 fn policies(root: &Root, file: &str) -> Option<String> {
     let policies = root.names(CPUFREQ, "policy");
-    root.all(policies.iter().map(|policy| format!("{CPUFREQ}/{policy}/{file}")))
+    root.all(
+        policies
+            .iter()
+            .map(|policy| format!("{CPUFREQ}/{policy}/{file}")),
+    )
 }
 
 fn governor(root: &Root) -> PreflightItem {
@@ -53,7 +63,9 @@ fn governor(root: &Root) -> PreflightItem {
             "userspace" => ItemState::Note,
             _ => ItemState::Warning,
         };
-        let driver = policies(root, "scaling_driver").map(|driver| format!(" ({driver})")).unwrap_or_default();
+        let driver = policies(root, "scaling_driver")
+            .map(|driver| format!(" ({driver})"))
+            .unwrap_or_default();
         (format!("{governor}{driver}"), state)
     })
 }
@@ -61,22 +73,38 @@ fn governor(root: &Root) -> PreflightItem {
 fn boost(root: &Root) -> PreflightItem {
     let turbo_off = root.number::<u8>("sys/devices/system/cpu/intel_pstate/no_turbo");
     let boost = turbo_off.map(|off| off == 0).or_else(|| {
-        let told = root.text(&format!("{CPUFREQ}/boost")).or_else(|| policies(root, "boost"))?;
+        let told = root
+            .text(&format!("{CPUFREQ}/boost"))
+            .or_else(|| policies(root, "boost"))?;
         Some(told != "0")
     });
-    BOOST.judged(boost, |on| (if on { "on" } else { "off" }.into(), warning_if(on)))
+    BOOST.judged(boost, |on| {
+        (if on { "on" } else { "off" }.into(), warning_if(on))
+    })
 }
 
 fn smt(root: &Root) -> PreflightItem {
     let active = root.number::<u8>("sys/devices/system/cpu/smt/active");
-    SMT.judged(active, |active| (if active == 1 { "on" } else { "off" }.into(), note_if(active == 1)))
+    SMT.judged(active, |active| {
+        (
+            if active == 1 { "on" } else { "off" }.into(),
+            note_if(active == 1),
+        )
+    })
 }
 
 fn usable_cpus(root: &Root) -> PreflightItem {
-    let allowed = root.field("proc/self/status", "Cpus_allowed_list").and_then(|list| count(&list));
-    let online = root.text("sys/devices/system/cpu/online").and_then(|list| count(&list));
+    let allowed = root
+        .field("proc/self/status", "Cpus_allowed_list")
+        .and_then(|list| count(&list));
+    let online = root
+        .text("sys/devices/system/cpu/online")
+        .and_then(|list| count(&list));
     CPUS.judged(allowed, |allowed| {
-        let words = online.map_or_else(|| allowed.to_string(), |online| format!("{allowed} of {online}"));
+        let words = online.map_or_else(
+            || allowed.to_string(),
+            |online| format!("{allowed} of {online}"),
+        );
         let state = match (allowed, online) {
             (1, _) => ItemState::Warning,
             (allowed, Some(online)) if allowed < online => ItemState::Note,
@@ -87,15 +115,22 @@ fn usable_cpus(root: &Root) -> PreflightItem {
 }
 
 fn clock_source(root: &Root) -> PreflightItem {
-    CLOCK.judged(root.text("sys/devices/system/clocksource/clocksource0/current_clocksource"), |source| {
-        let state = match source.as_str() {
-            // Read without a system call.
-            "tsc" | "arch_sys_counter" | "kvm-clock" | "hyperv_clocksource_tsc_page" => ItemState::Fine,
-            "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "pit" | "xen" => ItemState::Warning,
-            _ => ItemState::Note,
-        };
-        (source, state)
-    })
+    CLOCK.judged(
+        root.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        |source| {
+            let state = match source.as_str() {
+                // Read without a system call.
+                "tsc" | "arch_sys_counter" | "kvm-clock" | "hyperv_clocksource_tsc_page" => {
+                    ItemState::Fine
+                }
+                "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "pit" | "xen" => {
+                    ItemState::Warning
+                }
+                _ => ItemState::Note,
+            };
+            (source, state)
+        },
+    )
 }
 
 /// How many numbers there are in `0-3,8,10-11`.
@@ -114,6 +149,9 @@ mod tests {
     #[test]
     fn lists_of_cpus_are_counted() {
         let lists = ["0", "0-1", "0-3,8,10-11", "", "3-1", "a"];
-        assert_eq!(lists.map(count), [Some(1), Some(2), Some(7), None, None, None]);
+        assert_eq!(
+            lists.map(count),
+            [Some(1), Some(2), Some(7), None, None, None]
+        );
     }
 }

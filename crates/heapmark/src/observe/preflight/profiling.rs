@@ -20,9 +20,10 @@ const COUNTERS: ItemSubject = ItemSubject {
 };
 
 pub(super) fn items(root: &Root) -> Vec<PreflightItem> {
-    let paranoid = PARANOID.judged(root.number::<i32>("proc/sys/kernel/perf_event_paranoid"), |level| {
-        (level.to_string(), note_if(level > 2))
-    });
+    let paranoid = PARANOID.judged(
+        root.number::<i32>("proc/sys/kernel/perf_event_paranoid"),
+        |level| (level.to_string(), note_if(level > 2)),
+    );
     // Counting works only on this machine, not on copied files.
     let counted = root.planted().is_none().then(count_instructions);
     vec![paranoid, counters(counted)]
@@ -33,7 +34,9 @@ fn counters(counted: Option<io::Result<u64>>) -> PreflightItem {
         Ok(0) => ("open, but count nothing".into(), ItemState::Note),
         Ok(_) => ("work".into(), ItemState::Fine),
         Err(error) => match error.raw_os_error() {
-            Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => ("none in this machine".into(), ItemState::Note),
+            Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
+                ("none in this machine".into(), ItemState::Note)
+            }
             Some(libc::EACCES | libc::EPERM) => ("refused".into(), ItemState::Note),
             Some(libc::ENOSYS) => ("not in this kernel".into(), ItemState::Note),
             _ => (error.to_string(), ItemState::Note),
@@ -43,7 +46,8 @@ fn counters(counted: Option<io::Result<u64>>) -> PreflightItem {
 
 /// Instructions of this thread between opening a counter and reading it.
 fn count_instructions() -> io::Result<u64> {
-    let file = perf::open(perf::INSTRUCTIONS, perf::Whom::Caller).map_err(io::Error::from_raw_os_error)?;
+    let file =
+        perf::open(perf::INSTRUCTIONS, perf::Whom::Caller).map_err(io::Error::from_raw_os_error)?;
     // SAFETY: a new descriptor that has no other owner.
     let counter = unsafe { OwnedFd::from_raw_fd(file) };
     let reading = perf::read(counter.as_raw_fd()).ok_or_else(io::Error::last_os_error)?;
@@ -58,17 +62,26 @@ mod tests {
     fn each_way_of_not_counting_has_words() {
         let found = |counted| counters(counted).found;
         assert_eq!(found(Some(Ok(1234))).as_deref(), Some("work"));
-        assert_eq!(found(Some(Ok(0))).as_deref(), Some("open, but count nothing"));
+        assert_eq!(
+            found(Some(Ok(0))).as_deref(),
+            Some("open, but count nothing")
+        );
         let refused = io::Error::from_raw_os_error(libc::EACCES);
         assert_eq!(found(Some(Err(refused))).as_deref(), Some("refused"));
         let missing = io::Error::from_raw_os_error(libc::ENOENT);
-        assert_eq!(found(Some(Err(missing))).as_deref(), Some("none in this machine"));
+        assert_eq!(
+            found(Some(Err(missing))).as_deref(),
+            Some("none in this machine")
+        );
         assert_eq!(found(None), None);
     }
 
     #[test]
     fn only_working_counters_are_fine() {
-        assert_eq!((counters(Some(Ok(1))).state, counters(Some(Ok(0))).state), (ItemState::Fine, ItemState::Note));
+        assert_eq!(
+            (counters(Some(Ok(1))).state, counters(Some(Ok(0))).state),
+            (ItemState::Fine, ItemState::Note)
+        );
         assert_eq!(counters(None).state, ItemState::Note);
     }
 }

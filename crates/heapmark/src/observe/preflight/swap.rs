@@ -18,7 +18,9 @@ const ZSWAP: ItemSubject = ItemSubject {
 
 pub(super) fn items(root: &Root) -> Vec<PreflightItem> {
     let areas = root.text("proc/swaps").map(|text| areas(&text));
-    let used = areas.as_ref().is_some_and(|areas| areas.iter().any(|area| area.used_bytes > 0));
+    let used = areas
+        .as_ref()
+        .is_some_and(|areas| areas.iter().any(|area| area.used_bytes > 0));
     let swap = SWAP.judged(areas, |areas| {
         if areas.is_empty() {
             return ("none".into(), ItemState::Fine);
@@ -26,12 +28,29 @@ pub(super) fn items(root: &Root) -> Vec<PreflightItem> {
         let size = areas.iter().map(|area| area.bytes).sum();
         let in_use = areas.iter().map(|area| area.used_bytes).sum();
         // Unused swap affects nothing until memory is short.
-        (format!("{}, {} used", mib(size), mib(in_use)), if used { ItemState::Warning } else { ItemState::Note })
+        (
+            format!("{}, {} used", mib(size), mib(in_use)),
+            if used {
+                ItemState::Warning
+            } else {
+                ItemState::Note
+            },
+        )
     });
-    let zswap = ZSWAP.judged(root.text("sys/module/zswap/parameters/enabled"), |enabled| match enabled.as_str() {
-        "Y" | "1" => ("on".into(), if used { ItemState::Warning } else { ItemState::Note }),
-        _ => ("off".into(), ItemState::Fine),
-    });
+    let zswap = ZSWAP.judged(
+        root.text("sys/module/zswap/parameters/enabled"),
+        |enabled| match enabled.as_str() {
+            "Y" | "1" => (
+                "on".into(),
+                if used {
+                    ItemState::Warning
+                } else {
+                    ItemState::Note
+                },
+            ),
+            _ => ("off".into(), ItemState::Fine),
+        },
+    );
     vec![swap, zswap]
 }
 
@@ -65,9 +84,20 @@ Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority
 /dev/zram0                              partition\t8388604\t\t1024\t\t100
 /swap\\040file                           file\t\t2097148\t\t0\t\t-2
 ";
-        let expected =
-            [Area { bytes: 8388604 << 10, used_bytes: 1 << 20 }, Area { bytes: 2097148 << 10, used_bytes: 0 }];
+        let expected = [
+            Area {
+                bytes: 8388604 << 10,
+                used_bytes: 1 << 20,
+            },
+            Area {
+                bytes: 2097148 << 10,
+                used_bytes: 0,
+            },
+        ];
         assert_eq!(areas(text), expected);
-        assert_eq!(areas("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority"), []);
+        assert_eq!(
+            areas("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority"),
+            []
+        );
     }
 }

@@ -35,8 +35,19 @@ struct LatencyLine {
 
 /// One line per function of each row; one without numbers for a row that has none.
 pub fn latency(analysis: &Analysis) -> String {
-    let of_case = |case: &LatencyCase| case.rows.iter().flat_map(|row| lines(case, row)).collect::<Vec<_>>();
-    write(&analysis.latency.iter().flat_map(of_case).collect::<Vec<_>>())
+    let of_case = |case: &LatencyCase| {
+        case.rows
+            .iter()
+            .flat_map(|row| lines(case, row))
+            .collect::<Vec<_>>()
+    };
+    write(
+        &analysis
+            .latency
+            .iter()
+            .flat_map(of_case)
+            .collect::<Vec<_>>(),
+    )
 }
 
 fn lines(case: &LatencyCase, row: &LatencyRow) -> Vec<LatencyLine> {
@@ -55,14 +66,22 @@ fn lines(case: &LatencyCase, row: &LatencyRow) -> Vec<LatencyLine> {
     match &row.state {
         LatencyState::Failed(failed) => vec![head(failed.word(), plain(&failed.summary()), None)],
         LatencyState::Missing { .. } => vec![head("missing", String::new(), Some(0))],
-        LatencyState::Measured { processes, functions, .. } => {
-            functions.iter().map(|called| line(head("ok", String::new(), Some(*processes)), case, called)).collect()
-        }
+        LatencyState::Measured {
+            processes,
+            functions,
+            ..
+        } => functions
+            .iter()
+            .map(|called| line(head("ok", String::new(), Some(*processes)), case, called))
+            .collect(),
     }
 }
 
 fn line(head: LatencyLine, case: &LatencyCase, called: &Called) -> LatencyLine {
-    let clocks = case.timer.iter().flat_map(|timer| timer.clocks.iter().map(|clock| plain(clock)));
+    let clocks = case
+        .timer
+        .iter()
+        .flat_map(|timer| timer.clocks.iter().map(|clock| plain(clock)));
     LatencyLine {
         clock: clocks.collect::<Vec<_>>().join(" "),
         timer_least_ns: case.timer.as_ref().map(|timer| timer.least_ns),

@@ -29,7 +29,9 @@ fn outcome(row: &Row) -> &'static str {
 fn write(lines: &[impl Serialize]) -> String {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     for line in lines {
-        writer.serialize(line).expect("memory takes any line of plain fields");
+        writer
+            .serialize(line)
+            .expect("memory takes any line of plain fields");
     }
     let bytes = writer.into_inner().expect("memory needs no flushing");
     String::from_utf8(bytes).expect("every field is UTF-8")

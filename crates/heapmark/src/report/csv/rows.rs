@@ -68,7 +68,10 @@ pub fn rows(analysis: &Analysis) -> String {
 }
 
 fn rows_of(case: &Case, planned_blocks: u32) -> Vec<RowLine> {
-    case.rows.iter().map(|row| row_line(case, row, planned_blocks)).collect()
+    case.rows
+        .iter()
+        .map(|row| row_line(case, row, planned_blocks))
+        .collect()
 }
 
 fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
@@ -112,13 +115,28 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
     };
     let low = |ratio: &Option<Ratio>| Some(ratio.as_ref()?.interval?.0);
     let high = |ratio: &Option<Ratio>| Some(ratio.as_ref()?.interval?.1);
-    let figures: Vec<String> = numbers.figures.iter().map(|(name, value)| format!("{}={value}", plain(name))).collect();
+    let figures: Vec<String> = numbers
+        .figures
+        .iter()
+        .map(|(name, value)| format!("{}={value}", plain(name)))
+        .collect();
     RowLine {
         blocks: Some(numbers.blocks),
         samples: Some(numbers.samples),
         unusable_samples: Some(numbers.unusable),
-        stalled_samples: Some(numbers.stalled.as_ref().map_or(0, |stalled| stalled.samples)),
-        stalled_by: numbers.stalled.iter().flat_map(|stalled| &stalled.by).copied().collect::<Vec<_>>().join(";"),
+        stalled_samples: Some(
+            numbers
+                .stalled
+                .as_ref()
+                .map_or(0, |stalled| stalled.samples),
+        ),
+        stalled_by: numbers
+            .stalled
+            .iter()
+            .flat_map(|stalled| &stalled.by)
+            .copied()
+            .collect::<Vec<_>>()
+            .join(";"),
         ns_per_op: Some(numbers.ns_per_op.median),
         ns_per_op_min: Some(numbers.ns_per_op.min),
         ns_per_op_max: Some(numbers.ns_per_op.max),

@@ -43,10 +43,16 @@ pub struct SampleLine {
 /// One line per iteration of each sample, including cold ones; and one without numbers per process
 /// of any purpose that did not end `ok`. `row_outcome` is the outcome of the sample's row: only an
 /// `ok` row may be used.
-pub fn samples(analysis: &Analysis, records: impl Iterator<Item = Result<Record>>, out: impl Write) -> Result<()> {
+pub fn samples(
+    analysis: &Analysis,
+    records: impl Iterator<Item = Result<Record>>,
+    out: impl Write,
+) -> Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     for record in records {
-        lines(analysis, &record?).iter().try_for_each(|line| writer.serialize(line))?;
+        lines(analysis, &record?)
+            .iter()
+            .try_for_each(|line| writer.serialize(line))?;
     }
     Ok(writer.flush()?)
 }
@@ -59,7 +65,9 @@ pub fn lines(analysis: &Analysis, record: &Record) -> Vec<SampleLine> {
         _ if record.purpose != Purpose::Sample => Vec::new(),
         Some(measurement) if !measurement.iterations.is_empty() => {
             let iterations = measurement.iterations.iter().enumerate();
-            iterations.map(|(place, iteration)| sample_line(head(), measurement, place, iteration)).collect()
+            iterations
+                .map(|(place, iteration)| sample_line(head(), measurement, place, iteration))
+                .collect()
         }
         _ => vec![head()],
     }
@@ -94,12 +102,24 @@ fn head(analysis: &Analysis, record: &Record) -> SampleLine {
 
 /// Empty for a record that belongs to no row.
 fn row_outcome(analysis: &Analysis, record: &Record) -> String {
-    let case = analysis.cases.iter().find(|c| (&c.workload, c.threads) == (&record.workload, record.threads));
-    let row = case.and_then(|case| case.rows.iter().find(|row| row.allocator == record.allocator));
+    let case = analysis
+        .cases
+        .iter()
+        .find(|c| (&c.workload, c.threads) == (&record.workload, record.threads));
+    let row = case.and_then(|case| {
+        case.rows
+            .iter()
+            .find(|row| row.allocator == record.allocator)
+    });
     row.map(|row| outcome(row).to_owned()).unwrap_or_default()
 }
 
-fn sample_line(head: SampleLine, measurement: &Measurement, place: usize, iteration: &Iteration) -> SampleLine {
+fn sample_line(
+    head: SampleLine,
+    measurement: &Measurement,
+    place: usize,
+    iteration: &Iteration,
+) -> SampleLine {
     SampleLine {
         iteration: Some(place),
         cold: Some(iteration.cold),

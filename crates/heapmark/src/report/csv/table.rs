@@ -27,7 +27,13 @@ struct MetricLine {
 
 /// One line per metric of each row; one without numbers for a row that has none.
 pub fn tables(tables: &[Table]) -> String {
-    let of_table = |table: &Table| table.rows.iter().flat_map(|row| lines(table, row)).collect::<Vec<_>>();
+    let of_table = |table: &Table| {
+        table
+            .rows
+            .iter()
+            .flat_map(|row| lines(table, row))
+            .collect::<Vec<_>>()
+    };
     write(&tables.iter().flat_map(of_table).collect::<Vec<_>>())
 }
 
@@ -42,7 +48,11 @@ fn lines(table: &Table, row: &TableRow) -> Vec<MetricLine> {
     match &row.failed {
         Some(failed) => vec![head(plain(&failed.summary()))],
         None if row.cells.is_empty() => vec![head("missing".into())],
-        None => row.cells.iter().map(|cell| line(head("ok".into()), cell)).collect(),
+        None => row
+            .cells
+            .iter()
+            .map(|cell| line(head("ok".into()), cell))
+            .collect(),
     }
 }
 
@@ -59,7 +69,9 @@ fn line(head: MetricLine, cell: &TableCell) -> MetricLine {
         ratio: cell.ratio.map(|ratio| ratio.ratio),
         low: interval.map(|(low, _)| low),
         high: interval.map(|(_, high)| high),
-        verdict: cell.verdict.map_or("", |verdict| verdict.word_of(cell.metric)),
+        verdict: cell
+            .verdict
+            .map_or("", |verdict| verdict.word_of(cell.metric)),
         ..head
     }
 }

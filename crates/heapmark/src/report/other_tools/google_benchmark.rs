@@ -42,31 +42,50 @@ struct Benchmark {
 /// An aggregate's name and function.
 type Aggregate = (&'static str, fn(&[f64]) -> Option<f64>);
 
-const AGGREGATES: [Aggregate; 3] = [("mean", mean), ("median", median), ("stddev", standard_deviation)];
+const AGGREGATES: [Aggregate; 3] = [
+    ("mean", mean),
+    ("median", median),
+    ("stddev", standard_deviation),
+];
 
 /// Times per operation. The format requires CPU time, so a row is left out if some process has
 /// none.
 pub fn google_benchmark(run: &RunFile, analysis: &Analysis, records: &[Record]) -> Foreign {
     let processes = processes(run, records);
     let rows = told(analysis, |entry| benchmarks(entry, entry.own(&processes)));
-    rows.file(|rows| GoogleBenchmarkFile { context: context(run), benchmarks: rows.into_iter().flatten().collect() })
+    rows.file(|rows| GoogleBenchmarkFile {
+        context: context(run),
+        benchmarks: rows.into_iter().flatten().collect(),
+    })
 }
 
 /// The machine in words, as in `run.json`, and the keys that readers of the format look for.
 fn context(run: &RunFile) -> Map<String, Value> {
-    let words = run.machine.iter().map(|(key, value)| (plain(key), json!(plain(value))));
+    let words = run
+        .machine
+        .iter()
+        .map(|(key, value)| (plain(key), json!(plain(value))));
     let own = [
         ("date", &run.started),
         ("executable", &format!("heapmark {}", run.heapmark)),
         ("suite", &run.suite),
         ("preset", &run.preset),
     ];
-    let cpus = run.machine.get("usable_cpus").and_then(|cpus| cpus.parse::<u32>().ok());
+    let cpus = run
+        .machine
+        .get("usable_cpus")
+        .and_then(|cpus| cpus.parse::<u32>().ok());
     let cpus = cpus.map(|cpus| ("num_cpus".to_owned(), json!(cpus)));
-    words.chain(own.map(|(key, value)| (key.to_owned(), json!(plain(value))))).chain(cpus).collect()
+    words
+        .chain(own.map(|(key, value)| (key.to_owned(), json!(plain(value)))))
+        .chain(cpus)
+        .collect()
 }
 
-fn benchmarks(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option<Vec<Benchmark>> {
+fn benchmarks(
+    entry: &ExportedRow,
+    processes: &[(&Measurement, Process)],
+) -> Option<Vec<Benchmark>> {
     let repetition = |(place, (measurement, process)): (usize, &(&Measurement, Process))| {
         Some(Benchmark {
             name: entry.name.clone(),
@@ -79,15 +98,25 @@ fn benchmarks(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Opt
             threads: entry.case.threads,
             aggregate_name: None,
             aggregate_unit: None,
-            iterations: measurement.measured().map(|iteration| iteration.ops).fold(0, u64::saturating_add),
+            iterations: measurement
+                .measured()
+                .map(|iteration| iteration.ops)
+                .fold(0, u64::saturating_add),
             real_time: process.ns_per_op,
             cpu_time: process.cpu_ns_per_op?,
             time_unit: "ns",
             items_per_second: process.mops_per_s * 1e6,
         })
     };
-    let mut all = processes.iter().enumerate().map(repetition).collect::<Option<Vec<_>>>()?;
-    let aggregates: Vec<Benchmark> = AGGREGATES.iter().filter_map(|one| aggregate(&all, one)).collect();
+    let mut all = processes
+        .iter()
+        .enumerate()
+        .map(repetition)
+        .collect::<Option<Vec<_>>>()?;
+    let aggregates: Vec<Benchmark> = AGGREGATES
+        .iter()
+        .filter_map(|one| aggregate(&all, one))
+        .collect();
     all.extend(aggregates);
     Some(all)
 }

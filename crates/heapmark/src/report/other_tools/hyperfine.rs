@@ -39,19 +39,26 @@ struct HyperfineCommand {
 /// Processes of a case do the same work under every allocator, so their times can be compared.
 pub fn hyperfine(run: &RunFile, analysis: &Analysis, records: &[Record]) -> Foreign {
     let processes = processes(run, records);
-    told(analysis, |entry| command(entry, entry.own(&processes))).file(|results| HyperfineFile { results })
+    told(analysis, |entry| command(entry, entry.own(&processes)))
+        .file(|results| HyperfineFile { results })
 }
 
 fn command(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option<HyperfineCommand> {
     let seconds = |ns: fn(&Iteration) -> u64| -> Vec<f64> {
         let sum = |(measurement, _): &(&Measurement, Process)| {
-            measurement.measured().map(|iteration| ns(iteration) as f64).sum::<f64>() / 1e9
+            measurement
+                .measured()
+                .map(|iteration| ns(iteration) as f64)
+                .sum::<f64>()
+                / 1e9
         };
         processes.iter().map(sum).collect()
     };
     let times = seconds(|iteration| iteration.wall_ns);
     let Spread { min, max, .. } = Spread::of(&times)?;
-    let memory = processes.iter().map(|(measurement, _)| measurement.peak_rss_bytes);
+    let memory = processes
+        .iter()
+        .map(|(measurement, _)| measurement.peak_rss_bytes);
     Some(HyperfineCommand {
         command: entry.name.clone(),
         mean: mean(&times)?,

@@ -54,8 +54,17 @@ fn told<T>(analysis: &Analysis, tell: impl Fn(&ExportedRow) -> Option<T>) -> Exp
     let (mut rows, mut left_out, mut taken) = (Vec::new(), 0, HashSet::new());
     for (family, case) in analysis.cases.iter().enumerate() {
         for (place, row) in case.rows.iter().enumerate() {
-            let name = plain(&format!("{}@{}/{}", case.workload, case.threads, row.allocator));
-            let entry = row.numbers().map(|numbers| ExportedRow { name, place: (family, place), case, row, numbers });
+            let name = plain(&format!(
+                "{}@{}/{}",
+                case.workload, case.threads, row.allocator
+            ));
+            let entry = row.numbers().map(|numbers| ExportedRow {
+                name,
+                place: (family, place),
+                case,
+                row,
+                numbers,
+            });
             // The other tools identify entries by name, and attribute every time to the allocator.
             let entry = entry.filter(|entry| !case.paced && taken.insert(entry.name.clone()));
             match entry.and_then(|entry| tell(&entry)) {
@@ -70,6 +79,10 @@ fn told<T>(analysis: &Analysis, tell: impl Fn(&ExportedRow) -> Option<T>) -> Exp
 impl<T> ExportedRows<T> {
     fn file<D: Serialize>(self, document: impl FnOnce(Vec<T>) -> D) -> Foreign {
         let (rows, left_out) = (self.rows.len(), self.left_out);
-        Foreign { text: json(&document(self.rows)), rows, left_out }
+        Foreign {
+            text: json(&document(self.rows)),
+            rows,
+            left_out,
+        }
     }
 }

@@ -23,7 +23,13 @@ pub(super) fn values(title: &str, values: &[f64], word: impl Fn(f64) -> String) 
 /// For sizes in bytes: round in their unit, which is no power of ten.
 pub(super) fn sizes(title: &str, bytes: &[f64]) -> Axis {
     let (low, high) = ends(bytes);
-    marked(title, bytes, units::size(low).size, high / low > LOG_FROM, units::bytes)
+    marked(
+        title,
+        bytes,
+        units::size(low).size,
+        high / low > LOG_FROM,
+        units::bytes,
+    )
 }
 
 /// For values above zero, logarithmic even if they hardly differ.
@@ -48,28 +54,49 @@ pub(super) fn names() -> Axis {
 /// Without marks of its own.
 pub(super) fn titled(title: &str) -> Axis {
     let axis = Axis::new().auto_margin(true);
-    if title.is_empty() { axis } else { axis.title(Title::with_text(title)) }
+    if title.is_empty() {
+        axis
+    } else {
+        axis.title(Title::with_text(title))
+    }
 }
 
 /// With marks that are round numbers in this unit.
 fn marked(title: &str, values: &[f64], unit: f64, log: bool, word: impl Fn(f64) -> String) -> Axis {
     let (low, high) = ends(values);
-    let marks: Vec<f64> = marks(low / unit, high / unit).iter().map(|mark| mark * unit).collect();
+    let marks: Vec<f64> = marks(low / unit, high / unit)
+        .iter()
+        .map(|mark| mark * unit)
+        .collect();
     let axis = titled(title).type_(if log { AxisType::Log } else { AxisType::Linear });
-    axis.tick_text(marks.iter().map(|mark| round(&word(*mark))).collect()).tick_values(marks)
+    axis.tick_text(marks.iter().map(|mark| round(&word(*mark))).collect())
+        .tick_values(marks)
 }
 
 /// `10 ns` from `10.0 ns`: a mark needs no trailing zeros.
 fn round(word: &str) -> String {
-    let (number, unit) =
-        word.find(|c: char| !c.is_ascii_digit() && c != '.').map_or((word, ""), |at| word.split_at(at));
-    let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    let (number, unit) = word
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .map_or((word, ""), |at| word.split_at(at));
+    let number = if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
+    };
     format!("{number}{unit}")
 }
 
 fn ends(values: &[f64]) -> (f64, f64) {
-    let above_zero = || values.iter().copied().filter(|value| *value > 0.0 && value.is_finite());
-    (above_zero().fold(f64::INFINITY, f64::min), above_zero().fold(0.0, f64::max))
+    let above_zero = || {
+        values
+            .iter()
+            .copied()
+            .filter(|value| *value > 0.0 && value.is_finite())
+    };
+    (
+        above_zero().fold(f64::INFINITY, f64::min),
+        above_zero().fold(0.0, f64::max),
+    )
 }
 
 /// Round numbers from a little below `low` to a little above `high`: four to eight of them.
@@ -82,7 +109,9 @@ fn marks(low: f64, high: f64) -> Vec<f64> {
         let step = round_step((high - low).max(low / 10.0) / 4.0);
         let first = (low / step).floor() - 1.0;
         let marks = (0..10).map(|n| (first + f64::from(n)) * step);
-        return marks.filter(|mark| *mark > step / 2.0 && *mark <= high + step).collect();
+        return marks
+            .filter(|mark| *mark > step / 2.0 && *mark <= high + step)
+            .collect();
     }
     let digits: &[f64] = match decades {
         few if few < 1.0 => &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0],
@@ -93,13 +122,17 @@ fn marks(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let powers = (first..=last).filter(|power| power.rem_euclid(every) == 0);
     let marks = powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
-    marks.filter(|mark| *mark >= low / 2.0 && *mark <= high * 2.0).collect()
+    marks
+        .filter(|mark| *mark >= low / 2.0 && *mark <= high * 2.0)
+        .collect()
 }
 
 /// 1, 2 or 5 times a power of ten, at least `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
-    let digit = [1.0, 2.0, 5.0].into_iter().find(|digit| digit * power >= step * 0.999);
+    let digit = [1.0, 2.0, 5.0]
+        .into_iter()
+        .find(|digit| digit * power >= step * 0.999);
     digit.unwrap_or(10.0) * power
 }
 
@@ -109,16 +142,28 @@ mod tests {
 
     #[test]
     fn marks_are_round_few_and_around_the_values() {
-        for (low, high) in
-            [(0.97, 1.04), (19.6, 290.0), (0.25, 3.8), (1.0, 1.0), (25.0, 5.2e6), (3.0, 8.0), (1e-3, 1e9)]
-        {
+        for (low, high) in [
+            (0.97, 1.04),
+            (19.6, 290.0),
+            (0.25, 3.8),
+            (1.0, 1.0),
+            (25.0, 5.2e6),
+            (3.0, 8.0),
+            (1e-3, 1e9),
+        ] {
             let marks = marks(low, high);
             assert!((3..=10).contains(&marks.len()), "{low} {high}: {marks:?}");
-            let inside = marks.iter().filter(|mark| (low..=high).contains(*mark)).count();
+            let inside = marks
+                .iter()
+                .filter(|mark| (low..=high).contains(*mark))
+                .count();
             assert!(inside >= 1 || low == high, "{low} {high}: {marks:?}");
         }
         assert_eq!(marks(0.25, 3.8), [0.2, 0.5, 1.0, 2.0, 5.0]);
         assert!(marks(f64::INFINITY, 0.0).is_empty());
-        assert_eq!(["10.0 ns", "0.500", "1.20x", "100 MiB"].map(round), ["10 ns", "0.5", "1.2x", "100 MiB"]);
+        assert_eq!(
+            ["10.0 ns", "0.500", "1.20x", "100 MiB"].map(round),
+            ["10 ns", "0.5", "1.2x", "100 MiB"]
+        );
     }
 }

@@ -12,13 +12,24 @@ use crate::report::text::plain;
 const THRESHOLD: f64 = 0.01;
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
-    let mut section =
-        Section { id: "compare", heading: "The second run beside the first".into(), ..Section::default() };
+    let mut section = Section {
+        id: "compare",
+        heading: "The second run beside the first".into(),
+        ..Section::default()
+    };
     if let [old, new] = legend.runs.as_slice() {
         let found = between(&side(old), &side(new), WALL, THRESHOLD);
-        let subject = ComparisonSubject { new: new.run.head, old: Some(old.run.head), by: WALL, threshold: THRESHOLD };
+        let subject = ComparisonSubject {
+            new: new.run.head,
+            old: Some(old.run.head),
+            by: WALL,
+            threshold: THRESHOLD,
+        };
         if !found.rows.is_empty() {
-            section.text = compare::words(subject, &found).iter().map(|line| plain(line)).collect();
+            section.text = compare::words(subject, &found)
+                .iter()
+                .map(|line| plain(line))
+                .collect();
             section.tables = vec![text_sections::table(compare::table(subject, &found), "")];
         }
     }
@@ -26,5 +37,8 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
 }
 
 fn side<'a>(told: &LegendRun<'a>) -> Side<'a> {
-    Side { head: told.run.head, records: told.run.records }
+    Side {
+        head: told.run.head,
+        records: told.run.records,
+    }
 }

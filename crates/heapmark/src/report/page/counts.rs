@@ -27,28 +27,50 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
         id: "counts",
         heading: "Counts".into(),
         text: vec!["Events for each operation. Fewer are often, but not always, less time.".into()],
-        views: views::by_threads(&cases, &COLUMNS, |cases, heading, data| plots(legend, cases, heading, data)),
+        views: views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
+            plots(legend, cases, heading, data)
+        }),
         ..Section::default()
     }
 }
 
 /// One for each event that was counted.
-fn plots(legend: &SeriesLegend, cases: &[Placed<Table>], heading: &str, data: &mut Data) -> Vec<Plot> {
+fn plots(
+    legend: &SeriesLegend,
+    cases: &[Placed<Table>],
+    heading: &str,
+    data: &mut Data,
+) -> Vec<Plot> {
     let mut events: Vec<&str> = Vec::new();
-    for cell in cases.iter().flat_map(|(_, case)| &case.rows).flat_map(|row| &row.cells) {
+    for cell in cases
+        .iter()
+        .flat_map(|(_, case)| &case.rows)
+        .flat_map(|row| &row.cells)
+    {
         if !events.contains(&cell.metric.key) {
             events.push(cell.metric.key);
         }
     }
-    events.into_iter().map(|event| plot(legend, cases, event, heading, data)).collect()
+    events
+        .into_iter()
+        .map(|event| plot(legend, cases, event, heading, data))
+        .collect()
 }
 
-fn plot(legend: &SeriesLegend, cases: &[Placed<Table>], event: &str, heading: &str, data: &mut Data) -> Plot {
+fn plot(
+    legend: &SeriesLegend,
+    cases: &[Placed<Table>],
+    event: &str,
+    heading: &str,
+    data: &mut Data,
+) -> Plot {
     let what = event.replace('_', " ");
     let mut dots = Vec::new();
     for (run, case) in cases {
         for row in &case.rows {
-            let Some(cell) = row.cell(event) else { continue };
+            let Some(cell) = row.cell(event) else {
+                continue;
+            };
             let counted = cell.spread;
             data.row([
                 (run + 1).into(),
@@ -62,9 +84,19 @@ fn plot(legend: &SeriesLegend, cases: &[Placed<Table>], event: &str, heading: &s
                 cell.ratio.map(|ratio| ratio.ratio).into(),
             ]);
             let words = format!("{} {what} per operation", units::digits(counted.median));
-            dots.push(Dot { run: *run, name: &row.allocator, value: counted.median, interval: None, words });
+            dots.push(Dot {
+                run: *run,
+                name: &row.allocator,
+                value: counted.median,
+                interval: None,
+                words,
+            });
         }
     }
-    let axis = axes::values(&format!("{what} per operation"), &dot_plot::extent(&dots), units::digits);
+    let axis = axes::values(
+        &format!("{what} per operation"),
+        &dot_plot::extent(&dots),
+        units::digits,
+    );
     dot_plot::plot(legend, format!("{heading}: {what}"), dots, axis)
 }

@@ -10,8 +10,15 @@ pub(super) fn thin(values: &[f64], most: usize) -> Vec<usize> {
     let mut places = Vec::new();
     for (stretch, part) in values.chunks(length).enumerate() {
         let by_value = |a: &usize, b: &usize| part[*a].total_cmp(&part[*b]);
-        let ends = [(0..part.len()).min_by(by_value), (0..part.len()).max_by(by_value)];
-        let mut ends: Vec<usize> = ends.into_iter().flatten().map(|place| stretch * length + place).collect();
+        let ends = [
+            (0..part.len()).min_by(by_value),
+            (0..part.len()).max_by(by_value),
+        ];
+        let mut ends: Vec<usize> = ends
+            .into_iter()
+            .flatten()
+            .map(|place| stretch * length + place)
+            .collect();
         ends.sort_unstable();
         ends.dedup();
         places.extend(ends);
@@ -44,6 +51,9 @@ mod tests {
 
     #[test]
     fn six_digits_stay() {
-        assert_eq!([1234567.891, 0.00123456789, -20.0, 0.0].map(short), [1234570.0, 0.00123457, -20.0, 0.0]);
+        assert_eq!(
+            [1234567.891, 0.00123456789, -20.0, 0.0].map(short),
+            [1234570.0, 0.00123457, -20.0, 0.0]
+        );
     }
 }

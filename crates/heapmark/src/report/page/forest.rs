@@ -9,24 +9,46 @@ use crate::analyse::{Case, Role};
 use crate::report::sheet;
 use crate::report::text::plain;
 
-const COLUMNS: [&str; 9] =
-    ["run", "workload", "threads", "allocator", "ratio", "ratio_low", "ratio_high", "pairs", "verdict"];
+const COLUMNS: [&str; 9] = [
+    "run",
+    "workload",
+    "threads",
+    "allocator",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "pairs",
+    "verdict",
+];
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
-    let cases: Vec<Placed<Case>> =
-        cases.into_iter().filter(|(_, case)| !case.whole_process || case.command.is_some()).collect();
+    let cases: Vec<Placed<Case>> = cases
+        .into_iter()
+        .filter(|(_, case)| !case.whole_process || case.command.is_some())
+        .collect();
     let mut views: Vec<View> = overall(legend).into_iter().collect();
-    views.extend(views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
-        let dots = of_cases(cases, data);
-        // The baseline alone has nothing to be compared with.
-        let compared = dots.iter().any(|dot| dot.interval.is_some() || dot.value != 1.0);
-        if compared {
-            vec![dot_plot::ratios(legend, heading.to_owned(), dots, &cases[0].1.baseline)]
-        } else {
-            Vec::new()
-        }
-    }));
+    views.extend(views::by_threads(
+        &cases,
+        &COLUMNS,
+        |cases, heading, data| {
+            let dots = of_cases(cases, data);
+            // The baseline alone has nothing to be compared with.
+            let compared = dots
+                .iter()
+                .any(|dot| dot.interval.is_some() || dot.value != 1.0);
+            if compared {
+                vec![dot_plot::ratios(
+                    legend,
+                    heading.to_owned(),
+                    dots,
+                    &cases[0].1.baseline,
+                )]
+            } else {
+                Vec::new()
+            }
+        },
+    ));
     Section {
         id: "ratio",
         heading: "Time against the baseline".into(),
@@ -44,10 +66,18 @@ fn of_cases<'a>(cases: &[Placed<'a, Case>], data: &mut Data) -> Vec<Dot<'a>> {
     let mut dots = Vec::new();
     for (run, case) in cases {
         for row in case.rows.iter().filter(|row| row.role != Role::Floor) {
-            let Some((numbers, ratio)) = row.numbers().and_then(|n| Some((n, n.ratio?))) else { continue };
+            let Some((numbers, ratio)) = row.numbers().and_then(|n| Some((n, n.ratio?))) else {
+                continue;
+            };
             let word = sheet::verdict(numbers.verdict);
             let words = format!("{} {word}", sheet::ratio(row, Some(&ratio)));
-            dots.push(Dot { run: *run, name: &row.allocator, value: ratio.ratio, interval: ratio.interval, words });
+            dots.push(Dot {
+                run: *run,
+                name: &row.allocator,
+                value: ratio.ratio,
+                interval: ratio.interval,
+                words,
+            });
             data.row([
                 (run + 1).into(),
                 plain(&case.workload).into(),
@@ -66,11 +96,29 @@ fn of_cases<'a>(cases: &[Placed<'a, Case>], data: &mut Data) -> Vec<Dot<'a>> {
 
 /// The geometric mean over all cases of a run, if there are several.
 fn overall(legend: &SeriesLegend) -> Option<View> {
-    let mut data = Data::new(&["run", "allocator", "ratio", "ratio_low", "ratio_high", "cases"]);
+    let mut data = Data::new(&[
+        "run",
+        "allocator",
+        "ratio",
+        "ratio_low",
+        "ratio_high",
+        "cases",
+    ]);
     let mut dots = Vec::new();
     for (run, told) in legend.runs.iter().enumerate() {
-        for (one, (_, words)) in told.analysis.overall.iter().zip(sheet::overall(&told.analysis)) {
-            dots.push(Dot { run, name: &one.allocator, value: one.ratio, interval: one.interval, words });
+        for (one, (_, words)) in told
+            .analysis
+            .overall
+            .iter()
+            .zip(sheet::overall(&told.analysis))
+        {
+            dots.push(Dot {
+                run,
+                name: &one.allocator,
+                value: one.ratio,
+                interval: one.interval,
+                words,
+            });
             data.row([
                 (run + 1).into(),
                 plain(&one.allocator).into(),
@@ -81,7 +129,19 @@ fn overall(legend: &SeriesLegend) -> Option<View> {
             ]);
         }
     }
-    let told = legend.runs.iter().find(|told| !told.analysis.overall.is_empty())?;
+    let told = legend
+        .runs
+        .iter()
+        .find(|told| !told.analysis.overall.is_empty())?;
     let title = plain(&sheet::overall_heading(&told.analysis));
-    Some(View { workload: None, plots: vec![dot_plot::ratios(legend, title, dots, &told.analysis.baseline)], data })
+    Some(View {
+        workload: None,
+        plots: vec![dot_plot::ratios(
+            legend,
+            title,
+            dots,
+            &told.analysis.baseline,
+        )],
+        data,
+    })
 }

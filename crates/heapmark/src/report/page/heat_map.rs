@@ -14,7 +14,10 @@ const COLUMNS: [&str; 6] = ["run", "workload", "threads", "allocator", "ratio", 
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
-    let cases: Vec<Placed<Case>> = cases.into_iter().filter(|(_, case)| case.times_operations()).collect();
+    let cases: Vec<Placed<Case>> = cases
+        .into_iter()
+        .filter(|(_, case)| case.times_operations())
+        .collect();
     Section {
         id: "heat",
         heading: "All cases".into(),
@@ -41,7 +44,9 @@ fn view(legend: &SeriesLegend, cases: &[Placed<Case>]) -> Option<View> {
     let (mut traces, mut gaps) = (Vec::new(), Vec::new());
     for (run, name) in columns(cases) {
         let of_run = cases.iter().filter(|(own, _)| *own == run);
-        let rows = of_run.filter_map(|(_, case)| Some((*case, case.rows.iter().find(|row| row.allocator == name)?)));
+        let rows = of_run.filter_map(|(_, case)| {
+            Some((*case, case.rows.iter().find(|row| row.allocator == name)?))
+        });
         let (mut fields, mut missing) = (Vec::new(), Vec::new());
         for (case, row) in rows {
             let field = field(case, row);
@@ -50,10 +55,18 @@ fn view(legend: &SeriesLegend, cases: &[Placed<Case>]) -> Option<View> {
                 plain(&case.workload).into(),
                 case.threads.into(),
                 plain(name).into(),
-                number(row.numbers().and_then(|n| n.ratio).map_or(f64::NAN, |ratio| ratio.ratio)),
+                number(
+                    row.numbers()
+                        .and_then(|n| n.ratio)
+                        .map_or(f64::NAN, |ratio| ratio.ratio),
+                ),
                 field.mark.clone().into(),
             ]);
-            if field.log2.is_finite() { fields.push(field) } else { missing.push(field) }
+            if field.log2.is_finite() {
+                fields.push(field)
+            } else {
+                missing.push(field)
+            }
         }
         let (label, entry) = (legend.label(run, name), legend.entry(name));
         let hover = |field: &Field| format!("<b>{label}</b>, {}<br>{}", field.case, field.words);
@@ -64,7 +77,12 @@ fn view(legend: &SeriesLegend, cases: &[Placed<Case>]) -> Option<View> {
                 fields.iter().map(|field| vec![field.log2]).collect(),
             );
             let drawn = drawn
-                .text_matrix(fields.iter().map(|field| vec![field.mark.clone()]).collect())
+                .text_matrix(
+                    fields
+                        .iter()
+                        .map(|field| vec![field.mark.clone()])
+                        .collect(),
+                )
                 .hover_text_matrix(fields.iter().map(|field| vec![hover(field)]).collect())
                 .hover_info(HoverInfo::Text)
                 .name(&label);
@@ -74,7 +92,12 @@ fn view(legend: &SeriesLegend, cases: &[Placed<Case>]) -> Option<View> {
             let places = missing.iter().map(|field| field.case.clone()).collect();
             let drawn = Scatter::new(missing.iter().map(|_| label.clone()).collect(), places)
                 .mode(Mode::Text)
-                .text_array(missing.iter().map(|field| field.mark.clone()).collect::<Vec<_>>())
+                .text_array(
+                    missing
+                        .iter()
+                        .map(|field| field.mark.clone())
+                        .collect::<Vec<_>>(),
+                )
                 .hover_info(HoverInfo::Text)
                 .hover_text_array(missing.iter().map(hover).collect::<Vec<_>>())
                 .name(&label);
@@ -87,7 +110,11 @@ fn view(legend: &SeriesLegend, cases: &[Placed<Case>]) -> Option<View> {
     let layout = Layout::new().x_axis(axes::names()).y_axis(axes::names());
     compared.then(|| View {
         workload: None,
-        plots: vec![Plot { title: "Time over the baseline's".into(), traces, layout }],
+        plots: vec![Plot {
+            title: "Time over the baseline's".into(),
+            traces,
+            layout,
+        }],
         data,
     })
 }
@@ -96,7 +123,11 @@ fn view(legend: &SeriesLegend, cases: &[Placed<Case>]) -> Option<View> {
 fn columns<'a>(cases: &[Placed<'a, Case>]) -> Vec<(usize, &'a str)> {
     let mut columns: Vec<(usize, &str)> = Vec::new();
     for (run, case) in cases {
-        for row in case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::AaCopy)) {
+        for row in case
+            .rows
+            .iter()
+            .filter(|row| !matches!(row.role, Role::Floor | Role::AaCopy))
+        {
             let own = (*run, row.allocator.as_str());
             if !columns.contains(&own) {
                 let like = columns.iter().rposition(|(_, name)| *name == own.1);
@@ -111,7 +142,11 @@ fn field(case: &Case, row: &Row) -> Field {
     let (log2, mark, words) = match &row.state {
         State::Measured(numbers) => match numbers.ratio {
             Some(ratio) => {
-                let words = format!("{} {}", sheet::ratio(row, Some(&ratio)), sheet::verdict(numbers.verdict));
+                let words = format!(
+                    "{} {}",
+                    sheet::ratio(row, Some(&ratio)),
+                    sheet::verdict(numbers.verdict)
+                );
                 let told = tells(numbers, &ratio);
                 let mark = match row.role {
                     Role::Baseline => "1".into(),
@@ -126,13 +161,20 @@ fn field(case: &Case, row: &Row) -> Field {
         State::Failed(failed) => (f64::NAN, "×".into(), in_chart(&failed.summary())),
         State::Missing { .. } => (f64::NAN, "×".into(), "missing".into()),
     };
-    Field { case: in_chart(&heading(case)), log2, mark, words }
+    Field {
+        case: in_chart(&heading(case)),
+        log2,
+        mark,
+        words,
+    }
 }
 
 /// Whether the run's verdict is that the two differ.
 fn tells(numbers: &Numbers, ratio: &Ratio) -> bool {
     match numbers.verdict {
         Some(call) => matches!(call, Verdict::Faster | Verdict::Slower | Verdict::Small),
-        None => ratio.interval.is_some_and(|(low, high)| low > 1.0 || high < 1.0),
+        None => ratio
+            .interval
+            .is_some_and(|(low, high)| low > 1.0 || high < 1.0),
     }
 }

@@ -48,12 +48,24 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
     }
 }
 
-fn plot(legend: &SeriesLegend, cases: &[Placed<LatencyCase>], title: &str, function: &str, data: &mut Data) -> Plot {
+fn plot(
+    legend: &SeriesLegend,
+    cases: &[Placed<LatencyCase>],
+    title: &str,
+    function: &str,
+    data: &mut Data,
+) -> Plot {
     let mut traces = Vec::new();
     let mut shown_ns = Vec::new();
     for (run, case) in cases {
         for row in &case.rows {
-            let Some(called) = row.functions().iter().find(|called| called.function == function) else { continue };
+            let Some(called) = row
+                .functions()
+                .iter()
+                .find(|called| called.function == function)
+            else {
+                continue;
+            };
             write(data, *run, case, row, called);
             let told: Vec<(String, f64)> = points(called)
                 .into_iter()
@@ -63,9 +75,18 @@ fn plot(legend: &SeriesLegend, cases: &[Placed<LatencyCase>], title: &str, funct
             traces.push(trace(legend, *run, row, told));
         }
     }
-    let layout =
-        Layout::new().x_axis(axes::names()).y_axis(axes::logarithmic("time of a call", &shown_ns, units::duration));
-    Plot { title: title.to_owned(), traces, layout }
+    let layout = Layout::new()
+        .x_axis(axes::names())
+        .y_axis(axes::logarithmic(
+            "time of a call",
+            &shown_ns,
+            units::duration,
+        ));
+    Plot {
+        title: title.to_owned(),
+        traces,
+        layout,
+    }
 }
 
 fn points(called: &Called) -> [(String, Option<u64>); 6] {
@@ -82,12 +103,21 @@ fn points(called: &Called) -> [(String, Option<u64>); 6] {
 
 fn trace(legend: &SeriesLegend, run: usize, row: &LatencyRow, told: Vec<(String, f64)>) -> Trace {
     let label = legend.label(run, &row.allocator);
-    let hover = told.iter().map(|(name, ns)| format!("<b>{label}</b><br>{name}: {}", units::duration(*ns)));
+    let hover = told
+        .iter()
+        .map(|(name, ns)| format!("<b>{label}</b><br>{name}: {}", units::duration(*ns)));
     let hover: Vec<String> = hover.collect();
     let (x, y) = told.into_iter().unzip();
-    let drawn =
-        Scatter::new(x, y).name(&label).mode(Mode::LinesMarkers).hover_info(HoverInfo::Text).hover_text_array(hover);
-    Trace { entry: legend.entry(&row.allocator), run, drawn }
+    let drawn = Scatter::new(x, y)
+        .name(&label)
+        .mode(Mode::LinesMarkers)
+        .hover_info(HoverInfo::Text)
+        .hover_text_array(hover);
+    Trace {
+        entry: legend.entry(&row.allocator),
+        run,
+        drawn,
+    }
 }
 
 fn write(data: &mut Data, run: usize, case: &LatencyCase, row: &LatencyRow, called: &Called) {

@@ -6,10 +6,17 @@ use crate::report::claims;
 
 /// Empty if no document covers the runs.
 pub(super) fn section(judged: &[JudgedClaim]) -> Section {
-    let tested = judged.iter().filter(|one| one.verdict != Verdict::NotTestable);
+    let tested = judged
+        .iter()
+        .filter(|one| one.verdict != Verdict::NotTestable);
     let row = |one: &JudgedClaim| {
         let verdict = one.verdict.word().to_owned();
-        vec![one.id.clone(), verdict, one.says.clone(), claims::reason(one)]
+        vec![
+            one.id.clone(),
+            verdict,
+            one.says.clone(),
+            claims::reason(one),
+        ]
     };
     let rows: Vec<Vec<String>> = tested.map(row).collect();
     let mut section = Section {
@@ -23,7 +30,11 @@ pub(super) fn section(judged: &[JudgedClaim]) -> Section {
         ..Section::default()
     };
     if !rows.is_empty() {
-        section.tables = vec![PageTable::of_words("", &["id", "verdict", "claim", "reason"], rows)];
+        section.tables = vec![PageTable::of_words(
+            "",
+            &["id", "verdict", "claim", "reason"],
+            rows,
+        )];
         section.legend = vec![claims::summary(judged)];
     }
     section

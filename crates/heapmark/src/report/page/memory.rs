@@ -48,31 +48,55 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
 
 /// The A/A copy and the floor request the same and would only cover the others.
 fn names(case: &Case) -> Vec<&str> {
-    let ranked = case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::AaCopy));
-    ranked.filter(|row| row.numbers().is_some()).map(|row| row.allocator.as_str()).collect()
+    let ranked = case
+        .rows
+        .iter()
+        .filter(|row| !matches!(row.role, Role::Floor | Role::AaCopy));
+    ranked
+        .filter(|row| row.numbers().is_some())
+        .map(|row| row.allocator.as_str())
+        .collect()
 }
 
 fn followed_names(case: &FootprintCase) -> Vec<&str> {
-    case.rows.iter().filter(|row| row.footprints.is_some()).map(|row| row.allocator.as_str()).collect()
+    case.rows
+        .iter()
+        .filter(|row| row.footprints.is_some())
+        .map(|row| row.allocator.as_str())
+        .collect()
 }
 
-fn views<T: SortedCase>(legend: &SeriesLegend, cases: &[Placed<T>], names: fn(&T) -> Vec<&str>) -> Vec<View> {
+fn views<T: SortedCase>(
+    legend: &SeriesLegend,
+    cases: &[Placed<T>],
+    names: fn(&T) -> Vec<&str>,
+) -> Vec<View> {
     views::by_threads(cases, &COLUMNS, |cases, heading, data| {
         let told: Vec<(usize, &Series)> = cases
             .iter()
             .flat_map(|(run, case)| {
-                names(case).into_iter().filter_map(|name| Some((*run, of_row(legend, *run, *case, name)?)))
+                names(case)
+                    .into_iter()
+                    .filter_map(|name| Some((*run, of_row(legend, *run, *case, name)?)))
             })
             .collect();
-        told.iter().for_each(|(run, series)| write(data, *run, series));
+        told.iter()
+            .for_each(|(run, series)| write(data, *run, series));
         plot(legend, heading, &told).into_iter().collect()
     })
 }
 
 /// The memory of one process of a row.
-fn of_row<'a>(legend: &'a SeriesLegend, run: usize, case: &impl SortedCase, name: &str) -> Option<&'a Series> {
+fn of_row<'a>(
+    legend: &'a SeriesLegend,
+    run: usize,
+    case: &impl SortedCase,
+    name: &str,
+) -> Option<&'a Series> {
     let own = |series: &&Series| {
-        series.allocator == name && series.workload == case.workload() && series.threads == case.threads()
+        series.allocator == name
+            && series.workload == case.workload()
+            && series.threads == case.threads()
     };
     legend.runs[run].run.series.iter().find(own)
 }
@@ -97,19 +121,33 @@ fn plot(legend: &SeriesLegend, heading: &str, told: &[(usize, &Series)]) -> Opti
     let unit = units::size(points().map(|point| point.rss_bytes).max()? as f64);
     let along = Along::of(points());
     let curve = |series: &Series, value: fn(&Point) -> Option<u64>| {
-        let points = series.points.iter().filter_map(|point| Some((along.place(point), value(point)? as f64)));
+        let points = series
+            .points
+            .iter()
+            .filter_map(|point| Some((along.place(point), value(point)? as f64)));
         let (places, bytes): (Vec<f64>, Vec<f64>) = points.unzip();
         let kept = thin(&bytes, MOST_POINTS).into_iter();
-        let (x, y) = kept.map(|kept| (short(places[kept]), short(bytes[kept] / unit.size))).unzip();
+        let (x, y) = kept
+            .map(|kept| (short(places[kept]), short(bytes[kept] / unit.size)))
+            .unzip();
         Scatter::new(x, y).mode(Mode::Lines)
     };
     let mut traces: Vec<Trace> = Vec::new();
     // All allocators get the same requests: one line shows them.
-    let asked = told.iter().find(|(_, series)| series.points.iter().any(|point| point.requested_live_bytes.is_some()));
-    traces.extend(asked.map(|(run, series)| Trace {
-        entry: None,
-        run: *run,
-        drawn: curve(series, |point| point.requested_live_bytes).name("asked for").hover_info(HoverInfo::All),
+    let asked = told.iter().find(|(_, series)| {
+        series
+            .points
+            .iter()
+            .any(|point| point.requested_live_bytes.is_some())
+    });
+    traces.extend(asked.map(|(run, series)| {
+        Trace {
+            entry: None,
+            run: *run,
+            drawn: curve(series, |point| point.requested_live_bytes)
+                .name("asked for")
+                .hover_info(HoverInfo::All),
+        }
     }));
     traces.extend(told.iter().map(|(run, series)| {
         Trace {
@@ -122,8 +160,14 @@ fn plot(legend: &SeriesLegend, heading: &str, told: &[(usize, &Series)]) -> Opti
     }));
     let layout = Layout::new()
         .x_axis(axes::titled(&along.title()).range_mode(RangeMode::ToZero))
-        .y_axis(axes::titled(&format!("resident set, {}", unit.name)).range_mode(RangeMode::ToZero));
-    Some(Plot { title: heading.to_owned(), traces, layout })
+        .y_axis(
+            axes::titled(&format!("resident set, {}", unit.name)).range_mode(RangeMode::ToZero),
+        );
+    Some(Plot {
+        title: heading.to_owned(),
+        traces,
+        layout,
+    })
 }
 
 /// The horizontal axis of a curve.
@@ -138,7 +182,9 @@ impl Along {
     fn of<'a>(points: impl Iterator<Item = &'a Point>) -> Along {
         let allocated: Option<Vec<u64>> = points.map(|point| point.allocated_bytes).collect();
         let most = allocated.and_then(|allocated| allocated.into_iter().max());
-        most.map_or(Along::Time, |most| Along::Allocated(units::size(most as f64)))
+        most.map_or(Along::Time, |most| {
+            Along::Allocated(units::size(most as f64))
+        })
     }
 
     fn place(&self, point: &Point) -> f64 {

@@ -45,15 +45,26 @@ use series_legend::{LegendEntry, LegendRun, SeriesLegend};
 /// A page of one run, or of several side by side, with the verdicts on the claims of the reference
 /// documents.
 pub fn page(runs: &[PageRun], judged: &[JudgedClaim]) -> String {
-    let told = runs.iter().map(|run| LegendRun { run, analysis: analyse(run.head, run.records) });
+    let told = runs.iter().map(|run| LegendRun {
+        run,
+        analysis: analyse(run.head, run.records),
+    });
     let legend = SeriesLegend::new(told.collect());
     let heads = legend.runs.iter().enumerate().map(|(run, told)| Head {
         label: (legend.runs.len() > 1).then(|| legend.title(run)),
         verdict: conclusion(&told.analysis),
         says: plain(&conclusion::head(told.run.head)),
     });
-    let runs = (0..legend.runs.len()).map(|run| legend.title(run)).collect();
-    lay_out(&title(&legend), &heads.collect::<Vec<_>>(), &legend.entries, runs, &sections(&legend, judged))
+    let runs = (0..legend.runs.len())
+        .map(|run| legend.title(run))
+        .collect();
+    lay_out(
+        &title(&legend),
+        &heads.collect::<Vec<_>>(),
+        &legend.entries,
+        runs,
+        &sections(&legend, judged),
+    )
 }
 
 /// The head of a page, for each run.
@@ -65,10 +76,20 @@ struct Head {
 }
 
 /// A page of any sections.
-fn lay_out(title: &str, heads: &[Head], entries: &[LegendEntry], runs: Vec<String>, sections: &[Section]) -> String {
+fn lay_out(
+    title: &str,
+    heads: &[Head],
+    entries: &[LegendEntry],
+    runs: Vec<String>,
+    sections: &[Section],
+) -> String {
     let mut environment = Environment::new();
-    environment.add_template("page.html", include_str!("page.html")).expect("our own template has no fault");
-    let template = environment.get_template("page.html").expect("it was just added");
+    environment
+        .add_template("page.html", include_str!("page.html"))
+        .expect("our own template has no fault");
+    let template = environment
+        .get_template("page.html")
+        .expect("it was just added");
     let laid_out = context! {
         title => title,
         runs => Serde(heads),
@@ -79,7 +100,9 @@ fn lay_out(title: &str, heads: &[Head], entries: &[LegendEntry], runs: Vec<Strin
         script => include_str!("page.js"),
         plotly => plotly_script(),
     };
-    template.render(laid_out).expect("every value of the template is there")
+    template
+        .render(laid_out)
+        .expect("every value of the template is there")
 }
 
 /// All sections that are not empty, in the order of the page.
@@ -110,7 +133,10 @@ fn title(legend: &SeriesLegend) -> String {
         Some((_, tried)) => plain(&user_command::heading(tried)),
         None => plain(&told.run.name),
     };
-    format!("heapmark: {}", legend.runs.iter().map(name).collect::<Vec<_>>().join(", "))
+    format!(
+        "heapmark: {}",
+        legend.runs.iter().map(name).collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// The part of a section that the template reads: the charts belong to the script.
@@ -128,19 +154,28 @@ fn laid_out(section: &Section) -> minijinja::Value {
 /// The data that the script reads. It contains no `<` that could end its element.
 fn data(entries: &[LegendEntry], runs: Vec<String>, sections: &[Section]) -> String {
     let charted = sections.iter().filter(|section| !section.views.is_empty());
-    let charts: serde_json::Map<String, Value> =
-        charted.map(|section| (section.id.to_owned(), json!(section.views))).collect();
-    let entry = |entry: &LegendEntry| json!({ "name": plain(&entry.name), "companion": entry.companion });
+    let charts: serde_json::Map<String, Value> = charted
+        .map(|section| (section.id.to_owned(), json!(section.views)))
+        .collect();
+    let entry =
+        |entry: &LegendEntry| json!({ "name": plain(&entry.name), "companion": entry.companion });
     let entries: Vec<Value> = entries.iter().map(entry).collect();
-    json!({ "entries": entries, "runs": runs, "charts": charts }).to_string().replace('<', "\\u003c")
+    json!({ "entries": entries, "runs": runs, "charts": charts })
+        .to_string()
+        .replace('<', "\\u003c")
 }
 
 /// The plotting script, as its crate supplies it. The crate appends one for formulas, which no
 /// chart here needs.
 fn plotly_script() -> String {
     let elements = plotly::Plot::offline_js_sources();
-    let script = elements.split_once("</script>").map_or("", |(first, _)| first);
-    script.split_once('>').map_or("", |(_, text)| text).to_owned()
+    let script = elements
+        .split_once("</script>")
+        .map_or("", |(first, _)| first);
+    script
+        .split_once('>')
+        .map_or("", |(_, text)| text)
+        .to_owned()
 }
 
 /// A number of a table; an empty cell if it is not finite.

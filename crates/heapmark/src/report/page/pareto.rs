@@ -10,11 +10,22 @@ use crate::report::units;
 use plotly::common::{HoverInfo, Mode};
 use plotly::{Layout, Scatter};
 
-const COLUMNS: [&str; 7] = ["run", "workload", "threads", "allocator", "mops_per_s", "overhead", "peak_rss_bytes"];
+const COLUMNS: [&str; 7] = [
+    "run",
+    "workload",
+    "threads",
+    "allocator",
+    "mops_per_s",
+    "overhead",
+    "peak_rss_bytes",
+];
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
-    let cases: Vec<Placed<Case>> = cases.into_iter().filter(|(_, case)| case.times_operations()).collect();
+    let cases: Vec<Placed<Case>> = cases
+        .into_iter()
+        .filter(|(_, case)| case.times_operations())
+        .collect();
     Section {
         id: "pareto",
         heading: "Throughput and memory".into(),
@@ -41,13 +52,29 @@ struct ParetoPoint<'a> {
 fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Option<Plot> {
     let mut points: Vec<ParetoPoint> = Vec::new();
     for (run, case) in cases {
-        let ranked = case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::AaCopy));
+        let ranked = case
+            .rows
+            .iter()
+            .filter(|row| !matches!(row.role, Role::Floor | Role::AaCopy));
         let numbers = ranked.filter_map(|row| Some((row, row.numbers()?)));
         points.extend(numbers.filter_map(|(row, numbers)| {
-            Some(ParetoPoint { run: *run, threads: case.threads, row, numbers, memory: numbers.memory? })
+            Some(ParetoPoint {
+                run: *run,
+                threads: case.threads,
+                row,
+                numbers,
+                memory: numbers.memory?,
+            })
         }));
     }
-    for ParetoPoint { run, threads, row, numbers, memory } in &points {
+    for ParetoPoint {
+        run,
+        threads,
+        row,
+        numbers,
+        memory,
+    } in &points
+    {
         data.row([
             (run + 1).into(),
             plain(&cases[0].1.workload).into(),
@@ -59,17 +86,31 @@ fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Optio
         ]);
     }
     // Both measures cannot share one axis.
-    let overheads = points.iter().all(|point| point.memory.overhead.is_some_and(|overhead| overhead > 0.0));
-    let height = |memory: &Memory| memory.overhead.filter(|_| overheads).unwrap_or(memory.peak_rss_bytes);
-    let rates: Vec<f64> = points.iter().map(|point| point.numbers.mops_per_s.median).collect();
+    let overheads = points
+        .iter()
+        .all(|point| point.memory.overhead.is_some_and(|overhead| overhead > 0.0));
+    let height = |memory: &Memory| {
+        memory
+            .overhead
+            .filter(|_| overheads)
+            .unwrap_or(memory.peak_rss_bytes)
+    };
+    let rates: Vec<f64> = points
+        .iter()
+        .map(|point| point.numbers.mops_per_s.median)
+        .collect();
     let heights: Vec<f64> = points.iter().map(|point| height(&point.memory)).collect();
     let y_axis = match overheads {
         true => axes::values("overhead", &heights, units::times),
         false => axes::sizes("peak RSS", &heights),
     };
-    let entries = views::grouped(&points.iter().map(|point| (point.run, point)).collect::<Vec<_>>(), |point| {
-        (point.run, point.row.allocator.clone())
-    });
+    let entries = views::grouped(
+        &points
+            .iter()
+            .map(|point| (point.run, point))
+            .collect::<Vec<_>>(),
+        |point| (point.run, point.row.allocator.clone()),
+    );
     let traces = entries.iter().map(|points| {
         let (run, first) = points[0];
         let label = legend.label(run, &first.row.allocator);
@@ -78,20 +119,48 @@ fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Optio
                 "<b>{label}</b>, {}<br>{}, {}",
                 count(point.threads as usize, "thread"),
                 rate(point.numbers.mops_per_s.median),
-                if overheads { units::times(height(&point.memory)) } else { units::bytes(height(&point.memory)) }
+                if overheads {
+                    units::times(height(&point.memory))
+                } else {
+                    units::bytes(height(&point.memory))
+                }
             )
         };
-        let x = points.iter().map(|(_, point)| point.numbers.mops_per_s.median).collect();
-        let drawn = Scatter::new(x, points.iter().map(|(_, point)| height(&point.memory)).collect())
-            .name(&label)
-            .mode(Mode::LinesMarkers)
-            .hover_info(HoverInfo::Text)
-            .hover_text_array(points.iter().map(|(_, point)| hover(point)).collect::<Vec<_>>());
-        Trace { entry: legend.entry(&first.row.allocator), run, drawn }
+        let x = points
+            .iter()
+            .map(|(_, point)| point.numbers.mops_per_s.median)
+            .collect();
+        let drawn = Scatter::new(
+            x,
+            points
+                .iter()
+                .map(|(_, point)| height(&point.memory))
+                .collect(),
+        )
+        .name(&label)
+        .mode(Mode::LinesMarkers)
+        .hover_info(HoverInfo::Text)
+        .hover_text_array(
+            points
+                .iter()
+                .map(|(_, point)| hover(point))
+                .collect::<Vec<_>>(),
+        );
+        Trace {
+            entry: legend.entry(&first.row.allocator),
+            run,
+            drawn,
+        }
     });
     let traces: Vec<Trace> = traces.collect();
-    let layout = Layout::new().x_axis(axes::values("operations per second", &rates, rate)).y_axis(y_axis);
-    (traces.len() > 1).then(|| Plot { title: plain(&cases[0].1.workload), traces, layout })
+    let layout = Layout::new()
+        .x_axis(axes::values("operations per second", &rates, rate))
+        .y_axis(y_axis);
+    (traces.len() > 1).then(|| Plot {
+        title: plain(&cases[0].1.workload),
+        traces,
+        layout,
+    })
 }
 
 /// `48.1 Mops/s`, of millions of operations per second.

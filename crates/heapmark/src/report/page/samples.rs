@@ -49,18 +49,37 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
     }
 }
 
-fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], heading: &str, most: usize, data: &mut Data) -> Vec<Plot> {
+fn plot(
+    legend: &SeriesLegend,
+    cases: &[Placed<Case>],
+    heading: &str,
+    most: usize,
+    data: &mut Data,
+) -> Vec<Plot> {
     let mut rows: Vec<(usize, &Row, &Numbers)> = Vec::new();
     for (run, case) in cases {
-        rows.extend(case.rows.iter().filter_map(|row| Some((*run, row, row.numbers()?))));
+        rows.extend(
+            case.rows
+                .iter()
+                .filter_map(|row| Some((*run, row, row.numbers()?))),
+        );
     }
     rows.sort_by(|(_, _, a), (_, _, b)| a.ns_per_op.median.total_cmp(&b.ns_per_op.median));
-    let ends: Vec<f64> = rows.iter().flat_map(|(_, _, n)| [n.ns_per_op.min, n.ns_per_op.max]).collect();
+    let ends: Vec<f64> = rows
+        .iter()
+        .flat_map(|(_, _, n)| [n.ns_per_op.min, n.ns_per_op.max])
+        .collect();
     let mut traces = Vec::new();
     for (run, row, numbers) in rows {
         let mut times: Vec<&Timed> = numbers.times.iter().collect();
         times.sort_by(|a, b| a.ns_per_op.total_cmp(&b.ns_per_op));
-        let kept = thin(&times.iter().map(|timed| timed.ns_per_op).collect::<Vec<_>>(), most);
+        let kept = thin(
+            &times
+                .iter()
+                .map(|timed| timed.ns_per_op)
+                .collect::<Vec<_>>(),
+            most,
+        );
         data.row([
             (run + 1).into(),
             plain(&cases[0].1.workload).into(),
@@ -75,24 +94,55 @@ fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], heading: &str, most: usiz
             kept.len().into(),
         ]);
         for disturbed in [false, true] {
-            let own = || kept.iter().map(|place| times[*place]).filter(|timed| timed.disturbed == disturbed);
-            traces.extend((own().count() > 0).then(|| trace(legend, run, row, disturbed, &own().collect::<Vec<_>>())));
+            let own = || {
+                kept.iter()
+                    .map(|place| times[*place])
+                    .filter(|timed| timed.disturbed == disturbed)
+            };
+            traces.extend(
+                (own().count() > 0)
+                    .then(|| trace(legend, run, row, disturbed, &own().collect::<Vec<_>>())),
+            );
         }
     }
-    let what = if cases[0].1.command.is_some() { "wall time" } else { "time per operation" };
-    let layout = Layout::new().x_axis(axes::values(what, &ends, units::duration)).y_axis(axes::names());
-    vec![Plot { title: heading.to_owned(), traces, layout }]
+    let what = if cases[0].1.command.is_some() {
+        "wall time"
+    } else {
+        "time per operation"
+    };
+    let layout = Layout::new()
+        .x_axis(axes::values(what, &ends, units::duration))
+        .y_axis(axes::names());
+    vec![Plot {
+        title: heading.to_owned(),
+        traces,
+        layout,
+    }]
 }
 
 fn trace(legend: &SeriesLegend, run: usize, row: &Row, disturbed: bool, times: &[&Timed]) -> Trace {
     let label = legend.label(run, &row.allocator);
-    let hover = |timed: &&Timed| format!("{}, block {}", units::duration(timed.ns_per_op), timed.block);
+    let hover = |timed: &&Timed| {
+        format!(
+            "{}, block {}",
+            units::duration(timed.ns_per_op),
+            timed.block
+        )
+    };
     let x = times.iter().map(|timed| short(timed.ns_per_op)).collect();
     let drawn = Scatter::new(x, times.iter().map(|_| label.clone()).collect::<Vec<_>>())
         .name(&label)
         .mode(Mode::Markers)
         .hover_info(HoverInfo::Text)
         .hover_text_array(times.iter().map(hover).collect::<Vec<_>>())
-        .marker(Marker::new().symbol(if disturbed { MarkerSymbol::CircleOpen } else { MarkerSymbol::Circle }));
-    Trace { entry: legend.entry(&row.allocator), run, drawn }
+        .marker(Marker::new().symbol(if disturbed {
+            MarkerSymbol::CircleOpen
+        } else {
+            MarkerSymbol::Circle
+        }));
+    Trace {
+        entry: legend.entry(&row.allocator),
+        run,
+        drawn,
+    }
 }

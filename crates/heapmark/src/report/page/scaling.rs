@@ -10,12 +10,22 @@ use crate::report::text::{count, plain};
 use plotly::common::{HoverInfo, Mode};
 use plotly::{Layout, Scatter};
 
-const COLUMNS: [&str; 7] =
-    ["run", "workload", "threads", "allocator", "mops_per_s", "mops_per_s_min", "mops_per_s_max"];
+const COLUMNS: [&str; 7] = [
+    "run",
+    "workload",
+    "threads",
+    "allocator",
+    "mops_per_s",
+    "mops_per_s_min",
+    "mops_per_s_max",
+];
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
-    let cases: Vec<Placed<Case>> = cases.into_iter().filter(|(_, case)| case.times_operations()).collect();
+    let cases: Vec<Placed<Case>> = cases
+        .into_iter()
+        .filter(|(_, case)| case.times_operations())
+        .collect();
     Section {
         id: "scaling",
         heading: "Scaling over threads".into(),
@@ -45,12 +55,25 @@ fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Optio
     }
     let mut lines: Vec<ScalingLine> = Vec::new();
     for (run, case) in cases {
-        for row in case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::AaCopy)) {
-            let Some(numbers) = row.numbers() else { continue };
+        for row in case
+            .rows
+            .iter()
+            .filter(|row| !matches!(row.role, Role::Floor | Role::AaCopy))
+        {
+            let Some(numbers) = row.numbers() else {
+                continue;
+            };
             let point = (case.threads, numbers.mops_per_s);
-            match lines.iter_mut().find(|line| (line.run, line.name) == (*run, row.allocator.as_str())) {
+            match lines
+                .iter_mut()
+                .find(|line| (line.run, line.name) == (*run, row.allocator.as_str()))
+            {
                 Some(line) => line.points.push(point),
-                None => lines.push(ScalingLine { run: *run, name: &row.allocator, points: vec![point] }),
+                None => lines.push(ScalingLine {
+                    run: *run,
+                    name: &row.allocator,
+                    points: vec![point],
+                }),
             }
             data.row([
                 (run + 1).into(),
@@ -63,12 +86,20 @@ fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Optio
             ]);
         }
     }
-    let rates: Vec<f64> = lines.iter().flat_map(|line| line.points.iter().map(|(_, rate)| rate.median)).collect();
+    let rates: Vec<f64> = lines
+        .iter()
+        .flat_map(|line| line.points.iter().map(|(_, rate)| rate.median))
+        .collect();
     let mut traces: Vec<Trace> = lines.iter_mut().map(|line| trace(legend, line)).collect();
     traces.extend(proportional(&counts, &rates));
-    let layout =
-        Layout::new().x_axis(axes::threads(&counts)).y_axis(axes::logarithmic("operations per second", &rates, rate));
-    (!lines.is_empty()).then(|| Plot { title: plain(&cases[0].1.workload), traces, layout })
+    let layout = Layout::new()
+        .x_axis(axes::threads(&counts))
+        .y_axis(axes::logarithmic("operations per second", &rates, rate));
+    (!lines.is_empty()).then(|| Plot {
+        title: plain(&cases[0].1.workload),
+        traces,
+        layout,
+    })
 }
 
 fn trace(legend: &SeriesLegend, ScalingLine { run, name, points }: &mut ScalingLine) -> Trace {
@@ -76,15 +107,27 @@ fn trace(legend: &SeriesLegend, ScalingLine { run, name, points }: &mut ScalingL
     let label = legend.label(*run, name);
     let hover = |(threads, spread): &(u32, Spread)| {
         let threads = count(*threads as usize, "thread");
-        format!("<b>{label}</b>, {threads}<br>{} ({} to {})", rate(spread.median), rate(spread.min), rate(spread.max))
+        format!(
+            "<b>{label}</b>, {threads}<br>{} ({} to {})",
+            rate(spread.median),
+            rate(spread.min),
+            rate(spread.max)
+        )
     };
-    let (x, y) = points.iter().map(|(threads, spread)| (f64::from(*threads), spread.median)).unzip();
+    let (x, y) = points
+        .iter()
+        .map(|(threads, spread)| (f64::from(*threads), spread.median))
+        .unzip();
     let drawn = Scatter::new(x, y)
         .name(&label)
         .mode(Mode::LinesMarkers)
         .hover_info(HoverInfo::Text)
         .hover_text_array(points.iter().map(hover).collect::<Vec<_>>());
-    Trace { entry: legend.entry(name), run: *run, drawn }
+    Trace {
+        entry: legend.entry(name),
+        run: *run,
+        drawn,
+    }
 }
 
 /// A line that doubles with the threads, through the middle of the chart.
@@ -96,5 +139,9 @@ fn proportional(counts: &[u32], rates: &[f64]) -> Option<Trace> {
         .name("in proportion")
         .mode(Mode::Lines)
         .hover_info(HoverInfo::Skip);
-    Some(Trace { entry: None, run: 0, drawn })
+    Some(Trace {
+        entry: None,
+        run: 0,
+        drawn,
+    })
 }

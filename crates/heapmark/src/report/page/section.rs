@@ -76,7 +76,10 @@ pub(in crate::report) struct Column {
 
 impl Data {
     pub fn new(columns: &[&'static str]) -> Data {
-        Data { columns: columns.to_vec(), rows: Vec::new() }
+        Data {
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+        }
     }
 
     /// A row; as many cells as there are columns.
@@ -90,7 +93,10 @@ impl Data {
 impl PageTable {
     /// A table of words.
     pub fn of_words(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> PageTable {
-        let column = |title: &&str| Column { title: title.to_string(), number: false };
+        let column = |title: &&str| Column {
+            title: title.to_string(),
+            number: false,
+        };
         let clean = |row: Vec<String>| row.iter().map(|cell| plain(cell)).collect();
         PageTable {
             caption: plain(caption),

@@ -31,7 +31,10 @@ impl<'a> SeriesLegend<'a> {
         for (name, role) in runs.iter().flat_map(|told| subjects(&told.analysis)) {
             if !entries.iter().any(|entry| entry.name == name) {
                 let companion = matches!(role, Role::Floor | Role::AaCopy);
-                entries.push(LegendEntry { name: name.to_owned(), companion });
+                entries.push(LegendEntry {
+                    name: name.to_owned(),
+                    companion,
+                });
             }
         }
         SeriesLegend { runs, entries }
@@ -49,35 +52,72 @@ impl<'a> SeriesLegend<'a> {
 
     /// Empty, or with several runs ` · 2`.
     pub fn suffix(&self, run: usize) -> String {
-        if self.runs.len() > 1 { format!(" · {}", run + 1) } else { String::new() }
+        if self.runs.len() > 1 {
+            format!(" · {}", run + 1)
+        } else {
+            String::new()
+        }
     }
 
     /// The title of a run: `2: heapmark-results/2026-01-01-2`, or only its name if it is alone.
     pub fn title(&self, run: usize) -> String {
         let name = plain(&self.runs[run].run.name);
-        if self.runs.len() > 1 { format!("{}: {name}", run + 1) } else { name }
+        if self.runs.len() > 1 {
+            format!("{}: {name}", run + 1)
+        } else {
+            name
+        }
     }
 
     /// All values of one kind with the indices of their runs.
-    pub fn all<'s, T: 's>(&'s self, of: impl Fn(&'s LegendRun<'a>) -> &'s [T]) -> Vec<(usize, &'s T)> {
-        let in_run = |(run, told)| of(told).iter().map(move |one| (run, one)).collect::<Vec<_>>();
+    pub fn all<'s, T: 's>(
+        &'s self,
+        of: impl Fn(&'s LegendRun<'a>) -> &'s [T],
+    ) -> Vec<(usize, &'s T)> {
+        let in_run = |(run, told)| {
+            of(told)
+                .iter()
+                .map(move |one| (run, one))
+                .collect::<Vec<_>>()
+        };
         self.runs.iter().enumerate().flat_map(in_run).collect()
     }
 }
 
 /// Those with a row, in the order of the plan.
 fn subjects(analysis: &Analysis) -> Vec<(&str, Role)> {
-    let cases = analysis.cases.iter().flat_map(|case| case.rows.iter().map(|row| (row.allocator.as_str(), row.role)));
-    let latency =
-        analysis.latency.iter().flat_map(|case| case.rows.iter().map(|row| (row.allocator.as_str(), row.role)));
-    let counts = analysis.counts.iter().flat_map(|case| case.rows.iter().map(|row| (row.allocator.as_str(), row.role)));
-    let footprints =
-        analysis.footprints.iter().flat_map(|case| case.rows.iter().map(|row| (row.allocator.as_str(), row.role)));
-    cases.chain(latency).chain(counts).chain(footprints).collect()
+    let cases = analysis.cases.iter().flat_map(|case| {
+        case.rows
+            .iter()
+            .map(|row| (row.allocator.as_str(), row.role))
+    });
+    let latency = analysis.latency.iter().flat_map(|case| {
+        case.rows
+            .iter()
+            .map(|row| (row.allocator.as_str(), row.role))
+    });
+    let counts = analysis.counts.iter().flat_map(|case| {
+        case.rows
+            .iter()
+            .map(|row| (row.allocator.as_str(), row.role))
+    });
+    let footprints = analysis.footprints.iter().flat_map(|case| {
+        case.rows
+            .iter()
+            .map(|row| (row.allocator.as_str(), row.role))
+    });
+    cases
+        .chain(latency)
+        .chain(counts)
+        .chain(footprints)
+        .collect()
 }
 
 /// Text for the inside of a chart, where tags and entities are interpreted: any in the text are
 /// escaped.
 pub(super) fn in_chart(text: &str) -> String {
-    plain(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    plain(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }

@@ -50,8 +50,12 @@ pub(super) fn by_threads<'a, T: SortedCase>(
 ) -> Vec<View> {
     by_workload(cases, columns, |cases, data| {
         let groups = grouped(cases, |case| case.threads());
-        let draw_one = |cases: &Vec<Placed<'a, T>>, data: &mut Data| draw(cases, &heading(cases[0].1), data);
-        groups.iter().flat_map(|cases| draw_one(cases, data)).collect()
+        let draw_one =
+            |cases: &Vec<Placed<'a, T>>, data: &mut Data| draw(cases, &heading(cases[0].1), data);
+        groups
+            .iter()
+            .flat_map(|cases| draw_one(cases, data))
+            .collect()
     })
 }
 
@@ -65,9 +69,15 @@ pub(super) fn by_workload<'a, T: SortedCase>(
         let mut data = Data::new(columns);
         let mut plots = draw(&cases, &mut data);
         plots.retain(|plot| !plot.traces.is_empty());
-        View { workload: Some(plain(cases[0].1.workload())), plots, data }
+        View {
+            workload: Some(plain(cases[0].1.workload())),
+            plots,
+            data,
+        }
     };
-    let views = grouped(cases, |case| case.workload().to_owned()).into_iter().map(view);
+    let views = grouped(cases, |case| case.workload().to_owned())
+        .into_iter()
+        .map(view);
     views.filter(|view| !view.plots.is_empty()).collect()
 }
 
@@ -77,7 +87,10 @@ pub(super) fn heading(case: &impl SortedCase) -> String {
 }
 
 /// Groups those with the same key, in the order in which the keys first occur.
-pub(super) fn grouped<'a, T, K: PartialEq>(cases: &[Placed<'a, T>], key: impl Fn(&T) -> K) -> Vec<Vec<Placed<'a, T>>> {
+pub(super) fn grouped<'a, T, K: PartialEq>(
+    cases: &[Placed<'a, T>],
+    key: impl Fn(&T) -> K,
+) -> Vec<Vec<Placed<'a, T>>> {
     let mut groups: Vec<(K, Vec<Placed<'a, T>>)> = Vec::new();
     for (run, case) in cases {
         let own = key(case);

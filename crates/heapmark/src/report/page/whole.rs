@@ -27,8 +27,15 @@ const COLUMNS: [&str; 10] = [
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
-    let cases: Vec<Placed<Case>> = cases.into_iter().filter(|(_, case)| case.whole_process).collect();
-    let driven = |case: &Case| case.command.as_ref().is_some_and(|tried| tried.client.is_some());
+    let cases: Vec<Placed<Case>> = cases
+        .into_iter()
+        .filter(|(_, case)| case.whole_process)
+        .collect();
+    let driven = |case: &Case| {
+        case.command
+            .as_ref()
+            .is_some_and(|tried| tried.client.is_some())
+    };
     let bar = if cases.iter().any(|(_, case)| driven(case)) {
         "A bar is the time of the client, from its start to its end; the diamond is the CPU time of the server meanwhile."
     } else {
@@ -47,10 +54,19 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
     }
 }
 
-fn plots(legend: &SeriesLegend, cases: &[Placed<Case>], heading: &str, data: &mut Data) -> Vec<Plot> {
+fn plots(
+    legend: &SeriesLegend,
+    cases: &[Placed<Case>],
+    heading: &str,
+    data: &mut Data,
+) -> Vec<Plot> {
     let mut rows: Vec<(usize, &Row, &Whole)> = Vec::new();
     for (run, case) in cases {
-        rows.extend(case.rows.iter().filter_map(|row| Some((*run, row, row.numbers()?.whole.as_ref()?))));
+        rows.extend(
+            case.rows
+                .iter()
+                .filter_map(|row| Some((*run, row, row.numbers()?.whole.as_ref()?))),
+        );
     }
     rows.sort_by(|(_, _, a), (_, _, b)| a.wall_ns.median.total_cmp(&b.wall_ns.median));
     for (run, row, whole) in &rows {
@@ -67,14 +83,29 @@ fn plots(legend: &SeriesLegend, cases: &[Placed<Case>], heading: &str, data: &mu
             whole.startup_ns.into(),
         ]);
     }
-    let bars = rows.iter().flat_map(|(run, row, whole)| bars(legend, *run, row, whole)).collect();
-    let layout = Layout::new().x_axis(axes::titled("seconds")).y_axis(axes::names());
-    let pauses: Vec<Dot> = rows.iter().filter_map(|(run, row, whole)| pause(*run, row, whole)).collect();
+    let bars = rows
+        .iter()
+        .flat_map(|(run, row, whole)| bars(legend, *run, row, whole))
+        .collect();
+    let layout = Layout::new()
+        .x_axis(axes::titled("seconds"))
+        .y_axis(axes::names());
+    let pauses: Vec<Dot> = rows
+        .iter()
+        .filter_map(|(run, row, whole)| pause(*run, row, whole))
+        .collect();
     let axis = axes::values("longest pause", &dot_plot::extent(&pauses), units::duration);
-    let peaks: Vec<Dot> = rows.iter().filter_map(|(run, row, _)| peak(*run, row)).collect();
+    let peaks: Vec<Dot> = rows
+        .iter()
+        .filter_map(|(run, row, _)| peak(*run, row))
+        .collect();
     let memory = axes::values("peak RSS", &dot_plot::extent(&peaks), units::bytes);
     vec![
-        Plot { title: heading.to_owned(), traces: bars, layout },
+        Plot {
+            title: heading.to_owned(),
+            traces: bars,
+            layout,
+        },
         dot_plot::plot(legend, format!("{heading}: peak RSS"), peaks, memory),
         dot_plot::plot(legend, format!("{heading}: longest pause"), pauses, axis),
     ]
@@ -83,14 +114,23 @@ fn plots(legend: &SeriesLegend, cases: &[Placed<Case>], heading: &str, data: &mu
 fn bars(legend: &SeriesLegend, run: usize, row: &Row, whole: &Whole) -> Vec<Trace> {
     let (label, entry) = (sized(legend, run, row), legend.entry(&row.allocator));
     let cpu = whole.cpu_ns.map(|cpu| cpu.median);
-    let words = cpu.map_or(String::new(), |cpu| format!(", CPU {}", units::duration(cpu)));
-    let words = format!("<b>{label}</b><br>{}{words}", units::duration(whole.wall_ns.median));
+    let words = cpu.map_or(String::new(), |cpu| {
+        format!(", CPU {}", units::duration(cpu))
+    });
+    let words = format!(
+        "<b>{label}</b><br>{}{words}",
+        units::duration(whole.wall_ns.median)
+    );
     let bar = Bar::new(vec![whole.wall_ns.median / 1e9], vec![label.clone()])
         .name(&label)
         .orientation(Orientation::Horizontal)
         .hover_info(HoverInfo::Text)
         .hover_text(words.clone());
-    let mut traces = vec![Trace { entry, run, drawn: bar }];
+    let mut traces = vec![Trace {
+        entry,
+        run,
+        drawn: bar,
+    }];
     traces.extend(cpu.map(|cpu| {
         let diamond = Scatter::new(vec![cpu / 1e9], vec![label.clone()])
             .name(&label)
@@ -98,7 +138,11 @@ fn bars(legend: &SeriesLegend, run: usize, row: &Row, whole: &Whole) -> Vec<Trac
             .marker(Marker::new().symbol(MarkerSymbol::DiamondOpen))
             .hover_info(HoverInfo::Text)
             .hover_text(words);
-        Trace { entry, run, drawn: diamond as Box<dyn plotly::Trace> }
+        Trace {
+            entry,
+            run,
+            drawn: diamond as Box<dyn plotly::Trace>,
+        }
     }));
     traces
 }
@@ -115,10 +159,22 @@ fn peak_rss_bytes(row: &Row) -> Option<f64> {
 
 fn peak(run: usize, row: &Row) -> Option<Dot<'_>> {
     let bytes = peak_rss_bytes(row)?;
-    Some(Dot { run, name: &row.allocator, value: bytes, interval: None, words: units::bytes(bytes) })
+    Some(Dot {
+        run,
+        name: &row.allocator,
+        value: bytes,
+        interval: None,
+        words: units::bytes(bytes),
+    })
 }
 
 fn pause<'a>(run: usize, row: &'a Row, whole: &Whole) -> Option<Dot<'a>> {
     let ns = whole.longest_pause_ns.filter(|ns| *ns > 0.0)?;
-    Some(Dot { run, name: &row.allocator, value: ns, interval: None, words: units::duration(ns) })
+    Some(Dot {
+        run,
+        name: &row.allocator,
+        value: ns,
+        interval: None,
+        words: units::duration(ns),
+    })
 }

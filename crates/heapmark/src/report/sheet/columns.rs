@@ -19,23 +19,38 @@ pub(in crate::report) struct Column {
 impl Column {
     /// A column of numbers.
     pub fn numbers(title: &str, cells: impl IntoIterator<Item = String>) -> Column {
-        Column { number: true, ..Column::words(title, cells) }
+        Column {
+            number: true,
+            ..Column::words(title, cells)
+        }
     }
 
     /// A column of words.
     pub fn words(title: &str, cells: impl IntoIterator<Item = String>) -> Column {
         let cells = cells.into_iter().collect();
-        Column { title: title.to_owned(), cells, number: false, spare: Spare::No, notes: false }
+        Column {
+            title: title.to_owned(),
+            cells,
+            number: false,
+            spare: Spare::No,
+            notes: false,
+        }
     }
 
     /// A column that only a very narrow page leaves out.
     pub fn spare_late(self) -> Column {
-        Column { spare: Spare::Late, ..self }
+        Column {
+            spare: Spare::Late,
+            ..self
+        }
     }
 
     /// A column that a narrow page leaves out.
     pub fn spare(self) -> Column {
-        Column { spare: Spare::Early, ..self }
+        Column {
+            spare: Spare::Early,
+            ..self
+        }
     }
 }
 
@@ -84,6 +99,9 @@ impl TableColumns<'_> {
     }
 
     fn cells(&self, cell: impl Fn(&Row, &Numbers) -> String) -> Vec<String> {
-        self.rows.iter().map(|(row, numbers)| cell(row, numbers)).collect()
+        self.rows
+            .iter()
+            .map(|(row, numbers)| cell(row, numbers))
+            .collect()
     }
 }

@@ -40,7 +40,11 @@ pub(super) struct Numberless {
 
 impl Numberless {
     /// How a row failed, or another reason for having no numbers.
-    pub fn new(allocator: &str, failed: Option<&Failed>, otherwise: impl FnOnce() -> String) -> Numberless {
+    pub fn new(
+        allocator: &str,
+        failed: Option<&Failed>,
+        otherwise: impl FnOnce() -> String,
+    ) -> Numberless {
         let reason = failed.map_or_else(otherwise, Failed::summary);
         Numberless {
             allocator: allocator.to_owned(),
@@ -52,13 +56,26 @@ impl Numberless {
 
 /// `Overall: time / glibc, geometric mean over 6 cases without larson@2 (A/A)`.
 pub(super) fn overall_heading(analysis: &Analysis) -> String {
-    let cases = analysis.overall.iter().map(|one| one.cases).max().unwrap_or(0);
-    let without: Vec<String> = analysis.overall_without.iter().map(|case| format!("{case} (A/A)")).collect();
+    let cases = analysis
+        .overall
+        .iter()
+        .map(|one| one.cases)
+        .max()
+        .unwrap_or(0);
+    let without: Vec<String> = analysis
+        .overall_without
+        .iter()
+        .map(|case| format!("{case} (A/A)"))
+        .collect();
     format!(
         "Overall: time / {}, geometric mean over {}{} [95 % from whole blocks]",
         analysis.baseline,
         text::count(cases, "case"),
-        if without.is_empty() { String::new() } else { format!(" without {}", text::list(&without)) }
+        if without.is_empty() {
+            String::new()
+        } else {
+            format!(" without {}", text::list(&without))
+        }
     )
 }
 
@@ -68,16 +85,32 @@ pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
         .overall
         .iter()
         .map(|one| {
-            let interval = one.interval.map(|(low, high)| format!(" [{}, {}]", units::ratio(low), units::ratio(high)));
-            (one.allocator.clone(), format!("{}{}", units::ratio(one.ratio), interval.unwrap_or_default()))
+            let interval = one
+                .interval
+                .map(|(low, high)| format!(" [{}, {}]", units::ratio(low), units::ratio(high)));
+            (
+                one.allocator.clone(),
+                format!(
+                    "{}{}",
+                    units::ratio(one.ratio),
+                    interval.unwrap_or_default()
+                ),
+            )
         })
         .collect()
 }
 
 /// `larson, 2 threads (oversubscribed)`.
 pub(super) fn heading(workload: &str, threads: u32, oversubscribed: bool) -> String {
-    let mark = if oversubscribed { " (oversubscribed)" } else { "" };
-    format!("{workload}, {}{mark}", text::count(threads as usize, "thread"))
+    let mark = if oversubscribed {
+        " (oversubscribed)"
+    } else {
+        ""
+    };
+    format!(
+        "{workload}, {}{mark}",
+        text::count(threads as usize, "thread")
+    )
 }
 
 /// The case's own caution, then the one for all tables of its kind.
@@ -88,5 +121,8 @@ pub(super) fn cautions(own: Option<&str>, of_all: Option<&str>) -> Option<String
 
 /// Why a row without measurements has no numbers.
 pub(super) fn missing(planned_blocks: u32) -> String {
-    format!("missing: 0 of {} measured", text::count(planned_blocks as usize, "block"))
+    format!(
+        "missing: 0 of {} measured",
+        text::count(planned_blocks as usize, "block")
+    )
 }

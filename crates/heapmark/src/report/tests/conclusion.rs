@@ -5,12 +5,16 @@ use crate::analyse::fake_run::noise;
 
 #[test]
 fn a_winner_is_named_with_what_it_won_by() {
-    let lab =
-        FakeRun::new(&["glibc", "mimalloc3", "rpmalloc"], &["larson", "xmalloc"], 12).fill(|_, name, _| match name {
-            "mimalloc3" => 10.0,
-            "rpmalloc" => 10.5,
-            _ => 15.0,
-        });
+    let lab = FakeRun::new(
+        &["glibc", "mimalloc3", "rpmalloc"],
+        &["larson", "xmalloc"],
+        12,
+    )
+    .fill(|_, name, _| match name {
+        "mimalloc3" => 10.0,
+        "rpmalloc" => 10.5,
+        _ => 15.0,
+    });
     assert_eq!(
         sentence(&lab),
         "mimalloc3 is the fastest here, over 2 cases and 12 blocks: 1.50x as fast as glibc (95 % interval 1.50-1.50), \
@@ -20,8 +24,8 @@ fn a_winner_is_named_with_what_it_won_by() {
 
 #[test]
 fn a_leading_baseline_is_called_so() {
-    let lab =
-        FakeRun::new(&["glibc", "hoard"], &["larson"], 10).fill(|_, name, _| if name == "glibc" { 10.0 } else { 20.0 });
+    let lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 10)
+        .fill(|_, name, _| if name == "glibc" { 10.0 } else { 20.0 });
     assert_eq!(
         sentence(&lab),
         "glibc, the baseline, is the fastest here, over 1 case and 10 blocks: 2.00x as fast as the next, hoard (95 % interval \
@@ -31,8 +35,8 @@ fn a_leading_baseline_is_called_so() {
 
 #[test]
 fn too_few_blocks_tell_what_to_do() {
-    let lab =
-        FakeRun::new(&["glibc", "a", "b"], &["larson"], 5).fill(|_, name, _| if name == "glibc" { 20.0 } else { 10.0 });
+    let lab = FakeRun::new(&["glibc", "a", "b"], &["larson"], 5)
+        .fill(|_, name, _| if name == "glibc" { 20.0 } else { 10.0 });
     assert_eq!(
         sentence(&lab),
         "Unclear: 5 blocks are too few for a verdict (10 needed): run again with --blocks 10. So far a is ahead, then b."
@@ -41,42 +45,79 @@ fn too_few_blocks_tell_what_to_do() {
 
 #[test]
 fn an_interrupted_run_is_to_be_resumed() {
-    let lab = FakeRun::new(&["glibc", "a"], &["larson"], 10).fill(|_, _, _| 20.0).without(|record| record.block > 4);
-    assert!(sentence(&lab).contains("too few for a verdict (10 needed): resume the run."), "{}", sentence(&lab));
+    let lab = FakeRun::new(&["glibc", "a"], &["larson"], 10)
+        .fill(|_, _, _| 20.0)
+        .without(|record| record.block > 4);
+    assert!(
+        sentence(&lab).contains("too few for a verdict (10 needed): resume the run."),
+        "{}",
+        sentence(&lab)
+    );
     assert!(on(WIDE, &lab).contains("5 of 10 blocks"));
 }
 
 #[test]
 fn what_the_leader_leaves_out_is_said() {
-    let mut lab =
-        FakeRun::new(&["glibc", "a"], &["larson"], 10).fill(|_, name, _| if name == "a" { 10.0 } else { 20.0 });
+    let mut lab = FakeRun::new(&["glibc", "a"], &["larson"], 10)
+        .fill(|_, name, _| if name == "a" { 10.0 } else { 20.0 });
     lab.run.plan.cases[0].counts_purge = true;
     lab.allocator("a").purge = "none".into();
     lab.allocator("a").left_to_libc = vec!["calloc".into()];
-    assert!(sentence(&lab).ends_with(" But a is partial and gives no memory back in 1 case that time it."));
+    assert!(
+        sentence(&lab)
+            .ends_with(" But a is partial and gives no memory back in 1 case that time it.")
+    );
 }
 
 #[test]
 fn the_overall_table_names_the_cases_that_the_copy_takes_away() {
-    let mut lab = FakeRun::new(&["glibc", "a", "copy"], &["larson", "churn", "xmalloc", "speed"], 15).fill(
-        |case, name, block| {
-            let copy = match case {
-                "churn" => 2.0,
-                "speed" => 0.5,
-                _ => 1.0,
-            };
-            10.0 * noise(&format!("{case}{name}"), block) * if name == "copy" { copy } else { 1.0 }
-        },
-    );
+    let mut lab = FakeRun::new(
+        &["glibc", "a", "copy"],
+        &["larson", "churn", "xmalloc", "speed"],
+        15,
+    )
+    .fill(|case, name, block| {
+        let copy = match case {
+            "churn" => 2.0,
+            "speed" => 0.5,
+            _ => 1.0,
+        };
+        10.0 * noise(&format!("{case}{name}"), block) * if name == "copy" { copy } else { 1.0 }
+    });
     lab.allocator("copy").tier = "aa-copy".into();
     lab.run.plan.allocators.pop();
     lab.run.plan.aa_copy = Some("copy".into());
     let heading = "Overall: time / glibc, geometric mean over 2 cases without churn@2 (A/A) and speed@2 (A/A) [95 %";
-    assert!(on(Screen { width: 200, colour: false }, &lab).contains(heading), "{}", on(WIDE, &lab));
-    assert!(exported(Format::Markdown, &lab).contains("2 cases without churn@2 (A/A) and speed@2 (A/A)"));
-    let page = page(&[PageRun { name: "r".into(), head: &lab.run, records: &lab.records, series: Vec::new() }], &[]);
+    assert!(
+        on(
+            Screen {
+                width: 200,
+                colour: false
+            },
+            &lab
+        )
+        .contains(heading),
+        "{}",
+        on(WIDE, &lab)
+    );
+    assert!(
+        exported(Format::Markdown, &lab)
+            .contains("2 cases without churn@2 (A/A) and speed@2 (A/A)")
+    );
+    let page = page(
+        &[PageRun {
+            name: "r".into(),
+            head: &lab.run,
+            records: &lab.records,
+            series: Vec::new(),
+        }],
+        &[],
+    );
     // Text in a table is HTML-escaped; text in a chart is JSON.
-    for told in ["2 cases without churn@2 (A/A)", "2 cases without churn@2 (A&#x2f;A)"] {
+    for told in [
+        "2 cases without churn@2 (A/A)",
+        "2 cases without churn@2 (A&#x2f;A)",
+    ] {
         assert!(page.contains(told), "{told}");
     }
 }
@@ -91,8 +132,18 @@ fn equal_numbers_name_no_winner() {
          ahead, but by 1 % or less. Choose by memory. a is 2.00x as fast as glibc (95 % interval 2.00-2.00); its memory overhead \
          is 1.00x glibc's."
     );
-    let twins = FakeRun::new(&["glibc", "a"], &["larson"], 12).fill(|_, _, block| 10.0 * noise("", block));
-    assert!(on(WIDE, &twins).contains("  same  "), "{}", on(WIDE, &twins));
-    let apart = FakeRun::new(&["glibc", "a"], &["larson"], 12).fill(|_, name, block| 10.0 * noise(name, block).powi(5));
-    assert!(!on(WIDE, &apart).contains("  same  "), "the interval reaches beyond 1 %: {}", on(WIDE, &apart));
+    let twins =
+        FakeRun::new(&["glibc", "a"], &["larson"], 12).fill(|_, _, block| 10.0 * noise("", block));
+    assert!(
+        on(WIDE, &twins).contains("  same  "),
+        "{}",
+        on(WIDE, &twins)
+    );
+    let apart = FakeRun::new(&["glibc", "a"], &["larson"], 12)
+        .fill(|_, name, block| 10.0 * noise(name, block).powi(5));
+    assert!(
+        !on(WIDE, &apart).contains("  same  "),
+        "the interval reaches beyond 1 %: {}",
+        on(WIDE, &apart)
+    );
 }

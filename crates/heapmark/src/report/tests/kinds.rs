@@ -25,14 +25,22 @@ fn what_a_case_says_of_itself_and_what_its_mark_means_stand_below_each_kind_of_t
         let page = on(WIDE, &kind(lab));
         assert!(page.contains("2 threads (oversubscribed)"), "{page}");
         assert_eq!(page.matches("Calls that failed: 3.").count(), 1, "{page}");
-        assert_eq!(page.matches("the scheduler is measured too").count(), 1, "{page}");
+        assert_eq!(
+            page.matches("the scheduler is measured too").count(),
+            1,
+            "{page}"
+        );
     }
 }
 
 #[test]
 fn an_allocator_that_is_slow_once_and_fast_in_a_used_heap_is_told_so_and_no_word_is_of_both() {
     let mut lab = FakeRun::new(&["glibc", "hoard"], &["trace:a", "trace:a-reuse"], 12);
-    lab.run.plan.cases.iter_mut().for_each(|case| case.target = Target::Kernel("replay".into()));
+    lab.run
+        .plan
+        .cases
+        .iter_mut()
+        .for_each(|case| case.target = Target::Kernel("replay".into()));
     lab.run.plan.cases[0].cold = 0;
     let lab = lab.fill(|case, name, _| match (case, name) {
         ("trace:a", "hoard") => 30.0,
@@ -40,18 +48,28 @@ fn an_allocator_that_is_slow_once_and_fast_in_a_used_heap_is_told_so_and_no_word
         _ => 20.0,
     });
     let page = on(WIDE, &lab).replace('\n', " ");
-    assert!(page.contains("First rounds: glibc, the baseline, is the fastest here, over 1 case"), "{page}");
-    assert!(page.contains("Later rounds: hoard is the fastest here, over 1 case"), "{page}");
-    assert!(!page.contains("all cases") && !page.contains("over 2 cases"), "{page}");
+    assert!(
+        page.contains("First rounds: glibc, the baseline, is the fastest here, over 1 case"),
+        "{page}"
+    );
+    assert!(
+        page.contains("Later rounds: hoard is the fastest here, over 1 case"),
+        "{page}"
+    );
+    assert!(
+        !page.contains("all cases") && !page.contains("over 2 cases"),
+        "{page}"
+    );
 }
 
 /// A run whose cases are replays at the recorded times.
 fn paced() -> FakeRun {
-    let mut lab = FakeRun::new(&["glibc", "hoard", "null"], &["larson"], 10).fill(|_, name, _| match name {
-        "null" => 19.0,
-        "hoard" => 10.0,
-        _ => 20.0,
-    });
+    let mut lab =
+        FakeRun::new(&["glibc", "hoard", "null"], &["larson"], 10).fill(|_, name, _| match name {
+            "null" => 19.0,
+            "hoard" => 10.0,
+            _ => 20.0,
+        });
     lab.allocator("null").tier = "floor".into();
     let case = &mut lab.run.plan.cases[0];
     (case.target, case.cold) = (Target::Kernel("replay".into()), 0);
@@ -63,23 +81,49 @@ fn paced() -> FakeRun {
 fn of_a_paced_replay_memory_is_told_and_no_time() {
     let page = on(WIDE, &paced());
     assert!(page.contains("hoard") && page.contains("1.20x"), "{page}");
-    assert!(page.contains("No verdict: a paced replay takes the recorded time"), "{page}");
-    for word in ["ns/op", "time /", "CPU", "floor", "A/A", "harness", "faster"] {
+    assert!(
+        page.contains("No verdict: a paced replay takes the recorded time"),
+        "{page}"
+    );
+    for word in [
+        "ns/op", "time /", "CPU", "floor", "A/A", "harness", "faster",
+    ] {
         assert!(!page.contains(word), "{word}: {page}");
     }
     let mut timed = paced();
-    timed.run.plan.cases[0].parameters.insert("mode".into(), "speed".into());
-    assert!(on(WIDE, &timed).contains("the harness takes more than half"), "else there is much to say");
+    timed.run.plan.cases[0]
+        .parameters
+        .insert("mode".into(), "speed".into());
+    assert!(
+        on(WIDE, &timed).contains("the harness takes more than half"),
+        "else there is much to say"
+    );
 }
 
 #[test]
 fn paced_replays_are_not_compared_by_time() {
     let lab = paced();
-    let side = || Side { head: &lab.run, records: &lab.records };
-    for comparison in [within(&side(), WALL, 0.01), between(&side(), &side(), WALL, 0.01)] {
+    let side = || Side {
+        head: &lab.run,
+        records: &lab.records,
+    };
+    for comparison in [
+        within(&side(), WALL, 0.01),
+        between(&side(), &side(), WALL, 0.01),
+    ] {
         assert!(comparison.rows.is_empty(), "{:?}", comparison.rows);
-        let whys: Vec<&str> = comparison.left_out.iter().map(|left| left.why.as_str()).collect();
-        assert!(!whys.is_empty() && whys.iter().all(|why| why.contains("recorded times")), "{whys:?}");
+        let whys: Vec<&str> = comparison
+            .left_out
+            .iter()
+            .map(|left| left.why.as_str())
+            .collect();
+        assert!(
+            !whys.is_empty() && whys.iter().all(|why| why.contains("recorded times")),
+            "{whys:?}"
+        );
     }
-    assert!(half_widths(&lab.run, &lab.records).is_empty(), "nothing would become more precise");
+    assert!(
+        half_widths(&lab.run, &lab.records).is_empty(),
+        "nothing would become more precise"
+    );
 }

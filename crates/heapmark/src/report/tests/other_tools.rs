@@ -3,8 +3,13 @@
 use super::*;
 use serde_json::{Value, json};
 
-const FOREIGN: [Format; 5] =
-    [Format::Bmf, Format::GithubActionSmaller, Format::GithubActionBigger, Format::GoogleBenchmark, Format::Hyperfine];
+const FOREIGN: [Format; 5] = [
+    Format::Bmf,
+    Format::GithubActionSmaller,
+    Format::GithubActionBigger,
+    Format::GoogleBenchmark,
+    Format::Hyperfine,
+];
 
 /// The first block of hoard takes longer than the others.
 fn lab() -> FakeRun {
@@ -35,13 +40,28 @@ fn bencher_gets_medians_between_least_and_greatest() {
 #[test]
 fn the_github_action_gets_one_direction_per_file() {
     let list = |format| parsed(format, &lab()).as_array().unwrap().clone();
-    let (smaller, bigger) = (list(Format::GithubActionSmaller), list(Format::GithubActionBigger));
-    let names = |list: &[Value]| list.iter().map(|one| one["name"].as_str().unwrap().to_string()).collect::<Vec<_>>();
+    let (smaller, bigger) = (
+        list(Format::GithubActionSmaller),
+        list(Format::GithubActionBigger),
+    );
+    let names = |list: &[Value]| {
+        list.iter()
+            .map(|one| one["name"].as_str().unwrap().to_string())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(
         names(&smaller)[..3],
-        ["larson@2/glibc: time", "larson@2/glibc: CPU time", "larson@2/glibc: peak RSS"].map(String::from)
+        [
+            "larson@2/glibc: time",
+            "larson@2/glibc: CPU time",
+            "larson@2/glibc: peak RSS"
+        ]
+        .map(String::from)
     );
-    assert_eq!(names(&bigger), ["larson@2/glibc: throughput", "larson@2/hoard: throughput"].map(String::from));
+    assert_eq!(
+        names(&bigger),
+        ["larson@2/glibc: throughput", "larson@2/hoard: throughput"].map(String::from)
+    );
     let time = json!({
         "name": "larson@2/hoard: time", "unit": "ns/op", "value": 40.0, "range": "40.0 to 60.0",
         "extra": "median of 4 processes",
@@ -53,10 +73,25 @@ fn the_github_action_gets_one_direction_per_file() {
 fn google_benchmark_gets_a_repetition_per_process_and_aggregates() {
     let document = parsed(Format::GoogleBenchmark, &lab());
     let all = document["benchmarks"].as_array().unwrap();
-    let of = |name: &str| all.iter().filter(|one| one["name"] == name).collect::<Vec<_>>();
-    let times = |name: &str| of(name).iter().map(|one| one["real_time"].as_f64().unwrap()).collect::<Vec<_>>();
-    assert_eq!((all.len(), times("larson@2/hoard")), (2 * (4 + 3), vec![60.0, 40.0, 40.0, 40.0]));
-    assert_eq!((times("larson@2/hoard_mean"), times("larson@2/hoard_median")), (vec![45.0], vec![40.0]));
+    let of = |name: &str| {
+        all.iter()
+            .filter(|one| one["name"] == name)
+            .collect::<Vec<_>>()
+    };
+    let times = |name: &str| {
+        of(name)
+            .iter()
+            .map(|one| one["real_time"].as_f64().unwrap())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (all.len(), times("larson@2/hoard")),
+        (2 * (4 + 3), vec![60.0, 40.0, 40.0, 40.0])
+    );
+    assert_eq!(
+        (times("larson@2/hoard_mean"), times("larson@2/hoard_median")),
+        (vec![45.0], vec![40.0])
+    );
     assert_eq!(times("larson@2/hoard_stddev"), [10.0]);
     let second = of("larson@2/hoard")[1];
     let expected = json!({
@@ -68,15 +103,27 @@ fn google_benchmark_gets_a_repetition_per_process_and_aggregates() {
     assert_eq!(document["context"]["cpu"], "Abacus 2");
     let single = FakeRun::new(&["glibc"], &["larson"], 1).fill(|_, _, _| 20.0);
     let single = parsed(Format::GoogleBenchmark, &single);
-    assert_eq!(single["benchmarks"].as_array().unwrap().len(), 1, "one repetition has no aggregates");
+    assert_eq!(
+        single["benchmarks"].as_array().unwrap().len(),
+        1,
+        "one repetition has no aggregates"
+    );
 }
 
 #[test]
 fn hyperfine_gets_measured_phases_in_seconds() {
     let document = parsed(Format::Hyperfine, &lab());
     let hoard = &document["results"][1];
-    for (key, value) in [("mean", 0.045), ("stddev", 0.01), ("user", 0.045), ("system", 0.01125)] {
-        assert!((hoard[key].as_f64().unwrap() - value).abs() < 1e-12, "{key}: {hoard}");
+    for (key, value) in [
+        ("mean", 0.045),
+        ("stddev", 0.01),
+        ("user", 0.045),
+        ("system", 0.01125),
+    ] {
+        assert!(
+            (hoard[key].as_f64().unwrap() - value).abs() < 1e-12,
+            "{key}: {hoard}"
+        );
     }
     let expected = json!({
         "command": "larson@2/hoard", "mean": hoard["mean"], "stddev": hoard["stddev"], "median": 0.04,
@@ -86,7 +133,10 @@ fn hyperfine_gets_measured_phases_in_seconds() {
     });
     assert_eq!(*hoard, expected);
     let single = FakeRun::new(&["glibc"], &["larson"], 1).fill(|_, _, _| 20.0);
-    assert_eq!(parsed(Format::Hyperfine, &single)["results"][0]["stddev"], Value::Null);
+    assert_eq!(
+        parsed(Format::Hyperfine, &single)["results"][0]["stddev"],
+        Value::Null
+    );
 }
 
 #[test]
@@ -98,27 +148,50 @@ fn a_row_that_is_not_ok_is_in_no_file_and_is_counted() {
     for format in FOREIGN {
         let file = export(format, &lab.run, &lab.records).unwrap();
         let text = String::from_utf8(file.bytes).unwrap();
-        assert!(text.contains("larson@2/glibc") && !text.contains("hoard"), "{text}");
-        let note = format!("1 of 2 rows left out: {} cannot represent them; csv-rows has the reasons", format.name());
+        assert!(
+            text.contains("larson@2/glibc") && !text.contains("hoard"),
+            "{text}"
+        );
+        let note = format!(
+            "1 of 2 rows left out: {} cannot represent them; csv-rows has the reasons",
+            format.name()
+        );
         assert_eq!(file.note, Some(note));
     }
     let lab = lab.fail("larson@2/b00/glibc", crash());
     for format in FOREIGN {
-        let error = export(format, &lab.run, &lab.records).err().unwrap().to_string();
-        assert!(error.contains("no row of this run fits into") && error.contains(format.name()), "{error}");
+        let error = export(format, &lab.run, &lab.records)
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            error.contains("no row of this run fits into") && error.contains(format.name()),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn a_process_without_cpu_time_is_no_repetition_of_no_time() {
     let mut lab = lab();
-    for iteration in &mut lab.cell("larson@2/b01/glibc").measurement.as_mut().unwrap().iterations {
+    for iteration in &mut lab
+        .cell("larson@2/b01/glibc")
+        .measurement
+        .as_mut()
+        .unwrap()
+        .iterations
+    {
         (iteration.user_ns, iteration.sys_ns) = (0, 0);
     }
     let file = export(Format::GoogleBenchmark, &lab.run, &lab.records).unwrap();
     assert!(file.note.unwrap().starts_with("1 of 2 rows left out"));
     assert!(!String::from_utf8(file.bytes).unwrap().contains("glibc"));
-    assert!(export(Format::Bmf, &lab.run, &lab.records).unwrap().note.is_none());
+    assert!(
+        export(Format::Bmf, &lab.run, &lab.records)
+            .unwrap()
+            .note
+            .is_none()
+    );
 }
 
 #[test]
@@ -129,7 +202,13 @@ fn odd_names_stay_one_name_each() {
         let file = export(format, &lab.run, &lab.records).unwrap();
         let text = String::from_utf8(file.bytes).unwrap();
         let _: Value = serde_json::from_str(&text).unwrap();
-        assert!(text.contains(r#"larson@2/\"quo,ted\" [31m{}"#) && !text.contains('\u{1b}'), "{text}");
-        assert!(file.note.unwrap().starts_with("1 of 3 rows left out"), "two rows of one name");
+        assert!(
+            text.contains(r#"larson@2/\"quo,ted\" [31m{}"#) && !text.contains('\u{1b}'),
+            "{text}"
+        );
+        assert!(
+            file.note.unwrap().starts_with("1 of 3 rows left out"),
+            "two rows of one name"
+        );
     }
 }

@@ -15,7 +15,9 @@ use std::process::Command;
 #[test]
 fn of_a_damaged_capture_all_but_the_damaged_chunk_is_read() {
     let place = Place::new();
-    let events: Vec<_> = (0..200_000u64).flat_map(|n| [(0, malloc(n * 64, n), 0), (0, free(n * 64), 0)]).collect();
+    let events: Vec<_> = (0..200_000u64)
+        .flat_map(|n| [(0, malloc(n * 64, n), 0), (0, free(n * 64), 0)])
+        .collect();
     capture(&place, "a.cap", &[], &events);
     let mut bytes = fs::read(place.at("a.cap")).unwrap();
     assert!(bytes.len() > 4 * CHUNK_BYTES);
@@ -23,24 +25,45 @@ fn of_a_damaged_capture_all_but_the_damaged_chunk_is_read() {
     fs::write(place.at("a.cap"), &bytes).unwrap();
     let end = finish(&place);
     assert_eq!(end.code, Some(6), "{}", end.stderr);
-    assert!(end.stderr.contains("damaged: chunk 2: the chunk's checksum is wrong\n"), "{}", end.stderr);
-    assert!(end.stderr.contains(" are missing\n") && end.stderr.contains(" events are lost\n"), "{}", end.stderr);
+    assert!(
+        end.stderr
+            .contains("damaged: chunk 2: the chunk's checksum is wrong\n"),
+        "{}",
+        end.stderr
+    );
+    assert!(
+        end.stderr.contains(" are missing\n") && end.stderr.contains(" events are lost\n"),
+        "{}",
+        end.stderr
+    );
     check(&place, "a.trace");
     // Cut off within a chunk, as after a full disk.
     fs::write(place.at("a.cap"), &bytes[..3 * CHUNK_BYTES + 100]).unwrap();
     let end = finish(&place);
     assert_eq!(end.code, Some(6), "{}", end.stderr);
-    assert!(end.stderr.contains("chunk 3: the chunk is cut off"), "{}", end.stderr);
+    assert!(
+        end.stderr.contains("chunk 3: the chunk is cut off"),
+        "{}",
+        end.stderr
+    );
     check(&place, "a.trace");
 }
 
 #[test]
 fn a_capture_of_another_version_or_with_too_many_threads_ends_in_one_line() {
     let place = Place::new();
-    let events = [(0, Event::Begin { thread: 65_535 }, 0), (0, malloc(0x1000, 1), 0)];
+    let events = [
+        (0, Event::Begin { thread: 65_535 }, 0),
+        (0, malloc(0x1000, 1), 0),
+    ];
     capture(&place, "a.cap", &[], &events);
     let end = finish(&place);
-    assert_eq!((end.code, end.stderr.lines().count()), (Some(7), 1), "{}", end.stderr);
+    assert_eq!(
+        (end.code, end.stderr.lines().count()),
+        (Some(7), 1),
+        "{}",
+        end.stderr
+    );
     assert!(
         end.stderr.contains("a trace has 65535 threads at most") && !place.at("a.trace").exists(),
         "{}",
@@ -50,7 +73,12 @@ fn a_capture_of_another_version_or_with_too_many_threads_ends_in_one_line() {
     bytes[8] = 9;
     fs::write(place.at("a.cap"), &bytes).unwrap();
     let end = finish(&place);
-    assert_eq!((end.code, end.stderr.lines().count()), (Some(1), 1), "{}", end.stderr);
+    assert_eq!(
+        (end.code, end.stderr.lines().count()),
+        (Some(1), 1),
+        "{}",
+        end.stderr
+    );
     assert!(end.stderr.contains("version 9"), "{}", end.stderr);
 }
 
@@ -68,23 +96,46 @@ fn a_file_that_is_none_ends_in_one_line() {
         fs::write(place.at(name), bytes).unwrap();
     }
     fs::create_dir(place.at("directory")).unwrap();
-    let names = ["empty", "byte", "text", "zeros", "elf", "directory", "missing"];
-    let commands: [&[&str]; 4] =
-        [&["finish", "-o", "out.trace"], &["check"], &["dump"], &["cut", "--events", "..9", "-o", "out.trace"]];
+    let names = [
+        "empty",
+        "byte",
+        "text",
+        "zeros",
+        "elf",
+        "directory",
+        "missing",
+    ];
+    let commands: [&[&str]; 4] = [
+        &["finish", "-o", "out.trace"],
+        &["check"],
+        &["dump"],
+        &["cut", "--events", "..9", "-o", "out.trace"],
+    ];
     for name in names {
         for command in commands {
             let end = place.run(&[&["trace"], &command[..1], &[name], &command[1..]].concat());
             let seen = format!("{command:?} {name}: {}", end.stderr);
-            assert_eq!((end.code, end.stderr.lines().count(), end.stdout.as_str()), (Some(1), 1, ""), "{seen}");
+            assert_eq!(
+                (end.code, end.stderr.lines().count(), end.stdout.as_str()),
+                (Some(1), 1, ""),
+                "{seen}"
+            );
             assert!(end.stderr.contains(name), "{seen}");
-            assert!(!place.at("out.trace").exists() && !has_draft(&place), "{seen}");
+            assert!(
+                !place.at("out.trace").exists() && !has_draft(&place),
+                "{seen}"
+            );
         }
     }
 }
 
 fn has_draft(place: &Place) -> bool {
-    let names = fs::read_dir(place.at(".")).unwrap().map(|entry| entry.unwrap().file_name());
-    names.into_iter().any(|name| name.to_string_lossy().starts_with(".heapmark-"))
+    let names = fs::read_dir(place.at("."))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    names
+        .into_iter()
+        .any(|name| name.to_string_lossy().starts_with(".heapmark-"))
 }
 
 /// Shortens a file as soon as anything is written.
@@ -104,7 +155,9 @@ impl Write for Shortens {
 #[test]
 fn a_capture_that_becomes_shorter_while_it_is_read_is_read_up_to_there() {
     let place = Place::new();
-    let events: Vec<_> = (0..400_000u64).map(|n| ((n % 2) as u32, malloc(n * 64, n), n)).collect();
+    let events: Vec<_> = (0..400_000u64)
+        .map(|n| ((n % 2) as u32, malloc(n * 64, n), n))
+        .collect();
     capture(&place, "a.cap", &[], &events);
     let path = place.at("a.cap");
     let whole = stage::finish(&path, std::io::sink()).unwrap();
@@ -112,7 +165,9 @@ fn a_capture_that_becomes_shorter_while_it_is_read_is_read_up_to_there() {
     let length = 3 * CHUNK_BYTES as u64 + 100;
     assert!(fs::metadata(&path).unwrap().len() > length + 2 * CHUNK_BYTES as u64);
     let part = stage::finish(&path, Shortens(path.clone(), length)).unwrap();
-    let line = format!("the file became shorter while it was read: what stood behind byte {length} is lost");
+    let line = format!(
+        "the file became shorter while it was read: what stood behind byte {length} is lost"
+    );
     assert_eq!(part.damage, [line]);
     assert!(part.totals.events > 0 && part.totals.events < whole.totals.events);
 }
@@ -129,7 +184,12 @@ fn any_damage_to_a_capture_gives_a_trace_that_holds_together_or_one_line() {
         events.push(match n % 5 {
             0 => (
                 stream,
-                Event::Realloc { old: 0x1000 + n * 64, new: 0x1000 + n * 64 + 8, size: n, entered: Some(stamp + 1) },
+                Event::Realloc {
+                    old: 0x1000 + n * 64,
+                    new: 0x1000 + n * 64 + 8,
+                    size: n,
+                    entered: Some(stamp + 1),
+                },
                 stamp + 2,
             ),
             1 => (stream, Event::ThreadStart { child: 9 }, stamp + 2),
@@ -148,7 +208,10 @@ fn any_damage_to_a_capture_gives_a_trace_that_holds_together_or_one_line() {
             let at = (chunk + random.random_range(0..264)).min(bytes.len() - 1);
             match random.random_range(0..6) {
                 0 => bytes.truncate(at.max(1)),
-                1 => bytes[chunk..].iter_mut().take(128).for_each(|byte| *byte = 0),
+                1 => bytes[chunk..]
+                    .iter_mut()
+                    .take(128)
+                    .for_each(|byte| *byte = 0),
                 // Not sealed: nothing but the events themselves shows the damage.
                 2 | 3 => {
                     bytes[chunk + 64..chunk + 72].fill(0);
@@ -164,13 +227,19 @@ fn any_damage_to_a_capture_gives_a_trace_that_holds_together_or_one_line() {
         let mut trace = Vec::new();
         match stage::finish(&place.at("b.cap"), &mut trace) {
             Err(fault) => {
-                assert!(!fault.to_string().contains('\n'), "seed {SEED}, round {round}: {fault}");
+                assert!(
+                    !fault.to_string().contains('\n'),
+                    "seed {SEED}, round {round}: {fault}"
+                );
                 refused += 1;
             }
             Ok(finished) => {
                 let checked = heapmark_trace::check(Reader::new(&trace[..]).unwrap());
                 // Sizes that were damaged may be impossible; lives and deaths may not.
-                let dead = checked.faults.iter().find(|fault| fault.to_string().contains("alive"));
+                let dead = checked
+                    .faults
+                    .iter()
+                    .find(|fault| fault.to_string().contains("alive"));
                 assert!(
                     dead.is_none() && checked.events == finished.totals.events,
                     "seed {SEED}, round {round}: {dead:?}"
@@ -181,7 +250,10 @@ fn any_damage_to_a_capture_gives_a_trace_that_holds_together_or_one_line() {
         }
     }
     println!("{refused} refused, {damaged} damaged, {mended} mended");
-    assert!(refused > 10 && damaged > 50 && mended > 20, "the damage is too tame");
+    assert!(
+        refused > 10 && damaged > 50 && mended > 20,
+        "the damage is too tame"
+    );
 }
 
 /// Two threads after another, and a third that is there at the end; then it is killed, or not.
@@ -212,10 +284,16 @@ int main(int words, char **word) {
 fn recorded(place: &Place, words: &[&str]) -> Vec<u8> {
     fs::write(place.at("busy.c"), BUSY).unwrap();
     let mut compiler = Command::new("cc");
-    compiler.args(["-fno-builtin", "-pthread", "-o"]).args([place.at("busy"), place.at("busy.c")]);
+    compiler
+        .args(["-fno-builtin", "-pthread", "-o"])
+        .args([place.at("busy"), place.at("busy.c")]);
     assert!(compiler.status().unwrap().success());
     let end = place.run(&[&["record", "--raw", "--", "./busy"], words].concat());
-    let capture = end.stderr.split([':', '\n']).find(|name| name.ends_with(".cap")).unwrap();
+    let capture = end
+        .stderr
+        .split([':', '\n'])
+        .find(|name| name.ends_with(".cap"))
+        .unwrap();
     fs::read(place.at(capture)).unwrap()
 }
 
@@ -225,8 +303,9 @@ fn damage(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) -> String {
     // Half of it where headers and the first events are: much of a file is a hole.
     let near = |random: &mut ChaCha8Rng| match random.random_range(0..2) {
         0 => random.random_range(0..length),
-        _ => (random.random_range(0..length.div_ceil(CHUNK_BYTES)) * CHUNK_BYTES + random.random_range(0..4000))
-            .min(length - 1),
+        _ => (random.random_range(0..length.div_ceil(CHUNK_BYTES)) * CHUNK_BYTES
+            + random.random_range(0..4000))
+        .min(length - 1),
     };
     let (at, kind) = (near(random), random.random_range(0..6));
     let end = (at + random.random_range(1..20_000)).min(length);
@@ -268,7 +347,12 @@ fn damaged(
     fs::write(&path, &whole).unwrap();
     let first = traced(&path).unwrap();
     let finished = &first.1;
-    assert_eq!((finished.damage.len(), finished.head.get("end")), (0, end), "{:?}", finished.damage);
+    assert_eq!(
+        (finished.damage.len(), finished.head.get("end")),
+        (0, end),
+        "{:?}",
+        finished.damage
+    );
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let (mut same, mut noticed) = (0, 0);
     for round in 0..200 {
@@ -277,7 +361,11 @@ fn damaged(
         fs::write(&path, &bytes).unwrap();
         match traced(&path) {
             Ok(found) if found.1.damage.is_empty() => {
-                unnoticed(&first, &found, format!("seed {seed}, round {round}: {what}"));
+                unnoticed(
+                    &first,
+                    &found,
+                    format!("seed {seed}, round {round}: {what}"),
+                );
                 same += 1;
             }
             _ => noticed += 1,
@@ -289,9 +377,13 @@ fn damaged(
 #[test]
 fn no_damage_to_a_capture_of_a_program_that_ended_goes_unnoticed() {
     for words in [&[][..], &["threads"]] {
-        let (same, noticed) =
-            damaged(11, words, Some("exit"), |(first, _), (found, _), what| assert!(found == first, "{what}"));
-        assert!(same > 10 && noticed > 60, "{same} the same, {noticed} noticed");
+        let (same, noticed) = damaged(11, words, Some("exit"), |(first, _), (found, _), what| {
+            assert!(found == first, "{what}")
+        });
+        assert!(
+            same > 10 && noticed > 60,
+            "{same} the same, {noticed} noticed"
+        );
     }
 }
 
@@ -299,10 +391,15 @@ fn no_damage_to_a_capture_of_a_program_that_ended_goes_unnoticed() {
 fn of_a_program_that_was_killed_only_the_last_events_of_a_thread_can_be_damaged_unnoticed() {
     // Each event takes two bytes and more, in each of its streams.
     let most = 3 * MOST_OPEN_BYTES as u64 / 2;
-    let (_, noticed) = damaged(13, &["threads", "killed"], None, |(first, finished), (found, other), what| {
-        let events = other.totals.events.abs_diff(finished.totals.events);
-        assert!(found == first || events <= most, "{what}: {events} events");
-    });
+    let (_, noticed) = damaged(
+        13,
+        &["threads", "killed"],
+        None,
+        |(first, finished), (found, other), what| {
+            let events = other.totals.events.abs_diff(finished.totals.events);
+            assert!(found == first || events <= most, "{what}: {events} events");
+        },
+    );
     assert!(noticed > 60, "{noticed} noticed");
 }
 
@@ -330,24 +427,51 @@ fn a_capture_of_more_streams_than_there_is_memory_for_is_refused() {
         header[48..52].copy_from_slice(&place.to_le_bytes());
         let crc = heapmark_wire::capture::crc32c(&header[..56]);
         header[56..60].copy_from_slice(&crc.to_le_bytes());
-        file.write_all_at(&header, u64::from(place) * CHUNK_BYTES as u64).unwrap();
+        file.write_all_at(&header, u64::from(place) * CHUNK_BYTES as u64)
+            .unwrap();
     }
     let end = finish(&place);
-    assert_eq!((end.code, end.stderr.lines().count()), (Some(1), 1), "{}", end.stderr);
-    assert!(end.stderr.contains("streams") && end.stderr.contains("to be read at once"), "{}", end.stderr);
+    assert_eq!(
+        (end.code, end.stderr.lines().count()),
+        (Some(1), 1),
+        "{}",
+        end.stderr
+    );
+    assert!(
+        end.stderr.contains("streams") && end.stderr.contains("to be read at once"),
+        "{}",
+        end.stderr
+    );
 }
 
 #[test]
 fn what_cannot_have_happened_is_noticed_by_finish_and_by_stats_too() {
     let place = Place::new();
-    let events = [(0, malloc(0x1000, 1 << 60), 0), (0, Event::Touch { address: 0x1000, resident: 9, pages: 3 }, 0)];
+    let events = [
+        (0, malloc(0x1000, 1 << 60), 0),
+        (
+            0,
+            Event::Touch {
+                address: 0x1000,
+                resident: 9,
+                pages: 3,
+            },
+            0,
+        ),
+    ];
     capture(&place, "a.cap", &[], &events);
     let end = finish(&place);
     assert_eq!(end.code, Some(6), "{}", end.stderr);
-    assert!(end.stderr.contains("damaged: 2 events cannot have happened: an allocation of 1152921504606846976 bytes"));
+    assert!(end.stderr.contains(
+        "damaged: 2 events cannot have happened: an allocation of 1152921504606846976 bytes"
+    ));
     for command in ["check", "stats"] {
         let end = place.run(&["trace", command, "a.trace"]);
         assert_eq!(end.code, Some(7), "{command}: {}", end.stderr);
-        assert!(end.stderr.contains("more than a process has addresses"), "{command}: {}", end.stderr);
+        assert!(
+            end.stderr.contains("more than a process has addresses"),
+            "{command}: {}",
+            end.stderr
+        );
     }
 }

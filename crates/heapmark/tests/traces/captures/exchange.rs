@@ -13,7 +13,12 @@ fn busy(place: &Place) {
         let (stream, stamp, address) = ((n % 3) as u32, n * 1000, 0x10000 + n * 4096);
         events.push((stream, malloc(address, 16 << (n % 4)), stamp));
         if n % 10 == 0 {
-            let grown = Event::Realloc { old: address, new: address + 64, size: 5000, entered: Some(stamp + 10) };
+            let grown = Event::Realloc {
+                old: address,
+                new: address + 64,
+                size: 5000,
+                entered: Some(stamp + 10),
+            };
             events.push((stream, grown, stamp + 20));
         }
         if n >= 30 && n % 2 == 1 {
@@ -24,7 +29,12 @@ fn busy(place: &Place) {
             ));
         }
     }
-    capture(place, "a.cap", &[("argv.0", "busy"), ("argv.1", "<b>")], &events);
+    capture(
+        place,
+        "a.cap",
+        &[("argv.0", "busy"), ("argv.1", "<b>")],
+        &events,
+    );
     assert_eq!(finish(place).code, Some(0));
 }
 
@@ -44,8 +54,16 @@ fn what_mtrace_wrote_is_imported_and_what_cannot_be_replayed_is_refused_with_the
                 = End\n";
     fs::write(place.at("m.txt"), text).unwrap();
     let end = place.run(&["trace", "import", "m.txt", "-o", "a.trace"]);
-    assert_eq!((end.code, end.stdout.as_str()), (Some(0), "a.trace: 7 events, 4 allocations\n"), "{}", end.stderr);
-    assert_eq!(end.stderr, "m.txt: 1 objects ended that had begun before; they are left out\n");
+    assert_eq!(
+        (end.code, end.stdout.as_str()),
+        (Some(0), "a.trace: 7 events, 4 allocations\n"),
+        "{}",
+        end.stderr
+    );
+    assert_eq!(
+        end.stderr,
+        "m.txt: 1 objects ended that had begun before; they are left out\n"
+    );
     let expected = [
         "t0 malloc size=10 -> t0#0",
         "t0 malloc size=24 -> t0#1",
@@ -60,20 +78,41 @@ fn what_mtrace_wrote_is_imported_and_what_cannot_be_replayed_is_refused_with_the
 
     let cases: [(&[u8], &str, i32); 9] = [
         (b"", "the file is empty", 1),
-        (b"v 10400 3\nX ./a\n", "does not say which thread made a call", 1),
+        (
+            b"v 10400 3\nX ./a\n",
+            "does not say which thread made a call",
+            1,
+        ),
         (b"\x28\xb5\x2f\xfd\0\0", "unpack it first", 1),
         (b"\x1f\x8b\0\0", "unpack it first", 1),
         (&[7; 64], "no text of glibc's mtrace", 1),
         (b"= Start\nhello\n", "line 2: neither a call", 6),
-        (b"= Start\n@ x + 0xzz 0x1\n", "line 2: `0xzz` is no hexadecimal number", 6),
+        (
+            b"= Start\n@ x + 0xzz 0x1\n",
+            "line 2: `0xzz` is no hexadecimal number",
+            6,
+        ),
         (b"= Start\n@ x + 0x1\n", "line 2: `+` with other words", 6),
-        (b"= Start\n@ x > 0x1 0x2\n", "line 2: a new address of a realloc", 6),
+        (
+            b"= Start\n@ x > 0x1 0x2\n",
+            "line 2: a new address of a realloc",
+            6,
+        ),
     ];
     for (bytes, words, code) in cases {
         fs::write(place.at("m.txt"), bytes).unwrap();
         let end = place.run(&["trace", "import", "m.txt", "-o", "b.trace"]);
-        assert_eq!((end.code, end.stderr.lines().count()), (Some(code), 1), "{}", end.stderr);
-        assert!(end.stderr.contains(words) && !place.at("b.trace").exists(), "{}", end.stderr);
+        assert_eq!(
+            (end.code, end.stderr.lines().count()),
+            (Some(code), 1),
+            "{}",
+            end.stderr
+        );
+        assert!(
+            end.stderr.contains(words) && !place.at("b.trace").exists(),
+            "{}",
+            end.stderr
+        );
     }
 }
 
@@ -86,35 +125,96 @@ fn statistics_count_what_the_events_say() {
     let told: Value = serde_json::from_str(&end.stdout).unwrap();
     let number = |key: &str| told[key].as_u64().unwrap_or_else(|| panic!("{key}"));
     // 3000 by malloc, of which 300 are moved once by realloc; 1485 are freed.
-    assert_eq!((number("allocations"), number("end_live_objects")), (3300, 3000 - 1485));
-    assert_eq!(number("allocated_bytes"), 750 * (16 + 32 + 64 + 128) + 300 * 5000);
-    assert_eq!((told["calls"]["malloc"].as_u64(), told["calls"]["free"].as_u64()), (Some(3000), Some(1485)));
+    assert_eq!(
+        (number("allocations"), number("end_live_objects")),
+        (3300, 3000 - 1485)
+    );
+    assert_eq!(
+        number("allocated_bytes"),
+        750 * (16 + 32 + 64 + 128) + 300 * 5000
+    );
+    assert_eq!(
+        (
+            told["calls"]["malloc"].as_u64(),
+            told["calls"]["free"].as_u64()
+        ),
+        (Some(3000), Some(1485))
+    );
     let sum = |key: &str, field: &str| -> u64 {
-        told[key].as_array().unwrap().iter().map(|entry| entry[field].as_u64().unwrap()).sum()
+        told[key]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| entry[field].as_u64().unwrap())
+            .sum()
     };
-    assert_eq!((sum("sizes", "count"), sum("lifetimes_bytes", "count")), (3300, 1485 + 300));
-    assert_eq!((sum("threads", "allocations"), sum("threads", "frees")), (3300, 1485 + 300));
+    assert_eq!(
+        (sum("sizes", "count"), sum("lifetimes_bytes", "count")),
+        (3300, 1485 + 300)
+    );
+    assert_eq!(
+        (sum("threads", "allocations"), sum("threads", "frees")),
+        (3300, 1485 + 300)
+    );
     assert_eq!(sum("pairs", "frees"), sum("threads", "frees_of_others"));
     assert!(sum("threads", "frees_of_others") > 500);
     let last = told["timeline"].as_array().unwrap().last().unwrap();
-    let ends =
-        [&last["least_bytes"], &told["end_live_bytes"], &last["most_bytes"]].map(|bytes| bytes.as_u64().unwrap());
+    let ends = [
+        &last["least_bytes"],
+        &told["end_live_bytes"],
+        &last["most_bytes"],
+    ]
+    .map(|bytes| bytes.as_u64().unwrap());
     assert!(ends.is_sorted() && ends[0] > 0, "{ends:?}");
 
     let table = place.run(&["trace", "stats", "a.trace"]);
     assert!(table.stdout.starts_with("busy <b>\n"), "{}", table.stdout);
     let tells_of_others = |text: &str| text.lines().any(|line| line.starts_with("freed by others"));
-    assert!(table.stdout.contains("3300 objects") && tells_of_others(&table.stdout), "{}", table.stdout);
-    let small = table.stdout.lines().find(|line| line.trim_start().starts_with("16 B")).unwrap();
-    assert!(small.split_whitespace().take(5).eq(["16", "B", "32", "B", "750"]), "{small}");
-    capture(&place, "alone.cap", &[], &[(0, malloc(0x1000, 24), 0), (0, free(0x1000), 0)]);
+    assert!(
+        table.stdout.contains("3300 objects") && tells_of_others(&table.stdout),
+        "{}",
+        table.stdout
+    );
+    let small = table
+        .stdout
+        .lines()
+        .find(|line| line.trim_start().starts_with("16 B"))
+        .unwrap();
+    assert!(
+        small
+            .split_whitespace()
+            .take(5)
+            .eq(["16", "B", "32", "B", "750"]),
+        "{small}"
+    );
+    capture(
+        &place,
+        "alone.cap",
+        &[],
+        &[(0, malloc(0x1000, 24), 0), (0, free(0x1000), 0)],
+    );
     assert_eq!(place.run(&["trace", "finish", "alone.cap"]).code, Some(0));
     let alone = place.run(&["trace", "stats", "alone.trace"]);
-    assert!(!tells_of_others(&alone.stdout), "there is no other process: {}", alone.stdout);
+    assert!(
+        !tells_of_others(&alone.stdout),
+        "there is no other process: {}",
+        alone.stdout
+    );
     let page = place.run(&["trace", "stats", "a.trace", "--to", "page"]);
     assert!(page.stdout.contains("busy &lt;b&gt;") && !page.stdout.contains("busy <b>"));
-    for id in ["summary", "alive", "sizes", "lifetimes", "growth", "threads", "recorded"] {
-        assert!(page.stdout.contains(&format!("<section id=\"{id}\"")) || ["growth"].contains(&id), "{id}");
+    for id in [
+        "summary",
+        "alive",
+        "sizes",
+        "lifetimes",
+        "growth",
+        "threads",
+        "recorded",
+    ] {
+        assert!(
+            page.stdout.contains(&format!("<section id=\"{id}\"")) || ["growth"].contains(&id),
+            "{id}"
+        );
     }
 }
 
@@ -124,15 +224,36 @@ fn marks_and_touched_pages_are_not_counted_as_calls() {
     let events = [
         (0, malloc(0x1000, 24), 0),
         (0, Event::Mark { text: b"here" }, 0),
-        (0, Event::Touch { address: 0x1000, resident: 1, pages: 1 }, 0),
+        (
+            0,
+            Event::Touch {
+                address: 0x1000,
+                resident: 1,
+                pages: 1,
+            },
+            0,
+        ),
         (0, free(0x1000), 0),
-        (0, Event::Failed { call: heapmark_wire::capture::Call::Malloc, size: 1 << 50 }, 0),
+        (
+            0,
+            Event::Failed {
+                call: heapmark_wire::capture::Call::Malloc,
+                size: 1 << 50,
+            },
+            0,
+        ),
     ];
     capture(&place, "a.cap", &[], &events);
     assert_eq!(finish(&place).code, Some(0));
     let table = place.run(&["trace", "stats", "a.trace"]).stdout;
-    let line = table.lines().find(|line| line.starts_with("calls ")).unwrap_or_else(|| panic!("{table}"));
-    assert!(line.ends_with(" 3, and 2 events of threads, time and pages"), "{line}");
+    let line = table
+        .lines()
+        .find(|line| line.starts_with("calls "))
+        .unwrap_or_else(|| panic!("{table}"));
+    assert!(
+        line.ends_with(" 3, and 2 events of threads, time and pages"),
+        "{line}"
+    );
 }
 
 #[test]
@@ -146,15 +267,36 @@ fn a_workload_draws_the_sizes_that_a_trace_has() {
         "size,count\n16,750\n32,750\n64,750\n128,750\n5000,300\n"
     );
     let lifetimes = place.run(&["trace", "export", "a.trace", "--lifetimes"]);
-    assert!(lifetimes.stdout.starts_with("allocated_bytes,count\n"), "{}", lifetimes.stdout);
+    assert!(
+        lifetimes.stdout.starts_with("allocated_bytes,count\n"),
+        "{}",
+        lifetimes.stdout
+    );
     let set = format!("churn.distribution={}", place.text("sizes.csv"));
     let end = place.run_small("run", &["-a", "glibc", "--blocks", "1", "--set", &set]);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let parameters = &support::plan(&place.at("run")).cases[0].parameters;
-    assert!(parameters["classes"].starts_with("16:227272727,32:227272727,"), "{}", parameters["classes"]);
+    assert!(
+        parameters["classes"].starts_with("16:227272727,32:227272727,"),
+        "{}",
+        parameters["classes"]
+    );
     for wrong in ["relative.csv", "/nowhere/x.csv", "/etc/hostname"] {
-        let end = place.run_small("bad", &["-a", "glibc", "--set", &format!("churn.distribution={wrong}")]);
-        assert_eq!((end.code, end.stderr.lines().count()), (Some(2), 1), "{wrong}: {}", end.stderr);
+        let end = place.run_small(
+            "bad",
+            &[
+                "-a",
+                "glibc",
+                "--set",
+                &format!("churn.distribution={wrong}"),
+            ],
+        );
+        assert_eq!(
+            (end.code, end.stderr.lines().count()),
+            (Some(2), 1),
+            "{wrong}: {}",
+            end.stderr
+        );
     }
 }
 
@@ -163,11 +305,23 @@ fn a_cut_of_an_empty_stretch_says_that_it_is_empty() {
     let place = Place::new();
     busy(&place);
     for stretch in [["--time", "100..200"], ["--events", "100000000.."]] {
-        let end = place.run(&[&["trace", "cut", "a.trace", "-o", "b.trace", "--force"], &stretch[..]].concat());
+        let end = place.run(
+            &[
+                &["trace", "cut", "a.trace", "-o", "b.trace", "--force"],
+                &stretch[..],
+            ]
+            .concat(),
+        );
         assert_eq!(end.code, Some(0), "{}", end.stderr);
-        assert!(end.stderr.contains("no event lies in that stretch: "), "{}", end.stderr);
+        assert!(
+            end.stderr.contains("no event lies in that stretch: "),
+            "{}",
+            end.stderr
+        );
     }
-    let end = place.run(&["trace", "cut", "a.trace", "-o", "b.trace", "--force", "--events", "..5"]);
+    let end = place.run(&[
+        "trace", "cut", "a.trace", "-o", "b.trace", "--force", "--events", "..5",
+    ]);
     assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
 }
 
@@ -182,9 +336,18 @@ fn a_shortened_text_of_mtrace_says_so() {
     let end = import(text);
     assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
     let end = import(text.strip_suffix("= End\n").unwrap());
-    assert!(end.code == Some(0) && end.stderr.contains("did not call muntrace(), or the text was shortened"));
+    assert!(
+        end.code == Some(0)
+            && end
+                .stderr
+                .contains("did not call muntrace(), or the text was shortened")
+    );
     // Within the last size: 0x12 is another number.
     let end = import(text.strip_suffix("34\n= End\n").unwrap());
-    assert!(end.code == Some(6) && end.stderr.contains("its last line is cut off"), "{}", end.stderr);
+    assert!(
+        end.code == Some(6) && end.stderr.contains("its last line is cut off"),
+        "{}",
+        end.stderr
+    );
     assert_eq!(dump(&place, "b.trace").len(), 1);
 }

@@ -9,18 +9,31 @@ use crate::support::{End, Place};
 use heapmark_wire::capture::Event;
 
 fn malloc(address: u64, size: u64) -> Event<'static> {
-    Event::Malloc { address, size, operator: false }
+    Event::Malloc {
+        address,
+        size,
+        operator: false,
+    }
 }
 
 fn free(address: u64) -> Event<'static> {
-    Event::Free { address, operator: false }
+    Event::Free {
+        address,
+        operator: false,
+    }
 }
 
 /// Writes a capture of `(stream, event, stamp)`.
 fn capture(place: &Place, name: &str, pairs: &[(&str, &str)], events: &[(u32, Event, u64)]) {
-    let streams = events.iter().map(|(stream, ..)| stream + 1).max().unwrap_or(0);
+    let streams = events
+        .iter()
+        .map(|(stream, ..)| stream + 1)
+        .max()
+        .unwrap_or(0);
     let mut captured = Captured::new(&place.at(name), streams, pairs);
-    events.iter().for_each(|(stream, event, stamp)| captured.put(*stream, event, *stamp));
+    events
+        .iter()
+        .for_each(|(stream, event, stamp)| captured.put(*stream, event, *stamp));
     captured.end();
 }
 
@@ -33,13 +46,21 @@ fn finish(place: &Place) -> End {
 fn dump(place: &Place, name: &str) -> Vec<String> {
     let end = place.run(&["trace", "dump", name]);
     assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
-    let lines = end.stdout.lines().map(|line| line.split_once(' ').unwrap().1.to_owned());
+    let lines = end
+        .stdout
+        .lines()
+        .map(|line| line.split_once(' ').unwrap().1.to_owned());
     lines.filter(|line| !line.contains("clock")).collect()
 }
 
 fn check(place: &Place, name: &str) {
     let end = place.run(&["trace", "check", name]);
-    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{}", end.stdout);
+    assert_eq!(
+        (end.code, end.stderr.as_str()),
+        (Some(0), ""),
+        "{}",
+        end.stdout
+    );
 }
 
 #[test]
@@ -47,19 +68,58 @@ fn a_capture_of_one_thread_becomes_a_trace_without_addresses() {
     let place = Place::new();
     let events = [
         (0, malloc(0x1000, 24), 0),
-        (0, Event::Calloc { address: 0x2000, count: 3, size: 8 }, 0),
-        (0, Event::Realloc { old: 0x1000, new: 0x3000, size: 48, entered: None }, 0),
+        (
+            0,
+            Event::Calloc {
+                address: 0x2000,
+                count: 3,
+                size: 8,
+            },
+            0,
+        ),
+        (
+            0,
+            Event::Realloc {
+                old: 0x1000,
+                new: 0x3000,
+                size: 48,
+                entered: None,
+            },
+            0,
+        ),
         (0, malloc(0x1000, 0), 0),
         (0, Event::UsableSize { address: 0x1000 }, 0),
-        (0, Event::FreeSized { address: 0x3000, size: 48, operator: true }, 0),
-        (0, Event::Realloc { old: 0x2000, new: 0, size: 0, entered: None }, 0),
+        (
+            0,
+            Event::FreeSized {
+                address: 0x3000,
+                size: 48,
+                operator: true,
+            },
+            0,
+        ),
+        (
+            0,
+            Event::Realloc {
+                old: 0x2000,
+                new: 0,
+                size: 0,
+                entered: None,
+            },
+            0,
+        ),
         (0, Event::FreeNull, 0),
         (0, free(0x1000), 0),
     ];
     capture(&place, "a.cap", &[("argv", "x y")], &events);
     let end = finish(&place);
     assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
-    assert!(end.stdout.starts_with("a.trace: 9 events, 4 allocations, threads: 1; "), "{}", end.stdout);
+    assert!(
+        end.stdout
+            .starts_with("a.trace: 9 events, 4 allocations, threads: 1; "),
+        "{}",
+        end.stdout
+    );
     let expected = [
         "t0 malloc size=24 -> t0#0",
         "t0 calloc count=3 size=8 -> t0#1",
@@ -81,7 +141,16 @@ fn threads_are_merged_by_their_stamps_and_a_realloc_has_two_of_them() {
     let events = [
         (0, malloc(0x1000, 1), 100),
         // Another thread gets the old address before this call returns.
-        (0, Event::Realloc { old: 0x1000, new: 0x2000, size: 2, entered: Some(200) }, 400),
+        (
+            0,
+            Event::Realloc {
+                old: 0x1000,
+                new: 0x2000,
+                size: 2,
+                entered: Some(200),
+            },
+            400,
+        ),
         (0, free(0x1000), 600),
         (1, malloc(0x1000, 3), 300),
         (1, free(0x2000), 500),
@@ -124,8 +193,15 @@ fn an_order_that_cannot_have_been_is_put_right_and_counted_and_warned_of() {
         lines[0],
         "a.cap: 1 objects ended that had begun before the recording, or unseen by it; they are left out"
     );
-    assert_eq!(lines[1], "a.cap: 2 events stood in an order that cannot have been, and were put right");
-    assert!(lines[2].contains("WARNING") && lines[2].contains("not to be trusted"), "{}", lines[2]);
+    assert_eq!(
+        lines[1],
+        "a.cap: 2 events stood in an order that cannot have been, and were put right"
+    );
+    assert!(
+        lines[2].contains("WARNING") && lines[2].contains("not to be trusted"),
+        "{}",
+        lines[2]
+    );
     let expected = [
         "t0 malloc size=1 -> t0#0",
         "t1 free object=t0#0",
@@ -159,12 +235,19 @@ fn an_address_that_is_given_out_again_without_an_end_is_no_wrong_order_where_one
     let said = "a.cap: 1 objects ended unseen (something frees past the recorder: RTLD_DEEPBIND?); they end where their \
                 address is used again\n";
     assert_eq!(unseen(0), said);
-    let expected =
-        ["t0 malloc size=1 -> t0#0", "t0 free object=t0#0", "t0 malloc size=2 -> t0#1", "t0 free object=t0#1"];
+    let expected = [
+        "t0 malloc size=1 -> t0#0",
+        "t0 free object=t0#0",
+        "t0 malloc size=2 -> t0#1",
+        "t0 free object=t0#1",
+    ];
     assert_eq!(dump(&place, "a.trace")[..4], expected);
     // Where there are two, stamps may be wrong as well.
     let two = unseen(1);
-    assert!(two.starts_with(said) && two.contains("WARNING") && two.lines().count() == 2, "{two}");
+    assert!(
+        two.starts_with(said) && two.contains("WARNING") && two.lines().count() == 2,
+        "{two}"
+    );
 }
 
 #[test]
@@ -182,7 +265,9 @@ fn a_cut_begins_with_what_was_alive_and_tells_the_rest_as_it_was() {
     capture(&place, "a.cap", &[], &events);
     assert_eq!(finish(&place).code, Some(0));
     let all = dump(&place, "a.trace");
-    let end = place.run(&["trace", "cut", "a.trace", "--events", "5..8", "-o", "b.trace"]);
+    let end = place.run(&[
+        "trace", "cut", "a.trace", "--events", "5..8", "-o", "b.trace",
+    ]);
     assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
     assert_eq!(all.len(), 7, "{all:?}");
     let cut = dump(&place, "b.trace");
@@ -192,16 +277,29 @@ fn a_cut_begins_with_what_was_alive_and_tells_the_rest_as_it_was() {
     for from in 0..9 {
         let range = format!("{from}..");
         assert_eq!(
-            place.run(&["trace", "cut", "a.trace", "--events", &range, "-o", "c.trace", "--force"]).code,
+            place
+                .run(&[
+                    "trace", "cut", "a.trace", "--events", &range, "-o", "c.trace", "--force"
+                ])
+                .code,
             Some(0)
         );
         check(&place, "c.trace");
-        let again = place.run(&["trace", "cut", "c.trace", "--events", "0..", "-o", "d.trace", "--force"]);
+        let again = place.run(&[
+            "trace", "cut", "c.trace", "--events", "0..", "-o", "d.trace", "--force",
+        ]);
         assert_eq!(again.code, Some(0));
         assert_eq!(dump(&place, "c.trace"), dump(&place, "d.trace"));
     }
     for wrong in ["5", "7..3", "x.."] {
-        let end = place.run(&["trace", "cut", "a.trace", "--events", wrong, "-o", "c.trace"]);
-        assert_eq!((end.code, end.stderr.lines().count()), (Some(2), 1), "{}", end.stderr);
+        let end = place.run(&[
+            "trace", "cut", "a.trace", "--events", wrong, "-o", "c.trace",
+        ]);
+        assert_eq!(
+            (end.code, end.stderr.lines().count()),
+            (Some(2), 1),
+            "{}",
+            end.stderr
+        );
     }
 }

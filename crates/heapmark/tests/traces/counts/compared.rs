@@ -20,7 +20,14 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// What is counted, in the order of the counter's numbers.
-pub const KINDS: [&str; 6] = ["malloc", "calloc", "realloc", "aligned", "free", "usable_size"];
+pub const KINDS: [&str; 6] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "aligned",
+    "free",
+    "usable_size",
+];
 const MALLOC: usize = 0;
 const CALLOC: usize = 1;
 const REALLOC: usize = 2;
@@ -80,13 +87,22 @@ impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}):", self.program, self.pid)?;
         match (self.recorded, self.counted) {
-            (None, Some(counted)) => write!(f, " {} calls, not recorded", counted.iter().sum::<u64>()),
-            (Some(recorded), None) => write!(f, " {} calls, not counted", recorded.iter().sum::<u64>()),
+            (None, Some(counted)) => {
+                write!(f, " {} calls, not recorded", counted.iter().sum::<u64>())
+            }
+            (Some(recorded), None) => {
+                write!(f, " {} calls, not counted", recorded.iter().sum::<u64>())
+            }
             (recorded, counted) => {
-                let (recorded, counted) = (recorded.unwrap_or_default(), counted.unwrap_or_default());
+                let (recorded, counted) =
+                    (recorded.unwrap_or_default(), counted.unwrap_or_default());
                 let differ = (0..KINDS.len()).filter(|kind| recorded[*kind] != counted[*kind]);
                 differ.into_iter().try_for_each(|kind| {
-                    write!(f, " {}: {} recorded, {} counted;", KINDS[kind], recorded[kind], counted[kind])
+                    write!(
+                        f,
+                        " {}: {} recorded, {} counted;",
+                        KINDS[kind], recorded[kind], counted[kind]
+                    )
                 })
             }
         }
@@ -95,7 +111,10 @@ impl fmt::Display for Process {
 
 /// Where programs are looked for: the system's own first, which every user may execute.
 pub fn path() -> String {
-    format!("/usr/sbin:/usr/bin:/sbin:/bin:{}", std::env::var("PATH").unwrap_or_default())
+    format!(
+        "/usr/sbin:/usr/bin:/sbin:/bin:{}",
+        std::env::var("PATH").unwrap_or_default()
+    )
 }
 
 impl Place {
@@ -103,18 +122,40 @@ impl Place {
     pub fn new(flags: &[&str]) -> Place {
         // Other users' programs look into both, so neither may lie below what is closed to them.
         let [work, counts] = [0o755, 0o1777].map(|mode| {
-            let folder = tempfile::Builder::new().prefix("heapmark-counts-").tempdir_in("/tmp").unwrap();
+            let folder = tempfile::Builder::new()
+                .prefix("heapmark-counts-")
+                .tempdir_in("/tmp")
+                .unwrap();
             std::fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
             folder
         });
         let library = counts.path().join("counter.so");
         let mut cc = Command::new("cc");
-        cc.args(["-O1", "-shared", "-fPIC", "-fno-builtin", "-pthread", "-Wall", "-Werror"]).args(flags);
-        cc.arg(format!("-DFOLDER=\"{}\"", counts.path().display())).arg("-o").arg(&library);
+        cc.args([
+            "-O1",
+            "-shared",
+            "-fPIC",
+            "-fno-builtin",
+            "-pthread",
+            "-Wall",
+            "-Werror",
+        ])
+        .args(flags);
+        cc.arg(format!("-DFOLDER=\"{}\"", counts.path().display()))
+            .arg("-o")
+            .arg(&library);
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces/counts/counter.c");
         let end = cc.arg(source).arg("-ldl").output().unwrap();
-        assert!(end.status.success(), "{}", String::from_utf8_lossy(&end.stderr));
-        Place { work, counts, library }
+        assert!(
+            end.status.success(),
+            "{}",
+            String::from_utf8_lossy(&end.stderr)
+        );
+        Place {
+            work,
+            counts,
+            library,
+        }
     }
 
     /// Records a command to its end, and the end of all that it started.
@@ -123,7 +164,10 @@ impl Place {
             std::fs::remove_file(file).unwrap();
         }
         let mut command = Command::new(heapmark);
-        command.current_dir(self.work.path()).env("LD_PRELOAD", &self.library).env("PATH", path());
+        command
+            .current_dir(self.work.path())
+            .env("LD_PRELOAD", &self.library)
+            .env("PATH", path());
         // A daemon that has not called anything yet has no file; it has this pipe, unless it closes what it does not know.
         let (alive, held) = std::io::pipe().unwrap();
         let descriptor = held.as_raw_fd();
@@ -134,7 +178,11 @@ impl Place {
                 _ => Ok(()),
             })
         };
-        let end = command.args(["record", "--raw", "-o", "counted.trace", "--"]).args(words).output().unwrap();
+        let end = command
+            .args(["record", "--raw", "-o", "counted.trace", "--"])
+            .args(words)
+            .output()
+            .unwrap();
         drop(held);
         self.wait(&alive);
         let mut processes: BTreeMap<u32, [Vec<Told>; 2]> = BTreeMap::new();
@@ -148,16 +196,29 @@ impl Place {
         let mut all = Vec::new();
         for (pid, both) in processes {
             // One after the other, where a process executed several programs.
-            let [recorded, counted] = both.map(|programs| programs.into_iter().filter(made_calls).collect::<Vec<_>>());
+            let [recorded, counted] =
+                both.map(|programs| programs.into_iter().filter(made_calls).collect::<Vec<_>>());
             for at in 0..recorded.len().max(counted.len()) {
                 let (recorded, counted) = (recorded.get(at), counted.get(at));
-                let program = recorded.or(counted).map(|(program, ..)| program.clone()).unwrap_or_default();
+                let program = recorded
+                    .or(counted)
+                    .map(|(program, ..)| program.clone())
+                    .unwrap_or_default();
                 let calls = |of: Option<&Told>| of.map(|(_, calls, _)| *calls);
                 let left_out = recorded.map_or(0, |(.., left_out)| *left_out);
-                all.push(Process { pid, program, recorded: calls(recorded), counted: calls(counted), left_out });
+                all.push(Process {
+                    pid,
+                    program,
+                    recorded: calls(recorded),
+                    counted: calls(counted),
+                    left_out,
+                });
             }
         }
-        Compared { end, processes: all }
+        Compared {
+            end,
+            processes: all,
+        }
     }
 
     /// Waits until nothing runs any more that was counted.
@@ -168,20 +229,37 @@ impl Place {
         assert_eq!(ended, 1, "something that was recorded does not end");
         let runs = |file: &PathBuf| {
             let pid = file.file_stem().unwrap_or_default();
-            let state = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
+            let state = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"))
+                .unwrap_or_default();
             let state = state.rsplit_once(") ").map_or("", |(_, rest)| rest);
             !state.is_empty() && !state.starts_with('Z')
         };
-        while self.files(self.counts.path(), |name| !name.ends_with(".so")).iter().any(runs) {
-            assert!(Instant::now() < until, "something that was recorded does not end");
+        while self
+            .files(self.counts.path(), |name| !name.ends_with(".so"))
+            .iter()
+            .any(runs)
+        {
+            assert!(
+                Instant::now() < until,
+                "something that was recorded does not end"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
     fn files(&self, folder: &Path, is_one: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut files: Vec<PathBuf> = entries.filter(|path| path.is_file() && is_one(&name(path))).collect();
+        let entries = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let name = |path: &PathBuf| {
+            path.file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned()
+        };
+        let mut files: Vec<PathBuf> = entries
+            .filter(|path| path.is_file() && is_one(&name(path)))
+            .collect();
         // The second program of a process is its 2, the tenth its 10.
         files.sort_by_key(|path| (name(path).len(), name(path)));
         files
@@ -189,10 +267,13 @@ impl Place {
 
     /// What the counter says; not of heapmark itself and what that measures with.
     fn counted(&self, heapmark: &Path) -> Vec<(u32, String, Calls)> {
-        let own: BTreeSet<PathBuf> = [heapmark.to_path_buf(), heapmark.with_file_name("heapmark-guest")]
-            .into_iter()
-            .filter_map(|path| path.canonicalize().ok())
-            .collect();
+        let own: BTreeSet<PathBuf> = [
+            heapmark.to_path_buf(),
+            heapmark.with_file_name("heapmark-guest"),
+        ]
+        .into_iter()
+        .filter_map(|path| path.canonicalize().ok())
+        .collect();
         let files = self.files(self.counts.path(), |name| !name.ends_with(".so"));
         let read = |file: PathBuf| {
             let bytes = std::fs::read(&file).unwrap();
@@ -201,7 +282,8 @@ impl Place {
             for (number, bytes) in calls.iter_mut().zip(numbers.chunks_exact(WORD)) {
                 *number = u64::from_ne_bytes(bytes.try_into().unwrap());
             }
-            let program = String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap()).into_owned();
+            let program =
+                String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap()).into_owned();
             let pid = file.file_stem().unwrap().to_string_lossy().parse().unwrap();
             (!own.contains(Path::new(&program))).then_some((pid, program, calls))
         };
@@ -212,15 +294,24 @@ impl Place {
     fn recorded(&self) -> Vec<(u32, String, Calls, u64)> {
         let captures = self.files(self.work.path(), |name| name.ends_with(".cap"));
         let mut traces = BTreeMap::new();
-        finish_all(&captures, Done::default(), &mut |capture| into_memory(capture, &mut traces));
+        finish_all(&captures, Done::default(), &mut |capture| {
+            into_memory(capture, &mut traces)
+        });
         let mut all = Vec::new();
         for capture in &captures {
-            let (trace, finished) =
-                traces.remove(capture).unwrap().unwrap_or_else(|fault| panic!("{}: {fault}", capture.display()));
+            let (trace, finished) = traces
+                .remove(capture)
+                .unwrap()
+                .unwrap_or_else(|fault| panic!("{}: {fault}", capture.display()));
             assert_eq!(finished.damage, [""; 0], "{}", capture.display());
             let pid = finished.head.text("pid").unwrap().parse().unwrap();
             let left_out = finished.mended.unknown + finished.unknown_uses;
-            all.push((pid, finished.head.text("exe").unwrap_or_default(), calls(&trace, &finished), left_out));
+            all.push((
+                pid,
+                finished.head.text("exe").unwrap_or_default(),
+                calls(&trace, &finished),
+                left_out,
+            ));
             std::fs::remove_file(capture).unwrap();
         }
         all
@@ -249,10 +340,26 @@ fn calls(trace: &[u8], finished: &Finished) -> Calls {
                 inherited = objects;
                 continue;
             }
-            Event::Malloc { .. } | Event::Failed { call: Call::Malloc | Call::Operator, .. } => MALLOC,
-            Event::Calloc { .. } | Event::Failed { call: Call::Calloc, .. } => CALLOC,
-            Event::Realloc { .. } | Event::ReallocFree { .. } | Event::Failed { call: Call::Realloc, .. } => REALLOC,
-            Event::Aligned { .. } | Event::Failed { call: Call::Aligned, .. } => ALIGNED,
+            Event::Malloc { .. }
+            | Event::Failed {
+                call: Call::Malloc | Call::Operator,
+                ..
+            } => MALLOC,
+            Event::Calloc { .. }
+            | Event::Failed {
+                call: Call::Calloc, ..
+            } => CALLOC,
+            Event::Realloc { .. }
+            | Event::ReallocFree { .. }
+            | Event::Failed {
+                call: Call::Realloc,
+                ..
+            } => REALLOC,
+            Event::Aligned { .. }
+            | Event::Failed {
+                call: Call::Aligned,
+                ..
+            } => ALIGNED,
             Event::Free { .. }
             | Event::FreeSized { .. }
             | Event::FreeAlignedSized { .. }

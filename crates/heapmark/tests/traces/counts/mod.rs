@@ -26,11 +26,23 @@ fn agree(words: &[&str], processes: usize, calls: u64) {
 
 fn agree_in(place: &Place, words: &[&str], processes: usize, calls: u64) {
     let compared = compare(place, words);
-    let differ: Vec<String> =
-        compared.processes.iter().filter(|process| !process.agrees()).map(|process| process.to_string()).collect();
+    let differ: Vec<String> = compared
+        .processes
+        .iter()
+        .filter(|process| !process.agrees())
+        .map(|process| process.to_string())
+        .collect();
     assert_eq!(differ, [""; 0], "{words:?}");
-    assert!(compared.processes.len() >= processes, "{words:?}: {:?}", compared.processes);
-    let sum: u64 = compared.processes.iter().map(|process| process.calls()).sum();
+    assert!(
+        compared.processes.len() >= processes,
+        "{words:?}: {:?}",
+        compared.processes
+    );
+    let sum: u64 = compared
+        .processes
+        .iter()
+        .map(|process| process.calls())
+        .sum();
     assert!(sum >= calls, "{words:?}: {sum}");
 }
 
@@ -43,7 +55,15 @@ fn a_shell_and_a_pipeline() {
 
 #[test]
 fn perl() {
-    agree(&["perl", "-e", "my %h; $h{$_ % 1000} .= $_ for 1..20000; print scalar(keys %h)"], 1, 5_000);
+    agree(
+        &[
+            "perl",
+            "-e",
+            "my %h; $h{$_ % 1000} .= $_ for 1..20000; print scalar(keys %h)",
+        ],
+        1,
+        5_000,
+    );
 }
 
 #[test]
@@ -54,7 +74,11 @@ fn python_with_threads_and_children_that_execute_nothing() {
                    [thread.start() for thread in threads]; [thread.join() for thread in threads]\n\
                    for _ in range(3):\n    if os.fork() == 0: work(); os._exit(0)\n\
                    [os.wait() for _ in range(3)]";
-    agree(&["env", "PYTHONMALLOC=malloc", "python3", "-c", program], 5, 50_000);
+    agree(
+        &["env", "PYTHONMALLOC=malloc", "python3", "-c", program],
+        5,
+        50_000,
+    );
 }
 
 #[test]
@@ -64,15 +88,35 @@ fn make() {
 
 #[test]
 fn five_hundred_children() {
-    agree(&["sh", "-c", "i=0; while [ $i -lt 500 ]; do env true; i=$((i + 1)); done"], 501, 10_000);
+    agree(
+        &[
+            "sh",
+            "-c",
+            "i=0; while [ $i -lt 500 ]; do env true; i=$((i + 1)); done",
+        ],
+        501,
+        10_000,
+    );
 }
 
 #[test]
 fn a_daemon_whose_launcher_has_ended() {
     let place = Place::new(&[]);
-    let (source, program) = (place.work.path().join("daemon.c"), place.work.path().join("daemon"));
+    let (source, program) = (
+        place.work.path().join("daemon.c"),
+        place.work.path().join("daemon"),
+    );
     std::fs::write(&source, DAEMON).unwrap();
-    assert!(Command::new("cc").arg("-fno-builtin").arg("-o").arg(&program).arg(&source).status().unwrap().success());
+    assert!(
+        Command::new("cc")
+            .arg("-fno-builtin")
+            .arg("-o")
+            .arg(&program)
+            .arg(&source)
+            .status()
+            .unwrap()
+            .success()
+    );
     agree_in(&place, &["./daemon"], 2, 10_000);
 }
 
@@ -89,7 +133,9 @@ int main(void) {
 fn a_counter_that_is_off_by_one_is_noticed() {
     let place = Place::new(&["-DMISCOUNTS"]);
     let compared = compare(&place, &["perl", "-e", "print 1"]);
-    let [process] = &compared.processes[..] else { panic!("{:?}", compared.processes) };
+    let [process] = &compared.processes[..] else {
+        panic!("{:?}", compared.processes)
+    };
     let (recorded, counted) = (process.recorded.unwrap(), process.counted.unwrap());
     assert!(!process.agrees());
     assert_eq!(
@@ -101,8 +147,21 @@ fn a_counter_that_is_off_by_one_is_noticed() {
 
 #[test]
 fn a_process_that_runs_unrecorded_is_noticed() {
-    let compared = compare(&Place::new(&[]), &["sh", "-c", "env -u HEAPMARK_RECORD_TO perl -e 'print 1'; true"]);
-    let differ: Vec<_> = compared.processes.iter().filter(|process| !process.agrees()).collect();
-    let [perl] = &differ[..] else { panic!("{differ:?}") };
+    let compared = compare(
+        &Place::new(&[]),
+        &[
+            "sh",
+            "-c",
+            "env -u HEAPMARK_RECORD_TO perl -e 'print 1'; true",
+        ],
+    );
+    let differ: Vec<_> = compared
+        .processes
+        .iter()
+        .filter(|process| !process.agrees())
+        .collect();
+    let [perl] = &differ[..] else {
+        panic!("{differ:?}")
+    };
     assert!(perl.to_string().ends_with(" calls, not recorded"), "{perl}");
 }

@@ -28,18 +28,41 @@ fn traces_that_are_missing_damaged_or_empty_are_one_line() {
         ("dead.trace", "event 2"),
     ];
     for (name, what) in cases {
-        for args in [vec!["replay", name], vec!["run", "-w", &format!("trace:{name}")]] {
-            let end = with_own_cache(&place, &[&args[..], &["-a", "glibc", "-o", "no-run"]].concat());
+        for args in [
+            vec!["replay", name],
+            vec!["run", "-w", &format!("trace:{name}")],
+        ] {
+            let end = with_own_cache(
+                &place,
+                &[&args[..], &["-a", "glibc", "-o", "no-run"]].concat(),
+            );
             let stats = place.run(&["trace", "stats", name]);
             // A trace without a call is whole.
-            let code = if name == "empty.trace" { Some(1) } else { stats.code };
-            assert_eq!(end.code, code, "the same fault, {name}: {} and {}", end.stderr, stats.stderr);
-            assert!(end.stderr.contains(what) && end.stderr.contains(name), "{name}: {}", end.stderr);
+            let code = if name == "empty.trace" {
+                Some(1)
+            } else {
+                stats.code
+            };
+            assert_eq!(
+                end.code, code,
+                "the same fault, {name}: {} and {}",
+                end.stderr, stats.stderr
+            );
+            assert!(
+                end.stderr.contains(what) && end.stderr.contains(name),
+                "{name}: {}",
+                end.stderr
+            );
             assert_eq!(end.stderr.lines().count(), 1, "{name}: {}", end.stderr);
         }
     }
-    let left_over = fs::read_dir(place.at("cache/compiled-traces")).unwrap().map(|entry| entry.unwrap().file_name());
-    assert!(left_over.into_iter().eq(["CACHEDIR.TAG"]), "nothing half compiled stays");
+    let left_over = fs::read_dir(place.at("cache/compiled-traces"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    assert!(
+        left_over.into_iter().eq(["CACHEDIR.TAG"]),
+        "nothing half compiled stays"
+    );
 }
 
 #[test]
@@ -57,5 +80,8 @@ fn flags_that_make_no_sense_are_usage() {
     assert!(error(&["--set", "trace:a.mode=paced"]).contains("tells no times"));
     assert!(error(&["--set", "trace:a.sha256=x"]).contains("expected"));
     assert_eq!(place.run(&["replay"]).code, Some(2));
-    assert_eq!(place.run(&["replay", "a.trace", "--mode", "quick"]).code, Some(2));
+    assert_eq!(
+        place.run(&["replay", "a.trace", "--mode", "quick"]).code,
+        Some(2)
+    );
 }

@@ -10,39 +10,88 @@ use std::fs;
 fn in_strict_order_memory_repeats_within_a_page_for_each_thread() {
     let place = Place::new();
     write(&place.at("a.trace"), &pipeline());
-    let end = replay(&place, &["a.trace", "-a", "glibc", "--mode", "memory", "--blocks", "5"]);
+    let end = replay(
+        &place,
+        &[
+            "a.trace", "-a", "glibc", "--mode", "memory", "--blocks", "5",
+        ],
+    );
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-    assert!(end.stdout.contains("internal") && end.stdout.contains("external"), "{}", end.stdout);
+    assert!(
+        end.stdout.contains("internal") && end.stdout.contains("external"),
+        "{}",
+        end.stdout
+    );
     let records = samples(&place.at("run"));
-    let (followed, alone): (Vec<&Value>, Vec<&Value>) =
-        of_purpose(&records, "memory").into_iter().partition(|record| record["threads"] == 2);
+    let (followed, alone): (Vec<&Value>, Vec<&Value>) = of_purpose(&records, "memory")
+        .into_iter()
+        .partition(|record| record["threads"] == 2);
     assert_eq!((followed.len(), alone.len()), (5, 5));
-    let course = |record: &Value, moment: &str, what: &str| record["memory"][moment][what].as_u64().unwrap();
+    let course =
+        |record: &Value, moment: &str, what: &str| record["memory"][moment][what].as_u64().unwrap();
     for moment in ["peak_demand", "peak_footprint"] {
-        let held: Vec<u64> = followed.iter().map(|record| course(record, moment, "heap_bytes")).collect();
+        let held: Vec<u64> = followed
+            .iter()
+            .map(|record| course(record, moment, "heap_bytes"))
+            .collect();
         let (least, most) = (held.iter().min().unwrap(), held.iter().max().unwrap());
-        assert!(*least > 3 << 20 && most - least <= 2 * 4096, "{moment}: {held:?}");
+        assert!(
+            *least > 3 << 20 && most - least <= 2 * 4096,
+            "{moment}: {held:?}"
+        );
     }
-    let live: Vec<u64> = followed.iter().map(|record| course(record, "peak_demand", "live_bytes")).collect();
-    let by_one: Vec<u64> = alone.iter().map(|record| course(record, "peak_demand", "live_bytes")).collect();
-    assert_eq!(by_one, live, "one thread makes the same calls in the same order");
+    let live: Vec<u64> = followed
+        .iter()
+        .map(|record| course(record, "peak_demand", "live_bytes"))
+        .collect();
+    let by_one: Vec<u64> = alone
+        .iter()
+        .map(|record| course(record, "peak_demand", "live_bytes"))
+        .collect();
+    assert_eq!(
+        by_one, live,
+        "one thread makes the same calls in the same order"
+    );
     // The largest sum of sizes over any 3000 or 3001 blocks in a row, as threads took turns.
-    assert!(live.iter().all(|bytes| *bytes == live[0] && (4_000_000..5_000_000).contains(bytes)), "{live:?}");
+    assert!(
+        live.iter()
+            .all(|bytes| *bytes == live[0] && (4_000_000..5_000_000).contains(bytes)),
+        "{live:?}"
+    );
     for record in followed {
         let usable = course(record, "at_peak", "usable_bytes");
-        assert!(live[0] < usable && usable < live[0] + live[0] / 20, "{usable}");
+        assert!(
+            live[0] < usable && usable < live[0] + live[0] / 20,
+            "{usable}"
+        );
         let series = fs::read_to_string(place.at("run/series/trace:a@2_b00_glibc.csv")).unwrap();
-        assert!(series.lines().next().unwrap().ends_with(",allocated_bytes"), "{series}");
-        assert!(series.lines().count() > 15, "one point for each MiB: {series}");
+        assert!(
+            series.lines().next().unwrap().ends_with(",allocated_bytes"),
+            "{series}"
+        );
+        assert!(
+            series.lines().count() > 15,
+            "one point for each MiB: {series}"
+        );
     }
     let times = place.run(&["export", "run", "--to", "csv-rows"]);
-    assert_eq!((times.code, times.stdout.as_str()), (Some(2), ""), "no time of such a run is a result");
-    assert!(times.stderr.contains("no table of times"), "{}", times.stderr);
+    assert_eq!(
+        (times.code, times.stdout.as_str()),
+        (Some(2), ""),
+        "no time of such a run is a result"
+    );
+    assert!(
+        times.stderr.contains("no table of times"),
+        "{}",
+        times.stderr
+    );
 }
 
 /// Each of four threads takes 4 MiB, frees all but the last block, and looks on while the next one does.
 fn in_turn() -> Vec<Told> {
-    let mut events: Vec<Told> = (1..4).map(|child| (0, Event::ThreadStart { child })).collect();
+    let mut events: Vec<Told> = (1..4)
+        .map(|child| (0, Event::ThreadStart { child }))
+        .collect();
     for thread in 0..4 {
         events.extend((0..4096).map(|_| (thread, malloc(1016))));
         events.extend((0..4095).map(|index| (thread, free(thread, index))));
@@ -54,10 +103,21 @@ fn in_turn() -> Vec<Told> {
 fn what_heaps_of_several_threads_keep_from_each_other_is_blow_up() {
     let place = Place::new();
     write(&place.at("a.trace"), &in_turn());
-    let end = replay(&place, &["a.trace", "-a", "glibc", "--retained", "--blocks", "2"]);
+    let end = replay(
+        &place,
+        &["a.trace", "-a", "glibc", "--retained", "--blocks", "2"],
+    );
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-    assert!(end.stdout.contains("trace:a, 4 threads") && end.stdout.contains("trace:a, 1 thread"), "{}", end.stdout);
-    assert!(end.stdout.contains("One thread makes the calls of all 4"), "{}", end.stdout);
+    assert!(
+        end.stdout.contains("trace:a, 4 threads") && end.stdout.contains("trace:a, 1 thread"),
+        "{}",
+        end.stdout
+    );
+    assert!(
+        end.stdout.contains("One thread makes the calls of all 4"),
+        "{}",
+        end.stdout
+    );
     let exported = place.run(&["export", "run", "--to", "json", "-o", "-"]);
     let json: Value = serde_json::from_str(&exported.stdout).unwrap();
     let rows = |case: usize| &json["analysis"]["footprints"][case]["rows"][0]["footprints"];
@@ -66,7 +126,11 @@ fn what_heaps_of_several_threads_keep_from_each_other_is_blow_up() {
     assert!((2.5..4.5).contains(&blow_up), "{blow_up}");
     assert_eq!(rows(1)["blow_up"], Value::Null, "one thread has none");
     let records = samples(&place.at("run"));
-    assert_eq!(of_purpose(&records, "check").len(), 2, "both are checked, and proven: {records:?}");
+    assert_eq!(
+        of_purpose(&records, "check").len(),
+        2,
+        "both are checked, and proven: {records:?}"
+    );
     // A run that is taken up again knows which case is which.
     let again = place.run(&["run", "--resume", "run"]);
     assert_eq!(again.code, Some(0), "{}{}", again.stdout, again.stderr);
@@ -80,13 +144,22 @@ fn paced_replays_take_as_long_as_they_were_recorded() {
     events.extend([(0, Event::Clock { ns: 4_000_000_000 }), (0, free(0, 0))]);
     write(&place.at("a.trace"), &events);
     let paced = |name: &str, pace: &str| -> u64 {
-        let flags =
-            ["replay", "a.trace", "-a", "glibc", "--mode", "paced", "--pace", pace, "--blocks", "1", "-o", name];
+        let flags = [
+            "replay", "a.trace", "-a", "glibc", "--mode", "paced", "--pace", pace, "--blocks", "1",
+            "-o", name,
+        ];
         let end = place.run(&[&flags[..], &["--no-floor"]].concat());
         assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-        assert!(end.stdout.contains("Threads sleep until the recorded times"), "{}", end.stdout);
+        assert!(
+            end.stdout
+                .contains("Threads sleep until the recorded times"),
+            "{}",
+            end.stdout
+        );
         let records = samples(&place.at(name));
-        of_purpose(&records, "sample")[0]["measurement"]["iterations"][0]["wall_ns"].as_u64().unwrap()
+        of_purpose(&records, "sample")[0]["measurement"]["iterations"][0]["wall_ns"]
+            .as_u64()
+            .unwrap()
     };
     // A replay never comes too early.
     assert!(paced("one", "1") >= 4_000_000_000);
@@ -98,12 +171,35 @@ fn paced_replays_take_as_long_as_they_were_recorded() {
 fn what_is_held_for_half_of_the_time_is_half_of_the_mean_footprint() {
     let place = Place::new();
     let at = |ms: u64| (0, Event::Clock { ns: ms * 1_000_000 });
-    let events = [at(1), (0, malloc(64 << 20)), at(1000), (0, free(0, 0)), (0, malloc(8)), at(2000), (0, free(0, 1))];
+    let events = [
+        at(1),
+        (0, malloc(64 << 20)),
+        at(1000),
+        (0, free(0, 0)),
+        (0, malloc(8)),
+        at(2000),
+        (0, free(0, 1)),
+    ];
     write(&place.at("a.trace"), &events);
-    let flags = ["a.trace", "-a", "glibc", "--mode", "paced", "--series", "1ms", "--blocks", "1", "--no-floor"];
+    let flags = [
+        "a.trace",
+        "-a",
+        "glibc",
+        "--mode",
+        "paced",
+        "--series",
+        "1ms",
+        "--blocks",
+        "1",
+        "--no-floor",
+    ];
     let end = replay(&place, &flags);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-    assert!(end.stdout.contains("mean footprint") && end.stdout.contains("GiB*s"), "{}", end.stdout);
+    assert!(
+        end.stdout.contains("mean footprint") && end.stdout.contains("GiB*s"),
+        "{}",
+        end.stdout
+    );
     let row = &place.rows("run")[0];
     let number = |name: &str| row[name].parse::<f64>().unwrap();
     let mib = number("mean_footprint_bytes") / f64::from(1 << 20);
@@ -111,9 +207,17 @@ fn what_is_held_for_half_of_the_time_is_half_of_the_mean_footprint() {
     assert!((20.0..44.0).contains(&mib), "{mib}");
     let records = samples(&place.at("run"));
     let sample = of_purpose(&records, "sample")[0];
-    let wall_ns = sample["measurement"]["iterations"][0]["wall_ns"].as_u64().unwrap();
+    let wall_ns = sample["measurement"]["iterations"][0]["wall_ns"]
+        .as_u64()
+        .unwrap();
     assert!(wall_ns >= 2_000_000_000);
     let gib_seconds = mib / 1024.0 * wall_ns as f64 / 1e9;
-    assert!((number("gib_seconds") / gib_seconds - 1.0).abs() < 1e-9, "{row:?}");
-    assert!(sample["mean_heap"]["looks"].as_u64().unwrap() > 100, "{sample}");
+    assert!(
+        (number("gib_seconds") / gib_seconds - 1.0).abs() < 1e-9,
+        "{row:?}"
+    );
+    assert!(
+        sample["mean_heap"]["looks"].as_u64().unwrap() > 100,
+        "{sample}"
+    );
 }

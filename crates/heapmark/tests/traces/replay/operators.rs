@@ -6,7 +6,10 @@ use heapmark_trace::{Event, Token, Variant};
 use std::process::Command;
 
 fn new(size: u64) -> Event {
-    Event::Malloc { size, operator: true }
+    Event::Malloc {
+        size,
+        operator: true,
+    }
 }
 
 fn token(index: u64) -> Token {
@@ -16,8 +19,18 @@ fn token(index: u64) -> Token {
 /// Each maker with each end that a program, a correct one or not, may have had for it; and some that are left.
 fn every_pair() -> Vec<Told> {
     let makers = || {
-        let aligned = |variant| Event::Aligned { align: 64, size: 8, variant };
-        [malloc(8), new(8), new(0), aligned(Variant::Operator), aligned(Variant::PosixMemalign)]
+        let aligned = |variant| Event::Aligned {
+            align: 64,
+            size: 8,
+            variant,
+        };
+        [
+            malloc(8),
+            new(8),
+            new(0),
+            aligned(Variant::Operator),
+            aligned(Variant::PosixMemalign),
+        ]
     };
     let mut events = Vec::new();
     let mut made = 0;
@@ -49,14 +62,29 @@ fn an_allocator_that_tells_new_from_malloc_gets_each_block_back_by_what_belongs_
     let short = ["--target-ms", "2"];
     let single = ["--latency", "--target-ms", "2"];
     // What its timed processes call, its checks, those that time single calls, and those that are followed for their memory.
-    for (run, more) in [("speed", &short[..]), ("single", &single), ("memory", &["--retained"])] {
-        let end = place.run(&[&["replay", "a.trace", "-a", &separate, "-o", run], &flags[..], more].concat());
+    for (run, more) in [
+        ("speed", &short[..]),
+        ("single", &single),
+        ("memory", &["--retained"]),
+    ] {
+        let end = place.run(
+            &[
+                &["replay", "a.trace", "-a", &separate, "-o", run],
+                &flags[..],
+                more,
+            ]
+            .concat(),
+        );
         assert_eq!(end.code, Some(0), "{run}: {}{}", end.stdout, end.stderr);
     }
     let records = samples(&place.at("speed"));
     let calls = &of_purpose(&records, "check")[0]["measurement"]["calls"];
     let calls = ["malloc", "free", "posix_memalign"].map(|name| calls[name].as_u64().unwrap());
-    assert_eq!(calls, [18, 30, 12], "operators count as what they stand for: {records:?}");
+    assert_eq!(
+        calls,
+        [18, 30, 12],
+        "operators count as what they stand for: {records:?}"
+    );
 }
 
 #[test]
@@ -64,9 +92,17 @@ fn an_operator_without_memory_is_no_crash_of_the_allocator() {
     let place = Place::new();
     write(&place.at("a.trace"), &[(0, new(77_777)), (0, free(0, 0))]);
     let separate = format!("separate={}", place.fake("separate").display());
-    let end = replay(&place, &["a.trace", "-a", &separate, "--no-floor", "--blocks", "1"]);
+    let end = replay(
+        &place,
+        &["a.trace", "-a", &separate, "--no-floor", "--blocks", "1"],
+    );
     assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
-    assert!(end.stdout.contains("oom: operator new has found no memory"), "{}{}", end.stdout, end.stderr);
+    assert!(
+        end.stdout.contains("oom: operator new has found no memory"),
+        "{}{}",
+        end.stdout,
+        end.stderr
+    );
 }
 
 #[test]
@@ -78,16 +114,41 @@ fn small_objects_of_cpp_are_replayed_under_allocators_with_classes_of_their_own_
          for (int i = 0; i < 5000; i++) v.push_back(new int(i));\n    for (int *p : v) delete p;\n    v.clear();\n  }\n}\n",
     )
     .unwrap();
-    let built =
-        Command::new("c++").args(["-std=c++17", "-O1", "-o"]).arg(place.at("s")).arg(place.at("s.cpp")).status();
+    let built = Command::new("c++")
+        .args(["-std=c++17", "-O1", "-o"])
+        .arg(place.at("s"))
+        .arg(place.at("s.cpp"))
+        .status();
     assert!(built.unwrap().success());
     let recorded = place.run(&["record", "-o", "s.trace", "--", "./s"]);
     assert_eq!(recorded.code, Some(0), "{}", recorded.stderr);
     let separate = format!("separate={}", place.fake("separate").display());
-    let allocators = [place.ready(&["glibc", "tcmalloc"]), vec![&separate]].concat().join(",");
-    let end = replay(&place, &["s.trace", "-a", &allocators, "--baseline", "glibc", "--blocks", "4"]);
+    let allocators = [place.ready(&["glibc", "tcmalloc"]), vec![&separate]]
+        .concat()
+        .join(",");
+    let end = replay(
+        &place,
+        &[
+            "s.trace",
+            "-a",
+            &allocators,
+            "--baseline",
+            "glibc",
+            "--blocks",
+            "4",
+        ],
+    );
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let records = samples(&place.at("run"));
-    assert!(records.iter().all(|record| record["outcome"]["kind"] == "ok"), "{records:?}");
-    assert!(of_purpose(&records, "sample").iter().any(|record| word(record, "allocator") == "separate"));
+    assert!(
+        records
+            .iter()
+            .all(|record| record["outcome"]["kind"] == "ok"),
+        "{records:?}"
+    );
+    assert!(
+        of_purpose(&records, "sample")
+            .iter()
+            .any(|record| word(record, "allocator") == "separate")
+    );
 }

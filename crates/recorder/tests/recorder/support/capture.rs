@@ -42,8 +42,12 @@ impl Capture {
             match Chunk::parse(bytes).unwrap() {
                 Some(chunk) if chunk.kind == ChunkKind::Text => {
                     capture.dropped = chunk.dropped.into();
-                    let unescaped = |value| String::from_utf8(text::unescaped(value).collect()).unwrap();
-                    capture.text = chunk.pairs().map(|(key, value)| (key.to_string(), unescaped(value))).collect();
+                    let unescaped =
+                        |value| String::from_utf8(text::unescaped(value).collect()).unwrap();
+                    capture.text = chunk
+                        .pairs()
+                        .map(|(key, value)| (key.to_string(), unescaped(value)))
+                        .collect();
                 }
                 Some(chunk) => streams.entry(chunk.start.stream).or_default().push(chunk),
                 None => {}
@@ -62,8 +66,15 @@ impl Capture {
     fn stream(&mut self, chunks: &[Chunk]) -> Vec<Noted> {
         let mut noted = Vec::new();
         for (number, chunk) in chunks.iter().enumerate() {
-            assert_eq!(chunk.start.number as usize, number, "a chunk of the stream is missing");
-            assert_eq!(chunk.start.first_event as usize, noted.len(), "events between chunks are missing");
+            assert_eq!(
+                chunk.start.number as usize, number,
+                "a chunk of the stream is missing"
+            );
+            assert_eq!(
+                chunk.start.first_event as usize,
+                noted.len(),
+                "events between chunks are missing"
+            );
             let mut last = chunk.start.stamp;
             for record in chunk.records() {
                 let record = record.unwrap();
@@ -75,7 +86,12 @@ impl Capture {
                     }
                     event => without_text(event),
                 };
-                noted.push(Noted { thread: record.thread, stamp: last, clocked: record.stamp.is_some(), event });
+                noted.push(Noted {
+                    thread: record.thread,
+                    stamp: last,
+                    clocked: record.stamp.is_some(),
+                    event,
+                });
             }
         }
         noted

@@ -21,14 +21,31 @@ struct Function {
 /// other libraries do not count, nor those of a panic, which ends the process. `None` if unknown: a
 /// frame has no fixed size, or functions call each other in a cycle.
 pub fn deepest(library: &Path) -> HashMap<String, Option<usize>> {
-    let end = Command::new("objdump").args(["-d", "-w", "--no-show-raw-insn"]).arg(library).output().unwrap();
-    assert!(end.status.success(), "objdump: {}", String::from_utf8_lossy(&end.stderr));
+    let end = Command::new("objdump")
+        .args(["-d", "-w", "--no-show-raw-insn"])
+        .arg(library)
+        .output()
+        .unwrap();
+    assert!(
+        end.status.success(),
+        "objdump: {}",
+        String::from_utf8_lossy(&end.stderr)
+    );
     let mut functions: HashMap<String, Function> = HashMap::new();
     let mut name = String::new();
     for line in String::from_utf8(end.stdout).unwrap().lines() {
-        if let Some((_, rest)) = line.split_once(" <").filter(|(_, rest)| rest.ends_with(">:")) {
+        if let Some((_, rest)) = line
+            .split_once(" <")
+            .filter(|(_, rest)| rest.ends_with(">:"))
+        {
             name = rest.trim_end_matches(">:").to_string();
-            functions.insert(name.clone(), Function { bytes: Some(8), ..Function::default() });
+            functions.insert(
+                name.clone(),
+                Function {
+                    bytes: Some(8),
+                    ..Function::default()
+                },
+            );
         } else if let Some((_, instruction)) = line.split_once(":\t")
             && let Some(function) = functions.get_mut(&name)
         {
@@ -50,22 +67,34 @@ impl Function {
         let taken = match (operation, operands.strip_suffix(",%rsp")) {
             ("push", _) => Some(8),
             ("sub", Some(what)) => what.strip_prefix('$').and_then(number),
-            ("lea", Some(what)) => what.strip_prefix('-').and_then(|what| number(what.strip_suffix("(%rsp)")?)),
+            ("lea", Some(what)) => what
+                .strip_prefix('-')
+                .and_then(|what| number(what.strip_suffix("(%rsp)")?)),
             // An alignment, which takes less than its unit.
-            ("and", Some(what)) => {
-                what.strip_prefix("$0x").and_then(|what| u64::from_str_radix(what, 16).ok()).map(|mask| !mask as usize)
-            }
+            ("and", Some(what)) => what
+                .strip_prefix("$0x")
+                .and_then(|what| u64::from_str_radix(what, 16).ok())
+                .map(|mask| !mask as usize),
             _ => Some(0),
         };
         self.bytes = self.bytes.zip(taken).map(|(bytes, taken)| bytes + taken);
-        for (before, _) in operands.match_indices("(%rsp").map(|(at, _)| operands.split_at(at)) {
+        for (before, _) in operands
+            .match_indices("(%rsp")
+            .map(|(at, _)| operands.split_at(at))
+        {
             let place = before.rsplit([',', ' ']).next().unwrap_or_default();
-            self.below = self.below.max(place.strip_prefix('-').and_then(number).unwrap_or(0));
+            self.below = self
+                .below
+                .max(place.strip_prefix('-').and_then(number).unwrap_or(0));
         }
         let target = operands.split_once(" <").map_or("", |(_, target)| target);
         let target = target.split(['>', '+']).next().unwrap_or_default();
         // A target from a register or memory, or with an `@`, is in another library.
-        if operands.starts_with('*') || target.is_empty() || target.contains('@') || target.contains("panic") {
+        if operands.starts_with('*')
+            || target.is_empty()
+            || target.contains('@')
+            || target.contains("panic")
+        {
         } else if operation == "call" || operation.starts_with('j') && target.contains(".cold") {
             self.calls.push(target.to_string());
         } else if operation.starts_with('j') && target != own {
@@ -89,12 +118,18 @@ fn depth(
     let function = functions.get(name)?;
     path.push(name.to_string());
     let mut most = |names: &[String], least: usize| {
-        names.iter().try_fold(least, |most, name| Some(depth(name, functions, known, path)?.max(most)))
+        names.iter().try_fold(least, |most, name| {
+            Some(depth(name, functions, known, path)?.max(most))
+        })
     };
     let within = most(&function.calls, function.below);
     let behind = most(&function.jumps, 0);
     path.pop();
-    let depth_here = function.bytes.zip(within).zip(behind).map(|((own, within), behind)| (own + within).max(behind));
+    let depth_here = function
+        .bytes
+        .zip(within)
+        .zip(behind)
+        .map(|((own, within), behind)| (own + within).max(behind));
     known.insert(name.to_string(), depth_here);
     depth_here
 }

@@ -63,8 +63,16 @@ impl Ledger {
     }
 
     pub fn assert_consistent(&self) {
-        assert!(self.born_twice.is_empty(), "born while alive: {:x?}", self.born_twice);
-        assert!(self.unknown.is_empty(), "freed and never born: {:x?}", self.unknown);
+        assert!(
+            self.born_twice.is_empty(),
+            "born while alive: {:x?}",
+            self.born_twice
+        );
+        assert!(
+            self.unknown.is_empty(),
+            "freed and never born: {:x?}",
+            self.unknown
+        );
     }
 
     /// How many blocks of a size live at the end.
@@ -78,7 +86,14 @@ fn birth(event: &Event) -> Option<Turn> {
         Event::Malloc { address, size, .. } | Event::Aligned { address, size, .. } => {
             Some(Turn::Birth { address, size })
         }
-        Event::Calloc { address, count, size } => Some(Turn::Birth { address, size: count * size }),
+        Event::Calloc {
+            address,
+            count,
+            size,
+        } => Some(Turn::Birth {
+            address,
+            size: count * size,
+        }),
         Event::Realloc { new, size, .. } if new != 0 => Some(Turn::Birth { address: new, size }),
         _ => None,
     }

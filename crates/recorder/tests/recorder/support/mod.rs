@@ -37,7 +37,11 @@ impl Scenario {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("program");
         compile(name, &program, flags);
-        Scenario { dir, program, variables: Vec::new() }
+        Scenario {
+            dir,
+            program,
+            variables: Vec::new(),
+        }
     }
 
     /// With a variable of the recorder.
@@ -54,7 +58,9 @@ impl Scenario {
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.dir.path()).stdin(Stdio::null());
-        command.env("LD_PRELOAD", recorder()).env("HEAPMARK_RECORD_TO", self.dir.path().join("run"));
+        command
+            .env("LD_PRELOAD", recorder())
+            .env("HEAPMARK_RECORD_TO", self.dir.path().join("run"));
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -64,12 +70,23 @@ impl Scenario {
         let file = self.dir.path().join(library).with_extension("so");
         compile(library, &file, &["-shared", "-fPIC"]);
         let preload = format!("{}:{}", recorder().display(), file.display());
-        good(self.command(&self.program).args(arguments).env("LD_PRELOAD", preload).output().unwrap())
+        good(
+            self.command(&self.program)
+                .args(arguments)
+                .env("LD_PRELOAD", preload)
+                .output()
+                .unwrap(),
+        )
     }
 
     /// Runs the program, which must succeed, and returns its output.
     pub fn run(&self, arguments: &[&str]) -> String {
-        good(self.command(&self.program).args(arguments).output().unwrap())
+        good(
+            self.command(&self.program)
+                .args(arguments)
+                .output()
+                .unwrap(),
+        )
     }
 
     /// All recordings, in the order of their starts.
@@ -95,21 +112,47 @@ impl Scenario {
 
 /// All recordings in a folder, in the order of their starts.
 pub fn captures(folder: &Path) -> Vec<Capture> {
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let is_capture = |file: &PathBuf| file.extension().is_some_and(|end| end == "cap");
-    let mut captures: Vec<Capture> = files.filter(is_capture).map(|file| Capture::read(&file)).collect();
+    let mut captures: Vec<Capture> = files
+        .filter(is_capture)
+        .map(|file| Capture::read(&file))
+        .collect();
     captures.sort_by_key(|capture| capture.text("started-unix-ns").parse::<u64>().unwrap());
     captures
 }
 
 /// Compiles a scenario with warnings as errors; nothing is optimised away.
 pub fn compile(name: &str, program: &Path, flags: &[&str]) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios").join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/scenarios")
+        .join(name);
     let compiler = if name.ends_with(".cpp") { "c++" } else { "cc" };
     let mut command = Command::new(compiler);
-    command.args(["-O1", "-g", "-Wall", "-Werror", "-fno-builtin", "-pthread", "-o"]).arg(program);
-    let end = command.arg(source).args(flags).arg("-ldl").output().unwrap();
-    assert!(end.status.success(), "{compiler} {name}: {}", String::from_utf8_lossy(&end.stderr));
+    command
+        .args([
+            "-O1",
+            "-g",
+            "-Wall",
+            "-Werror",
+            "-fno-builtin",
+            "-pthread",
+            "-o",
+        ])
+        .arg(program);
+    let end = command
+        .arg(source)
+        .args(flags)
+        .arg("-ldl")
+        .output()
+        .unwrap();
+    assert!(
+        end.status.success(),
+        "{compiler} {name}: {}",
+        String::from_utf8_lossy(&end.stderr)
+    );
 }
 
 /// The output of a process, which must have succeeded.

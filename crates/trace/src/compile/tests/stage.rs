@@ -38,10 +38,16 @@ impl<'s> Stage<'s> {
             let thread = CompiledThread::of(words, &head, number).unwrap();
             let state = match thread {
                 _ if !thread.plays() => State::Over,
-                CompiledThread { is_started: true, .. } => State::Unborn,
+                CompiledThread {
+                    is_started: true, ..
+                } => State::Unborn,
                 _ => State::Playing,
             };
-            ThreadStream { at: thread.first as usize, done: 0, state }
+            ThreadStream {
+                at: thread.first as usize,
+                done: 0,
+                state,
+            }
         });
         let slots = vec![false; head.slots as usize];
         Stage {
@@ -57,11 +63,19 @@ impl<'s> Stage<'s> {
     }
 
     fn fill(&mut self, slot: usize) -> Result<(), String> {
-        if std::mem::replace(&mut self.slots[slot], true) { Err(format!("slot {slot} is full")) } else { Ok(()) }
+        if std::mem::replace(&mut self.slots[slot], true) {
+            Err(format!("slot {slot} is full"))
+        } else {
+            Ok(())
+        }
     }
 
     fn empty(&mut self, slot: usize) -> Result<(), String> {
-        if std::mem::replace(&mut self.slots[slot], false) { Ok(()) } else { Err(format!("slot {slot} is empty")) }
+        if std::mem::replace(&mut self.slots[slot], false) {
+            Ok(())
+        } else {
+            Err(format!("slot {slot} is empty"))
+        }
     }
 
     /// Runs one op of a thread; `false` if it has to wait.
@@ -75,7 +89,9 @@ impl<'s> Stage<'s> {
             Op::Malloc | Op::Calloc | Op::New => self.fill(slot)?,
             Op::Free | Op::FreeSized | Op::Delete | Op::DeleteSized => self.empty(slot)?,
             Op::Realloc => self.empty(slot).and_then(|()| self.fill(slot))?,
-            Op::Wait if self.threads[compiled::wait(word).0].done < compiled::wait(word).1 => return Ok(false),
+            Op::Wait if self.threads[compiled::wait(word).0].done < compiled::wait(word).1 => {
+                return Ok(false);
+            }
             Op::Wait | Op::Position => counts = false,
             Op::Rare => match Rare::of(word).ok_or("no op")? {
                 Rare::Jump => {
@@ -89,7 +105,9 @@ impl<'s> Stage<'s> {
                     return Ok(true);
                 }
                 Rare::Start => {
-                    if std::mem::replace(&mut self.threads[size].state, State::Playing) != State::Unborn {
+                    if std::mem::replace(&mut self.threads[size].state, State::Playing)
+                        != State::Unborn
+                    {
                         return Err(format!("thread {size} is started twice"));
                     }
                     self.starts += 1;
@@ -103,9 +121,15 @@ impl<'s> Stage<'s> {
                 Rare::FreeNull => {}
                 Rare::UsableSize => self.empty(size).and_then(|()| self.fill(size))?,
                 Rare::Malloc | Rare::New => (_, length) = (self.fill(size)?, 2),
-                Rare::Calloc | Rare::Aligned | Rare::NewAligned => (_, length) = (self.fill(size)?, 3),
-                Rare::Realloc => (_, length) = (self.empty(size).and_then(|()| self.fill(size))?, 2),
-                Rare::FreeSized | Rare::DeleteSized | Rare::DeleteAligned => (_, length) = (self.empty(size)?, 2),
+                Rare::Calloc | Rare::Aligned | Rare::NewAligned => {
+                    (_, length) = (self.fill(size)?, 3)
+                }
+                Rare::Realloc => {
+                    (_, length) = (self.empty(size).and_then(|()| self.fill(size))?, 2)
+                }
+                Rare::FreeSized | Rare::DeleteSized | Rare::DeleteAligned => {
+                    (_, length) = (self.empty(size)?, 2)
+                }
                 Rare::DeleteAlignedSized => (_, length) = (self.empty(size)?, 3),
             },
         }
@@ -122,12 +146,19 @@ impl<'s> Stage<'s> {
     pub(super) fn play(mut self, seed: u64) -> Result<Stage<'s>, String> {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut idle = 0;
-        while self.threads.iter().any(|thread| thread.state != State::Over) {
+        while self
+            .threads
+            .iter()
+            .any(|thread| thread.state != State::Over)
+        {
             let who = random.random_range(0..self.threads.len());
             let turns = random.random_range(1..200);
             let mut moved = false;
             let until = self.threads[who].done + turns;
-            while self.threads[who].done < until && self.threads[who].state == State::Playing && self.step(who)? {
+            while self.threads[who].done < until
+                && self.threads[who].state == State::Playing
+                && self.step(who)?
+            {
                 moved = true;
             }
             idle = if moved { 0 } else { idle + 1 };

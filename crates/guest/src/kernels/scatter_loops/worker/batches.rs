@@ -12,7 +12,14 @@ impl Worker<'_> {
         let free = self.shared.api.free;
         while !batch.is_null() {
             // SAFETY: a record that was pushed for this thread and taken once.
-            let Batch { next, header, pointers, count, bytes, producer } = unsafe { *batch };
+            let Batch {
+                next,
+                header,
+                pointers,
+                count,
+                bytes,
+                producer,
+            } = unsafe { *batch };
             let mut marked_bytes = 0;
             for entry in 0..count as usize {
                 // SAFETY: within the array, which holds live blocks, each with its size in front if
@@ -27,7 +34,9 @@ impl Worker<'_> {
             }
             let own_bytes = size_of::<Batch>() as u64 + count * size_of::<*mut u8>() as u64;
             if self.shared.marked && self.holds && marked_bytes + own_bytes != bytes {
-                lost_its_size(format_args!("a size in front of one of {count} live blocks that were handed over"));
+                lost_its_size(format_args!(
+                    "a size in front of one of {count} live blocks that were handed over"
+                ));
             }
             // SAFETY: live blocks.
             unsafe {
@@ -45,7 +54,11 @@ impl Worker<'_> {
 
     /// Step 7: makes a batch of new blocks for another thread.
     pub(super) fn pack(&mut self, allocations: u64) -> *mut Batch {
-        let count = if self.shared.legacy { allocations } else { allocations / 4 };
+        let count = if self.shared.legacy {
+            allocations
+        } else {
+            allocations / 4
+        };
         let batch = self.record();
         let array_bytes = count as usize * size_of::<*mut u8>();
         let header = malloc(&self.shared.api, size_of::<Batch>());
@@ -54,7 +67,9 @@ impl Worker<'_> {
             // SAFETY: records are this thread's own, and each has a place aside.
             pointers = unsafe {
                 let record = batch.offset_from_unsigned(self.room.batches);
-                self.room.batches_aside.add(record * self.room.most_in_batch)
+                self.room
+                    .batches_aside
+                    .add(record * self.room.most_in_batch)
             };
         }
         let mut bytes = (size_of::<Batch>() + array_bytes) as u64;
@@ -66,7 +81,14 @@ impl Worker<'_> {
             // SAFETY: within the array.
             unsafe { pointers.add(entry).write_volatile(block) };
         }
-        let filled = Batch { next: ptr::null_mut(), header, pointers, count, bytes, producer: self.index };
+        let filled = Batch {
+            next: ptr::null_mut(),
+            header,
+            pointers,
+            count,
+            bytes,
+            producer: self.index,
+        };
         // SAFETY: the header is large enough for a record, and the record is this thread's until it
         // is sent.
         unsafe {

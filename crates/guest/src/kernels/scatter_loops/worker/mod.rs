@@ -54,7 +54,9 @@ impl ScatterContext<'_> {
     /// Requested bytes of all live blocks, as last published by the threads.
     pub fn live_bytes(&self) -> u64 {
         let told = |Padded(desk): &Padded<Desk>| {
-            desk.kept_bytes.load(Ordering::Relaxed).wrapping_sub(desk.freed_bytes.load(Ordering::Relaxed)) as i64
+            desk.kept_bytes
+                .load(Ordering::Relaxed)
+                .wrapping_sub(desk.freed_bytes.load(Ordering::Relaxed)) as i64
         };
         self.desks.iter().map(told).sum::<i64>().max(0) as u64
     }
@@ -198,7 +200,8 @@ impl Worker<'_> {
         let shared = self.shared;
         let ended_before = (sequence * shared.threads) as u64;
         let mut spent_ns = 0;
-        let (mut frees, mut allocations) = (sequence % tables::FREES, sequence % tables::ALLOCATIONS);
+        let (mut frees, mut allocations) =
+            (sequence % tables::FREES, sequence % tables::ALLOCATIONS);
         for number in 0..shared.loops {
             let received = shared.desks[self.index].0.received.take();
             let start = now_ns();
@@ -208,14 +211,26 @@ impl Worker<'_> {
             let hands_over = shared.cross_rate > 0
                 && number % shared.cross_rate == 0
                 && shared.ended.load(Ordering::Relaxed) == ended_before;
-            let batch = if hands_over { self.pack(shared.allocations[allocations]) } else { ptr::null_mut() };
+            let batch = if hands_over {
+                self.pack(shared.allocations[allocations])
+            } else {
+                ptr::null_mut()
+            };
             spent_ns += now_ns() - start;
             self.publish();
             if !batch.is_null() {
                 self.send(batch);
             }
-            frees = if frees + 1 == tables::FREES { 0 } else { frees + 1 };
-            allocations = if allocations + 1 == tables::ALLOCATIONS { 0 } else { allocations + 1 };
+            frees = if frees + 1 == tables::FREES {
+                0
+            } else {
+                frees + 1
+            };
+            allocations = if allocations + 1 == tables::ALLOCATIONS {
+                0
+            } else {
+                allocations + 1
+            };
             if spent_ns > shared.cap_ns && number + 1 < shared.loops {
                 self.tally.aborted += 1;
                 break;
@@ -234,7 +249,10 @@ impl Worker<'_> {
     /// Step 8: publishes this thread's live bytes. Each thread sums up those of all threads once
     /// per `threads` loops, so that the cost does not grow with the number of threads.
     fn publish(&mut self) {
-        self.shared.desks[self.index].0.kept_bytes.store(self.kept_bytes, Ordering::Relaxed);
+        self.shared.desks[self.index]
+            .0
+            .kept_bytes
+            .store(self.kept_bytes, Ordering::Relaxed);
         self.until_look -= 1;
         if self.until_look == 0 {
             self.until_look = self.shared.threads;
@@ -258,7 +276,10 @@ unsafe fn size_in(block: *mut u8) -> u32 {
 #[cold]
 #[inline(never)]
 fn lost_its_size(of: impl core::fmt::Display) -> ! {
-    fail::give_up("wrong-result", format_args!("{of} changed: blocks overlap or are written to"))
+    fail::give_up(
+        "wrong-result",
+        format_args!("{of} changed: blocks overlap or are written to"),
+    )
 }
 
 /// The next position of a walk that restarts at the end; `stride` must be below `end`, or `end` be

@@ -89,7 +89,10 @@ impl Worker<'_> {
             // enough.
             unsafe {
                 if held > MARK_BYTES && size_in(block) != held - 1 && self.holds {
-                    lost_its_size(format_args!("the size in front of a live block of {} bytes", held - 1));
+                    lost_its_size(format_args!(
+                        "the size in front of a live block of {} bytes",
+                        held - 1
+                    ));
                 }
                 (self.shared.api.free)(block);
             }

@@ -47,16 +47,41 @@ impl CheckedPlaces<'_> {
     }
 
     /// The value over the check's divisor, and a sentence about it.
-    fn divided(&self, row: &str, number: &Number, spot: &Spot, over: &Over) -> Result<(Number, Vec<Said>), Lack> {
-        let place = self.workloads.iter().position(|workload| *workload == spot.workload).unwrap_or(0);
-        let workload = over.workloads.as_ref().and_then(|workloads| workloads.get(place));
+    fn divided(
+        &self,
+        row: &str,
+        number: &Number,
+        spot: &Spot,
+        over: &Over,
+    ) -> Result<(Number, Vec<Said>), Lack> {
+        let place = self
+            .workloads
+            .iter()
+            .position(|workload| *workload == spot.workload)
+            .unwrap_or(0);
+        let workload = over
+            .workloads
+            .as_ref()
+            .and_then(|workloads| workloads.get(place));
         let threads = over.threads.unwrap_or(spot.threads);
-        let other = Spot { workload: workload.unwrap_or(&spot.workload).clone(), threads, ..spot.clone() };
+        let other = Spot {
+            workload: workload.unwrap_or(&spot.workload).clone(),
+            threads,
+            ..spot.clone()
+        };
         self.comparable(spot, &other, over)?;
         let theirs = self.number(over.who.as_deref().unwrap_or(row), &other)?;
         let mut value = quotient(number, &theirs);
-        let row = if theirs.row == number.row { String::new() } else { theirs.row.clone() };
-        let mut said = vec![number.clone().into(), "over".into(), Number { row, ..theirs }.into()];
+        let row = if theirs.row == number.row {
+            String::new()
+        } else {
+            theirs.row.clone()
+        };
+        let mut said = vec![
+            number.clone().into(),
+            "over".into(),
+            Number { row, ..theirs }.into(),
+        ];
         if other.workload != spot.workload || threads != spot.threads {
             said.push(format!("on {other}").as_str().into());
         }
@@ -73,10 +98,21 @@ impl CheckedPlaces<'_> {
     /// A place divided by itself, or by one with another size than the claim means, shows nothing.
     fn comparable(&self, spot: &Spot, other: &Spot, over: &Over) -> Result<(), Lack> {
         if over.threads.is_some_and(|threads| threads == spot.threads) {
-            return Err(Lack::Other(format!("{spot} is all that fits the cores: there is nothing to compare it with")));
+            return Err(Lack::Other(format!(
+                "{spot} is all that fits the cores: there is nothing to compare it with"
+            )));
         }
-        let Some(name) = &over.one_more else { return Ok(()) };
-        let value = |spot: &Spot| self.evidence.case(spot)?.parameters.get(name)?.parse::<i64>().ok();
+        let Some(name) = &over.one_more else {
+            return Ok(());
+        };
+        let value = |spot: &Spot| {
+            self.evidence
+                .case(spot)?
+                .parameters
+                .get(name)?
+                .parse::<i64>()
+                .ok()
+        };
         match (value(spot), value(other)) {
             (Some(ours), Some(theirs)) if ours == theirs + 1 => Ok(()),
             (Some(ours), Some(theirs)) => Err(Lack::Other(format!(
@@ -91,13 +127,19 @@ impl CheckedPlaces<'_> {
         let spots = self.spots();
         let Some(first) = spots.first() else { return };
         for (row, _) in self.chosen(who, except, first) {
-            let numbers: Vec<(&Spot, Number)> =
-                spots.iter().filter_map(|spot| Some((spot, self.named(&row, spot)?))).collect();
+            let numbers: Vec<(&Spot, Number)> = spots
+                .iter()
+                .filter_map(|spot| Some((spot, self.named(&row, spot)?)))
+                .collect();
             let Some((_, middle)) = middle(&numbers).filter(|_| numbers.len() > 2) else {
-                self.lack(&Lack::Other(format!("{row} has values for fewer than three workloads")));
+                self.lack(&Lack::Other(format!(
+                    "{row} has values for fewer than three workloads"
+                )));
                 continue;
             };
-            let highest = numbers.iter().max_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
+            let highest = numbers
+                .iter()
+                .max_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
             if let Some((spot, highest)) = highest {
                 let away = quotient(highest, &middle);
                 let said = vec![
@@ -115,9 +157,15 @@ impl CheckedPlaces<'_> {
     /// Rows are closer together than in another workload.
     pub(super) fn levels(&mut self, than: &[String]) {
         for spot in self.spots() {
-            let place = self.workloads.iter().position(|workload| *workload == spot.workload).unwrap_or(0);
-            let Some(other) = than.get(place).map(|workload| Spot { workload: workload.clone(), ..spot.clone() })
-            else {
+            let place = self
+                .workloads
+                .iter()
+                .position(|workload| *workload == spot.workload)
+                .unwrap_or(0);
+            let Some(other) = than.get(place).map(|workload| Spot {
+                workload: workload.clone(),
+                ..spot.clone()
+            }) else {
                 continue;
             };
             let (here, there) = (self.everyone(&[], &spot), self.everyone(&[], &other));
@@ -127,10 +175,17 @@ impl CheckedPlaces<'_> {
             };
             let (here, there): (Vec<Number>, Vec<Number>) = here.iter().filter_map(both).unzip();
             let (Some(near), Some(wide)) = (apart(&here), apart(&there)) else {
-                self.lack(&Lack::Other(format!("fewer than two rows have values on {spot} and {other}")));
+                self.lack(&Lack::Other(format!(
+                    "fewer than two rows have values on {spot} and {other}"
+                )));
                 continue;
             };
-            let samples = here.iter().chain(&there).map(|number| number.samples).min().unwrap_or(0);
+            let samples = here
+                .iter()
+                .chain(&there)
+                .map(|number| number.samples)
+                .min()
+                .unwrap_or(0);
             let verdict = match near / wide {
                 _ if samples < LEAST_SAMPLES => Verdict::Unclear,
                 share if share < 0.9 => Verdict::Holds,
@@ -138,7 +193,14 @@ impl CheckedPlaces<'_> {
                 _ => Verdict::Unclear,
             };
             let plain = |median| {
-                Said::Number(Number { row: String::new(), measure: None, median, min: median, max: median, samples })
+                Said::Number(Number {
+                    row: String::new(),
+                    measure: None,
+                    median,
+                    min: median,
+                    max: median,
+                    samples,
+                })
             };
             let said = vec![
                 "from the fastest row to the slowest it is a factor of".into(),
@@ -156,12 +218,18 @@ fn middle<'s>(numbers: &[(&'s Spot, Number)]) -> Option<(&'s Spot, Number)> {
     let medians: Vec<f64> = numbers.iter().map(|(_, number)| number.median).collect();
     let middle = median(&medians)?;
     let distance = |number: &Number| (number.median - middle).abs();
-    numbers.iter().min_by(|(_, a), (_, b)| distance(a).total_cmp(&distance(b))).cloned()
+    numbers
+        .iter()
+        .min_by(|(_, a), (_, b)| distance(a).total_cmp(&distance(b)))
+        .cloned()
 }
 
 /// The highest median over the lowest.
 fn apart(numbers: &[Number]) -> Option<f64> {
     let medians = || numbers.iter().map(|number| number.median);
-    let (low, high) = (medians().min_by(f64::total_cmp)?, medians().max_by(f64::total_cmp)?);
+    let (low, high) = (
+        medians().min_by(f64::total_cmp)?,
+        medians().max_by(f64::total_cmp)?,
+    );
     (numbers.len() > 1 && low > 0.0).then_some(high / low)
 }

@@ -26,11 +26,18 @@ pub(super) struct Findings {
 
 impl Findings {
     /// The findings of all checks of a claim.
-    pub fn of(document: &Document, claim: &Claim, evidence: &Evidence, distribution: Option<&str>) -> Findings {
+    pub fn of(
+        document: &Document,
+        claim: &Claim,
+        evidence: &Evidence,
+        distribution: Option<&str>,
+    ) -> Findings {
         let mut findings = Findings::default();
         for check in &claim.checks {
             let mut look = CheckedPlaces::new(document, claim, check, evidence, distribution);
-            let Some(needs) = look.see(check) else { continue };
+            let Some(needs) = look.see(check) else {
+                continue;
+            };
             findings.verdicts.push(combine(&look.parts, needs));
             // A lack that two checks share is listed once.
             let known = |part: &JudgedPart| part.place.is_empty() && findings.parts.contains(part);
@@ -41,21 +48,36 @@ impl Findings {
             findings.spots.append(&mut look.spots);
         }
         if findings.parts.is_empty() {
-            findings.parts.push(JudgedPart::lack(&Lack::Other("no part of it applies to this machine".into())));
+            findings.parts.push(JudgedPart::lack(&Lack::Other(
+                "no part of it applies to this machine".into(),
+            )));
         }
         findings
     }
 
     /// All checks together.
     pub fn verdict(&self) -> Verdict {
-        self.verdicts.iter().copied().max().unwrap_or(Verdict::NotTestable)
+        self.verdicts
+            .iter()
+            .copied()
+            .max()
+            .unwrap_or(Verdict::NotTestable)
     }
 }
 
 /// Every part decides, or the larger half of those that could be tested.
 fn combine(parts: &[JudgedPart], needs: Needs) -> Verdict {
-    let all = || parts.iter().map(|part| part.verdict).max().unwrap_or(Verdict::NotTestable);
-    let seen = parts.iter().filter(|part| part.verdict != Verdict::NotTestable).count();
+    let all = || {
+        parts
+            .iter()
+            .map(|part| part.verdict)
+            .max()
+            .unwrap_or(Verdict::NotTestable)
+    };
+    let seen = parts
+        .iter()
+        .filter(|part| part.verdict != Verdict::NotTestable)
+        .count();
     let count = |verdict| parts.iter().filter(|part| part.verdict == verdict).count();
     match needs {
         Needs::All => all(),
@@ -88,7 +110,11 @@ impl<'a> CheckedPlaces<'a> {
         evidence: &'a Evidence,
         distribution: Option<&'a str>,
     ) -> CheckedPlaces<'a> {
-        let Place { workloads, threads, measure } = check.at();
+        let Place {
+            workloads,
+            threads,
+            measure,
+        } = check.at();
         CheckedPlaces {
             document,
             evidence,
@@ -107,27 +133,61 @@ impl<'a> CheckedPlaces<'a> {
     /// decide.
     fn see(&mut self, check: &Check) -> Option<Needs> {
         match check {
-            Check::Below { who, than, except, .. } => self.below(who, than, except),
-            Check::Above { who, than, except, .. } => self.above(who, than, except),
+            Check::Below {
+                who, than, except, ..
+            } => self.below(who, than, except),
+            Check::Above {
+                who, than, except, ..
+            } => self.above(who, than, except),
             Check::Worst { who, .. } => self.worst(who),
-            Check::Near { architecture: Some(other), .. } if *other != self.evidence.architecture => return None,
-            Check::Near { who, except, factor, needs, .. } => {
+            Check::Near {
+                architecture: Some(other),
+                ..
+            } if *other != self.evidence.architecture => return None,
+            Check::Near {
+                who,
+                except,
+                factor,
+                needs,
+                ..
+            } => {
                 self.near(who, except, *factor);
                 return Some(*needs);
             }
             Check::Far { who, factor, .. } => self.far(who, *factor),
-            Check::Between { who, except, bounds, over, take, needs, .. } => {
+            Check::Between {
+                who,
+                except,
+                bounds,
+                over,
+                take,
+                needs,
+                ..
+            } => {
                 self.between(who, except, *bounds, over.as_ref(), *take);
                 return Some(*needs);
             }
-            Check::OverThreads { who, except, shape, from, .. } => self.over_threads(who, except, *shape, *from),
-            Check::Flat { who, except, factor, .. } => self.flat(who, except, *factor),
+            Check::OverThreads {
+                who,
+                except,
+                shape,
+                from,
+                ..
+            } => self.over_threads(who, except, *shape, *from),
+            Check::Flat {
+                who,
+                except,
+                factor,
+                ..
+            } => self.flat(who, except, *factor),
             Check::Levels { than, needs, .. } => {
                 self.levels(than);
                 return Some(*needs);
             }
             Check::Correlates { with, .. } => self.correlates(with),
-            Check::LongestRelease { releases, collects, .. } => self.longest_release(releases, collects),
+            Check::LongestRelease {
+                releases, collects, ..
+            } => self.longest_release(releases, collects),
             Check::AlikeElsewhere { who, column, .. } => self.alike_elsewhere(who, column),
         }
         Some(Needs::All)
@@ -137,7 +197,10 @@ impl<'a> CheckedPlaces<'a> {
     fn spots(&mut self) -> Vec<Spot> {
         let mut all = Vec::new();
         for workload in self.workloads {
-            match self.evidence.spots(workload, self.threads, self.distribution) {
+            match self
+                .evidence
+                .spots(workload, self.threads, self.distribution)
+            {
                 Ok(spots) => all.extend(spots),
                 Err(lack) => self.lack(&lack),
             }
@@ -158,7 +221,12 @@ impl<'a> CheckedPlaces<'a> {
     /// The values of all rows that exist: if some are missing, the claim is about the others.
     fn everyone(&mut self, except: &[String], spot: &Spot) -> Vec<(String, Number)> {
         let mut found = Vec::new();
-        for row in self.document.rows.keys().filter(|row| !except.contains(row)) {
+        for row in self
+            .document
+            .rows
+            .keys()
+            .filter(|row| !except.contains(row))
+        {
             match self.number(row, spot) {
                 Ok(number) => found.push((row.clone(), number)),
                 Err(Lack::Failed { name, summary, .. }) => {
@@ -170,7 +238,9 @@ impl<'a> CheckedPlaces<'a> {
             }
         }
         if found.is_empty() {
-            self.lack(&Lack::Other(format!("no row of the document was measured on {spot}")));
+            self.lack(&Lack::Other(format!(
+                "no row of the document was measured on {spot}"
+            )));
         }
         found
     }
@@ -180,7 +250,9 @@ impl<'a> CheckedPlaces<'a> {
         if who.is_empty() {
             return self.everyone(except, spot);
         }
-        who.iter().filter_map(|row| Some((row.clone(), self.named(row, spot)?))).collect()
+        who.iter()
+            .filter_map(|row| Some((row.clone(), self.named(row, spot)?)))
+            .collect()
     }
 
     fn lack(&mut self, lack: &Lack) {
@@ -195,13 +267,24 @@ impl<'a> CheckedPlaces<'a> {
             Said::Number(number) => Some(number.samples),
             Said::Words(_) => None,
         });
-        self.few = samples.filter(|samples| *samples < LEAST_SAMPLES).chain(self.few).min();
-        self.parts.push(JudgedPart { verdict, place: place.into(), said });
+        self.few = samples
+            .filter(|samples| *samples < LEAST_SAMPLES)
+            .chain(self.few)
+            .min();
+        self.parts.push(JudgedPart {
+            verdict,
+            place: place.into(),
+            said,
+        });
     }
 }
 
 impl JudgedPart {
     fn lack(lack: &Lack) -> JudgedPart {
-        JudgedPart { verdict: Verdict::NotTestable, place: String::new(), said: vec![lack.to_string().as_str().into()] }
+        JudgedPart {
+            verdict: Verdict::NotTestable,
+            place: String::new(),
+            said: vec![lack.to_string().as_str().into()],
+        }
     }
 }

@@ -18,8 +18,16 @@ impl CheckedPlaces<'_> {
     fn against(&mut self, who: &[String], than: &[String], except: &[String], wanted: Order) {
         let others: Vec<String> = who.iter().chain(except).cloned().collect();
         for spot in self.spots() {
-            let rivals = if than.is_empty() { self.everyone(&others, &spot) } else { self.chosen(than, &[], &spot) };
-            for ours in who.iter().filter_map(|row| self.named(row, &spot)).collect::<Vec<_>>() {
+            let rivals = if than.is_empty() {
+                self.everyone(&others, &spot)
+            } else {
+                self.chosen(than, &[], &spot)
+            };
+            for ours in who
+                .iter()
+                .filter_map(|row| self.named(row, &spot))
+                .collect::<Vec<_>>()
+            {
                 for (_, theirs) in &rivals {
                     let verdict = lies(&ours, wanted, theirs);
                     let said = sentence(&ours, order(&ours, theirs), theirs);
@@ -33,13 +41,19 @@ impl CheckedPlaces<'_> {
     pub(super) fn worst(&mut self, who: &str) {
         for spot in self.spots() {
             let rivals = self.everyone(&[who.to_string()], &spot);
-            let Some(ours) = self.named(who, &spot) else { continue };
+            let Some(ours) = self.named(who, &spot) else {
+                continue;
+            };
             for (_, theirs) in &rivals {
                 let verdict = match lies(&ours, Order::Above, theirs) {
                     Verdict::Holds if ours.min <= theirs.max => Verdict::Unclear,
                     verdict => verdict,
                 };
-                self.found(verdict, &spot.to_string(), sentence(&ours, order(&ours, theirs), theirs));
+                self.found(
+                    verdict,
+                    &spot.to_string(),
+                    sentence(&ours, order(&ours, theirs), theirs),
+                );
             }
         }
     }
@@ -58,23 +72,41 @@ impl CheckedPlaces<'_> {
         for spot in self.spots() {
             let all = self.everyone(&[], &spot);
             let chosen: Vec<(String, Number)> = match who {
-                [] => all.iter().filter(|(row, _)| !except.contains(row)).cloned().collect(),
+                [] => all
+                    .iter()
+                    .filter(|(row, _)| !except.contains(row))
+                    .cloned()
+                    .collect(),
                 who => self.chosen(who, &[], &spot),
             };
             let more = self.measure.more_is_better();
             let best = all
                 .into_iter()
                 .map(|(_, number)| number)
-                .reduce(|best, number| if (number.median < best.median) != more { number } else { best });
-            let Some(best) = best.filter(|_| !chosen.is_empty()) else { continue };
+                .reduce(|best, number| {
+                    if (number.median < best.median) != more {
+                        number
+                    } else {
+                        best
+                    }
+                });
+            let Some(best) = best.filter(|_| !chosen.is_empty()) else {
+                continue;
+            };
             if chosen.iter().all(|(_, number)| *number == best) {
                 let row = best.row.clone();
-                self.lack(&super::Lack::Other(format!("no other row than {row} was measured on {spot}")));
+                self.lack(&super::Lack::Other(format!(
+                    "no other row than {row} was measured on {spot}"
+                )));
                 continue;
             }
             for (_, number) in chosen {
                 // How many times worse than the best, for either direction of better.
-                let away = if more { quotient(&best, &number) } else { quotient(&number, &best) };
+                let away = if more {
+                    quotient(&best, &number)
+                } else {
+                    quotient(&number, &best)
+                };
                 let said = match number == best {
                     true => vec![number.clone().into(), "is the best itself".into()],
                     false => {
@@ -104,5 +136,8 @@ fn sentence(ours: &Number, order: Order, theirs: &Number) -> Vec<Said> {
 
 /// A quotient whose rows are already named beside it.
 pub(super) fn times(quotient: &Number) -> Said {
-    Said::Number(Number { row: String::new(), ..quotient.clone() })
+    Said::Number(Number {
+        row: String::new(),
+        ..quotient.clone()
+    })
 }

@@ -8,15 +8,25 @@ use crate::catalog::claim::Shape;
 
 impl CheckedPlaces<'_> {
     /// Each of `who` has the shape.
-    pub(super) fn over_threads(&mut self, who: &[String], except: &[String], shape: Shape, from: u32) {
+    pub(super) fn over_threads(
+        &mut self,
+        who: &[String],
+        except: &[String],
+        shape: Shape,
+        from: u32,
+    ) {
         let all = self.spots();
         for workload in self.workloads {
-            let spots: Vec<_> =
-                all.iter().filter(|spot| spot.workload == *workload && spot.threads >= from).cloned().collect();
+            let spots: Vec<_> = all
+                .iter()
+                .filter(|spot| spot.workload == *workload && spot.threads >= from)
+                .cloned()
+                .collect();
             let Some(last) = spots.last() else { continue };
             let needed = fewest(shape);
             if spots.len() < needed || too_short(shape, last.threads) {
-                let counts: Vec<String> = spots.iter().map(|spot| spot.threads.to_string()).collect();
+                let counts: Vec<String> =
+                    spots.iter().map(|spot| spot.threads.to_string()).collect();
                 self.lack(&Lack::Other(format!(
                     "{workload} has values with {} threads on cores of their own ({} usable): the claim takes more",
                     counts.join(" and "),
@@ -25,13 +35,20 @@ impl CheckedPlaces<'_> {
                 continue;
             }
             for (row, _) in self.chosen(who, except, last) {
-                let numbers: Vec<Number> = spots.iter().filter_map(|spot| self.named(&row, spot)).collect();
+                let numbers: Vec<Number> = spots
+                    .iter()
+                    .filter_map(|spot| self.named(&row, spot))
+                    .collect();
                 if numbers.len() < spots.len() {
                     continue;
                 }
                 let counts: Vec<u32> = spots.iter().map(|spot| spot.threads).collect();
                 let few = numbers.iter().any(|number| number.samples < LEAST_SAMPLES);
-                let verdict = if few { Verdict::Unclear } else { takes(shape, &counts, &numbers) };
+                let verdict = if few {
+                    Verdict::Unclear
+                } else {
+                    takes(shape, &counts, &numbers)
+                };
                 self.found(verdict, workload, sentence(&counts, numbers));
             }
         }
@@ -53,19 +70,30 @@ fn too_short(shape: Shape, most: u32) -> bool {
 
 fn takes(shape: Shape, counts: &[u32], numbers: &[Number]) -> Verdict {
     let (first, last) = (&numbers[0], &numbers[numbers.len() - 1]);
-    let steps: Vec<Order> = numbers.windows(2).map(|pair| order(&pair[1], &pair[0])).collect();
+    let steps: Vec<Order> = numbers
+        .windows(2)
+        .map(|pair| order(&pair[1], &pair[0]))
+        .collect();
     match shape {
         Shape::Rises if steps.contains(&Order::Below) => Verdict::DoesNotHold,
         Shape::Rises => holds_if(order(last, first), Order::Above),
         Shape::HighestFirst => {
             let orders = || numbers[1..].iter().map(|number| order(first, number));
-            orders().map(|found| holds_if(found, Order::Above)).max().unwrap_or(Verdict::Unclear)
+            orders()
+                .map(|found| holds_if(found, Order::Above))
+                .max()
+                .unwrap_or(Verdict::Unclear)
         }
         Shape::Peaks(low, high) => {
-            let peak = (0..numbers.len()).max_by(|a, b| numbers[*a].median.total_cmp(&numbers[*b].median)).unwrap_or(0);
+            let peak = (0..numbers.len())
+                .max_by(|a, b| numbers[*a].median.total_cmp(&numbers[*b].median))
+                .unwrap_or(0);
             let inside = (low..=high).contains(&counts[peak]);
-            let rival = (0..numbers.len()).filter(|place| (low..=high).contains(&counts[*place]) != inside);
-            let clear = rival.map(|place| order(&numbers[peak], &numbers[place])).all(|found| found == Order::Above);
+            let rival =
+                (0..numbers.len()).filter(|place| (low..=high).contains(&counts[*place]) != inside);
+            let clear = rival
+                .map(|place| order(&numbers[peak], &numbers[place]))
+                .all(|found| found == Order::Above);
             match (inside, clear) {
                 // No value outside comes near: the last of these is a peak.
                 (true, true) => Verdict::Holds,
@@ -97,7 +125,10 @@ fn sentence(counts: &[u32], numbers: Vec<Number>) -> Vec<Said> {
             number.row.clear();
         }
         let comma = if place + 1 < counts.len() { "," } else { "" };
-        said.extend([number.into(), format!("with {count}{comma}").as_str().into()]);
+        said.extend([
+            number.into(),
+            format!("with {count}{comma}").as_str().into(),
+        ]);
     }
     said.push("threads".into());
     said

@@ -28,11 +28,23 @@ impl CheckedPlaces<'_> {
     /// allocators.
     pub(super) fn correlates(&mut self, with: &str) {
         for spot in self.spots() {
-            let other = Spot { workload: with.into(), ..spot.clone() };
+            let other = Spot {
+                workload: with.into(),
+                ..spot.clone()
+            };
             let there = self.evidence.allocators(&other, self.measure);
-            let pair = |ours: Number| Some((there.iter().find(|theirs| theirs.row == ours.row)?.clone(), ours));
-            let pairs: Vec<(Number, Number)> =
-                self.evidence.allocators(&spot, self.measure).into_iter().filter_map(pair).collect();
+            let pair = |ours: Number| {
+                Some((
+                    there.iter().find(|theirs| theirs.row == ours.row)?.clone(),
+                    ours,
+                ))
+            };
+            let pairs: Vec<(Number, Number)> = self
+                .evidence
+                .allocators(&spot, self.measure)
+                .into_iter()
+                .filter_map(pair)
+                .collect();
             if self.evidence.case(&other).is_none() {
                 self.lack(&Lack::Workload(other.to_string()));
                 continue;
@@ -45,7 +57,12 @@ impl CheckedPlaces<'_> {
                 continue;
             }
             let (theirs, ours): (Vec<Number>, Vec<Number>) = pairs.into_iter().unzip();
-            let samples = ours.iter().chain(&theirs).map(|number| number.samples).min().unwrap_or(0);
+            let samples = ours
+                .iter()
+                .chain(&theirs)
+                .map(|number| number.samples)
+                .min()
+                .unwrap_or(0);
             let correlation = correlation(&ranks(&ours), &ranks(&theirs));
             let verdict = match correlation {
                 _ if samples < LEAST_SAMPLES => Verdict::Unclear,
@@ -53,8 +70,15 @@ impl CheckedPlaces<'_> {
                 weak if weak <= WEAK => Verdict::DoesNotHold,
                 _ => Verdict::Unclear,
             };
-            let words = format!("the order of {} allocators and that on {other} correlate by", ours.len());
-            self.found(verdict, &spot.to_string(), vec![words.as_str().into(), plain(correlation, samples)]);
+            let words = format!(
+                "the order of {} allocators and that on {other} correlate by",
+                ours.len()
+            );
+            self.found(
+                verdict,
+                &spot.to_string(),
+                vec![words.as_str().into(), plain(correlation, samples)],
+            );
         }
     }
 
@@ -63,16 +87,26 @@ impl CheckedPlaces<'_> {
         for spot in self.spots() {
             let mut longest = |rows: &[String], figure: &str| {
                 let measure = Measure::Figure(figure.into());
-                let found = rows.iter().map(|row| self.evidence.number(self.document, row, &spot, &measure));
+                let found = rows
+                    .iter()
+                    .map(|row| self.evidence.number(self.document, row, &spot, &measure));
                 let (found, lacks): (Vec<_>, Vec<_>) = found.partition(Result::is_ok);
-                let most = found.into_iter().flatten().max_by(|a, b| a.median.total_cmp(&b.median));
+                let most = found
+                    .into_iter()
+                    .flatten()
+                    .max_by(|a, b| a.median.total_cmp(&b.median));
                 if let (None, Some(Err(lack))) = (&most, lacks.into_iter().next()) {
                     self.lack(&lack);
                 }
                 most
             };
-            let (release, pause) = (longest(releases, "release_max_ns"), longest(collects, "pause_max_ns"));
-            let (Some(release), Some(pause)) = (release, pause) else { continue };
+            let (release, pause) = (
+                longest(releases, "release_max_ns"),
+                longest(collects, "pause_max_ns"),
+            );
+            let (Some(release), Some(pause)) = (release, pause) else {
+                continue;
+            };
             let verdict = match release.median / pause.median {
                 factor if factor >= CLEAR_FACTOR => Verdict::Holds,
                 factor if factor <= 1.0 / CLEAR_FACTOR => Verdict::DoesNotHold,
@@ -86,7 +120,11 @@ impl CheckedPlaces<'_> {
                 "(each of one process)".into(),
             ];
             // Not counted as too few processes: only one process records pauses.
-            self.parts.push(JudgedPart { verdict, place: spot.to_string(), said });
+            self.parts.push(JudgedPart {
+                verdict,
+                place: spot.to_string(),
+                said,
+            });
         }
     }
 
@@ -99,23 +137,34 @@ impl CheckedPlaces<'_> {
         let there: Vec<&Scene> = self.evidence.elsewhere.iter().filter(strangers).collect();
         if there.is_empty() {
             let here = &self.evidence.architecture;
-            self.lack(&Lack::Other(format!("it takes a run of another architecture beside this one ({here})")));
+            self.lack(&Lack::Other(format!(
+                "it takes a run of another architecture beside this one ({here})"
+            )));
             return;
         }
         let here: Vec<&Scene> = self.evidence.here.iter().collect();
         for spot in self.spots() {
-            let named: Vec<String> =
-                if who.is_empty() { self.document.rows.keys().cloned().collect() } else { who.into() };
+            let named: Vec<String> = if who.is_empty() {
+                self.document.rows.keys().cloned().collect()
+            } else {
+                who.into()
+            };
             let mut compared = 0;
             for row in named {
-                let (Some(ours), Some(theirs)) =
-                    (self.shape(&here, &row, &spot, column), self.shape(&there, &row, &spot, column))
-                else {
+                let (Some(ours), Some(theirs)) = (
+                    self.shape(&here, &row, &spot, column),
+                    self.shape(&there, &row, &spot, column),
+                ) else {
                     self.missing.insert(row);
                     continue;
                 };
                 compared += 1;
-                let apart: Vec<f64> = ours.curve.iter().zip(&theirs.curve).map(|(a, b)| (a - b).abs()).collect();
+                let apart: Vec<f64> = ours
+                    .curve
+                    .iter()
+                    .zip(&theirs.curve)
+                    .map(|(a, b)| (a - b).abs())
+                    .collect();
                 let samples = ours.samples.min(theirs.samples);
                 let distance = number(mean(&apart).unwrap_or(f64::NAN), samples);
                 // Twice the limit is another shape; between the two is unclear.
@@ -123,11 +172,18 @@ impl CheckedPlaces<'_> {
                     Verdict::DoesNotHold if distance.median <= 2.0 * SAME_SHAPE => Verdict::Unclear,
                     verdict => verdict,
                 };
-                let said = vec![format!("{row}: mean distance of the curves").as_str().into(), Said::Number(distance)];
+                let said = vec![
+                    format!("{row}: mean distance of the curves")
+                        .as_str()
+                        .into(),
+                    Said::Number(distance),
+                ];
                 self.found(verdict, &spot.to_string(), said);
             }
             if compared == 0 {
-                self.lack(&Lack::Other(format!("no row has {column} over time of {spot} on both machines")));
+                self.lack(&Lack::Other(format!(
+                    "no row has {column} over time of {spot} on both machines"
+                )));
             }
         }
     }
@@ -139,14 +195,21 @@ impl CheckedPlaces<'_> {
         let mut all: Vec<Vec<f64>> = Vec::new();
         for scene in scenes {
             for (_, groups) in scene.cases.iter().filter(|(case, _)| spot.is(case)) {
-                let Some(group) = find(entry, groups) else { continue };
-                let found = curves(scene, group)
-                    .filter_map(|(series, _)| resampled(&series.column("time_ns")?, &series.column(column)?));
+                let Some(group) = find(entry, groups) else {
+                    continue;
+                };
+                let found = curves(scene, group).filter_map(|(series, _)| {
+                    resampled(&series.column("time_ns")?, &series.column(column)?)
+                });
                 all.extend(found);
             }
         }
-        let curve = (0..POINTS).map(|place| median(&all.iter().map(|curve| curve[place]).collect::<Vec<_>>()));
-        Some(Shape { curve: curve.collect::<Option<_>>()?, samples: all.len() })
+        let curve = (0..POINTS)
+            .map(|place| median(&all.iter().map(|curve| curve[place]).collect::<Vec<_>>()));
+        Some(Shape {
+            curve: curve.collect::<Option<_>>()?,
+            samples: all.len(),
+        })
     }
 }
 
@@ -174,24 +237,46 @@ fn resampled(times: &[u64], values: &[u64]) -> Option<Vec<f64>> {
 /// 0 for the lowest median; equal ones share their ranks.
 fn ranks(numbers: &[Number]) -> Vec<f64> {
     let count = |wanted: fn(&f64, &f64) -> bool, own: f64| {
-        numbers.iter().filter(|other| wanted(&other.median, &own)).count() as f64
+        numbers
+            .iter()
+            .filter(|other| wanted(&other.median, &own))
+            .count() as f64
     };
     let rank = |number: &Number| {
-        count(|other, own| other < own, number.median) + (count(|other, own| other == own, number.median) - 1.0) / 2.0
+        count(|other, own| other < own, number.median)
+            + (count(|other, own| other == own, number.median) - 1.0) / 2.0
     };
     numbers.iter().map(rank).collect()
 }
 
 /// Pearson's correlation; of ranks it is Spearman's.
 fn correlation(a: &[f64], b: &[f64]) -> f64 {
-    let (Some(mean_a), Some(mean_b)) = (mean(a), mean(b)) else { return 0.0 };
-    let sum = |f: &dyn Fn(f64, f64) -> f64| a.iter().zip(b).map(|(a, b)| f(a - mean_a, b - mean_b)).sum::<f64>();
+    let (Some(mean_a), Some(mean_b)) = (mean(a), mean(b)) else {
+        return 0.0;
+    };
+    let sum = |f: &dyn Fn(f64, f64) -> f64| {
+        a.iter()
+            .zip(b)
+            .map(|(a, b)| f(a - mean_a, b - mean_b))
+            .sum::<f64>()
+    };
     let scale = (sum(&|a, _| a * a) * sum(&|_, b| b * b)).sqrt();
-    if scale > 0.0 { sum(&|a, b| a * b) / scale } else { 0.0 }
+    if scale > 0.0 {
+        sum(&|a, b| a * b) / scale
+    } else {
+        0.0
+    }
 }
 
 fn number(value: f64, samples: usize) -> Number {
-    Number { row: String::new(), measure: None, median: value, min: value, max: value, samples }
+    Number {
+        row: String::new(),
+        measure: None,
+        median: value,
+        min: value,
+        max: value,
+        samples,
+    }
 }
 
 fn plain(value: f64, samples: usize) -> Said {

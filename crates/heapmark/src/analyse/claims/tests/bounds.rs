@@ -7,10 +7,19 @@ fn between_two_rows() {
         r#"{ kind = "between", who = ["a"], over = { who = "b" }, bounds = [2, 3] }"#,
         &[
             (Holds, &[("a", "churn@1", 25.0), ("b", "churn@1", 10.0)]),
-            (DoesNotHold, &[("a", "churn@1", 50.0), ("b", "churn@1", 10.0)]),
-            (DoesNotHold, &[("a", "churn@1", 10.0), ("b", "churn@1", 10.0)]),
+            (
+                DoesNotHold,
+                &[("a", "churn@1", 50.0), ("b", "churn@1", 10.0)],
+            ),
+            (
+                DoesNotHold,
+                &[("a", "churn@1", 10.0), ("b", "churn@1", 10.0)],
+            ),
             (Unclear, &[("a", "churn@1", 30.3), ("b", "churn@1", 10.0)]),
-            (NotTestable, &[("a", "churn@1", 25.0), ("c", "churn@1", 10.0)]),
+            (
+                NotTestable,
+                &[("a", "churn@1", 25.0), ("c", "churn@1", 10.0)],
+            ),
         ],
     );
 }
@@ -27,7 +36,10 @@ fn between_thread_counts_1_is_linear_growth() {
         &check,
         &[
             (Holds, &[("a", "churn@1", 10.0), ("a", "churn@4", 160.0)]),
-            (DoesNotHold, &[("a", "churn@1", 10.0), ("a", "churn@4", 40.0)]),
+            (
+                DoesNotHold,
+                &[("a", "churn@1", 10.0), ("a", "churn@4", 40.0)],
+            ),
             (Unclear, &[("a", "churn@1", 10.0), ("a", "churn@4", 127.5)]),
             (NotTestable, &[("a", "churn@1", 10.0)]),
         ],
@@ -36,7 +48,11 @@ fn between_thread_counts_1_is_linear_growth() {
 
 #[test]
 fn of_several_values_the_largest_the_middle_or_most_may_decide() {
-    let points: &[Point] = &[("a", "churn@1", 5.0), ("a", "churn@2", 15.0), ("a", "churn@4", 25.0)];
+    let points: &[Point] = &[
+        ("a", "churn@1", 5.0),
+        ("a", "churn@2", 15.0),
+        ("a", "churn@4", 25.0),
+    ];
     let verdict = |bounds: &str, more: &str| {
         let check = format!(r#"{{ kind = "between", who = ["a"], bounds = {bounds}, {more} }}"#);
         Stage::of(points, 5).verdict(&check)
@@ -51,11 +67,13 @@ fn of_several_values_the_largest_the_middle_or_most_may_decide() {
 
 #[test]
 fn a_size_that_is_not_one_more_is_no_comparison() {
-    let check =
-        r#"{ kind = "between", who = ["a"], over = { workloads = ["larson"], one-more = "n" }, bounds = [1.5, 2.5] }"#;
+    let check = r#"{ kind = "between", who = ["a"], over = { workloads = ["larson"], one-more = "n" }, bounds = [1.5, 2.5] }"#;
     let stage = |ours: &str, theirs: &str| {
         let stage = Stage::of(&[("a", "churn@1", 20.0), ("a", "larson@1", 10.0)], 5);
-        stage.with("churn", "n", ours).with("larson", "n", theirs).judge(check)
+        stage
+            .with("churn", "n", ours)
+            .with("larson", "n", theirs)
+            .judge(check)
     };
     assert_eq!(stage("16", "15").verdict, Holds);
     assert_eq!(stage("16", "12").verdict, NotTestable);
@@ -66,29 +84,47 @@ fn a_size_that_is_not_one_more_is_no_comparison() {
 fn flat() {
     let at = r#"at = { workloads = ["churn", "larson", "speed-malloc"] }"#;
     let check = format!(r#"{{ kind = "flat", who = ["a"], factor = 2, {at} }}"#);
-    let three = |last| [("a", "churn@1", 10.0), ("a", "larson@1", 11.0), ("a", "speed-malloc@1", last)];
+    let three = |last| {
+        [
+            ("a", "churn@1", 10.0),
+            ("a", "larson@1", 11.0),
+            ("a", "speed-malloc@1", last),
+        ]
+    };
     expect(
         &check,
         &[
             (Holds, &three(12.0)),
             (DoesNotHold, &three(30.0)),
             (Unclear, &three(22.05)),
-            (NotTestable, &[("a", "churn@1", 10.0), ("a", "larson@1", 11.0)]),
+            (
+                NotTestable,
+                &[("a", "churn@1", 10.0), ("a", "larson@1", 11.0)],
+            ),
         ],
     );
 }
 
 #[test]
 fn levels() {
-    let here =
-        |slow| [("a", "churn@1", 10.0), ("b", "churn@1", slow), ("a", "larson@1", 10.0), ("b", "larson@1", 20.0)];
+    let here = |slow| {
+        [
+            ("a", "churn@1", 10.0),
+            ("b", "churn@1", slow),
+            ("a", "larson@1", 10.0),
+            ("b", "larson@1", 20.0),
+        ]
+    };
     expect(
         r#"{ kind = "levels", than = ["larson"] }"#,
         &[
             (Holds, &here(12.0)),
             (DoesNotHold, &here(30.0)),
             (Unclear, &here(20.1)),
-            (NotTestable, &[("a", "churn@1", 10.0), ("a", "larson@1", 10.0)]),
+            (
+                NotTestable,
+                &[("a", "churn@1", 10.0), ("a", "larson@1", 10.0)],
+            ),
         ],
     );
 }

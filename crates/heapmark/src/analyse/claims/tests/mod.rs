@@ -26,10 +26,20 @@ pub(super) struct Stage {
 impl Stage {
     pub fn new() -> Stage {
         let mut lab = FakeRun::new(&["a", "b", "c", "d", "e"], &[], 5);
-        for (key, value) in [("architecture", "x86_64"), ("cpu_model", "Abacus"), ("usable_cpus", "8")] {
+        for (key, value) in [
+            ("architecture", "x86_64"),
+            ("cpu_model", "Abacus"),
+            ("usable_cpus", "8"),
+        ] {
             lab.run.machine.insert(key.into(), value.into());
         }
-        Stage { measured: Measured { head: lab.run, records: Vec::new(), series: BTreeMap::new() } }
+        Stage {
+            measured: Measured {
+                head: lab.run,
+                records: Vec::new(),
+                series: BTreeMap::new(),
+            },
+        }
     }
 
     /// `samples` processes of each point, with a noise of 1 %.
@@ -46,8 +56,14 @@ impl Stage {
     pub fn processes(mut self, row: &str, place: &str, measurements: Vec<Measurement>) -> Stage {
         let (workload, threads) = split(place);
         let cases = &mut self.measured.head.plan.cases;
-        if !cases.iter().any(|case| (case.workload.as_str(), case.threads) == (workload, threads)) {
-            cases.push(crate::plan::Case { threads, ..case(workload) });
+        if !cases
+            .iter()
+            .any(|case| (case.workload.as_str(), case.threads) == (workload, threads))
+        {
+            cases.push(crate::plan::Case {
+                threads,
+                ..case(workload)
+            });
         }
         for (block, measurement) in measurements.into_iter().enumerate() {
             let mut sample = record(Purpose::Sample, workload, threads, row, block as u32);
@@ -59,7 +75,14 @@ impl Stage {
 
     /// The same with a parameter in all cases of a workload.
     pub fn with(mut self, workload: &str, name: &str, value: &str) -> Stage {
-        for case in self.measured.head.plan.cases.iter_mut().filter(|case| case.workload == workload) {
+        for case in self
+            .measured
+            .head
+            .plan
+            .cases
+            .iter_mut()
+            .filter(|case| case.workload == workload)
+        {
             case.parameters.insert(name.into(), value.into());
         }
         self
@@ -70,11 +93,23 @@ impl Stage {
         let mut stage = self.processes(row, place, (0..5).map(|_| measurement(10.0)).collect());
         let column = |values: &[u64]| values.iter().copied().map(Some).collect::<Vec<_>>();
         let times: Vec<u64> = (0..heap.len() as u64).collect();
-        let columns = [("time_ns", &times[..]), ("heap_bytes", heap), ("total_dynamic_bytes", total)];
-        let columns: BTreeMap<_, _> = columns.map(|(name, values)| (name.to_string(), column(values))).into();
-        let series = Columns { phases: vec!["run".into(); heap.len()], columns };
+        let columns = [
+            ("time_ns", &times[..]),
+            ("heap_bytes", heap),
+            ("total_dynamic_bytes", total),
+        ];
+        let columns: BTreeMap<_, _> = columns
+            .map(|(name, values)| (name.to_string(), column(values)))
+            .into();
+        let series = Columns {
+            phases: vec!["run".into(); heap.len()],
+            columns,
+        };
         for block in 0..5 {
-            stage.measured.series.insert(CellId::of_block(place, block, None, 0, row), series.clone());
+            stage
+                .measured
+                .series
+                .insert(CellId::of_block(place, block, None, 0, row), series.clone());
         }
         stage
     }
@@ -91,17 +126,27 @@ impl Stage {
 }
 
 pub(super) fn judge_runs(check: &str, runs: &[Measured]) -> JudgedClaim {
-    let document = document(&format!("workloads = [\"churn\"]\nthreads = \"each\"\nchecks = [{check}]"));
+    let document = document(&format!(
+        "workloads = [\"churn\"]\nthreads = \"each\"\nchecks = [{check}]"
+    ));
     let judged = judge(&[document], &[], runs).remove(0);
-    assert!(!judged.parts.is_empty(), "{check}: a verdict without a reason");
+    assert!(
+        !judged.parts.is_empty(),
+        "{check}: a verdict without a reason"
+    );
     judged
 }
 
 pub(super) fn document(claim: &str) -> Document {
-    let rows: String =
-        ["a", "b", "c", "d", "e"].iter().map(|row| format!("{row} = {{ ours = [\"{row}\"] }}\n")).collect();
+    let rows: String = ["a", "b", "c", "d", "e"]
+        .iter()
+        .map(|row| format!("{row} = {{ ours = [\"{row}\"] }}\n"))
+        .collect();
     let head = "short = \"XX\"\ntitle = \"\"\ndate = \"\"\nmachine = \"\"\n";
-    toml::from_str(&format!("{head}[rows]\n{rows}[[claims]]\nid = \"XX-1\"\nsays = \"so\"\n{claim}\n")).unwrap()
+    toml::from_str(&format!(
+        "{head}[rows]\n{rows}[[claims]]\nid = \"XX-1\"\nsays = \"so\"\n{claim}\n"
+    ))
+    .unwrap()
 }
 
 fn split(place: &str) -> (&str, u32) {
@@ -113,9 +158,17 @@ fn split(place: &str) -> (&str, u32) {
 /// unclear in any case.
 pub(super) fn expect(check: &str, cases: &[(Verdict, &[Point])]) {
     for (verdict, points) in cases {
-        assert_eq!(Stage::of(points, 5).verdict(check), *verdict, "{check} on {points:?}");
+        assert_eq!(
+            Stage::of(points, 5).verdict(check),
+            *verdict,
+            "{check} on {points:?}"
+        );
         if matches!(verdict, Verdict::Holds | Verdict::DoesNotHold) {
-            assert_eq!(Stage::of(points, 4).verdict(check), Verdict::Unclear, "{check} on 4 of {points:?}");
+            assert_eq!(
+                Stage::of(points, 4).verdict(check),
+                Verdict::Unclear,
+                "{check} on 4 of {points:?}"
+            );
         }
     }
 }

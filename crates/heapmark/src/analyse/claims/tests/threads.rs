@@ -66,11 +66,22 @@ fn wavers() {
 #[test]
 fn more_threads_than_cores_are_not_looked_at() {
     let mut stage = Stage::of(&over([10.0, 20.0, 5.0]), 5);
-    stage.measured.head.machine.insert("usable_cpus".into(), "4".into());
-    stage.measured.head.machine.insert("smt_active".into(), "1".into());
+    stage
+        .measured
+        .head
+        .machine
+        .insert("usable_cpus".into(), "4".into());
+    stage
+        .measured
+        .head
+        .machine
+        .insert("smt_active".into(), "1".into());
     assert_eq!(stage.verdict(&shape("\"rises\"")), Holds);
     let named = r#"{ kind = "below", who = ["a"], than = ["b"], at = { threads = 16 } }"#;
     let judged = Stage::of(&[("a", "churn@16", 10.0), ("b", "churn@16", 20.0)], 5).judge(named);
     let words = Said::from("16 threads need as many cores, and 8 are usable");
-    assert_eq!((judged.verdict, &judged.parts[0].said), (NotTestable, &vec![words]));
+    assert_eq!(
+        (judged.verdict, &judged.parts[0].said),
+        (NotTestable, &vec![words])
+    );
 }

@@ -5,8 +5,16 @@ use Verdict::{DoesNotHold, Holds, NotTestable, Unclear};
 fn correlates() {
     let ways = |there: [f64; 5]| -> Vec<Point<'static>> {
         let rows = ["a", "b", "c", "d", "e"];
-        let here = rows.iter().enumerate().map(|(place, row)| (*row, "churn@1", 10.0 * (place + 1) as f64));
-        here.chain(rows.iter().zip(there).map(|(row, ns)| (*row, "larson@1", ns))).collect()
+        let here = rows
+            .iter()
+            .enumerate()
+            .map(|(place, row)| (*row, "churn@1", 10.0 * (place + 1) as f64));
+        here.chain(
+            rows.iter()
+                .zip(there)
+                .map(|(row, ns)| (*row, "larson@1", ns)),
+        )
+        .collect()
     };
     let few = &ways([1.0, 2.0, 3.0, 4.0, 5.0])[1..];
     expect(
@@ -32,9 +40,15 @@ fn the_longest_release_against_the_longest_pause() {
         let stage = stage.processes("b", "churn@1", figure("pause_max_ns", 10e6));
         stage.verdict(r#"{ kind = "longest-release", releases = ["a"], collects = ["b"] }"#)
     };
-    assert_eq!([50e6, 3e6, 12e6].map(verdict), [Holds, DoesNotHold, Unclear]);
+    assert_eq!(
+        [50e6, 3e6, 12e6].map(verdict),
+        [Holds, DoesNotHold, Unclear]
+    );
     let none = Stage::of(&[("a", "churn@1", 10.0), ("b", "churn@1", 10.0)], 5);
-    assert_eq!(none.verdict(r#"{ kind = "longest-release", releases = ["a"], collects = ["b"] }"#), NotTestable);
+    assert_eq!(
+        none.verdict(r#"{ kind = "longest-release", releases = ["a"], collects = ["b"] }"#),
+        NotTestable
+    );
 }
 
 #[test]
@@ -43,7 +57,10 @@ fn curves_of_two_architectures() {
     let run = |total: &[u64]| Stage::new().curve("a", "churn@1", total, total).measured;
     let verdict = |theirs: &[u64]| {
         let mut other = run(theirs);
-        other.head.machine.insert("architecture".into(), "aarch64".into());
+        other
+            .head
+            .machine
+            .insert("architecture".into(), "aarch64".into());
         judge_runs(check, &[run(&[0, 50, 100, 50, 0]), other]).verdict
     };
     assert_eq!(verdict(&[1000, 1510, 2000, 1490, 1000]), Holds);
@@ -51,7 +68,10 @@ fn curves_of_two_architectures() {
     assert_eq!(verdict(&[0, 100, 100, 50, 0]), Holds);
     assert_eq!(verdict(&[0, 0, 100, 100, 50]), Unclear);
     // Another machine of the same architecture shows nothing.
-    assert_eq!(judge_runs(check, &[run(&[0, 1]), run(&[0, 1])]).verdict, NotTestable);
+    assert_eq!(
+        judge_runs(check, &[run(&[0, 1]), run(&[0, 1])]).verdict,
+        NotTestable
+    );
 }
 
 #[test]

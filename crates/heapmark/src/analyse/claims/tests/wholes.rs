@@ -7,20 +7,38 @@ const AHEAD: &str = r#"checks = [{ kind = "below", who = ["a"], than = ["b"] }]"
 
 #[test]
 fn the_worst_of_several_checks_decides() {
-    let points: &[Point] = &[("a", "churn@1", 10.0), ("b", "churn@1", 20.0), ("c", "churn@1", 10.05)];
+    let points: &[Point] = &[
+        ("a", "churn@1", 10.0),
+        ("b", "churn@1", 20.0),
+        ("c", "churn@1", 10.05),
+    ];
     let verdict = |second: &str| {
         let check = format!(r#"{{ kind = "below", who = ["a"], than = ["b"] }}, {second}"#);
         Stage::of(points, 5).verdict(&check)
     };
-    assert_eq!(verdict(r#"{ kind = "above", who = ["b"], than = ["c"] }"#), Holds);
-    assert_eq!(verdict(r#"{ kind = "below", who = ["a"], than = ["c"] }"#), Unclear);
-    assert_eq!(verdict(r#"{ kind = "below", who = ["a"], than = ["d"] }"#), NotTestable);
-    assert_eq!(verdict(r#"{ kind = "below", who = ["b"], than = ["a", "d"] }"#), DoesNotHold);
+    assert_eq!(
+        verdict(r#"{ kind = "above", who = ["b"], than = ["c"] }"#),
+        Holds
+    );
+    assert_eq!(
+        verdict(r#"{ kind = "below", who = ["a"], than = ["c"] }"#),
+        Unclear
+    );
+    assert_eq!(
+        verdict(r#"{ kind = "below", who = ["a"], than = ["d"] }"#),
+        NotTestable
+    );
+    assert_eq!(
+        verdict(r#"{ kind = "below", who = ["b"], than = ["a", "d"] }"#),
+        DoesNotHold
+    );
 }
 
 #[test]
 fn distributions_are_judged_apart_and_a_claim_on_which_they_differ_is_unclear() {
-    let claim = document(&format!("workloads = [\"churn\"]\ndistributions = [\"fisher\", \"uniform\"]\n{AHEAD}"));
+    let claim = document(&format!(
+        "workloads = [\"churn\"]\ndistributions = [\"fisher\", \"uniform\"]\n{AHEAD}"
+    ));
     let run = |distribution: &str, a: f64| {
         Stage::of(&[("a", "churn@1", a), ("b", "churn@1", 20.0)], 5)
             .with("churn", "distribution", distribution)
@@ -28,12 +46,21 @@ fn distributions_are_judged_apart_and_a_claim_on_which_they_differ_is_unclear() 
     };
     let judge = |runs: &[Measured]| judge(std::slice::from_ref(&claim), &[], runs).remove(0);
     let both = judge(&[run("fisher", 10.0), run("uniform", 10.0)]);
-    assert_eq!((both.verdict, both.notes.len(), both.parts[1].place.as_str()), (Holds, 0, "churn@1 (uniform)"));
+    assert_eq!(
+        (both.verdict, both.notes.len(), both.parts[1].place.as_str()),
+        (Holds, 0, "churn@1 (uniform)")
+    );
     let differ = judge(&[run("fisher", 10.0), run("uniform", 40.0)]);
     assert_eq!(differ.verdict, Unclear);
-    assert_eq!(differ.notes, ["holds under fisher", "does not hold under uniform"]);
+    assert_eq!(
+        differ.notes,
+        ["holds under fisher", "does not hold under uniform"]
+    );
     let one = judge(&[run("fisher", 10.0)]);
-    assert_eq!((one.verdict, one.notes), (Holds, vec!["not run under uniform".to_string()]));
+    assert_eq!(
+        (one.verdict, one.notes),
+        (Holds, vec!["not run under uniform".to_string()])
+    );
     let none = judge(&[Stage::of(&[("a", "churn@1", 10.0), ("b", "churn@1", 20.0)], 5).measured]);
     assert_eq!(none.verdict, NotTestable);
 }
@@ -43,32 +70,62 @@ fn the_first_run_that_has_a_row_counts_and_other_machines_and_sizes_do_not() {
     let run = |row: &str, ns: f64| Stage::of(&[(row, "churn@1", ns)], 5);
     let check = r#"{ kind = "below", who = ["a"], than = ["b"] }"#;
     let judge = |runs: &[Measured]| judge_runs(check, runs).verdict;
-    assert_eq!(judge(&[run("a", 10.0).measured, run("b", 20.0).measured, run("b", 5.0).measured]), Holds);
+    assert_eq!(
+        judge(&[
+            run("a", 10.0).measured,
+            run("b", 20.0).measured,
+            run("b", 5.0).measured
+        ]),
+        Holds
+    );
     let mut other = run("b", 20.0).measured;
-    other.head.machine.insert("cpu_model".into(), "Difference engine".into());
+    other
+        .head
+        .machine
+        .insert("cpu_model".into(), "Difference engine".into());
     assert_eq!(judge(&[run("a", 10.0).measured, other]), NotTestable);
     let larger = run("b", 20.0).with("churn", "objects", "5");
-    assert_eq!(judge(&[run("a", 10.0).measured, larger.measured]), NotTestable);
+    assert_eq!(
+        judge(&[run("a", 10.0).measured, larger.measured]),
+        NotTestable
+    );
 }
 
 #[test]
 fn a_row_that_failed_has_no_numbers_and_says_why() {
     let mut stage = Stage::of(&[("a", "churn@1", 10.0), ("b", "churn@1", 20.0)], 5);
-    stage.measured.records.iter_mut().find(|record| record.allocator == "b").unwrap().outcome = crash();
+    stage
+        .measured
+        .records
+        .iter_mut()
+        .find(|record| record.allocator == "b")
+        .unwrap()
+        .outcome = crash();
     let judged = stage.judge(r#"{ kind = "below", who = ["a"], than = ["b"] }"#);
     assert_eq!(judged.verdict, NotTestable);
-    assert!(format!("{:?}", judged.parts).contains("crash 1 of 5"), "{:?}", judged.parts);
+    assert!(
+        format!("{:?}", judged.parts).contains("crash 1 of 5"),
+        "{:?}",
+        judged.parts
+    );
 }
 
 #[test]
 fn an_explanation_stands_only_where_it_does_not_hold_and_sizes_are_said() {
     let catalog = Catalog::load().unwrap();
-    let claim = document(&format!("workloads = [\"churn\"]\nexplain = \"newer\"\n{AHEAD}"));
+    let claim = document(&format!(
+        "workloads = [\"churn\"]\nexplain = \"newer\"\n{AHEAD}"
+    ));
     let judge = |a: f64| {
-        let run = Stage::of(&[("a", "churn@1", a), ("b", "churn@1", 20.0)], 5).with("churn", "objects", "7").measured;
+        let run = Stage::of(&[("a", "churn@1", a), ("b", "churn@1", 20.0)], 5)
+            .with("churn", "objects", "7")
+            .measured;
         judge(std::slice::from_ref(&claim), &catalog.workloads, &[run]).remove(0)
     };
-    assert_eq!((judge(10.0).explain, judge(40.0).explain), (None, Some("newer".to_string())));
+    assert_eq!(
+        (judge(10.0).explain, judge(40.0).explain),
+        (None, Some("newer".to_string()))
+    );
     assert_eq!(judge(10.0).sizes, ["objects = 7 (the document: 100000)"]);
 }
 
@@ -77,13 +134,31 @@ fn published_figures_and_ours_stand_in_the_same_columns() {
     let figure = "[[figures]]\ntitle = \"\"\nworkload = \"churn\"\nthreads = [1, 8]\nmeasures = [\"time\"]\nreference = \"a\"\n\
                   rows = [{ row = \"a\", values = [5, 6] }, { row = \"d\", values = [7, 8] }]\n";
     let mut document = document(&format!("workloads = [\"churn\"]\n{AHEAD}"));
-    document.figures = toml::from_str::<toml::Table>(figure).unwrap()["figures"].clone().try_into().unwrap();
+    document.figures = toml::from_str::<toml::Table>(figure).unwrap()["figures"]
+        .clone()
+        .try_into()
+        .unwrap();
     let runs = [Stage::of(&[("a", "churn@1", 10.0), ("a", "churn@2", 20.0)], 5).measured];
     let tables = figures(&document, &Evidence::new(&runs), &[]);
-    let columns: Vec<u32> = tables[0].columns.iter().map(|(threads, _)| *threads).collect();
+    let columns: Vec<u32> = tables[0]
+        .columns
+        .iter()
+        .map(|(threads, _)| *threads)
+        .collect();
     assert_eq!(columns, [1, 2, 8]);
-    let [a, d] = &tables[0].rows[..] else { panic!() };
-    assert_eq!((&a.published, &d.published), (&vec![Some(5.0), None, Some(6.0)], &vec![Some(7.0), None, Some(8.0)]));
+    let [a, d] = &tables[0].rows[..] else {
+        panic!()
+    };
+    assert_eq!(
+        (&a.published, &d.published),
+        (
+            &vec![Some(5.0), None, Some(6.0)],
+            &vec![Some(7.0), None, Some(8.0)]
+        )
+    );
     let ours: Vec<bool> = a.ours.iter().map(Option::is_some).collect();
-    assert_eq!((ours, d.ours.iter().flatten().count()), (vec![true, true, false], 0));
+    assert_eq!(
+        (ours, d.ours.iter().flatten().count()),
+        (vec![true, true, false], 0)
+    );
 }

@@ -23,16 +23,35 @@ pub(super) struct ClientProcess {
 
 impl ClientProcess {
     pub fn new() -> Result<ClientProcess> {
-        let (account, stderr) = (inherited_file("heapmark-client")?, stream_file("heapmark-client-stderr")?);
-        Ok(ClientProcess { account, stderr, child: None })
+        let (account, stderr) = (
+            inherited_file("heapmark-client")?,
+            stream_file("heapmark-client-stderr")?,
+        );
+        Ok(ClientProcess {
+            account,
+            stderr,
+            child: None,
+        })
     }
 
     pub fn start(&mut self, tried: &CommandRunner<'_>, words: &[String]) -> Result<()> {
         let mut command = Command::new(tried.launcher);
-        command.arg("launch").arg(self.account.as_raw_fd().to_string()).arg("inherit").arg("--");
+        command
+            .arg("launch")
+            .arg(self.account.as_raw_fd().to_string())
+            .arg("inherit")
+            .arg("--");
         command.args(words).current_dir(&tried.command.folder);
-        command.env_clear().envs(of_the_user()).stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(self.stderr.try_clone().context("cannot hand on a memory file")?);
+        command
+            .env_clear()
+            .envs(of_the_user())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        command.stderr(
+            self.stderr
+                .try_clone()
+                .context("cannot hand on a memory file")?,
+        );
         self.child = Some(spawn(&mut command).context("cannot start the client")?);
         Ok(())
     }
@@ -40,7 +59,9 @@ impl ClientProcess {
     /// Whether it has ended.
     pub fn has_ended(&mut self) -> Result<bool> {
         let _ = keep_last(&self.stderr, STDERR_BYTES);
-        let Some(child) = &mut self.child else { return Ok(true) };
+        let Some(child) = &mut self.child else {
+            return Ok(true);
+        };
         let ended = child.try_wait().context("the client is lost")?.is_some();
         if ended {
             self.child = None;
@@ -55,11 +76,21 @@ impl ClientProcess {
 
     /// What went wrong with an ended client.
     pub fn went_wrong(&self) -> Option<String> {
-        let Some(account) = self.account() else { return Some("the client left no account".into()) };
+        let Some(account) = self.account() else {
+            return Some("the client left no account".into());
+        };
         if account.errno != 0 {
-            return Some(format!("cannot start the client: {}", std::io::Error::from_raw_os_error(account.errno)));
+            return Some(format!(
+                "cannot start the client: {}",
+                std::io::Error::from_raw_os_error(account.errno)
+            ));
         }
-        let failed = || format!("the client failed ({})", ExitStatus::from_raw(account.status));
+        let failed = || {
+            format!(
+                "the client failed ({})",
+                ExitStatus::from_raw(account.status)
+            )
+        };
         (account.status != 0).then(|| with_words(&failed(), &text(&self.stderr, 0)))
     }
 }

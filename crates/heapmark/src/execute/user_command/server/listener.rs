@@ -11,8 +11,11 @@ const LISTENS: &str = "0A";
 /// Whether a process below this one listens on a port. `None` if that is unknown: the server runs
 /// as another user, or a network rule forwards the port.
 pub(super) fn is_below(launcher: i32, port: u16) -> Option<bool> {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| read_to_string(table).unwrap_or_default());
-    let wanted: BTreeSet<String> = listeners(&tables.concat(), port).map(|inode| format!("socket:[{inode}]")).collect();
+    let tables =
+        ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| read_to_string(table).unwrap_or_default());
+    let wanted: BTreeSet<String> = listeners(&tables.concat(), port)
+        .map(|inode| format!("socket:[{inode}]"))
+        .collect();
     if wanted.is_empty() {
         return None;
     }
@@ -26,7 +29,11 @@ pub(super) fn is_below(launcher: i32, port: u16) -> Option<bool> {
     }
     // A process that has ended meanwhile cannot be read, and does not count.
     let still = descendants(launcher);
-    if silent.iter().any(|pid| still.contains(pid)) { None } else { Some(false) }
+    if silent.iter().any(|pid| still.contains(pid)) {
+        None
+    } else {
+        Some(false)
+    }
 }
 
 /// The inodes of the sockets that listen on a port, from a table of the kernel.
@@ -42,7 +49,9 @@ fn listeners(table: &str, port: u16) -> impl Iterator<Item = &str> {
 /// Whether a process has one of these files open; `None` if it may not be read.
 fn has_any(pid: i32, wanted: &BTreeSet<String>) -> Option<bool> {
     let mut files = read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
-    Some(files.any(|file| read_link(file.path()).is_ok_and(|file| file.to_str().is_some_and(|it| wanted.contains(it)))))
+    Some(files.any(|file| {
+        read_link(file.path()).is_ok_and(|file| file.to_str().is_some_and(|it| wanted.contains(it)))
+    }))
 }
 
 #[cfg(test)]
@@ -68,7 +77,11 @@ mod tests {
         assert_eq!(is_below(own, port), Some(false));
         // A child inherits the socket, as a server's workers do.
         let file = std::os::fd::OwnedFd::from(listener.try_clone().unwrap());
-        let mut child = std::process::Command::new("sleep").arg("600").stdin(file).spawn().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("600")
+            .stdin(file)
+            .spawn()
+            .unwrap();
         assert_eq!(is_below(own, port), Some(true));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -98,7 +98,18 @@ impl<'a> Drive<'a> {
         }
         let (step, began, driver) = (ServerStep::Waits, Instant::now(), ClientProcess::new()?);
         let (doubted, used, fault) = (None, Used::default(), None);
-        Ok(Drive { client, tried, times, step, began, doubted, server, driver, used, fault })
+        Ok(Drive {
+            client,
+            tried,
+            times,
+            step,
+            began,
+            doubted,
+            server,
+            driver,
+            used,
+            fault,
+        })
     }
 
     /// One look; `launcher` is the process that has started the server.
@@ -107,21 +118,35 @@ impl<'a> Drive<'a> {
             // The server has ended, so its launcher ends soon. What answers now could not be
             // measured to its end.
             ServerStep::Waits | ServerStep::Runs(_)
-                if self.server.metadata().is_ok_and(|account| account.len() > 0) => {}
+                if self
+                    .server
+                    .metadata()
+                    .is_ok_and(|account| account.len() > 0) => {}
             ServerStep::Waits if answers(self.client.port) => self.answered(launcher),
             ServerStep::Waits if self.began.elapsed() > PATIENCE => {
-                let what =
-                    format!("the server did not answer on port {} within {} s", self.client.port, PATIENCE.as_secs());
+                let what = format!(
+                    "the server did not answer on port {} within {} s",
+                    self.client.port,
+                    PATIENCE.as_secs()
+                );
                 self.give_up(launcher, Outcome::Error { what });
             }
             ServerStep::Waits => {}
             ServerStep::Runs(before) => match self.driver.has_ended() {
                 Ok(false) => {}
                 Ok(true) => self.finish(launcher, before),
-                Err(error) => self.give_up(launcher, Outcome::Error { what: format!("{error:#}") }),
+                Err(error) => self.give_up(
+                    launcher,
+                    Outcome::Error {
+                        what: format!("{error:#}"),
+                    },
+                ),
             },
             ServerStep::Ends(since) if since.elapsed() > PATIENCE => {
-                let what = format!("the server did not end within {} s of SIGTERM", PATIENCE.as_secs());
+                let what = format!(
+                    "the server did not end within {} s of SIGTERM",
+                    PATIENCE.as_secs()
+                );
                 self.fault.get_or_insert(Outcome::Error { what });
                 Pid::from_raw(launcher).into_iter().for_each(end_tree);
             }
@@ -133,9 +158,16 @@ impl<'a> Drive<'a> {
     /// The result, once the server has ended.
     pub fn served(mut self, server: &End) -> Result<Served> {
         let fault = self.fault(Some(server));
-        let (wall_ns, client_cpu_ns) =
-            self.driver.account().map_or((0, 0), |client| (client.wall_ns, client.user_ns + client.sys_ns));
-        Ok(Served { wall_ns, cpu_ns: self.used.cpu_ns, calls: self.used.calls, client_cpu_ns, fault })
+        let (wall_ns, client_cpu_ns) = self.driver.account().map_or((0, 0), |client| {
+            (client.wall_ns, client.user_ns + client.sys_ns)
+        });
+        Ok(Served {
+            wall_ns,
+            cpu_ns: self.used.cpu_ns,
+            calls: self.used.calls,
+            client_cpu_ns,
+            fault,
+        })
     }
 
     /// What went wrong, once the server has ended; its end is not always known.
@@ -144,24 +176,35 @@ impl<'a> Drive<'a> {
         // is the SIGTERM that heapmark sent.
         let ended = server.and_then(|server| server.outcome(Phase::Run, &Report::parse("")));
         let ended = ended.filter(|outcome| match outcome {
-            Outcome::Crash { signal, .. } => !(signal == "SIGTERM" && matches!(self.step, ServerStep::Ends(_))),
+            Outcome::Crash { signal, .. } => {
+                !(signal == "SIGTERM" && matches!(self.step, ServerStep::Ends(_)))
+            }
             Outcome::Hang { .. } | Outcome::Oom { .. } => true,
             _ => false,
         });
-        self.fault.take().or(ended).or_else(|| Some(Outcome::WrongResult { what: self.went_wrong(server)? }))
+        self.fault.take().or(ended).or_else(|| {
+            Some(Outcome::WrongResult {
+                what: self.went_wrong(server)?,
+            })
+        })
     }
 
     fn went_wrong(&self, server: Option<&End>) -> Option<String> {
         // A process that goes to the background leaves no output and no exit code.
         let why = |server: &End| match server.code()? {
             0 => None,
-            code => Some(with_words(&format!(" (exit code {code})"), &server.last_words())),
+            code => Some(with_words(
+                &format!(" (exit code {code})"),
+                &server.last_words(),
+            )),
         };
         let why = || server.and_then(why).unwrap_or_else(|| STAY.to_owned());
         match self.step {
-            ServerStep::Waits => {
-                Some(format!("the server ended before it answered on port {}{}", self.client.port, why()))
-            }
+            ServerStep::Waits => Some(format!(
+                "the server ended before it answered on port {}{}",
+                self.client.port,
+                why()
+            )),
             ServerStep::Runs(_) => Some(format!("the server ended before its client{}", why())),
             ServerStep::Ends(_) => self.driver.went_wrong(),
         }
@@ -172,7 +215,12 @@ impl<'a> Drive<'a> {
         let port = self.client.port;
         if is_below(launcher, port) != Some(false) {
             if let Err(error) = self.begin(launcher) {
-                self.give_up(launcher, Outcome::Error { what: format!("{error:#}") });
+                self.give_up(
+                    launcher,
+                    Outcome::Error {
+                        what: format!("{error:#}"),
+                    },
+                );
             }
         } else if self.doubted.get_or_insert_with(Instant::now).elapsed() > DOUBT {
             let what = format!(
@@ -197,11 +245,15 @@ impl<'a> Drive<'a> {
                 self.ask_to_end(launcher);
             }
             Ok(None) => {
-                let what =
-                    "the server, or a process of it, ended with its client: it must stay until it is asked to end";
+                let what = "the server, or a process of it, ended with its client: it must stay until it is asked to end";
                 self.give_up(launcher, Outcome::WrongResult { what: what.into() });
             }
-            Err(error) => self.give_up(launcher, Outcome::Error { what: format!("{error:#}") }),
+            Err(error) => self.give_up(
+                launcher,
+                Outcome::Error {
+                    what: format!("{error:#}"),
+                },
+            ),
         }
     }
 
@@ -209,7 +261,9 @@ impl<'a> Drive<'a> {
         // The launcher's child is the server; the launcher must live to report what the server
         // used.
         let server = held_descendants(launcher).into_iter().next();
-        server.iter().for_each(|server| _ = pidfd_send_signal(server, Signal::TERM));
+        server
+            .iter()
+            .for_each(|server| _ = pidfd_send_signal(server, Signal::TERM));
         self.step = ServerStep::Ends(Instant::now());
     }
 
@@ -221,6 +275,11 @@ impl<'a> Drive<'a> {
 
 /// Whether a process on this machine accepts connections on the port.
 fn answers(port: u16) -> bool {
-    let places = [SocketAddr::from((Ipv4Addr::LOCALHOST, port)), SocketAddr::from((Ipv6Addr::LOCALHOST, port))];
-    places.iter().any(|place| TcpStream::connect_timeout(place, ANSWER).is_ok())
+    let places = [
+        SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        SocketAddr::from((Ipv6Addr::LOCALHOST, port)),
+    ];
+    places
+        .iter()
+        .any(|place| TcpStream::connect_timeout(place, ANSWER).is_ok())
 }

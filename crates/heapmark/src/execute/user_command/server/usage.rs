@@ -19,14 +19,26 @@ impl Used {
     pub fn until_now(launcher: i32, times: Option<&Times>) -> Result<Used> {
         let calls = times.map(Times::read).transpose()?.unwrap_or_default();
         let tree = descendants(launcher);
-        let lives = tree.first().is_some_and(|server| !has_ended(&stat(*server)));
-        Ok(Used { cpu_ns: if lives { tree.into_iter().map(cpu_ns).sum() } else { 0 }, calls })
+        let lives = tree
+            .first()
+            .is_some_and(|server| !has_ended(&stat(*server)));
+        Ok(Used {
+            cpu_ns: if lives {
+                tree.into_iter().map(cpu_ns).sum()
+            } else {
+                0
+            },
+            calls,
+        })
     }
 
     /// What was used after that. `None` if it shrank: a process that had used CPU time is gone.
     pub fn since(self, earlier: Used) -> Option<Used> {
         let cpu_ns = self.cpu_ns.checked_sub(earlier.cpu_ns)?;
-        Some(Used { cpu_ns, calls: self.calls.since(earlier.calls) })
+        Some(Used {
+            cpu_ns,
+            calls: self.calls.since(earlier.calls),
+        })
     }
 }
 
@@ -37,10 +49,13 @@ fn cpu_ns(pid: i32) -> u64 {
     // SAFETY: writes into locals.
     let own = unsafe {
         let mut time: libc::timespec = std::mem::zeroed();
-        let known = libc::clock_getcpuclockid(pid, &mut clock) == 0 && libc::clock_gettime(clock, &mut time) == 0;
+        let known = libc::clock_getcpuclockid(pid, &mut clock) == 0
+            && libc::clock_gettime(clock, &mut time) == 0;
         known.then_some(time)
     };
-    own.map_or(0, |time| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64) + of_its_children_ns(&stat(pid))
+    own.map_or(0, |time| {
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    }) + of_its_children_ns(&stat(pid))
 }
 
 fn stat(pid: i32) -> String {
@@ -49,14 +64,21 @@ fn stat(pid: i32) -> String {
 
 /// Whether it is a zombie, or gone.
 fn has_ended(stat: &str) -> bool {
-    let state = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().next());
+    let state = stat
+        .rsplit_once(')')
+        .and_then(|(_, fields)| fields.split_whitespace().next());
     matches!(state, None | Some("Z" | "X"))
 }
 
 /// Fields 16 and 17, counted from the end of field 2, because a program's name may hold anything.
 fn of_its_children_ns(stat: &str) -> u64 {
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-    let ticks: u64 = fields.split_whitespace().skip(13).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    let ticks: u64 = fields
+        .split_whitespace()
+        .skip(13)
+        .take(2)
+        .filter_map(|ticks| ticks.parse::<u64>().ok())
+        .sum();
     ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second())
 }
 
@@ -75,7 +97,10 @@ mod tests {
 
     #[test]
     fn what_is_gone_is_not_taken_for_nothing() {
-        let used = |cpu_ns| Used { cpu_ns, ..Used::default() };
+        let used = |cpu_ns| Used {
+            cpu_ns,
+            ..Used::default()
+        };
         assert_eq!(used(70).since(used(30)).map(|used| used.cpu_ns), Some(40));
         assert!(used(0).since(used(30)).is_none());
     }
