@@ -47,7 +47,7 @@ pub use ratio::Ratio;
 pub use role::Role;
 pub use row::{Purge, Row, State};
 pub use spread::{Spread, TwoModes};
-pub use table::{Table, TableCell, TableRow, tables};
+pub use table::{THRESHOLD, Table, TableCell, TableRow, tables};
 pub use user_command::CommandFacts;
 pub use verdict::Verdict;
 pub use whole::{Whole, reads_figure};

@@ -70,7 +70,7 @@ fn key<S: Serializer>(metric: &&'static Metric, serializer: S) -> Result<S::Ok, 
 }
 
 /// A difference that matters, as a share.
-const THRESHOLD: f64 = 0.01;
+pub const THRESHOLD: f64 = 0.01;
 
 impl Table {
     /// The name of the case.
@@ -93,17 +93,14 @@ impl TableRow {
 
 /// All tables of a run.
 pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
-    let analysis = super::analyse(run, records);
     match run.plan.mode {
-        Mode::Time => of_times(run, records, &analysis),
-        Mode::Latency { .. } => run
-            .plan
-            .cases
-            .iter()
-            .zip(&analysis.latency)
-            .map(|(case, one)| of_calls(run, case, one))
-            .collect(),
-        Mode::Count(_) => analysis.counts,
+        Mode::Time => of_times(run, records, &super::analyse(run, records)),
+        Mode::Latency { .. } => {
+            let calls = super::analyse(run, records).latency;
+            let cases = run.plan.cases.iter().zip(&calls);
+            cases.map(|(case, one)| of_calls(run, case, one)).collect()
+        }
+        Mode::Count(_) => of_samples(run, Purpose::Count, &super::counting(records)),
         Mode::Memory => {
             let counting = super::counting(records);
             let mut tables = of_samples(run, Purpose::Memory, &counting);
@@ -260,11 +257,18 @@ struct Values {
     allocator: String,
     role: Role,
     failed: Option<Failed>,
-    metrics: Vec<(&'static Metric, BTreeMap<PairKey, f64>)>,
+    metrics: Vec<(&'static Metric, BySlot)>,
     why_not: BTreeMap<String, String>,
 }
 
 impl Values {
+    /// The values of a metric.
+    fn of_metric(&self, metric: &Metric) -> Option<&BySlot> {
+        let mut all = self.metrics.iter();
+        all.find(|(own, _)| own.key == metric.key)
+            .map(|(_, values)| values)
+    }
+
     fn of(
         run: &RunFile,
         case: &Case,
@@ -309,66 +313,59 @@ impl Values {
     }
 }
 
+/// The values of processes, by their places in the run.
+type BySlot = BTreeMap<PairKey, f64>;
+
+/// What a row's processes come to, not yet compared.
+fn cell(metric: &'static Metric, values: &BySlot) -> Option<TableCell> {
+    let all: Vec<f64> = values.values().copied().collect();
+    Some(TableCell {
+        metric,
+        label: String::new(),
+        spread: Spread::of(&all)?,
+        n: all.len() as u64,
+        ratio: None,
+        verdict: None,
+    })
+}
+
+/// ln of one row's value over the other's, for each place that both have.
+fn log_ratios(ours: &BySlot, theirs: &BySlot) -> Vec<f64> {
+    let log = |(slot, ours): (&PairKey, &f64)| Some((ours / theirs.get(slot)?).ln());
+    let logs = ours.iter().filter_map(log);
+    logs.filter(|log| log.is_finite()).collect()
+}
+
 fn table(
     run: &RunFile,
     case: &Case,
     rows: Vec<Values>,
     verdict: impl Fn(&TableCell, &TableCell) -> Option<Verdict>,
 ) -> Table {
-    let cells = |values: &Values| -> Vec<TableCell> {
-        let cell = |(metric, values): &(&'static Metric, BTreeMap<PairKey, f64>)| {
-            let all: Vec<f64> = values.values().copied().collect();
-            let n = all.len() as u64;
-            Some(TableCell {
-                metric,
-                label: String::new(),
-                spread: Spread::of(&all)?,
-                n,
-                ratio: None,
-                verdict: None,
-            })
-        };
-        values.metrics.iter().filter_map(cell).collect()
-    };
     let base = rows.iter().find(|row| row.role == Role::Baseline);
-    let base_cells = base.map(cells).unwrap_or_default();
     let mut done = Vec::new();
     for row in &rows {
-        let mut own = cells(row);
-        for cell in own.iter_mut().filter(|_| row.role != Role::Floor) {
-            let values = |row: &Values| {
-                row.metrics
-                    .iter()
-                    .find(|(metric, _)| metric.key == cell.metric.key)
-                    .cloned()
-            };
-            let Some((_, ours)) = values(row) else {
+        let mut cells = Vec::new();
+        for (metric, ours) in &row.metrics {
+            let Some(mut own) = cell(metric, ours) else {
                 continue;
             };
-            let Some((_, theirs)) = base.and_then(values) else {
-                continue;
-            };
-            if row.role == Role::Baseline {
-                cell.ratio = Some(Ratio::baseline(ours.len()));
-                continue;
+            let others = base.filter(|_| row.role != Role::Floor);
+            if let Some(theirs) = others.and_then(|base| base.of_metric(metric)) {
+                if row.role == Role::Baseline {
+                    own.ratio = Some(Ratio::baseline(ours.len()));
+                } else {
+                    own.ratio = Ratio::from_logs(&log_ratios(ours, theirs));
+                    own.verdict = cell(metric, theirs).and_then(|other| verdict(&own, &other));
+                }
             }
-            let log = |(slot, ours): (&PairKey, &f64)| Some((ours / theirs.get(slot)?).ln());
-            let logs: Vec<f64> = ours
-                .iter()
-                .filter_map(log)
-                .filter(|log| log.is_finite())
-                .collect();
-            cell.ratio = Ratio::from_logs(&logs);
-            let other = base_cells
-                .iter()
-                .find(|other| other.metric.key == cell.metric.key);
-            cell.verdict = other.and_then(|other| verdict(cell, other));
+            cells.push(own);
         }
         done.push(TableRow {
             allocator: row.allocator.clone(),
             role: row.role,
             failed: row.failed.clone(),
-            cells: own,
+            cells,
             why_not: row.why_not.clone(),
         });
     }

@@ -9,13 +9,12 @@ mod time;
 
 pub use memory::{OVERHEAD_FROM_BYTES, blow_up, overhead_of};
 pub use process::Process;
-pub use time::{CPU, WALL};
+pub use time::WALL;
 
 use crate::execute::Measurement;
 use crate::observe::mean_heap::MeanHeap;
 use crate::observe::memory_profile::MemoryProfile;
 use crate::plan::{Counter, Mode};
-use serde::Serialize;
 
 /// One number per process.
 #[derive(Debug)]
@@ -39,8 +38,7 @@ pub struct Metric {
 }
 
 /// What a metric is measured in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds.
     Ns,

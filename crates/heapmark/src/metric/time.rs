@@ -17,9 +17,6 @@ const NS: Metric = Metric {
 /// Wall time, by which rows are compared unless another metric is named.
 pub const WALL: &Metric = &METRICS[0];
 
-/// CPU time.
-pub const CPU: &Metric = &METRICS[1];
-
 pub(super) const METRICS: &[Metric] = &[
     Metric {
         key: "ns_per_op",

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::analyse::fake_run::{FakeRun, crash, noise};
-use crate::metric::{CPU, WALL};
+use crate::metric::{self, WALL};
 
 fn lab(times: impl Fn(&str) -> f64) -> FakeRun {
     FakeRun::new(&["glibc", "hoard"], &["larson"], 12)
@@ -36,8 +36,9 @@ fn within_a_run_candidates_stand_beside_the_baseline_by_the_threshold_that_is_as
     );
     assert!((at(0.01).rows[0].ratio.ratio - 1.05).abs() < 0.01);
     assert_eq!(word(&at(0.2), "hoard"), Some("same"));
+    let cpu = metric::all().find(|metric| metric.is_named("cpu")).unwrap();
     assert_eq!(
-        word(&within(&side(&lab), CPU, 0.01), "hoard"),
+        word(&within(&side(&lab), cpu, 0.01), "hoard"),
         Some("slower")
     );
 }

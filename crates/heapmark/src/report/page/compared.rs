@@ -3,13 +3,11 @@
 use super::section::Section;
 use super::series_legend::{LegendRun, SeriesLegend};
 use super::text_sections;
+use crate::analyse::THRESHOLD;
 use crate::analyse::compare::{Side, between};
 use crate::metric::WALL;
 use crate::report::compare::{self, ComparisonSubject};
 use crate::report::text::plain;
-
-/// A difference up to this share is too small to matter.
-const THRESHOLD: f64 = 0.01;
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let mut section = Section {
