@@ -58,6 +58,20 @@ impl Page {
         Ok(())
     }
 
+    /// A look of the host at the guest's memory: what `read` returns, provided that the guest was at
+    /// its workload before and after. A guest that went on to heapmark's checks meanwhile may have
+    /// changed what was read.
+    pub fn look<T>(&self, read: impl FnOnce(Phase, &Watched) -> Option<T>) -> Option<T> {
+        let phase = self.phase();
+        if !phase.is_of_workload() {
+            return None;
+        }
+        let seen = read(phase, &self.watched).filter(|_| self.phase().is_of_workload());
+        // Last: a guest that waits for a look goes on.
+        self.watched.count_look();
+        seen
+    }
+
     /// The part that a host may read while the guest runs.
     pub fn watched(&self) -> &Watched {
         &self.watched
@@ -134,6 +148,24 @@ mod tests {
         page.say(format_args!("ops={}", 7)).unwrap();
         assert_eq!(page.job(), "kernel=churn\n");
         assert!(page.report().eq(*b"purge=none\nops=7\n"));
+    }
+
+    #[test]
+    fn a_look_that_reaches_into_the_checks_after_the_workload_is_dropped_and_counted() {
+        let page = page();
+        let at = |before, after| {
+            page.enter(before);
+            let seen = page.look(|phase, _| {
+                page.enter(after);
+                Some(phase)
+            });
+            (seen, page.watched().looks())
+        };
+        assert_eq!(at(Phase::Prove, Phase::Setup), (None, 0));
+        assert_eq!(at(Phase::Run, Phase::After), (Some(Phase::Run), 1));
+        assert_eq!(at(Phase::After, Phase::After), (Some(Phase::After), 2));
+        assert_eq!(at(Phase::After, Phase::Verify), (None, 3));
+        assert_eq!(at(Phase::Verify, Phase::Done), (None, 3));
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl Watched {
     }
 
     /// Counts a sample of the host.
-    pub fn looked(&self) {
+    pub(crate) fn count_look(&self) {
         self.looks.fetch_add(1, Ordering::AcqRel);
     }
 

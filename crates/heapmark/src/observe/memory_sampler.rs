@@ -5,7 +5,7 @@ use super::memory_profile::{MemoryPoint, MemoryProfile, most_heap_bytes, peak_fo
 use super::pace::Pace;
 use super::{Watcher, now_ns, reread, thread_cpu_ns};
 use anyhow::Result;
-use heapmark_wire::{Page, Phase};
+use heapmark_wire::{Held, Page, Phase};
 use std::fmt::Write;
 use std::fs::File;
 use std::time::Duration;
@@ -78,29 +78,19 @@ struct Files {
 }
 
 impl MemorySampler {
-    /// Takes a sample. Memory during heapmark's own proofs is not sampled, and a process that has
-    /// ended meanwhile leaves no point. Returns the CPU time of walking the page tables, which has
-    /// a pace of its own.
-    fn point(&mut self, pid: i32, page: &Page) -> u64 {
-        let phase = page.phase();
-        if !phase.is_of_workload() {
-            return 0;
-        }
+    /// A sample, and the CPU time of walking the page tables, which has a pace of its own. A process
+    /// that has ended meanwhile leaves none.
+    fn point(&mut self, pid: i32, phase: Phase, held: &Held) -> Option<(MemorySample, u64)> {
         if self.files.is_none() {
             self.files = Files::open(pid).ok();
         }
-        let held = page.watched().held();
-        let Some(files) = &mut self.files else {
-            return 0;
-        };
+        let files = self.files.as_mut()?;
         let time_ns = now_ns();
         let live_before = held.live_bytes();
         let rss_bytes = reread(&mut files.statm, &mut self.text)
             .ok()
-            .and_then(super::series::resident_bytes);
-        let Some(rss_bytes) = rss_bytes.filter(|bytes| *bytes > 0) else {
-            return 0;
-        };
+            .and_then(super::series::resident_bytes)
+            .filter(|bytes| *bytes > 0)?;
         let mut point = MemorySample {
             time_ns,
             running: matches!(phase, Phase::Cold | Phase::Run),
@@ -119,9 +109,7 @@ impl MemorySampler {
             walk_ns = thread_cpu_ns() - began_ns;
             self.next_walk_ns = now_ns() + (walk_ns * WALKS_APART).max(LEAST_BETWEEN_WALKS_NS);
         }
-        page.watched().looked();
-        self.points.push(point);
-        walk_ns
+        Some((point, walk_ns))
     }
 }
 
@@ -135,7 +123,9 @@ impl Watcher for MemorySampler {
     }
 
     fn look(&mut self, pid: i32, page: &Page) -> Duration {
-        let walk_ns = self.point(pid, page);
+        let seen = page.look(|phase, watched| self.point(pid, phase, watched.held()));
+        let walk_ns = seen.as_ref().map_or(0, |(_, walk_ns)| *walk_ns);
+        self.points.extend(seen.map(|(point, _)| point));
         let now_ns = thread_cpu_ns();
         self.cpu_ns = (
             if self.points.len() < 2 {

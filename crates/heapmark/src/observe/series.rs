@@ -6,7 +6,7 @@ use super::mean_heap::MeanHeap;
 use super::{Watcher, now_ns, reread};
 use crate::plan::Case;
 use anyhow::{Context, Result};
-use heapmark_wire::{Known, Page, Phase, RangeKind};
+use heapmark_wire::{Known, Page, Phase, RangeKind, Watched};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fmt::Write;
 use std::fs::File;
@@ -82,22 +82,16 @@ impl SeriesSampler {
         }))
     }
 
-    /// Takes a point from outside. Memory during heapmark's own proofs is not part of a series, and
-    /// a process that has ended meanwhile leaves no point.
-    fn point(&mut self, pid: i32, page: &Page) {
-        let phase = page.phase();
+    /// A point from outside. A process that has ended meanwhile leaves none.
+    fn point(&mut self, pid: i32, phase: Phase, watched: &Watched) -> Option<SeriesPoint> {
         let Way::Polled { files, text, .. } = &mut self.way else {
-            return;
+            return None;
         };
-        if !phase.is_of_workload() {
-            return;
-        }
-        let watched = page.watched();
         // Opened once: opening costs as much as reading.
         if files.is_none() {
             *files = ProcFiles::open(pid).ok();
         }
-        let Some(files) = files else { return };
+        let files = files.as_mut()?;
         let mut known: Vec<Known> = watched.ranges().known().collect();
         let (live_before, time_ns) = (watched.live_bytes(), now_ns());
         let read = files.read(text);
@@ -110,9 +104,7 @@ impl SeriesSampler {
                 known.push(range);
             }
         }
-        watched.looked();
-        let Ok(rss_bytes) = read else { return };
-        self.points.push(SeriesPoint {
+        Some(SeriesPoint {
             time_ns: time_ns.saturating_sub(self.began_ns),
             took_ns,
             phase: phase.word().into(),
@@ -122,8 +114,8 @@ impl SeriesSampler {
                 .zip(live_after)
                 .map(|(before, after)| before.min(after)),
             mapped: Mapped::read(text, &self.program, &known),
-            rss_bytes,
-        });
+            rss_bytes: read.ok()?,
+        })
     }
 }
 
@@ -140,7 +132,8 @@ impl Watcher for SeriesSampler {
     }
 
     fn look(&mut self, pid: i32, page: &Page) -> Duration {
-        self.point(pid, page);
+        let seen = page.look(|phase, watched| self.point(pid, phase, watched));
+        self.points.extend(seen);
         match self.way {
             Way::Polled { every, .. } => every,
             Way::Inside(_) => Duration::MAX,
