@@ -12,7 +12,7 @@ least 0.8. Exit code 1 if it is not. If no pair counts, there is no order to com
 At least one block; up to seven for processes of less than a second, since the time of a single process of milliseconds
 depends on the pages that it happened to get.
 
-Left out, with a message: cases whose paper size would take longer than --minutes for all allocators (one process of the baseline and one
+Left out, with a message: cases of which a size would take longer than --minutes for all allocators (one process of the baseline and one
 check, timed), and those whose two presets are the same work.
 """
 
@@ -22,6 +22,7 @@ import csv
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -110,10 +111,17 @@ class Heapmark:
         out = subprocess.run([self.program, "export", run, "--to", "csv-rows"], check=True, capture_output=True, text=True)
         return read(out.stdout.splitlines(), self.column)
 
-    def seconds(self, workload, cell, limit):
+    def cell(self, workload, preset):
+        """The first timed process of the baseline, and its case; a large block has several parts, each with one: `CASE/b00.0/glibc`."""
+        command = [self.program, *self.flags(workload, preset, 1), "--dry-run", "--cells"]
+        plan = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        cell = next(line.split("  ")[0] for line in plan.splitlines() if re.match(r"\S+/b00\S*/glibc  ", line))
+        return cell, cell.split("/")[0]
+
+    def seconds(self, workload, preset, cell, limit):
         """The time of one process; infinite if it exceeds `limit`."""
         began = time.monotonic()
-        command = [self.program, *self.flags(workload, "paper", 1), "--cell", cell, "--timeout", str(limit)]
+        command = [self.program, *self.flags(workload, preset, 1), "--cell", cell, "--timeout", str(limit)]
         end = subprocess.run(command, capture_output=True, text=True)
         took = time.monotonic() - began
         if end.returncode != 0 and took < limit:
@@ -127,7 +135,7 @@ def main():
     parser.add_argument("--rows", nargs=2, metavar=("QUICK", "PAPER"))
     parser.add_argument("--heapmark", default=os.environ.get("HEAPMARK", "target/release/heapmark"))
     parser.add_argument("--threads", default="1", help="thread count (1)")
-    parser.add_argument("--minutes", type=float, default=10, help="the most that the paper size of a case may take (10)")
+    parser.add_argument("--minutes", type=float, default=10, help="the most that a size of a case may take (10)")
     parser.add_argument("--by", choices=COLUMNS, default="time", help="what ranks; cpu for a busy machine (time)")
     arguments = parser.parse_args()
     if arguments.rows:
@@ -153,17 +161,19 @@ def holds(heapmark, workload, arguments):
     if values[0] == values[1] and workload["rounds"]["quick"] == workload["rounds"]["paper"]:
         print(f"{name}: left out: both presets are the same work")
         return True
-    quick = heapmark.rows(workload, "quick", MOST_BLOCKS)
-    (case,) = quick
     # Each allocator has a check and a block.
     share = arguments.minutes * 60 / len(ALLOCATORS)
-    check = heapmark.seconds(workload, f"{case}/check/glibc", share)
-    timed = heapmark.seconds(workload, f"{case}/b00/glibc", share) if check < share else math.inf
-    if check + timed > share:
-        print(f"{case}: left out: its paper size takes more than {arguments.minutes:g} minutes", flush=True)
-        return True
-    blocks = max(1, min(MOST_BLOCKS, int(SECONDS / (len(ALLOCATORS) * timed))))
-    return told(case, quick[case], heapmark.rows(workload, "paper", blocks).get(case, {}))
+    rows = {}
+    for preset in ("paper", "quick"):
+        cell, case = heapmark.cell(workload, preset)
+        check = heapmark.seconds(workload, preset, f"{case}/check/glibc", share)
+        timed = heapmark.seconds(workload, preset, cell, share) if check < share else math.inf
+        if check + timed > share:
+            print(f"{case}: left out: its {preset} size takes more than {arguments.minutes:g} minutes", flush=True)
+            return True
+        blocks = max(1, min(MOST_BLOCKS, int(SECONDS / (len(ALLOCATORS) * timed))))
+        rows[preset] = heapmark.rows(workload, preset, blocks).get(case, {})
+    return told(case, rows["quick"], rows["paper"])
 
 
 if __name__ == "__main__":
