@@ -121,7 +121,8 @@ class Heapmark:
     def seconds(self, workload, preset, cell, limit):
         """The time of one process; infinite if it exceeds `limit`."""
         began = time.monotonic()
-        command = [self.program, *self.flags(workload, preset, 1), "--cell", cell, "--timeout", str(limit)]
+        # `timeout` ends it by SIGTERM, so that heapmark ends what it has started; --timeout is of timed processes only.
+        command = ["timeout", str(limit), self.program, *self.flags(workload, preset, 1), "--cell", cell]
         end = subprocess.run(command, capture_output=True, text=True)
         took = time.monotonic() - began
         if end.returncode != 0 and took < limit:
