@@ -162,10 +162,10 @@ pub fn is_there(path: &Path) -> bool {
 
 /// The mode for a file derived from these: only users who may read all of them may read it.
 pub fn mode_of<P: AsRef<Path>>(sources: impl IntoIterator<Item = P>) -> u32 {
-    let modes = sources
+    let known = sources
         .into_iter()
-        .filter_map(|source| Some(fs::metadata(source).ok()?.permissions().mode()));
-    modes.fold(PUBLIC, |all, mode| all & mode)
+        .filter_map(|source| fs::metadata(source).ok());
+    known.fold(PUBLIC, |all, one| all & one.permissions().mode())
 }
 
 /// The first name that is not `taken`, of `x.html`, `x-2.html`, `x-3.html`, ...

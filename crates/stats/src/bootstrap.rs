@@ -6,6 +6,7 @@
 //! shift of log ratios is the log of the geometric mean ratio.
 
 use super::hodges_lehmann::{Interval, shift};
+use super::mean::mean;
 use super::normal::upper_tail;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -41,78 +42,57 @@ pub struct MeanShift {
 /// The mean shift of cells, each given by its differences by block; a cell may lack blocks that
 /// others have. `None` for no cells, for a cell without differences, and if one is not finite.
 pub fn mean_shift(cells: &[BTreeMap<u32, f64>], seed: u64) -> Option<MeanShift> {
-    let estimates: Option<Vec<f64>> = cells
-        .iter()
-        .map(|cell| Some(shift(&cell.values().copied().collect::<Vec<f64>>())?.estimate))
-        .collect();
-    let estimate = mean(estimates?);
+    let estimates = cells.iter().map(|cell| estimate(cell.values()));
+    let estimate = mean(&estimates.collect::<Option<Vec<f64>>>()?)?;
     let blocks = cells.iter().map(BTreeMap::len).min()?;
+    let all: BTreeSet<u32> = cells.iter().flat_map(|cell| cell.keys().copied()).collect();
+    let all: Vec<u32> = all.into_iter().collect();
     Some(MeanShift {
         estimate,
-        interval: (blocks >= LEAST_BLOCKS)
-            .then(|| of_batches(cells, estimate).unwrap_or_else(|| interval(cells, blocks, seed))),
+        interval: (blocks >= LEAST_BLOCKS).then(|| {
+            of_batches(cells, &all, estimate).unwrap_or_else(|| interval(cells, &all, blocks, seed))
+        }),
         cells: cells.len(),
         blocks,
     })
+}
+
+/// The shift of these differences.
+fn estimate<'a>(differences: impl Iterator<Item = &'a f64>) -> Option<f64> {
+    let differences: Vec<f64> = differences.copied().collect();
+    Some(shift(&differences)?.estimate)
 }
 
 /// Drawing many blocks takes time that grows with the square of their number, and is not needed:
 /// each batch of neighbouring blocks gives one mean over cells, and these scatter like the mean of
 /// as many independent values (Conway 1963). If blocks drift together, the batches show it. `None`
 /// with few blocks, and if a batch has no block of some cell.
-fn of_batches(cells: &[BTreeMap<u32, f64>], estimate: f64) -> Option<Interval> {
-    let all: BTreeSet<u32> = cells.iter().flat_map(|cell| cell.keys().copied()).collect();
+fn of_batches(cells: &[BTreeMap<u32, f64>], all: &[u32], estimate_of_all: f64) -> Option<Interval> {
     if all.len() <= MOST_DRAWN {
         return None;
     }
-    let all: Vec<u32> = all.into_iter().collect();
-    let borders = |batch: usize| {
-        (
-            all[batch * all.len() / BATCHES],
-            all[(batch + 1) * all.len() / BATCHES - 1],
-        )
-    };
-    let of_cell = |cell: &BTreeMap<u32, f64>, (first, last)| {
-        Some(
-            shift(
-                &cell
-                    .range(first..=last)
-                    .map(|(_, value)| *value)
-                    .collect::<Vec<f64>>(),
-            )?
-            .estimate,
-        )
-    };
     let of_batch = |batch| {
-        Some(mean(
-            cells
-                .iter()
-                .map(|cell| of_cell(cell, borders(batch)))
-                .collect::<Option<_>>()?,
-        ))
+        let first = all[batch * all.len() / BATCHES];
+        let last = all[(batch + 1) * all.len() / BATCHES - 1];
+        let of_cells = cells
+            .iter()
+            .map(|cell| estimate(cell.range(first..=last).map(|(_, value)| value)));
+        mean(&of_cells.collect::<Option<Vec<f64>>>()?)
     };
     let means: Vec<f64> = (0..BATCHES).map(of_batch).collect::<Option<_>>()?;
     let n = BATCHES as f64;
-    let centre = mean(means.clone());
-    let variance = means
-        .iter()
-        .map(|value| (value - centre).powi(2))
-        .sum::<f64>()
-        / (n - 1.0);
-    let t = StudentsT::new(0.0, 1.0, n - 1.0)
-        .expect("several batches")
-        .inverse_cdf(0.975);
-    let half = t * (variance / n).sqrt();
+    let centre = mean(&means)?;
+    let squares = means.iter().map(|value| (value - centre).powi(2));
+    let variance = squares.sum::<f64>() / (n - 1.0);
+    let half = t_975(n - 1.0) * (variance / n).sqrt();
     Some(Interval {
-        low: estimate - half,
-        high: estimate + half,
+        low: estimate_of_all - half,
+        high: estimate_of_all + half,
     })
 }
 
-fn interval(cells: &[BTreeMap<u32, f64>], blocks: usize, seed: u64) -> Interval {
-    let all: BTreeSet<u32> = cells.iter().flat_map(|cell| cell.keys().copied()).collect();
-    let all: Vec<u32> = all.into_iter().collect();
-    let cells: Vec<Cell> = cells.iter().map(|cell| Cell::new(cell, &all)).collect();
+fn interval(cells: &[BTreeMap<u32, f64>], all: &[u32], blocks: usize, seed: u64) -> Interval {
+    let cells: Vec<Cell> = cells.iter().map(|cell| Cell::new(cell, all)).collect();
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut means = Vec::with_capacity(RESAMPLES);
     let mut drawn = vec![0u64; all.len()];
@@ -123,7 +103,7 @@ fn interval(cells: &[BTreeMap<u32, f64>], blocks: usize, seed: u64) -> Interval 
         }
         // A draw that misses all blocks of some cell gives no mean; with six blocks this is rare.
         let estimates: Option<Vec<f64>> = cells.iter().map(|cell| cell.estimate(&drawn)).collect();
-        means.extend(estimates.map(mean));
+        means.extend(estimates.and_then(|estimates| mean(&estimates)));
     }
     means.sort_by(f64::total_cmp);
     let tail = tail(blocks);
@@ -141,10 +121,13 @@ fn interval(cells: &[BTreeMap<u32, f64>], blocks: usize, seed: u64) -> Interval 
 /// %.
 pub(super) fn tail(blocks: usize) -> f64 {
     let freedom = blocks as f64 - 1.0;
-    let t = StudentsT::new(0.0, 1.0, freedom)
-        .expect("at least one degree of freedom")
-        .inverse_cdf(0.975);
-    upper_tail(t * (blocks as f64 / freedom).sqrt())
+    upper_tail(t_975(freedom) * (blocks as f64 / freedom).sqrt())
+}
+
+/// The 97.5 % point of Student's distribution.
+fn t_975(freedom: f64) -> f64 {
+    let student = StudentsT::new(0.0, 1.0, freedom).expect("at least one degree of freedom");
+    student.inverse_cdf(0.975)
 }
 
 /// Linear interpolation between the two nearest values.
@@ -153,10 +136,6 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
     let (below, part) = (position.floor() as usize, position.fract());
     let above = (below + 1).min(sorted.len() - 1);
     sorted[below] + part * (sorted[above] - sorted[below])
-}
-
-fn mean(values: Vec<f64>) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// The differences of a cell, prepared for many draws.
@@ -169,23 +148,17 @@ struct Cell {
 
 impl Cell {
     fn new(cell: &BTreeMap<u32, f64>, all: &[u32]) -> Cell {
-        let values: Vec<(usize, f64)> = all
-            .iter()
-            .enumerate()
-            .filter_map(|(place, block)| Some((place, *cell.get(block)?)))
-            .collect();
-        let pairs = values
-            .iter()
-            .enumerate()
-            .flat_map(|(i, a)| values[i..].iter().map(move |b| (a, b)));
-        let mut walsh: Vec<(f64, usize, usize)> = pairs
-            .map(|(a, b)| (f64::midpoint(a.1, b.1), a.0, b.0))
-            .collect();
-        walsh.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Cell {
-            walsh,
-            places: values.into_iter().map(|(place, _)| place).collect(),
+        let places = (0..all.len()).filter(|place| cell.contains_key(&all[*place]));
+        let places: Vec<usize> = places.collect();
+        let mut walsh = Vec::new();
+        for (i, a) in places.iter().enumerate() {
+            for b in &places[i..] {
+                let average = f64::midpoint(cell[&all[*a]], cell[&all[*b]]);
+                walsh.push((average, *a, *b));
+            }
         }
+        walsh.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
+        Cell { walsh, places }
     }
 
     /// The Hodges-Lehmann estimate of a resample: the Walsh averages and their order stay the same,

@@ -8,6 +8,7 @@ use super::holm::holm;
 use super::normal::{Z_975, upper_point};
 use super::two_samples::{rank_sum, shift_between};
 use super::wilcoxon::signed_rank;
+use std::iter::zip;
 
 /// ln 1.01: a difference up to 1 % is too small to matter.
 pub const THRESHOLD: f64 = 0.009_950_330_853_168_083;
@@ -119,23 +120,20 @@ impl Tested {
 
 /// A comparison by its paired differences; `None` for no differences, and if one is not finite.
 pub fn paired(differences: &[f64], threshold: f64) -> Option<Tested> {
-    let moved = |by: f64| {
-        differences
-            .iter()
-            .map(|difference| difference + by)
-            .collect::<Vec<f64>>()
-    };
     Tested::new(shift(differences)?, threshold, |by| {
-        Some(signed_rank(&moved(by))?.p)
+        Some(signed_rank(&moved(differences, by))?.p)
     })
 }
 
 /// A comparison by two samples that are not paired.
 pub fn unpaired(a: &[f64], b: &[f64], threshold: f64) -> Option<Tested> {
-    let moved = |by: f64| a.iter().map(|value| value + by).collect::<Vec<f64>>();
     Tested::new(shift_between(a, b)?, threshold, |by| {
-        rank_sum(&moved(by), b)
+        rank_sum(&moved(a, by), b)
     })
+}
+
+fn moved(values: &[f64], by: f64) -> Vec<f64> {
+    values.iter().map(|value| value + by).collect()
 }
 
 /// Judges all comparisons of a family, each given by its differences, at the usual threshold;
@@ -146,11 +144,10 @@ pub fn judge_family<D: AsRef<[f64]>>(
     alpha: f64,
 ) -> Vec<Option<Judgement>> {
     let rule = Rule::new(family.len(), least, alpha);
-    let tested: Vec<Option<Tested>> = family
+    let tested = family
         .iter()
-        .map(|differences| paired(differences.as_ref(), rule.threshold))
-        .collect();
-    judge_tested(&tested, &rule)
+        .map(|differences| paired(differences.as_ref(), rule.threshold));
+    judge_tested(&tested.collect::<Vec<_>>(), &rule)
 }
 
 /// As [`judge_family`], for comparisons of any kind. One that cannot be tested counts in the family
@@ -160,31 +157,24 @@ pub fn judge_family<D: AsRef<[f64]>>(
 /// often than alpha.
 pub fn judge_tested(family: &[Option<Tested>], rule: &Rule) -> Vec<Option<Judgement>> {
     let adjusted = |p: fn(&Tested) -> f64| {
-        let ps: Vec<f64> = family
-            .iter()
-            .map(|tested| tested.as_ref().map_or(1.0, p))
-            .collect();
-        holm(&ps).expect("the tests give probabilities")
+        let ps = family.iter().map(|tested| tested.as_ref().map_or(1.0, p));
+        holm(&ps.collect::<Vec<f64>>()).expect("the tests give probabilities")
     };
-    let ps = adjusted(|tested| tested.p)
-        .into_iter()
-        .zip(adjusted(|tested| tested.same_p));
-    family
-        .iter()
-        .zip(ps)
-        .map(|(tested, (p, same_p))| Some(judged(tested.as_ref()?.shift, p, same_p, rule)))
-        .collect()
-}
-
-fn judged(shift: Shift, adjusted_p: f64, adjusted_same_p: f64, rule: &Rule) -> Judgement {
-    let finding = find(&shift, adjusted_p, adjusted_same_p, rule);
-    let blocks_more = (finding == Finding::Unclear).then(|| blocks_more(&shift, rule));
-    Judgement {
-        finding,
-        shift,
-        adjusted_p,
-        blocks_more,
-    }
+    let ps = zip(
+        adjusted(|tested| tested.p),
+        adjusted(|tested| tested.same_p),
+    );
+    let judged = zip(family, ps).map(|(tested, (adjusted_p, adjusted_same_p))| {
+        let shift = tested.as_ref()?.shift;
+        let finding = find(&shift, adjusted_p, adjusted_same_p, rule);
+        Some(Judgement {
+            finding,
+            shift,
+            adjusted_p,
+            blocks_more: (finding == Finding::Unclear).then(|| blocks_more(&shift, rule)),
+        })
+    });
+    judged.collect()
 }
 
 /// `Same` comes before `Small`: figures that repeat to the last digit would otherwise never be the
@@ -228,15 +218,14 @@ fn blocks_more(shift: &Shift, rule: &Rule) -> BlocksMore {
     let Some(interval) = shift.interval else {
         return counted(missing);
     };
-    let error = (interval.high - interval.low) / 2.0 / Z_975;
+    let error = interval.half_width() / Z_975;
     let bound = upper_point(rule.alpha / 2.0 / rule.family.max(1) as f64);
     let needed = |distance: f64| n * ((bound + Z_80) * error / distance).powi(2);
     let distance = shift.estimate.abs();
-    let in_all = if distance < rule.threshold {
-        needed(distance).min(needed(rule.threshold - distance))
-    } else {
-        needed(distance)
-    };
+    let mut in_all = needed(distance);
+    if distance < rule.threshold {
+        in_all = in_all.min(needed(rule.threshold - distance));
+    }
     // Without scatter and distance (0 / 0), only the least number of blocks is needed.
     counted((in_all - n).ceil().max(missing))
 }

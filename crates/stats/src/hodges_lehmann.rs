@@ -4,6 +4,7 @@
 //! Zeros stay in: discarding them, as the test does, would push the estimate away from zero. With
 //! ties the interval keeps the quantile of untied ranks.
 
+use super::median::sorted;
 use super::wilcoxon::bound_position;
 
 /// How far paired differences lie from zero.
@@ -26,13 +27,17 @@ pub struct Interval {
     pub high: f64,
 }
 
+impl Interval {
+    /// Half its width, without its position.
+    pub(super) fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+}
+
 /// Estimates the shift. `None` for no differences, and if one is not finite.
 pub fn shift(differences: &[f64]) -> Option<Shift> {
     let n = differences.len();
-    if n == 0 || differences.iter().any(|difference| !difference.is_finite()) {
-        return None;
-    }
-    let walsh = Walsh::of(differences);
+    let walsh = Walsh(sorted(differences.iter().copied())?);
     let all = n * (n + 1) / 2;
     Some(Shift {
         estimate: f64::midpoint(walsh.nth(all.div_ceil(2)), walsh.nth(all / 2 + 1)),
@@ -48,17 +53,10 @@ pub fn shift(differences: &[f64]) -> Option<Shift> {
 struct Walsh(Vec<f64>);
 
 impl Walsh {
-    fn of(differences: &[f64]) -> Walsh {
-        let mut sorted = differences.to_vec();
-        sorted.sort_unstable_by(f64::total_cmp);
-        Walsh(sorted)
-    }
-
     /// The average of this rank, counted from 1: the least number that this many averages do not
     /// exceed. Found by bisection over all doubles between the ends; at most 64 steps, and exact.
     fn nth(&self, rank: usize) -> f64 {
-        let ends = self.0.first().zip(self.0.last());
-        let (mut low, mut high) = ends.map_or((0, 0), |(low, high)| (order(*low), order(*high)));
+        let (mut low, mut high) = (order(self.0[0]), order(self.0[self.0.len() - 1]));
         while low < high {
             // Rounded down, below zero too: otherwise the bisection would not end.
             let middle = (i128::from(low) + i128::from(high)).div_euclid(2) as i64;
@@ -115,7 +113,7 @@ mod tests {
             let pairs = (0..differences.len()).flat_map(|i| (i..differences.len()).map(move |j| (i, j)));
             let mut list: Vec<f64> = pairs.map(|(i, j)| f64::midpoint(differences[i], differences[j])).collect();
             list.sort_by(f64::total_cmp);
-            let walsh = Walsh::of(&differences);
+            let walsh = Walsh(sorted(differences.iter().copied()).unwrap());
             let ranks: Vec<f64> = (1..=list.len()).map(|rank| walsh.nth(rank)).collect();
             prop_assert_eq!(ranks, list);
         }

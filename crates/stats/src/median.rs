@@ -3,20 +3,19 @@
 /// The median; the mean of the two middle values if their number is even. `None` for no values, and
 /// if one of them is not finite.
 pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    middle(&sorted)
+    Some(middle(&sorted(values.iter().copied())?))
 }
 
-/// The median of sorted values.
-pub(super) fn middle(sorted: &[f64]) -> Option<f64> {
-    if sorted.is_empty() || sorted.iter().any(|value| !value.is_finite()) {
-        return None;
-    }
-    let half = sorted.len() / 2;
-    Some(if sorted.len() % 2 == 1 {
-        sorted[half]
-    } else {
-        f64::midpoint(sorted[half - 1], sorted[half])
-    })
+/// The values in order. `None` for no values, and if one of them is not finite.
+pub(super) fn sorted(values: impl Iterator<Item = f64>) -> Option<Vec<f64>> {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    // What is not finite comes first or last.
+    let ends = [sorted.first()?, sorted.last()?];
+    ends.iter().all(|end| end.is_finite()).then_some(sorted)
+}
+
+/// The median of sorted values, of which there is at least one.
+pub(super) fn middle(sorted: &[f64]) -> f64 {
+    f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
 }

@@ -11,7 +11,7 @@
 //! Tried and rejected: the ratio of the widest gap to the next one (heavy tails have two wide gaps
 //! at random places), and Sarle's coefficient (skewness alone raises it).
 
-use super::median::middle;
+use super::median::{middle, sorted};
 
 /// With fewer values two modes cannot be told from two stragglers.
 pub const LEAST_VALUES: usize = 10;
@@ -43,28 +43,21 @@ pub struct Mode {
 /// The two modes of a sample of logarithms. `None` for one mode, for too few values, and if one is
 /// not finite.
 pub fn modes(logs: &[f64]) -> Option<Modes> {
-    if logs.len() < LEAST_VALUES || logs.iter().any(|log| !log.is_finite()) {
+    if logs.len() < LEAST_VALUES {
         return None;
     }
-    let mut sorted = logs.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    let sorted = sorted(logs.iter().copied())?;
     let least = ((LEAST_SHARE * logs.len() as f64).ceil() as usize).max(2);
     let scatter = Scatter::of(&sorted);
     let cuts = (least..=logs.len() - least).map(|cut| (scatter.relative_gap(cut), cut));
     let (gap, cut) = cuts.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
     let (low, high) = sorted.split_at(cut);
-    let mode = |part: &[f64]| {
-        Some(Mode {
-            median: middle(part)?,
-            count: part.len(),
-        })
-    };
-    let modes = Modes {
-        low: mode(low)?,
-        high: mode(high)?,
-    };
-    (gap >= needed_gap(logs.len()) && modes.high.median - modes.low.median >= LEAST_APART)
-        .then_some(modes)
+    let [low, high] = [low, high].map(|part| Mode {
+        median: middle(part),
+        count: part.len(),
+    });
+    (gap >= needed_gap(logs.len()) && high.median - low.median >= LEAST_APART)
+        .then_some(Modes { low, high })
 }
 
 /// How many standard deviations wide a gap has to be: 6 for 10 values, 4.7 for 30. From simulated

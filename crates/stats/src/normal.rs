@@ -3,8 +3,33 @@
 
 use std::f64::consts::PI;
 
+/// The most values of a sample for which the tests use the exact null distribution.
+pub const EXACT_UP_TO: usize = 50;
+
 /// The 97.5 % point of the standard normal distribution.
 pub const Z_975: f64 = 1.959_963_984_540_054;
+
+/// Two-sided p of a statistic below its mean, with continuity correction.
+pub fn two_sided(statistic: f64, mean: f64, sd: f64) -> f64 {
+    (2.0 * upper_tail((mean - statistic - 0.5).max(0.0) / sd)).min(1.0)
+}
+
+/// The largest k with P(statistic < k) <= 2.5 %, for a statistic with this mean and standard
+/// deviation.
+pub fn bound(mean: f64, sd: f64) -> usize {
+    (mean - Z_975 * sd + 0.5).floor() as usize
+}
+
+/// As [`bound`], from the chances of the statistic being 0, 1, 2, …; `None` if 0 alone is more likely
+/// than 2.5 %.
+pub fn exact_bound(chances: impl Iterator<Item = f64>) -> Option<usize> {
+    let mut below = 0.0;
+    let within = chances.take_while(|chance| {
+        below += chance;
+        below <= 0.025
+    });
+    Some(within.count()).filter(|bound| *bound > 0)
+}
 
 /// P(Z > z) for z >= 0, to about 14 digits.
 pub fn upper_tail(z: f64) -> f64 {

@@ -40,15 +40,6 @@ pub enum Stop {
 }
 
 impl Stopping {
-    /// 1 %, or 40 blocks; all of `least` blocks if these are more.
-    pub fn usual(least: usize) -> Stopping {
-        Stopping {
-            least,
-            most: least.max(40),
-            precision: 0.01,
-        }
-    }
-
     /// Whether `blocks` complete blocks are enough. `half_widths` has one entry per comparison,
     /// `None` if there is no interval yet; a comparison that can never have one, because it
     /// crashed, has to be left out.
@@ -71,7 +62,5 @@ impl Stopping {
 
 /// Half the width of the interval, without its position.
 pub fn half_width(shift: &Shift) -> Option<f64> {
-    shift
-        .interval
-        .map(|interval| (interval.high - interval.low) / 2.0)
+    Some(shift.interval?.half_width())
 }

@@ -6,64 +6,48 @@
 //! so the shift includes any drift between the runs.
 
 use super::hodges_lehmann::{Interval, Shift};
-use super::median::middle;
-use super::normal::{Z_975, upper_tail};
-
-/// The most values of each sample for which the null distribution is exact.
-pub const EXACT_UP_TO: usize = 50;
+use super::median::{middle, sorted};
+use super::normal::{EXACT_UP_TO, bound, exact_bound, two_sided};
 
 /// Two-sided p for both being samples of the same distribution. `None` for an empty sample, and if
 /// a value is not finite.
 pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
-    if a.is_empty() || b.is_empty() || a.iter().chain(b).any(|value| !value.is_finite()) {
+    if a.is_empty() || b.is_empty() {
         return None;
     }
-    let mut all: Vec<f64> = a.iter().chain(b).copied().collect();
-    all.sort_unstable_by(f64::total_cmp);
-    // Pairs in which a is larger; a tie counts half.
-    let wins: f64 = a
-        .iter()
-        .map(|a| {
-            b.iter()
-                .map(|b| 0.5 * (f64::from(a >= b) + f64::from(a > b)))
-                .sum::<f64>()
-        })
+    let all = sorted(a.iter().chain(b).copied())?;
+    // Pairs in which a is larger; a tie counts half. Halves are summed exactly.
+    let wins: f64 = pairs(a, b)
+        .map(|(a, b)| 0.5 * (f64::from(a >= b) + f64::from(a > b)))
         .sum();
     let smaller = wins.min((a.len() * b.len()) as f64 - wins);
-    let ties: Vec<f64> = all
-        .chunk_by(|a, b| a == b)
-        .map(|tied| tied.len() as f64)
-        .filter(|tied| *tied > 1.0)
-        .collect();
-    Some(if ties.is_empty() && a.len().max(b.len()) <= EXACT_UP_TO {
-        let below: f64 = shares(a.len(), b.len())
-            .iter()
-            .take(smaller as usize + 1)
-            .sum();
+    let ties = all.chunk_by(|a, b| a == b).map(|tied| tied.len() as f64);
+    let ties: Vec<f64> = ties.filter(|tied| *tied > 1.0).collect();
+    let (a, b) = (a.len(), b.len());
+    Some(if ties.is_empty() && a.max(b) <= EXACT_UP_TO {
+        let below: f64 = shares(a, b).iter().take(smaller as usize + 1).sum();
         (2.0 * below).min(1.0)
     } else {
-        normal_p(a.len() as f64, b.len() as f64, smaller, &ties)
+        normal_p(a as f64, b as f64, smaller, &ties)
     })
 }
 
 /// By how much `a` lies above `b`. `None` as for [`rank_sum`]; no interval if even the whole range
 /// covers less than 95 %.
 pub fn shift_between(a: &[f64], b: &[f64]) -> Option<Shift> {
-    let mut differences: Vec<f64> = a
-        .iter()
-        .flat_map(|a| b.iter().map(move |b| a - b))
-        .collect();
-    differences.sort_unstable_by(f64::total_cmp);
-    let estimate = middle(&differences)?;
-    let interval = bound_position(a.len(), b.len()).map(|position| Interval {
-        low: differences[position - 1],
-        high: differences[differences.len() - position],
-    });
+    let differences = sorted(pairs(a, b).map(|(a, b)| a - b))?;
     Some(Shift {
-        estimate,
-        interval,
+        estimate: middle(&differences),
+        interval: bound_position(a.len(), b.len()).map(|position| Interval {
+            low: differences[position - 1],
+            high: differences[differences.len() - position],
+        }),
         n: a.len().min(b.len()),
     })
+}
+
+fn pairs(a: &[f64], b: &[f64]) -> impl Iterator<Item = (f64, f64)> {
+    a.iter().flat_map(move |a| b.iter().map(move |b| (*a, *b)))
 }
 
 /// The position, from 1 and from either end, of the ordered differences that bounds the 95 %
@@ -71,30 +55,22 @@ pub fn shift_between(a: &[f64], b: &[f64]) -> Option<Shift> {
 fn bound_position(a: usize, b: usize) -> Option<usize> {
     if a.max(b) > EXACT_UP_TO {
         let (a, b) = (a as f64, b as f64);
-        return Some(
-            (a * b / 2.0 - Z_975 * (a * b * (a + b + 1.0) / 12.0).sqrt() + 0.5).floor() as usize,
-        );
+        let position = bound(a * b / 2.0, (a * b * (a + b + 1.0) / 12.0).sqrt());
+        // 0 for a sample of one value.
+        return Some(position).filter(|position| *position > 0);
     }
-    let mut below = 0.0;
-    let within = shares(a, b).into_iter().take_while(|share| {
-        below += share;
-        below <= 0.025
-    });
-    Some(within.count()).filter(|position| *position > 0)
+    exact_bound(shares(a, b).into_iter())
 }
 
 /// The chance of each number of pairs in which a value of the first sample is the larger one. The
 /// largest of all values belongs to the first sample with chance i / (i + j), and then wins j
 /// pairs.
 fn shares(a: usize, b: usize) -> Vec<f64> {
-    let certain = |pairs: usize| {
-        let mut shares = vec![0.0; pairs + 1];
-        shares[0] = 1.0;
-        shares
-    };
-    let mut before: Vec<Vec<f64>> = vec![certain(a * b); b + 1];
+    let mut certain = vec![0.0; a * b + 1];
+    certain[0] = 1.0;
+    let mut before = vec![certain.clone(); b + 1];
     for i in 1..=a {
-        let mut now = vec![certain(a * b)];
+        let mut now = vec![certain.clone()];
         for j in 1..=b {
             let first = i as f64 / (i + j) as f64;
             let share = |pairs: usize| {
@@ -115,5 +91,5 @@ fn normal_p(a: f64, b: f64, smaller: f64, ties: &[f64]) -> f64 {
     if sd == 0.0 {
         return 1.0;
     }
-    (2.0 * upper_tail((a * b / 2.0 - smaller - 0.5).max(0.0) / sd)).min(1.0)
+    two_sided(smaller, a * b / 2.0, sd)
 }

@@ -5,11 +5,8 @@
 //! too, so p is exact with ties as well; SciPy does that only by its permutation method. Beyond,
 //! the normal approximation with tie and continuity correction.
 
-use super::normal::{Z_975, upper_tail};
+use super::normal::{EXACT_UP_TO, bound, exact_bound, two_sided};
 use std::sync::LazyLock;
-
-/// The most differences for which the null distribution is exact.
-pub const EXACT_UP_TO: usize = 50;
 
 /// The result of the test.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,9 +28,8 @@ pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
     nonzero.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
     let ranks = doubled_mid_ranks(&nonzero);
     let total: usize = ranks.iter().sum();
-    let positive: usize = ranks
-        .iter()
-        .zip(&nonzero)
+    let signed = ranks.iter().zip(&nonzero);
+    let positive: usize = signed
         .filter(|(_, d)| **d > 0.0)
         .map(|(rank, _)| rank)
         .sum();
@@ -60,7 +56,7 @@ pub(super) fn bound_position(n: usize) -> Option<usize> {
         let n = n as f64;
         let mean = n * (n + 1.0) / 4.0;
         let sd = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
-        return Some((mean - Z_975 * sd + 0.5).floor() as usize);
+        return Some(bound(mean, sd));
     }
     EXACT_POSITIONS[n]
 }
@@ -72,25 +68,17 @@ static EXACT_POSITIONS: LazyLock<Vec<Option<usize>>> =
 
 fn exact_position(n: usize) -> Option<usize> {
     let ranks: Vec<usize> = (1..=n).collect();
-    let mut below = 0.0;
     // Half of the distribution lies below n (n + 1) / 4: enough for 2.5 %.
-    let position = ways(&ranks, n * (n + 1) / 4)
-        .iter()
-        .take_while(|count| {
-            below += *count / 2f64.powi(n as i32);
-            below <= 0.025
-        })
-        .count();
-    (position > 0).then_some(position)
+    let ways = ways(&ranks, n * (n + 1) / 4).into_iter();
+    exact_bound(ways.map(|count| count / 2f64.powi(n as i32)))
 }
 
 /// Twice the mid-rank of each value, so that all ranks are whole. The values come sorted by size.
 fn doubled_mid_ranks(by_size: &[f64]) -> Vec<usize> {
-    let mut ranks = Vec::with_capacity(by_size.len());
+    let mut ranks = Vec::new();
     for tied in by_size.chunk_by(|a, b| a.abs() == b.abs()) {
-        let first = ranks.len() + 1;
-        let last = ranks.len() + tied.len();
-        ranks.extend(std::iter::repeat_n(first + last, tied.len()));
+        let (first, last) = (ranks.len() + 1, ranks.len() + tied.len());
+        ranks.resize(last, first + last);
     }
     ranks
 }
@@ -116,11 +104,8 @@ fn exact_p(ranks: &[usize], smaller: usize) -> f64 {
 /// The sum of the squared mid-ranks is the variance, tie correction included.
 fn normal_p(doubled_ranks: &[usize], smaller: usize) -> f64 {
     let mean = doubled_ranks.iter().sum::<usize>() as f64 / 4.0;
-    let sd = doubled_ranks
+    let squares = doubled_ranks
         .iter()
-        .map(|rank| (*rank as f64 / 2.0).powi(2) / 4.0)
-        .sum::<f64>()
-        .sqrt();
-    let distance = (mean - smaller as f64 / 2.0 - 0.5).max(0.0);
-    (2.0 * upper_tail(distance / sd)).min(1.0)
+        .map(|rank| (*rank as f64 / 2.0).powi(2) / 4.0);
+    two_sided(smaller as f64 / 2.0, mean, squares.sum::<f64>().sqrt())
 }

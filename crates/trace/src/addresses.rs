@@ -1,10 +1,11 @@
 //! Turns addresses into tokens, for captures and for other tools' traces. Impossible sequences,
 //! such as an address that is given out twice or freed twice, are repaired and counted.
 
+use super::layout::checked_thread;
+use super::live::Allocations;
 use super::near::Near;
-use super::{Event, MOST_THREADS, Token};
+use super::{Event, Token};
 use foldhash::fast::RandomState;
-use heapmark_wire::capture;
 use std::collections::HashMap;
 
 /// The clocks of two streams may differ by this much, in units of their order: some microseconds.
@@ -36,26 +37,19 @@ impl Mended {
 
 /// The object at an address.
 #[derive(Clone, Copy)]
-pub(super) struct PlacedObject {
+pub struct PlacedObject {
     token: u64,
     size: u64,
 }
 
-impl PlacedObject {
-    pub(super) fn token(self) -> Token {
-        Token::of_packed(self.token)
-    }
-}
-
 /// Which object is at which address.
 #[derive(Default)]
-pub(super) struct Addresses {
+pub struct Addresses {
     live: HashMap<u64, PlacedObject, Near>,
     live_bytes: u64,
     /// Peak of the live bytes.
     pub most_bytes: u64,
-    /// Allocations of each thread.
-    allocations: Vec<u64>,
+    allocations: Allocations,
     /// Addresses that were freed because they were given out again, and when: their recorded free
     /// is still to come, from another stream.
     owed: HashMap<u64, MemoryPoint, RandomState>,
@@ -67,7 +61,7 @@ pub(super) struct Addresses {
 
 /// The thread of an event, and its time.
 #[derive(Clone, Copy)]
-pub(super) struct MemoryPoint {
+pub struct MemoryPoint {
     pub key: u64,
     pub thread: u32,
     /// Within a stream, order is certain.
@@ -85,7 +79,7 @@ impl Addresses {
     /// Begins an object at an address. Emits the events that this takes: mostly its own, sometimes
     /// a repair around it.
     #[inline]
-    pub(super) fn begin(
+    pub fn begin(
         &mut self,
         at: MemoryPoint,
         address: u64,
@@ -93,24 +87,18 @@ impl Addresses {
         put: &mut impl FnMut(u32, Event),
     ) {
         let thread = at.thread;
-        let token = self.next_token(thread);
+        // The writer refuses more threads than a trace can have; nothing is kept for them.
+        let token = checked_thread(thread.into())
+            .map_or(Token::default(), |thread| self.allocations.next(thread));
         let object = PlacedObject {
             token: token.packed(),
             size: event.begins().unwrap_or(0),
         };
         if let Some(before) = self.live.insert(address, object) {
-            self.gone(before);
             self.mended.unseen += 1;
-            if self.owed.len() >= MOST_EARLY {
-                self.owed.clear();
-            }
-            self.owed.insert(address, at);
-            put(
-                thread,
-                Event::Free {
-                    token: before.token(),
-                },
-            );
+            remember(&mut self.owed, address, at);
+            let token = self.gone(before);
+            put(thread, Event::Free { token });
         }
         self.live_bytes = self.live_bytes.saturating_add(object.size);
         self.most_bytes = self.most_bytes.max(self.live_bytes);
@@ -127,26 +115,10 @@ impl Addresses {
         }
     }
 
-    fn next_token(&mut self, thread: u32) -> Token {
-        let place = thread as usize;
-        // The writer refuses more threads than a trace can have; nothing is kept for them.
-        if place >= MOST_THREADS as usize {
-            return Token { thread, index: 0 };
-        }
-        if place >= self.allocations.len() {
-            self.allocations.resize(place + 1, 0);
-        }
-        self.allocations[place] += 1;
-        Token {
-            thread,
-            index: self.allocations[place] - 1,
-        }
-    }
-
     /// Removes and returns the object at an address. Its bytes count until it is
     /// [`gone`](Self::gone).
     #[inline]
-    pub(super) fn end(&mut self, at: MemoryPoint, address: u64) -> Option<PlacedObject> {
+    pub fn end(&mut self, at: MemoryPoint, address: u64) -> Option<PlacedObject> {
         if !self.owed.is_empty()
             && let Some(begin) = self.owed.remove(&address)
             && at.may_precede(begin)
@@ -158,83 +130,47 @@ impl Addresses {
         let found = self.live.remove(&address);
         if found.is_none() {
             self.mended.unknown += 1;
-            if self.early.len() >= MOST_EARLY {
-                self.early.clear();
-            }
-            self.early.insert(address, at);
+            remember(&mut self.early, address, at);
         }
         found
     }
 
-    /// Called when the event that ends an object has been emitted.
+    /// Called when the event that ends an object is emitted; returns its token.
     #[inline]
-    pub(super) fn gone(&mut self, object: PlacedObject) {
+    pub fn gone(&mut self, object: PlacedObject) -> Token {
         self.live_bytes = self.live_bytes.saturating_sub(object.size);
+        Token::of_packed(object.token)
     }
 
     /// The object at an address.
-    pub(super) fn at(&self, address: u64) -> Option<Token> {
-        self.live.get(&address).map(|object| object.token())
+    pub fn at(&self, address: u64) -> Option<Token> {
+        let object = self.live.get(&address)?;
+        Some(Token::of_packed(object.token))
     }
 
     /// All live objects.
-    pub(super) fn live(&self) -> impl Iterator<Item = (u64, Token)> {
+    pub fn live(&self) -> impl Iterator<Item = (u64, Token)> {
         self.live
             .iter()
-            .map(|(address, object)| (*address, object.token()))
+            .map(|(address, object)| (*address, Token::of_packed(object.token)))
     }
 }
 
-/// An event that begins an object, without its address; `None` for the others.
-#[inline]
-pub(super) fn birth(event: &capture::Event) -> Option<(u64, Event)> {
-    Some(match *event {
-        capture::Event::Malloc {
-            address,
-            size,
-            operator,
-        } => (address, Event::Malloc { size, operator }),
-        capture::Event::Calloc {
-            address,
-            count,
-            size,
-        } => (address, Event::Calloc { count, size }),
-        capture::Event::Aligned {
-            address,
-            align,
-            size,
-            variant,
-        } => (
-            address,
-            Event::Aligned {
-                align,
-                size,
-                variant,
-            },
-        ),
-        _ => return None,
-    })
+/// Remembers an address for a while.
+fn remember(points: &mut HashMap<u64, MemoryPoint, RandomState>, address: u64, at: MemoryPoint) {
+    if points.len() >= MOST_EARLY {
+        points.clear();
+    }
+    points.insert(address, at);
 }
 
-/// An event that ends the object at an address, whose token the caller fills in; `None` for
-/// the others.
-#[inline]
-pub(super) fn death(event: &capture::Event) -> Option<(u64, Event)> {
-    let token = Token::default();
-    Some(match *event {
-        capture::Event::Free { address, .. } => (address, Event::Free { token }),
-        capture::Event::FreeSized { address, size, .. } => {
-            (address, Event::FreeSized { token, size })
-        }
-        capture::Event::FreeAlignedSized {
-            address,
-            align,
+/// A `realloc` to a new address, of the object if one was at the old address.
+pub fn moved(old: Option<Token>, size: u64) -> Event {
+    match old {
+        Some(token) => Event::Realloc { token, size },
+        None => Event::Malloc {
             size,
-            ..
-        } => (address, Event::FreeAlignedSized { token, align, size }),
-        capture::Event::FreeAligned { address, align } => {
-            (address, Event::FreeAligned { token, align })
-        }
-        _ => return None,
-    })
+            operator: false,
+        },
+    }
 }

@@ -1,7 +1,8 @@
 //! Checks a trace for what cannot have happened.
 
-use super::fault::{Fault, FaultKind, impossible};
-use super::{Event, Live, Reader, Variant};
+use super::Event::{self, *};
+use super::fault::{Fault, FaultKind, Result, impossible};
+use super::{Live, Reader, Variant};
 use std::collections::BTreeMap;
 use std::io::Read;
 
@@ -41,81 +42,60 @@ impl Checked {
 
 /// Reads to the end, or to the first place that cannot be read.
 pub fn check<R: Read>(mut reader: Reader<R>) -> Checked {
-    let mut checked = Checked::default();
-    let mut check = Check {
-        live: Live::default(),
-        inherited_left: 0,
-    };
+    let mut check = Check::default();
     while let Some(next) = reader.next() {
-        let (chunk, event_number) = (reader.chunk_number(), checked.events);
-        let found = match next {
-            Ok((thread, event)) => {
-                checked.events += 1;
-                let note = |what| checked.notes.entry(what).or_insert((0, event_number)).0 += 1;
-                check.event(thread, &event, event_number, note)
-            }
-            Err(fault) => Err(fault),
-        };
-        if let Err(fault) = found {
+        let chunk = reader.chunk_number();
+        let number = check.found.events;
+        let followed = next.and_then(|(thread, event)| check.event(thread, &event));
+        if let Err(fault) = followed {
+            let found = &mut check.found;
             let is_last = fault.kind() != FaultKind::Impossible;
-            checked.impossible += u64::from(!is_last);
-            if checked.faults.len() < MOST_FAULTS || is_last {
-                checked.faults.push(fault.at(chunk, event_number));
+            found.impossible += u64::from(!is_last);
+            if found.faults.len() < MOST_FAULTS || is_last {
+                found.faults.push(fault.at(chunk, number));
             }
             if is_last {
                 break;
             }
         }
     }
-    checked.alive = check.live.len();
-    checked
+    check.found.alive = check.live.len();
+    check.found
 }
 
 /// Refuses what no event can be, independent of the events before it.
 #[inline]
-pub(super) fn alone(event: &Event) -> Result<(), Fault> {
-    let cannot_be = match *event {
-        Event::Aligned {
-            align,
-            variant: Variant::PosixMemalign,
-            ..
-        } if !align.is_power_of_two() || align < 8 => true,
-        Event::Touch {
-            resident_pages,
-            pages,
-            ..
-        } => resident_pages > pages,
-        _ => event.begins().is_some_and(|size| size > MOST_SIZE),
-    };
-    if cannot_be {
-        Err(impossible(why_not(event)))
-    } else {
-        Ok(())
-    }
-}
-
-#[cold]
-fn why_not(event: &Event) -> String {
+pub fn alone(event: &Event) -> Result<()> {
     match *event {
-        Event::Touch {
+        Touch {
             resident_pages,
             pages,
             ..
-        } => format!("{resident_pages} of {pages} pages are in memory"),
-        Event::Calloc { count, size } if count.checked_mul(size).is_none() => {
-            format!("calloc({count}, {size}) did not fail, but its product is more than 64 bits")
+        } if resident_pages > pages => {
+            impossible(format!("{resident_pages} of {pages} pages are in memory"))
         }
-        Event::Aligned { align, size, .. } if size <= MOST_SIZE => {
-            format!("posix_memalign with an alignment of {align} did not fail")
-        }
-        _ => {
-            let size = event.begins().unwrap_or(0);
-            format!("an allocation of {size} bytes did not fail: more than a process has addresses")
-        }
+        Calloc { count, size } if count.checked_mul(size).is_none() => impossible(format!(
+            "calloc({count}, {size}) did not fail, but its product is more than 64 bits"
+        )),
+        Aligned {
+            align,
+            size: ..=MOST_SIZE,
+            variant: Variant::PosixMemalign,
+        } if !align.is_power_of_two() || align < 8 => impossible(format!(
+            "posix_memalign with an alignment of {align} did not fail"
+        )),
+        _ => match event.begins() {
+            Some(size) if size > MOST_SIZE => impossible(format!(
+                "an allocation of {size} bytes did not fail: more than a process has addresses"
+            )),
+            _ => Ok(()),
+        },
     }
 }
 
+#[derive(Default)]
 struct Check {
+    found: Checked,
     /// Requested bytes of each object.
     live: Live<u64>,
     /// Allocations that must still follow an `Inherit`.
@@ -123,46 +103,42 @@ struct Check {
 }
 
 impl Check {
-    fn event(
-        &mut self,
-        thread: u32,
-        event: &Event,
-        number: u64,
-        mut note: impl FnMut(&'static str),
-    ) -> Result<(), Fault> {
-        let left = std::mem::replace(&mut self.inherited_left, 0);
+    fn event(&mut self, thread: u32, event: &Event) -> Result<()> {
+        let number = self.found.events;
+        self.found.events += 1;
+        let left = std::mem::take(&mut self.inherited_left);
         if left > 0 {
             if event.begins().is_none() || event.ends().is_some() {
-                return Err(impossible(format!(
+                return impossible(format!(
                     "{left} more objects from before the trace must stand here"
-                )));
+                ));
             }
             self.inherited_left = left - 1;
         }
-        let (_, ended) = self.live.follow(thread, event, |size, _| size)?;
+        let ended = self.live.follow(thread, event, |size, _| size)?;
         alone(event)?;
+        let notes = &mut self.found.notes;
+        let mut note = |what| notes.entry(what).or_insert((0, number)).0 += 1;
         if event.begins() == Some(0) {
             note("allocations of 0 bytes");
         }
         match *event {
-            Event::Aligned { align, .. } if align > USUAL_ALIGN => note("alignments above 1 GiB"),
-            Event::Aligned { align, .. } if !align.is_power_of_two() => {
+            Aligned { align, .. } if align > USUAL_ALIGN => note("alignments above 1 GiB"),
+            Aligned { align, .. } if !align.is_power_of_two() => {
                 note("alignments that are no power of two")
             }
-            Event::FreeSized { size, .. } | Event::FreeAlignedSized { size, .. }
-                if ended != Some(size) =>
-            {
+            FreeSized { size, .. } | FreeAlignedSized { size, .. } if ended != Some(size) => {
                 note("frees with another size than the allocation had");
             }
-            Event::ReallocFree { .. } => note("realloc(object, 0) that freed"),
-            Event::Failed { .. } => note("allocations that failed"),
-            Event::Dropped { count } if count > 0 => note("places where the recorder lost events"),
-            Event::Inherit { objects } if number > 0 => {
-                return Err(impossible(format!(
+            ReallocFree { .. } => note("realloc(object, 0) that freed"),
+            Failed { .. } => note("allocations that failed"),
+            Dropped { count } if count > 0 => note("places where the recorder lost events"),
+            Inherit { objects } if number > 0 => {
+                return impossible(format!(
                     "{objects} objects from before the trace, after event 0"
-                )));
+                ));
             }
-            Event::Inherit { objects } => self.inherited_left = objects,
+            Inherit { objects } => self.inherited_left = objects,
             _ => {}
         }
         Ok(())

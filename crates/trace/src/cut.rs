@@ -1,8 +1,8 @@
 //! A range of a trace as a trace of its own: objects that were alive before it are allocated first,
 //! and marked as inherited.
 
-use super::fault::{Fault, FaultKind};
-use super::{Event, Live, Reader, Token, Totals, Writer};
+use super::fault::{Fault, FaultKind, Result};
+use super::{Event, Live, Reader, Totals, Writer};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -15,27 +15,6 @@ pub enum Stretch {
     Events(Range<u64>),
     /// By nanoseconds since the start, with the resolution of the trace's clock.
     Time(Range<u64>),
-}
-
-impl Stretch {
-    fn place(&self, event: u64, ns: u64) -> Position {
-        let (range, at) = match self {
-            Stretch::Events(range) => (range, event),
-            Stretch::Time(range) => (range, ns),
-        };
-        match at {
-            at if at < range.start => Position::Before,
-            at if at < range.end => Position::Within,
-            _ => Position::After,
-        }
-    }
-}
-
-#[derive(PartialEq)]
-enum Position {
-    Before,
-    Within,
-    After,
 }
 
 /// The result of a cut.
@@ -58,52 +37,48 @@ pub fn cut<R: Read, W: Write>(
     mut reader: Reader<R>,
     to: W,
     stretch: &Stretch,
-) -> Result<Stretched, Fault> {
-    let mut head = reader.head().clone();
+) -> Result<Stretched> {
+    let (key, range, is_time) = match stretch {
+        Stretch::Events(range) => ("cut.events", range, false),
+        Stretch::Time(range) => ("cut.ns", range, true),
+    };
     let mut before = Live::default();
-    let (mut ns, mut inherited_left, mut number) = (0, 0, 0);
-    let first = loop {
-        let Some(next) = reader.next().transpose()? else {
-            break None;
-        };
-        if let (_, Event::Clock { ns: now }) = next {
-            ns = now;
+    let mut ns = 0;
+    let mut inherited_left = 0;
+    let mut number = 0;
+    let mut next = reader.next().transpose()?;
+    while let Some((thread, event)) = &next {
+        if let Event::Clock { ns: now } = event {
+            ns = *now;
         }
         // Inherited objects stay together, and the cut takes their place.
-        if stretch.place(number, ns) != Position::Before
-            && inherited_left == 0
-            && !matches!(next.1, Event::Inherit { .. })
-        {
-            break Some(next);
-        }
-        let (thread, event) = &next;
-        before.follow(*thread, event, |size, _| (number, birth(event, size)))?;
+        let is_before = range.start > if is_time { ns } else { number };
         match event {
             Event::Inherit { objects } => inherited_left = *objects,
+            _ if !is_before && inherited_left == 0 => break,
             _ => inherited_left = inherited_left.saturating_sub(1),
         }
+        before.follow(*thread, event, |size, _| (number, birth(event, size)))?;
         number += 1;
+        next = reader.next().transpose()?;
+    }
+    let start_ns = ns;
+    let start = number;
+    let end = match range.end {
+        u64::MAX => String::new(),
+        end => end.to_string(),
     };
-    let (start_ns, start) = (ns, number);
-    let (name, range) = match stretch {
-        Stretch::Events(range) => ("cut.events", range),
-        Stretch::Time(range) => ("cut.ns", range),
-    };
-    let end = if range.end == u64::MAX {
-        String::new()
-    } else {
-        range.end.to_string()
-    };
-    head.set(name, format!("{}..{end}", range.start));
+    let mut head = reader.head().clone();
+    head.set(key, format!("{}..{end}", range.start));
     let mut writer = Writer::new(to, &head)?;
     let mut tokens = Tokens::write(before, &mut writer)?;
-    let (mut next, mut damage) = (first, None);
+    let mut damage = None;
     while let Some((thread, mut event)) = next {
         if let Event::Clock { ns: now } = &mut event {
             ns = *now;
             *now -= start_ns;
         }
-        if stretch.place(number, ns) == Position::After {
+        if range.end <= if is_time { ns } else { number } {
             break;
         }
         tokens.rename(&mut event);
@@ -126,7 +101,7 @@ pub fn cut<R: Read, W: Write>(
 }
 
 /// The call that makes an object of this kind without an earlier object.
-pub(super) fn birth(event: &Event, size: u64) -> Event {
+pub fn birth(event: &Event, size: u64) -> Event {
     match event {
         Event::Realloc { .. } => Event::Malloc {
             size,
@@ -146,24 +121,17 @@ struct Tokens {
 }
 
 impl Tokens {
-    fn write<W: Write>(
-        before: Live<(u64, Event)>,
-        writer: &mut Writer<W>,
-    ) -> Result<Tokens, Fault> {
-        let threads = before.threads();
+    fn write<W: Write>(before: Live<(u64, Event)>, writer: &mut Writer<W>) -> Result<Tokens> {
+        let allocations = before.allocations.0.iter();
         let mut tokens = Tokens {
             inherited: HashMap::default(),
-            threads: (0..threads).map(|it| (before.allocations(it), 0)).collect(),
+            threads: allocations.map(|count| (*count, 0)).collect(),
         };
-        let mut objects: Vec<(Token, (u64, Event))> = before.into_objects().collect();
+        let mut objects: Vec<_> = before.into_objects().collect();
         objects.sort_unstable_by_key(|(_, (number, _))| *number);
         if !objects.is_empty() {
-            writer.write(
-                0,
-                &Event::Inherit {
-                    objects: objects.len() as u64,
-                },
-            )?;
+            let objects = objects.len() as u64;
+            writer.write(0, &Event::Inherit { objects })?;
         }
         for (token, (_, birth)) in objects {
             let alive = &mut tokens.threads[token.thread as usize].1;
@@ -179,11 +147,8 @@ impl Tokens {
         let Some(token) = event.names_mut() else {
             return;
         };
-        let (allocated, alive) = self
-            .threads
-            .get(token.thread as usize)
-            .copied()
-            .unwrap_or((0, 0));
+        let threads = self.threads.get(token.thread as usize);
+        let (allocated, alive) = threads.copied().unwrap_or_default();
         let packed = token.packed();
         token.index = match self.inherited.get(&packed) {
             Some(index) => *index,

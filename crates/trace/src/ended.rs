@@ -22,21 +22,16 @@ pub fn ended_early(head: &Head) -> Option<String> {
 
 /// How the program or its recording ended, if not normally.
 pub fn ended(head: &Head) -> Option<String> {
-    // A head without the program's start was made from another tool's trace, which does not record
-    // the end either.
-    let unsaid = || head.get("started-unix-ns").is_some() && head.get("end").is_none();
-    let signal = head
-        .text("end.signal")
-        .map(|signal| format!("the program was killed by {signal}"));
-    let early = ended_early(head);
-    let words = early.or_else(|| {
-        (signal.is_none() && unsaid()).then(|| {
-            "the program ended without its destructors (killed, _exit, exec), or goes on; what it did until then is here".into()
-        })
-    });
-    match (words, signal) {
-        (Some(words), Some(signal)) => Some(format!("{words}; {signal}")),
-        (words, signal) => words.or(signal),
+    let signal = head.text("end.signal");
+    let signal = signal.map(|signal| format!("the program was killed by {signal}"));
+    match (ended_early(head), signal) {
+        (Some(early), Some(signal)) => Some(format!("{early}; {signal}")),
+        // A head without the program's start was made from another tool's trace, which does not
+        // record the end either.
+        (None, None) if head.get("started-unix-ns").is_some() && head.get("end").is_none() => Some(
+            "the program ended without its destructors (killed, _exit, exec), or goes on; what it did until then is here".into(),
+        ),
+        (early, signal) => early.or(signal),
     }
 }
 

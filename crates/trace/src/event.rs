@@ -1,5 +1,6 @@
 //! The events of a trace.
 
+use Event::*;
 use heapmark_wire::capture::{Call, Variant};
 
 /// Names an object by the thread that made it: threads and their allocations count from 0. No
@@ -161,10 +162,8 @@ impl Event {
     #[inline]
     pub fn begins(&self) -> Option<u64> {
         match *self {
-            Event::Malloc { size, .. }
-            | Event::Aligned { size, .. }
-            | Event::Realloc { size, .. } => Some(size),
-            Event::Calloc { count, size } => Some(count.saturating_mul(size)),
+            Malloc { size, .. } | Aligned { size, .. } | Realloc { size, .. } => Some(size),
+            Calloc { count, size } => Some(count.saturating_mul(size)),
             _ => None,
         }
     }
@@ -173,12 +172,12 @@ impl Event {
     #[inline]
     pub fn ends(&self) -> Option<Token> {
         match *self {
-            Event::Free { token }
-            | Event::FreeSized { token, .. }
-            | Event::FreeAlignedSized { token, .. }
-            | Event::FreeAligned { token, .. }
-            | Event::Realloc { token, .. }
-            | Event::ReallocFree { token } => Some(token),
+            Free { token }
+            | FreeSized { token, .. }
+            | FreeAlignedSized { token, .. }
+            | FreeAligned { token, .. }
+            | Realloc { token, .. }
+            | ReallocFree { token } => Some(token),
             _ => None,
         }
     }
@@ -187,7 +186,7 @@ impl Event {
     #[inline]
     pub fn names(&self) -> Option<Token> {
         match *self {
-            Event::UsableSize { token } | Event::Touch { token, .. } => Some(token),
+            UsableSize { token } | Touch { token, .. } => Some(token),
             _ => self.ends(),
         }
     }
@@ -195,14 +194,14 @@ impl Event {
     /// The same, to change the name.
     pub fn names_mut(&mut self) -> Option<&mut Token> {
         match self {
-            Event::UsableSize { token }
-            | Event::Touch { token, .. }
-            | Event::Free { token }
-            | Event::FreeSized { token, .. }
-            | Event::FreeAlignedSized { token, .. }
-            | Event::FreeAligned { token, .. }
-            | Event::Realloc { token, .. }
-            | Event::ReallocFree { token } => Some(token),
+            UsableSize { token }
+            | Touch { token, .. }
+            | Free { token }
+            | FreeSized { token, .. }
+            | FreeAlignedSized { token, .. }
+            | FreeAligned { token, .. }
+            | Realloc { token, .. }
+            | ReallocFree { token } => Some(token),
             _ => None,
         }
     }

@@ -64,15 +64,27 @@ impl fmt::Debug for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Shorthands for the three kinds.
-pub(super) fn foreign(what: impl Into<String>) -> Fault {
-    Fault::new(FaultKind::Foreign, what)
+/// An error of reading. What writes says so itself.
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Fault {
+        Fault::new(FaultKind::Foreign, format!("cannot be read: {error}"))
+    }
 }
 
-pub(super) fn damaged(what: impl Into<String>) -> Fault {
-    Fault::new(FaultKind::Damaged, what)
+/// What most of this crate returns.
+pub type Result<T> = std::result::Result<T, Fault>;
+
+/// A fault of one of the three kinds as the result.
+pub fn foreign<T>(what: impl Into<String>) -> Result<T> {
+    Err(Fault::new(FaultKind::Foreign, what))
 }
 
-pub(super) fn impossible(what: impl Into<String>) -> Fault {
-    Fault::new(FaultKind::Impossible, what)
+#[cold]
+pub fn damaged<T>(what: impl Into<String>) -> Result<T> {
+    Err(Fault::new(FaultKind::Damaged, what))
+}
+
+#[cold]
+pub fn impossible<T>(what: impl Into<String>) -> Result<T> {
+    Err(Fault::new(FaultKind::Impossible, what))
 }

@@ -2,6 +2,7 @@
 //! values as in a capture.
 
 use heapmark_wire::capture::text;
+use std::str::FromStr;
 
 /// Pairs in the order of the file. Values are escaped: plain ASCII, whatever the program's name and
 /// arguments.
@@ -14,7 +15,7 @@ impl Head {
         let text = String::from_utf8_lossy(bytes);
         Head(
             heapmark_wire::pairs(&text)
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .map(|(key, value)| (key.into(), value.into()))
                 .collect(),
         )
     }
@@ -32,12 +33,16 @@ impl Head {
             .map(|(_, value)| value)
     }
 
+    /// The value of a key that is a number.
+    pub fn number<T: FromStr>(&self, key: &str) -> Option<T> {
+        self.get(key)?.parse().ok()
+    }
+
     /// Sets a key, or adds it at the end.
     pub fn set(&mut self, key: &str, value: impl ToString) {
-        let value = text::escaped(value.to_string().as_bytes())
-            .map(char::from)
-            .collect::<String>();
-        self.set_escaped(key, &value);
+        let value = value.to_string();
+        let escaped: String = text::escaped(value.as_bytes()).map(char::from).collect();
+        self.set_escaped(key, &escaped);
     }
 
     /// The same, for a value that is already escaped.
@@ -50,14 +55,9 @@ impl Head {
     }
 
     /// All pairs except those whose keys begin with `start`.
-    pub fn without(&self, start: &str) -> Head {
-        Head(
-            self.0
-                .iter()
-                .filter(|(key, _)| !key.starts_with(start))
-                .cloned()
-                .collect(),
-        )
+    pub fn without(mut self, start: &str) -> Head {
+        self.0.retain(|(key, _)| !key.starts_with(start));
+        self
     }
 
     /// All pairs.

@@ -1,9 +1,9 @@
 //! Traces of other tools. The text of glibc's `mtrace` has all that a replay needs; recordings
 //! without threads or without the identity of objects are refused with the reason.
 
-use super::addresses::{Addresses, MemoryPoint, PlacedObject};
-use super::fault::{Fault, damaged, foreign};
-use super::{Call, Event, Head, Mended, Totals, Writer};
+use super::addresses::{Addresses, MemoryPoint, moved};
+use super::fault::{Fault, Result, damaged, foreign};
+use super::{Call, Event, Head, Mended, Token, Totals, Writer};
 use std::io::{BufRead, Read, Write};
 
 /// Longest line in bytes; the name of the calling function is the longest part.
@@ -23,8 +23,8 @@ pub struct Imported {
 }
 
 /// Makes a trace of glibc's `mtrace` text.
-pub fn import<R: BufRead, W: Write>(mut from: R, to: W) -> Result<Imported, Fault> {
-    refuse(from.fill_buf().map_err(unread)?)?;
+pub fn import<R: BufRead, W: Write>(mut from: R, to: W) -> Result<Imported> {
+    refuse(from.fill_buf()?)?;
     let mut head = Head::default();
     head.set("imported", "glibc mtrace");
     let mut import = Import {
@@ -32,69 +32,63 @@ pub fn import<R: BufRead, W: Write>(mut from: R, to: W) -> Result<Imported, Faul
         addresses: Addresses::default(),
         moving: None,
     };
-    let (mut line, mut ended, mut torn) = (Vec::new(), false, false);
+    let mut line = Vec::new();
+    let mut ended = false;
+    let mut torn = false;
     for number in 1u64.. {
         line.clear();
-        if (&mut from)
-            .take(MOST_LINE)
-            .read_until(b'\n', &mut line)
-            .map_err(unread)?
-            == 0
-        {
+        let mut limited = from.by_ref().take(MOST_LINE);
+        if limited.read_until(b'\n', &mut line)? == 0 {
             break;
         }
         // A number that is cut off is a wrong number.
-        torn = line.last() != Some(&b'\n') && from.fill_buf().map_err(unread)?.is_empty();
+        torn = !line.ends_with(b"\n") && from.fill_buf()?.is_empty();
         if torn {
             break;
         }
         let text = String::from_utf8_lossy(&line);
-        ended = text.trim_end() == "= End";
+        let text = text.trim_end();
+        ended = text == "= End";
         import
-            .line(text.trim_end())
+            .line(text)
             .map_err(|fault| Fault::new(fault.kind(), format!("line {number}: {fault}")))?;
     }
-    let mended = import.addresses.mended;
     Ok(Imported {
         totals: import.writer.finish()?.1,
-        mended,
+        mended: import.addresses.mended,
         ended,
         torn,
     })
 }
 
 /// Refuses files that cannot be imported, and names their format.
-fn refuse(start: &[u8]) -> Result<(), Fault> {
+fn refuse(start: &[u8]) -> Result<()> {
     let lost = "a recording of heaptrack cannot be replayed: it does not say which thread made a call, nor that a realloc is one";
     match start {
-        [] => Err(foreign("the file is empty")),
+        [] => foreign("the file is empty"),
         [b'v', b' ', b'0'..=b'9' | b'a'..=b'f', ..] => {
-            Err(foreign(format!("{lost}; use `heapmark record`")))
+            foreign(format!("{lost}; use `heapmark record`"))
         }
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x1f, 0x8b, ..] => Err(foreign(format!(
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x1f, 0x8b, ..] => foreign(format!(
             "this file is packed (zstd or gzip): unpack it first, if it is text of glibc's mtrace; {lost}"
-        ))),
-        [b'=' | b'@' | b'+' | b'-' | b'<' | b'>' | b'!', ..] => Ok(()),
-        _ => Err(foreign(
-            "this is no text of glibc's mtrace, the one format that can be imported: it begins with `= Start`",
         )),
+        [b'=' | b'@' | b'+' | b'-' | b'<' | b'>' | b'!', ..] => Ok(()),
+        _ => foreign(
+            "this is no text of glibc's mtrace, the one format that can be imported: it begins with `= Start`",
+        ),
     }
-}
-
-fn unread(error: std::io::Error) -> Fault {
-    foreign(format!("cannot be read: {error}"))
 }
 
 struct Import<W> {
     writer: Writer<W>,
     addresses: Addresses,
     /// Between `<`, which frees the old address of a realloc, and `>`, which has the new one.
-    moving: Option<Option<super::Token>>,
+    moving: Option<Option<Token>>,
 }
 
 impl<W: Write> Import<W> {
     /// `@ CALLER + ADDRESS SIZE`; the caller may be missing, and may have spaces in it.
-    fn line(&mut self, line: &str) -> Result<(), Fault> {
+    fn line(&mut self, line: &str) -> Result<()> {
         if line.is_empty() || line.starts_with('=') {
             return Ok(());
         }
@@ -105,69 +99,48 @@ impl<W: Write> Import<W> {
             .rposition(sign)
             .filter(|at| *at == 0 || words[0] == "@")
         else {
-            return Err(damaged("neither a call (`+ - < > !`) nor a mark (`=`)"));
+            return damaged("neither a call (`+ - < > !`) nor a mark (`=`)");
         };
-        let moved = self.moving.take();
+        let old = self.moving.take();
         match (words[at], &words[at + 1..]) {
             ("+", [address, size]) => {
-                let (address, size) = (number(address)?, number(size)?);
-                match address {
-                    0 => self.write(Event::Failed {
-                        call: Call::Malloc,
-                        size,
-                    }),
-                    _ => self.begin(
-                        address,
-                        Event::Malloc {
-                            size,
-                            operator: false,
-                        },
-                    ),
+                let address = number(address)?;
+                let size = number(size)?;
+                if address == 0 {
+                    return self.failed(Call::Malloc, size);
                 }
+                self.begin(address, moved(None, size))
             }
-            ("-", [address]) => match number(address)? {
-                0 => self.write(Event::FreeNull),
-                address => match self.addresses.end(NOW, address).map(PlacedObject::token) {
-                    Some(token) => self.write(Event::Free { token }),
-                    None => Ok(()),
-                },
-            },
+            ("-", [address]) => {
+                let address = number(address)?;
+                if address == 0 {
+                    return self.writer.write(0, &Event::FreeNull);
+                }
+                self.end(address)
+                    .map_or(Ok(()), |token| self.writer.write(0, &Event::Free { token }))
+            }
             ("<", [address]) => {
-                self.moving = Some(
-                    self.addresses
-                        .end(NOW, number(address)?)
-                        .map(PlacedObject::token),
-                );
+                self.moving = Some(self.end(number(address)?));
                 Ok(())
             }
             (">", [address, size]) => {
-                let (address, size) = (number(address)?, number(size)?);
-                match moved {
-                    Some(Some(token)) => self.begin(address, Event::Realloc { token, size }),
-                    Some(None) => self.begin(
-                        address,
-                        Event::Malloc {
-                            size,
-                            operator: false,
-                        },
-                    ),
-                    None => Err(damaged(
+                let address = number(address)?;
+                let size = number(size)?;
+                let Some(old) = old else {
+                    return damaged(
                         "a new address of a realloc (`>`) without its old one (`<`) before it",
-                    )),
-                }
+                    );
+                };
+                self.begin(address, moved(old, size))
             }
-            ("!", [_, size]) => self.write(Event::Failed {
-                call: Call::Realloc,
-                size: number(size)?,
-            }),
-            (sign, _) => Err(damaged(format!(
-                "`{sign}` with other words behind it than it has"
-            ))),
+            ("!", [_, size]) => self.failed(Call::Realloc, number(size)?),
+            (sign, _) => damaged(format!("`{sign}` with other words behind it than it has")),
         }
     }
 
-    fn begin(&mut self, address: u64, event: Event) -> Result<(), Fault> {
-        let (writer, mut written) = (&mut self.writer, Ok(()));
+    fn begin(&mut self, address: u64, event: Event) -> Result<()> {
+        let writer = &mut self.writer;
+        let mut written = Ok(());
         self.addresses
             .begin(NOW, address, event, &mut |thread, event| {
                 if written.is_ok() {
@@ -177,8 +150,13 @@ impl<W: Write> Import<W> {
         written
     }
 
-    fn write(&mut self, event: Event) -> Result<(), Fault> {
-        self.writer.write(0, &event)
+    fn end(&mut self, address: u64) -> Option<Token> {
+        let object = self.addresses.end(NOW, address)?;
+        Some(self.addresses.gone(object))
+    }
+
+    fn failed(&mut self, call: Call, size: u64) -> Result<()> {
+        self.writer.write(0, &Event::Failed { call, size })
     }
 }
 
@@ -189,11 +167,11 @@ const NOW: MemoryPoint = MemoryPoint {
     stream: 0,
 };
 
-fn number(word: &str) -> Result<u64, Fault> {
+fn number(word: &str) -> Result<u64> {
     if word == "(nil)" {
         return Ok(0);
     }
     let digits = word.strip_prefix("0x").unwrap_or(word);
     u64::from_str_radix(digits, 16)
-        .map_err(|_| damaged(format!("`{word}` is no hexadecimal number")))
+        .or_else(|_| damaged(format!("`{word}` is no hexadecimal number")))
 }

@@ -1,7 +1,7 @@
 //! The frame of a trace file: its header, and the header of each chunk. docs/TRACE.md has both as
 //! tables.
 
-use super::fault::{Fault, damaged, foreign};
+use super::fault::{Result, damaged, foreign, impossible};
 
 /// The first bytes of a trace. The first one is not text, and a transfer that converts line ends
 /// changes the last two.
@@ -13,9 +13,9 @@ const MINOR: u16 = 0;
 const BYTE_ORDER: u32 = 0x0102_0304;
 
 /// Bytes of the file's header.
-pub(super) const FILE_HEADER: usize = 40;
+pub const FILE_HEADER: usize = 40;
 /// Bytes of a chunk's header.
-pub(super) const CHUNK_HEADER: usize = 48;
+pub const CHUNK_HEADER: usize = 48;
 const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"chnk");
 
 /// A chunk is never larger than this, neither stored nor unpacked: no file can make a reader take
@@ -27,8 +27,8 @@ pub const MOST_THREADS: u32 = 65_535;
 pub const MOST_LIVE: u64 = 1 << 29;
 
 /// What a chunk holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+#[derive(Clone, Copy, PartialEq)]
+pub enum Content {
     /// `key=value` lines; the first chunk.
     Head = 1,
     /// Events.
@@ -38,8 +38,8 @@ pub(super) enum Content {
 }
 
 /// How a chunk is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Codec {
+#[derive(Clone, Copy, PartialEq)]
+pub enum Codec {
     /// As it is.
     Plain = 0,
     /// By zstd.
@@ -47,8 +47,7 @@ pub(super) enum Codec {
 }
 
 /// The header of a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ChunkHeader {
+pub struct ChunkHeader {
     pub content: Content,
     pub codec: Codec,
     /// Counts from 0.
@@ -60,6 +59,18 @@ pub(super) struct ChunkHeader {
     pub stored_crc: u32,
 }
 
+/// The number of a thread, if a trace can have it.
+#[inline]
+pub fn checked_thread(thread: u64) -> Result<u32> {
+    if thread < MOST_THREADS.into() {
+        Ok(thread as u32)
+    } else {
+        impossible(format!(
+            "thread {thread}: a trace has {MOST_THREADS} threads at most"
+        ))
+    }
+}
+
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
@@ -69,12 +80,15 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// The header that this version writes.
-pub(super) fn file_header() -> [u8; FILE_HEADER] {
+pub fn file_header() -> [u8; FILE_HEADER] {
     let mut bytes = [0; FILE_HEADER];
-    bytes[..8].copy_from_slice(&MAGIC);
-    bytes[8..10].copy_from_slice(&MAJOR.to_le_bytes());
-    bytes[10..12].copy_from_slice(&MINOR.to_le_bytes());
-    bytes[12..16].copy_from_slice(&BYTE_ORDER.to_le_bytes());
+    let start: [&[u8]; 4] = [
+        &MAGIC,
+        &MAJOR.to_le_bytes(),
+        &MINOR.to_le_bytes(),
+        &BYTE_ORDER.to_le_bytes(),
+    ];
+    bytes[..16].copy_from_slice(&start.concat());
     // 16..24 features that a reader must know, 24..32 features that it may ignore, 32..36 reserved:
     // none so far.
     let crc = crc32fast::hash(&bytes[..36]);
@@ -83,124 +97,108 @@ pub(super) fn file_header() -> [u8; FILE_HEADER] {
 }
 
 /// Refuses a file that is not a trace, or one of a kind that this version cannot read.
-pub(super) fn check_file_header(bytes: &[u8; FILE_HEADER]) -> Result<(), Fault> {
+pub fn check_file_header(bytes: &[u8; FILE_HEADER]) -> Result<()> {
     if bytes[..8] != MAGIC {
-        return Err(foreign(
+        return foreign(
             "this is no heapmark trace: it does not begin as one (`heapmark record` makes traces)",
-        ));
+        );
     }
     if u32_at(bytes, 12) == BYTE_ORDER.swap_bytes() {
-        return Err(foreign(
+        return foreign(
             "its numbers are big-endian: a trace is little-endian on every machine; record it again",
-        ));
+        );
     }
     if crc32fast::hash(&bytes[..36]) != u32_at(bytes, 36) || u32_at(bytes, 12) != BYTE_ORDER {
-        return Err(damaged(
-            "the header of the file is damaged: its checksum is another",
-        ));
+        return damaged("the header of the file is damaged: its checksum is another");
     }
     let major = u16::from_le_bytes([bytes[8], bytes[9]]);
     if major != MAJOR {
-        return Err(foreign(format!(
+        return foreign(format!(
             "a trace of version {major}: this heapmark reads version {MAJOR}; take the heapmark that wrote it, or a newer one"
-        )));
+        ));
     }
     match u64_at(bytes, 16) {
         0 => Ok(()),
-        features => Err(foreign(format!(
+        features => foreign(format!(
             "it needs features that this heapmark does not have (bits {features:#x}): take a newer heapmark"
-        ))),
+        )),
     }
 }
 
 impl ChunkHeader {
     /// The header as stored in a file.
-    pub(super) fn bytes(&self) -> [u8; CHUNK_HEADER] {
+    pub fn bytes(&self) -> [u8; CHUNK_HEADER] {
         let mut bytes = [0; CHUNK_HEADER];
         bytes[..4].copy_from_slice(&CHUNK_MAGIC.to_le_bytes());
-        (bytes[4], bytes[5]) = (self.content as u8, self.codec as u8);
-        bytes[8..16].copy_from_slice(&self.number.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.first_event.to_le_bytes());
-        for (at, number) in [
-            (24, self.events),
-            (28, self.raw_bytes),
-            (32, self.stored_bytes),
-            (36, self.stored_crc),
-        ] {
-            bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
-        }
+        bytes[4] = self.content as u8;
+        bytes[5] = self.codec as u8;
+        let numbers: [&[u8]; 6] = [
+            &self.number.to_le_bytes(),
+            &self.first_event.to_le_bytes(),
+            &self.events.to_le_bytes(),
+            &self.raw_bytes.to_le_bytes(),
+            &self.stored_bytes.to_le_bytes(),
+            &self.stored_crc.to_le_bytes(),
+        ];
+        bytes[8..40].copy_from_slice(&numbers.concat());
         let crc = crc32fast::hash(&bytes[..44]);
         bytes[44..].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
 
     /// Reads a header, and refuses lengths that no chunk can have.
-    pub(super) fn parse(bytes: &[u8; CHUNK_HEADER]) -> Result<ChunkHeader, Fault> {
+    pub fn parse(bytes: &[u8; CHUNK_HEADER]) -> Result<ChunkHeader> {
         if u32_at(bytes, 0) != CHUNK_MAGIC {
-            return Err(damaged("no chunk begins where one must"));
+            return damaged("no chunk begins where one must");
         }
         if crc32fast::hash(&bytes[..44]) != u32_at(bytes, 44) {
-            return Err(damaged(
-                "the header of the chunk is damaged: its checksum is another",
-            ));
+            return damaged("the header of the chunk is damaged: its checksum is another");
         }
         let content = match bytes[4] {
             1 => Content::Head,
             2 => Content::Events,
             3 => Content::Totals,
             other => {
-                return Err(damaged(format!(
-                    "a chunk of kind {other}, which there is not"
-                )));
+                return damaged(format!("a chunk of kind {other}, which there is not"));
             }
         };
         let codec = match bytes[5] {
             0 => Codec::Plain,
             1 => Codec::Zstd,
             other => {
-                return Err(damaged(format!(
+                return damaged(format!(
                     "a chunk packed by method {other}, which there is not"
-                )));
+                ));
             }
         };
-        let header = ChunkHeader {
+        let [events, raw, stored, stored_crc] = [24, 28, 32, 36].map(|at| u32_at(bytes, at));
+        for (what, bytes) in [("unpacked", raw), ("stored", stored)] {
+            if bytes == 0 || bytes as usize > MOST_RAW_BYTES {
+                return damaged(format!(
+                    "a chunk of {bytes} bytes {what}: it has 1 to {MOST_RAW_BYTES}"
+                ));
+            }
+        }
+        if codec == Codec::Plain && raw != stored {
+            return damaged(format!(
+                "a chunk that is not packed has {raw} and {stored} bytes"
+            ));
+        }
+        // An event has at least one byte.
+        if events > raw || (events == 0) == (content == Content::Events) {
+            return damaged(format!(
+                "a chunk of {raw} bytes says that it has {events} events"
+            ));
+        }
+        Ok(ChunkHeader {
             content,
             codec,
             number: u64_at(bytes, 8),
             first_event: u64_at(bytes, 16),
-            events: u32_at(bytes, 24),
-            raw_bytes: u32_at(bytes, 28),
-            stored_bytes: u32_at(bytes, 32),
-            stored_crc: u32_at(bytes, 36),
-        };
-        header.check_lengths().map(|()| header)
-    }
-
-    fn check_lengths(&self) -> Result<(), Fault> {
-        let &ChunkHeader {
+            events,
             raw_bytes: raw,
             stored_bytes: stored,
-            events,
-            ..
-        } = self;
-        for (what, bytes) in [("unpacked", raw), ("stored", stored)] {
-            if bytes == 0 || bytes as usize > MOST_RAW_BYTES {
-                return Err(damaged(format!(
-                    "a chunk of {bytes} bytes {what}: it has 1 to {MOST_RAW_BYTES}"
-                )));
-            }
-        }
-        if self.codec == Codec::Plain && raw != stored {
-            return Err(damaged(format!(
-                "a chunk that is not packed has {raw} and {stored} bytes"
-            )));
-        }
-        // An event has at least one byte.
-        if events > raw || (events == 0) == (self.content == Content::Events) {
-            return Err(damaged(format!(
-                "a chunk of {raw} bytes says that it has {events} events"
-            )));
-        }
-        Ok(())
+            stored_crc,
+        })
     }
 }

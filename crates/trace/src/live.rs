@@ -1,17 +1,51 @@
 //! The live objects, with a value for each. Memory is that of the live objects, not of all there
 //! have been; if the machine has too little, that is a fault.
 
-use super::fault::{Fault, foreign, impossible};
-use super::layout::{MOST_LIVE, MOST_THREADS};
+use super::fault::{Result, foreign, impossible};
+use super::grown::grown;
+use super::layout::{MOST_LIVE, checked_thread};
 use super::{Event, Token, room};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
+/// The allocations of each thread so far.
+#[derive(Default)]
+pub struct Allocations(pub Vec<u64>);
+
+impl Allocations {
+    /// Names the next object of a thread.
+    #[inline]
+    pub fn next(&mut self, thread: u32) -> Token {
+        let count = grown(&mut self.0, thread as usize);
+        *count += 1;
+        Token {
+            thread,
+            index: *count - 1,
+        }
+    }
+
+    /// Allocations of a thread.
+    pub fn of(&self, thread: u32) -> u64 {
+        self.0.get(thread as usize).copied().unwrap_or(0)
+    }
+
+    /// Why an object is not alive.
+    #[cold]
+    fn dead<T>(&self, token: Token) -> Result<T> {
+        let Token { thread, index } = token;
+        let why = if index < self.of(thread) {
+            "not alive any more"
+        } else {
+            "not allocated yet"
+        };
+        impossible(format!("object {index} of thread {thread} is {why}"))
+    }
+}
+
 /// The live objects.
 pub struct Live<T> {
     objects: HashMap<u64, T, RandomState>,
-    /// Allocations of each thread so far.
-    allocations: Vec<u64>,
+    pub allocations: Allocations,
     most: u64,
 }
 
@@ -19,7 +53,7 @@ impl<T> Default for Live<T> {
     fn default() -> Live<T> {
         Live {
             objects: HashMap::default(),
-            allocations: Vec::new(),
+            allocations: Allocations::default(),
             most: MOST_LIVE,
         }
     }
@@ -28,59 +62,39 @@ impl<T> Default for Live<T> {
 impl<T> Live<T> {
     /// Begins an object; returns its token.
     #[inline]
-    pub fn begin(&mut self, thread: u32, about: T) -> Result<Token, Fault> {
+    pub fn begin(&mut self, thread: u32, about: T) -> Result<Token> {
         if self.len() >= self.most {
-            return Err(impossible(format!(
-                "more than {} objects live at once",
-                self.most
-            )));
+            return impossible(format!("more than {} objects live at once", self.most));
         }
         if self.objects.len() == self.objects.capacity() {
             self.grow()?;
         }
-        let place = thread as usize;
-        if place >= self.allocations.len() {
-            if thread >= MOST_THREADS {
-                return Err(impossible(format!(
-                    "thread {thread}: a trace has {MOST_THREADS} threads at most"
-                )));
-            }
-            self.allocations.resize(place + 1, 0);
-        }
-        let token = Token {
-            thread,
-            index: self.allocations[place],
-        };
-        self.allocations[place] += 1;
+        let token = self.allocations.next(checked_thread(thread.into())?);
         self.objects.insert(token.packed(), about);
         Ok(token)
     }
 
     /// Grows the table.
     #[cold]
-    fn grow(&mut self) -> Result<(), Fault> {
+    fn grow(&mut self) -> Result<()> {
         // Twice as many, each with a byte of the table's own, and one of eight places free.
         let bytes = 2 * self.objects.capacity() * (size_of::<(u64, T)>() + 1) * 8 / 7;
-        let given = room::refusal(bytes as u64).map_or_else(
-            || {
-                self.objects
-                    .try_reserve(1)
-                    .map_err(|_| "the system gives no more memory".to_owned())
-            },
-            Err,
-        );
-        given.map_err(|why| {
-            let live = self.objects.len();
-            foreign(format!("{live} objects live at once, and more begin: {why}; take a machine with more memory"))
-        })
+        let why = match room::refusal(bytes as u64) {
+            Some(why) => why,
+            None if self.objects.try_reserve(1).is_ok() => return Ok(()),
+            None => "the system gives no more memory".into(),
+        };
+        let live = self.objects.len();
+        foreign(format!(
+            "{live} objects live at once, and more begin: {why}; take a machine with more memory"
+        ))
     }
 
     /// Ends an object; returns its value.
     #[inline]
-    pub fn end(&mut self, token: Token) -> Result<T, Fault> {
-        self.objects
-            .remove(&token.packed())
-            .ok_or_else(|| self.dead(token))
+    pub fn end(&mut self, token: Token) -> Result<T> {
+        let object = self.objects.remove(&token.packed());
+        object.map_or_else(|| self.allocations.dead(token), Ok)
     }
 
     /// The value of a live object.
@@ -89,48 +103,14 @@ impl<T> Live<T> {
     }
 
     /// The same, mutable.
-    pub fn get_mut(&mut self, token: Token) -> Result<&mut T, Fault> {
-        // Looked up twice only if that fails.
-        if !self.objects.contains_key(&token.packed()) {
-            return Err(self.dead(token));
-        }
-        Ok(self
-            .objects
-            .get_mut(&token.packed())
-            .expect("it was just there"))
-    }
-
-    #[cold]
-    fn dead(&self, token: Token) -> Fault {
-        let Token { thread, index } = token;
-        let known = self
-            .allocations
-            .get(thread as usize)
-            .is_some_and(|allocations| index < *allocations);
-        impossible(match known {
-            true => format!("object {index} of thread {thread} is not alive any more"),
-            false => format!("object {index} of thread {thread} is not allocated yet"),
-        })
+    pub fn get_mut(&mut self, token: Token) -> Result<&mut T> {
+        let object = self.objects.get_mut(&token.packed());
+        object.map_or_else(|| self.allocations.dead(token), Ok)
     }
 
     /// How many objects are live.
     pub fn len(&self) -> u64 {
         self.objects.len() as u64
-    }
-
-    /// Whether none is live.
-    pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
-    }
-
-    /// Allocations of a thread so far.
-    pub fn allocations(&self, thread: u32) -> u64 {
-        self.allocations.get(thread as usize).copied().unwrap_or(0)
-    }
-
-    /// Threads that have allocated something have numbers below this.
-    pub fn threads(&self) -> u32 {
-        self.allocations.len() as u32
     }
 
     /// All live objects, in no order.
@@ -148,23 +128,23 @@ impl<T> Live<T> {
         thread: u32,
         event: &Event,
         about: impl FnOnce(u64, Option<&T>) -> T,
-    ) -> Result<(Option<Token>, Option<T>), Fault> {
+    ) -> Result<Option<T>> {
         let ended = event.ends().map(|token| self.end(token)).transpose()?;
         if ended.is_none()
             && let Some(token) = event.names()
         {
             self.get_mut(token)?;
         }
-        let begun = event
-            .begins()
-            .map(|size| self.begin(thread, about(size, ended.as_ref())))
-            .transpose()?;
-        Ok((begun, ended))
+        if let Some(size) = event.begins() {
+            self.begin(thread, about(size, ended.as_ref()))?;
+        }
+        Ok(ended)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::MOST_THREADS;
     use super::*;
 
     #[test]

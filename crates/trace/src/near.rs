@@ -13,10 +13,10 @@ const TAG_SHIFT: u32 = 57;
 
 /// Builds the hashers of a table.
 #[derive(Clone, Default)]
-pub(super) struct Near(RandomState);
+pub struct Near(RandomState);
 
 /// Hashes an address.
-pub(super) struct Hash {
+pub struct Hash {
     region: FoldHasher<'static>,
     granule: u64,
 }

@@ -11,7 +11,7 @@ const SMALL: u64 = 16 << 20;
 const MARGIN: u64 = 32 << 20;
 
 /// Why a table of this many bytes does not fit, if it does not.
-pub(super) fn refusal(bytes: u64) -> Option<String> {
+pub fn refusal(bytes: u64) -> Option<String> {
     let left = if bytes > SMALL { left()? } else { return None };
     // What is kept beside the table grows with it.
     let needed = bytes.saturating_add(bytes / 4).saturating_add(MARGIN);
@@ -26,27 +26,17 @@ pub(super) fn refusal(bytes: u64) -> Option<String> {
 
 /// The least of what the machine, the process's own limit and its control groups leave.
 fn left() -> Option<u64> {
+    // The memory that the kernel can give without swapping.
+    let machine = number("/proc/meminfo", "MemAvailable:").map(|kib| kib << 10);
     let groups = read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let sources = [machine(), address_space()]
-        .into_iter()
-        .chain(groups.lines().map(group));
-    sources.flatten().min()
-}
-
-/// The memory that the kernel can give without swapping.
-fn machine() -> Option<u64> {
-    let text = read_to_string("/proc/meminfo").ok()?;
-    Some(
-        text.lines()
-            .find_map(|line| number(line.strip_prefix("MemAvailable:")?))?
-            << 10,
-    )
+    let groups = groups.lines().filter_map(group);
+    groups.chain(machine).chain(address_space()).min()
 }
 
 /// `ulimit -v`
 fn address_space() -> Option<u64> {
     let limit = getrlimit(Resource::As).current?;
-    let pages = number(&read_to_string("/proc/self/statm").ok()?)?;
+    let pages = number("/proc/self/statm", "")?;
     Some(limit.saturating_sub(pages * rustix::param::page_size() as u64))
 }
 
@@ -54,25 +44,22 @@ fn address_space() -> Option<u64> {
 /// dropped when memory is short.
 fn group(line: &str) -> Option<u64> {
     let mut parts = line.splitn(3, ':').skip(1);
-    let (folder, names) = match parts.next()? {
-        "" => ("/sys/fs/cgroup", ["memory.max", "memory.current"]),
+    let (folder, limit, used) = match parts.next()? {
+        "" => ("/sys/fs/cgroup", "memory.max", "memory.current"),
         "memory" => (
             "/sys/fs/cgroup/memory",
-            ["memory.limit_in_bytes", "memory.usage_in_bytes"],
+            "memory.limit_in_bytes",
+            "memory.usage_in_bytes",
         ),
         _ => return None,
     };
     let own = Path::new(folder).join(parts.next()?.trim_start_matches('/'));
     let left = |group: &Path| {
-        let [limit, used] = names.map(|name| number(&read_to_string(group.join(name)).ok()?));
-        let stat = read_to_string(group.join("memory.stat")).unwrap_or_default();
-        let files = ["inactive_file ", "active_file "];
-        let files = stat.lines().filter_map(|line| {
-            files
-                .iter()
-                .find_map(|name| number(line.strip_prefix(name)?))
-        });
-        Some(limit?.saturating_sub(used?.saturating_sub(files.sum())))
+        let files = ["inactive_file ", "active_file "]
+            .into_iter()
+            .filter_map(|kind| number(group.join("memory.stat"), kind));
+        let used = number(group.join(used), "")?.saturating_sub(files.sum());
+        Some(number(group.join(limit), "")?.saturating_sub(used))
     };
     own.ancestors()
         .take_while(|group| group.starts_with(folder))
@@ -80,9 +67,14 @@ fn group(line: &str) -> Option<u64> {
         .min()
 }
 
-/// The number at the start of a text.
-fn number(text: &str) -> Option<u64> {
-    text.split_whitespace().next()?.parse().ok()
+/// The first number of a file behind these words at the start of a line.
+fn number(file: impl AsRef<Path>, words: &str) -> Option<u64> {
+    let text = read_to_string(file).ok()?;
+    let mut lines = text.lines();
+    lines.find_map(|line| {
+        let rest = line.strip_prefix(words)?;
+        rest.split_whitespace().next()?.parse().ok()
+    })
 }
 
 #[cfg(test)]

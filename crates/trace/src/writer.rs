@@ -1,8 +1,8 @@
 //! Writes a trace: events in, chunks out. Memory is one chunk, whatever the length.
 
-use super::codec::{CodecState, MOST_EVENT, Pen};
-use super::fault::{Fault, foreign};
-use super::layout::{ChunkHeader, Codec, Content, MOST_RAW_BYTES, file_header};
+use super::codec::{CodecState, MOST_EVENT, put_number};
+use super::fault::{Result, foreign};
+use super::layout::{CHUNK_HEADER, ChunkHeader, Codec, Content, MOST_RAW_BYTES, file_header};
 use super::{Event, Head};
 use std::io::Write;
 use zstd::bulk::Compressor;
@@ -29,7 +29,7 @@ pub struct Totals {
 pub struct Writer<W> {
     to: W,
     state: CodecState,
-    pen: Pen,
+    payload: Vec<u8>,
     packer: Compressor<'static>,
     packed: Vec<u8>,
     chunks: u64,
@@ -39,34 +39,31 @@ pub struct Writer<W> {
 
 impl<W: Write> Writer<W> {
     /// Begins a trace with what is known of the program.
-    pub fn new(mut to: W, head: &Head) -> Result<Writer<W>, Fault> {
+    pub fn new(mut to: W, head: &Head) -> Result<Writer<W>> {
         let start = file_header();
-        to.write_all(&start).map_err(unwritten)?;
-        let totals = Totals {
-            file_bytes: start.len() as u64,
-            ..Totals::default()
-        };
-        let packer = Compressor::new(LEVEL).map_err(unwritten)?;
-        let (state, pen) = (CodecState::default(), Pen::new(MOST_RAW_BYTES));
+        to.write_all(&start).or_else(unwritten)?;
         let mut writer = Writer {
             to,
-            state,
-            pen,
-            packer,
+            state: CodecState::default(),
+            payload: Vec::with_capacity(MOST_RAW_BYTES),
+            packer: Compressor::new(LEVEL).or_else(unwritten)?,
             packed: Vec::new(),
             chunks: 0,
             events_here: 0,
-            totals,
+            totals: Totals {
+                file_bytes: start.len() as u64,
+                ..Totals::default()
+            },
         };
         let mut text = head.lines();
         if text.is_empty() {
             text.push('\n');
         }
         if text.len() > MOST_RAW_BYTES {
-            return Err(foreign(format!(
+            return foreign(format!(
                 "metadata of {} bytes: {MOST_RAW_BYTES} at most",
                 text.len()
-            )));
+            ));
         }
         writer.chunk(Content::Head, text.as_bytes())?;
         Ok(writer)
@@ -74,12 +71,12 @@ impl<W: Write> Writer<W> {
 
     /// Appends an event of a thread.
     #[inline]
-    pub fn write(&mut self, thread: u32, event: &Event) -> Result<(), Fault> {
-        if self.pen.left() < MOST_EVENT {
+    pub fn write(&mut self, thread: u32, event: &Event) -> Result<()> {
+        if self.payload.len() + MOST_EVENT > MOST_RAW_BYTES {
             self.flush()?;
         }
         self.state
-            .write(&mut self.pen, thread, event)
+            .write(&mut self.payload, thread, event)
             .map_err(|fault| fault.at(self.chunks, self.events()))?;
         self.events_here += 1;
         Ok(())
@@ -91,44 +88,43 @@ impl<W: Write> Writer<W> {
     }
 
     /// Ends the trace. A trace that is not ended is read as one that was cut short.
-    pub fn finish(mut self) -> Result<(W, Totals), Fault> {
+    pub fn finish(mut self) -> Result<(W, Totals)> {
         self.flush()?;
-        (self.totals.threads, self.totals.allocations) =
-            (self.state.threads(), self.state.allocations());
-        let mut pen = Pen::new(64);
-        let Totals {
-            events,
+        let threads = self.state.threads();
+        let allocations = self.state.allocations();
+        let mut payload = Vec::new();
+        for number in [self.chunks, self.totals.events, threads, allocations] {
+            put_number(&mut payload, number);
+        }
+        self.chunk(Content::Totals, &payload)?;
+        self.to.flush().or_else(unwritten)?;
+        let totals = Totals {
             threads,
             allocations,
-            ..
-        } = self.totals;
-        [self.chunks, events, threads, allocations]
-            .into_iter()
-            .for_each(|number| pen.number(number));
-        self.chunk(Content::Totals, pen.written())?;
-        self.to.flush().map_err(unwritten)?;
-        Ok((self.to, self.totals))
+            ..self.totals
+        };
+        Ok((self.to, totals))
     }
 
-    fn flush(&mut self) -> Result<(), Fault> {
+    fn flush(&mut self) -> Result<()> {
         if self.events_here > 0 {
-            let pen = std::mem::replace(&mut self.pen, Pen::new(0));
-            self.totals.raw_bytes += pen.written().len() as u64;
-            self.chunk(Content::Events, pen.written())?;
+            let mut payload = std::mem::take(&mut self.payload);
+            self.totals.raw_bytes += payload.len() as u64;
+            self.chunk(Content::Events, &payload)?;
             self.totals.events += u64::from(std::mem::take(&mut self.events_here));
-            self.pen = pen;
-            self.pen.clear();
+            payload.clear();
+            self.payload = payload;
         }
         Ok(())
     }
 
-    fn chunk(&mut self, content: Content, raw: &[u8]) -> Result<(), Fault> {
+    fn chunk(&mut self, content: Content, raw: &[u8]) -> Result<()> {
         self.packed
             .resize(zstd::zstd_safe::compress_bound(raw.len()), 0);
         let length = self
             .packer
             .compress_to_buffer(raw, &mut self.packed[..])
-            .map_err(unwritten)?;
+            .or_else(unwritten)?;
         // Data that does not become smaller is stored as it is.
         let (codec, stored) = if length < raw.len() {
             (Codec::Zstd, &self.packed[..length])
@@ -140,26 +136,22 @@ impl<W: Write> Writer<W> {
             codec,
             number: self.chunks,
             first_event: self.totals.events,
-            events: if content == Content::Events {
-                self.events_here
-            } else {
-                0
-            },
+            // None where the content is another.
+            events: self.events_here,
             raw_bytes: raw.len() as u32,
             stored_bytes: stored.len() as u32,
             stored_crc: crc32fast::hash(stored),
         };
-        let head = header.bytes();
         self.to
-            .write_all(&head)
+            .write_all(&header.bytes())
             .and_then(|()| self.to.write_all(stored))
-            .map_err(unwritten)?;
-        self.totals.file_bytes += (head.len() + stored.len()) as u64;
+            .or_else(unwritten)?;
+        self.totals.file_bytes += (CHUNK_HEADER + stored.len()) as u64;
         self.chunks += 1;
         Ok(())
     }
 }
 
-fn unwritten(error: std::io::Error) -> Fault {
+fn unwritten<T>(error: std::io::Error) -> Result<T> {
     foreign(format!("cannot write the trace: {error}"))
 }

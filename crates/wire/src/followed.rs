@@ -140,7 +140,7 @@ impl Display for Peak {
 }
 
 /// Exactly this many numbers.
-fn numbers<const N: usize>(line: &str) -> Option<[u64; N]> {
+pub fn numbers<const N: usize>(line: &str) -> Option<[u64; N]> {
     let mut words = line.split(' ');
     let mut numbers = [0; N];
     for number in &mut numbers {

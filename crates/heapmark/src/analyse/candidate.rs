@@ -52,16 +52,12 @@ impl Candidate {
 }
 
 fn logs(group: &Group, baseline: Option<&Group>) -> BTreeMap<u32, f64> {
-    let logs = match baseline.filter(|baseline| !baseline.processes.is_empty()) {
-        Some(baseline) => group.log_ratios(baseline, |process| Some(process.ns_per_op)),
-        None => group
-            .processes
-            .iter()
-            .map(|(slot, (_, process))| (*slot, process.ns_per_op.ln()))
-            .collect(),
-    };
-    logs.into_iter()
-        .map(|((block, _), log)| (block, log))
+    if let Some(baseline) = baseline.filter(|baseline| !baseline.processes.is_empty()) {
+        return group.log_times(baseline);
+    }
+    let processes = group.processes.iter();
+    processes
+        .map(|((block, _), (_, process))| (*block, process.ns_per_op.ln()))
         .collect()
 }
 
@@ -98,17 +94,13 @@ pub(super) fn rank(
 
 /// One ratio per case in which some block has both.
 fn ratios(candidate: &Candidate, reference: &Candidate) -> Vec<f64> {
-    let of_case = |(ours, theirs): (&BTreeMap<u32, f64>, &BTreeMap<u32, f64>)| {
-        let logs: Vec<f64> = ours
+    let mut ratios = Vec::new();
+    for (ours, theirs) in candidate.logs.iter().zip(&reference.logs) {
+        let both = ours
             .iter()
-            .filter_map(|(block, log)| Some(log - theirs.get(block)?))
-            .collect();
-        Some(Ratio::from_logs(&logs)?.ratio)
-    };
-    candidate
-        .logs
-        .iter()
-        .zip(&reference.logs)
-        .filter_map(of_case)
-        .collect()
+            .filter_map(|(block, log)| Some(log - theirs.get(block)?));
+        let ratio = Ratio::from_logs(&Vec::from_iter(both));
+        ratios.extend(ratio.map(|ratio| ratio.ratio));
+    }
+    ratios
 }

@@ -20,10 +20,11 @@ use heapmark_stats::{THRESHOLD, Tested, mean, paired};
 use serde::Serialize;
 
 /// The conclusion of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Conclusion {
     /// The run timed single calls: none of its times shows how fast a program is.
+    #[default]
     NotAsked,
     /// No allocator has numbers in every case.
     NothingOk,
@@ -97,93 +98,66 @@ pub(super) fn judge(
 ) -> (Conclusion, Vec<LeftOut>) {
     // A case that only programs ran gives no information about allocators, and neither does a case
     // hidden by the harness's own time.
-    let of_allocators = cases
-        .iter()
-        .zip(grid)
-        .zip(&run.plan.cases)
-        .filter(|(_, case)| case.is_for_allocators() && asked(case));
-    let tables: Vec<CaseGroups> = of_allocators
-        .map(|((case, groups), _)| CaseGroups { case, groups })
-        .collect();
-    let seen: Vec<&CaseGroups> = tables
-        .iter()
-        .filter(|table| !table.case.floor_hides && !table.case.paced)
-        .collect();
-    if seen.is_empty() && !tables.is_empty() {
-        let paced = tables.iter().all(|table| table.case.paced);
-        return (
-            Conclusion::Withheld(if paced {
-                Withheld::Paced
-            } else {
-                Withheld::Floor
-            }),
-            Vec::new(),
-        );
+    let mut tables = Vec::new();
+    for ((case, groups), planned) in cases.iter().zip(grid).zip(&run.plan.cases) {
+        if planned.is_for_allocators() && asked(planned) {
+            tables.push(CaseGroups { case, groups });
+        }
+    }
+    let all_are_paced = tables.iter().all(|table| table.case.paced);
+    let any = !tables.is_empty();
+    tables.retain(|table| !table.case.floor_hides && !table.case.paced);
+    if any && tables.is_empty() {
+        let why = if all_are_paced {
+            Withheld::Paced
+        } else {
+            Withheld::Floor
+        };
+        return (Conclusion::Withheld(why), Vec::new());
     }
     // A case in which the A/A copy differs yields no claim; if the copy differs over all cases,
     // none does.
-    let judged: Vec<&CaseGroups> = seen
-        .iter()
-        .filter(|table| !table.case.aa_copy_differs)
-        .copied()
-        .collect();
-    let copy = run
-        .plan
-        .aa_copy
-        .as_ref()
-        .and_then(|aa_copy| copy(aa_copy, &seen));
-    let copy = copy.filter(|copy| judged.is_empty() || copy.p < run.plan.alpha());
+    let aa_copy = run.plan.aa_copy.as_ref();
+    let copy = aa_copy.and_then(|aa_copy| copy(aa_copy, &tables));
+    tables.retain(|table| !table.case.aa_copy_differs);
+    let copy = copy.filter(|copy| tables.is_empty() || copy.p < run.plan.alpha());
     let mut candidates = Vec::new();
     let mut left_out = Vec::new();
-    let ranks = |role| matches!(role, Role::Baseline | Role::Candidate);
     for name in &run.plan.allocators {
-        let rows: Vec<_> = judged.iter().filter_map(|table| table.row(name)).collect();
-        if !rows.iter().all(|(row, _)| ranks(row.role)) {
+        let rows: Vec<_> = tables.iter().filter_map(|table| table.row(name)).collect();
+        let ranks = |row: &Row| matches!(row.role, Role::Baseline | Role::Candidate);
+        if !rows.iter().all(|(row, _)| ranks(row)) {
             continue;
         }
-        let failed = rows
-            .iter()
-            .filter(|(_, group)| group.failed.is_some())
-            .count();
-        let missing = rows
-            .iter()
-            .filter(|(_, group)| group.processes.is_empty())
-            .count()
-            - failed;
-        if failed + missing > 0 {
+        let count = |is: fn(&Group) -> bool| rows.iter().filter(|(_, group)| is(group)).count();
+        let failed = count(|group| group.failed.is_some());
+        // A row that failed is among them.
+        let empty = count(|group| group.processes.is_empty());
+        if empty > 0 {
             left_out.push(LeftOut {
                 allocator: name.clone(),
                 failed,
-                missing,
+                missing: empty - failed,
             });
         } else {
-            let memory = rows
-                .iter()
-                .map(|(row, _)| row.numbers().and_then(|numbers| numbers.memory))
-                .collect();
-            candidates.push(Candidate::new(
-                name,
-                &beside_baseline(name, &judged),
-                memory,
-            ));
+            let memory = rows.iter().map(|(row, _)| row.numbers()?.memory);
+            let groups = beside_baseline(name, &tables);
+            candidates.push(Candidate::new(name, &groups, memory.collect()));
         }
     }
-    if let Some(copy) = copy.filter(|_| judged.is_empty() || !candidates.is_empty()) {
-        return (
+    let conclusion = match copy {
+        Some(copy) if tables.is_empty() || !candidates.is_empty() => {
             Conclusion::Withheld(Withheld::AaCopy {
                 ratio: Ratio::of_shift(copy.shift),
-            }),
-            left_out,
-        );
-    }
-    if judged.is_empty() || candidates.is_empty() {
-        return (Conclusion::NothingOk, left_out);
-    }
-    let ranked = rank(&run.plan.baseline, candidates, &mut left_out);
-    (
-        settle(&run.plan.baseline, &ranked, run.plan.alpha()),
-        left_out,
-    )
+            })
+        }
+        _ if tables.is_empty() || candidates.is_empty() => Conclusion::NothingOk,
+        _ => {
+            let ranked = rank(&run.plan.baseline, candidates, &mut left_out);
+            settle(&run.plan.baseline, &ranked, run.plan.alpha())
+        }
+    };
+    (conclusion, left_out)
 }
 
 /// A case with its groups, row by row.
@@ -194,19 +168,16 @@ struct CaseGroups<'a, 'g> {
 
 impl<'a, 'g> CaseGroups<'a, 'g> {
     fn row(&self, name: &str) -> Option<(&'a Row, &'a Group<'g>)> {
-        self.case
-            .rows
-            .iter()
-            .zip(self.groups)
-            .find(|(row, _)| row.allocator == name)
+        let mut rows = self.case.rows.iter().zip(self.groups);
+        rows.find(|(row, _)| row.allocator == name)
     }
 }
 
 fn beside_baseline<'a, 'g>(
     name: &str,
-    tables: &[&CaseGroups<'a, 'g>],
+    tables: &[CaseGroups<'a, 'g>],
 ) -> Vec<(&'a Group<'g>, Option<&'a Group<'g>>)> {
-    let pair = |table: &&CaseGroups<'a, 'g>| {
+    let pair = |table: &CaseGroups<'a, 'g>| {
         let (_, own) = table.row(name)?;
         Some((own, table.row(&table.case.baseline).map(|(_, group)| group)))
     };
@@ -214,16 +185,12 @@ fn beside_baseline<'a, 'g>(
 }
 
 /// The A/A copy over the baseline, over all cases.
-fn copy(aa_copy: &str, tables: &[&CaseGroups]) -> Option<Tested> {
+fn copy(aa_copy: &str, tables: &[CaseGroups]) -> Option<Tested> {
     let copy = Candidate::new(aa_copy, &beside_baseline(aa_copy, tables), Vec::new());
     let blocks = copy.logs.first()?.keys();
     let mean_of = |block: &u32| {
-        let logs: Option<Vec<f64>> = copy
-            .logs
-            .iter()
-            .map(|logs| logs.get(block).copied())
-            .collect();
-        mean(&logs?)
+        let logs = copy.logs.iter().map(|logs| logs.get(block).copied());
+        mean(&logs.collect::<Option<Vec<f64>>>()?)
     };
     paired(&blocks.filter_map(mean_of).collect::<Vec<f64>>(), THRESHOLD)
 }

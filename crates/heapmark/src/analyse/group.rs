@@ -3,6 +3,7 @@
 
 use super::failure::Failed;
 use super::interference;
+use super::role::Role;
 use crate::execute::Measurement;
 use crate::metric::Process;
 use crate::observe::mean_heap::MeanHeap;
@@ -13,17 +14,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// One more than the last block that has a sample.
 pub(super) fn blocks_begun(records: &[&Record]) -> u32 {
-    let samples = records
-        .iter()
-        .filter(|record| record.purpose == Purpose::Sample);
-    samples
-        .map(|record| record.block.saturating_add(1))
-        .max()
-        .unwrap_or(0)
-}
-
-fn makes_a_row(record: &Record) -> bool {
-    record.purpose == Purpose::Check || record.purpose.is_of_a_block()
+    let is_sample = |record: &&&Record| record.purpose == Purpose::Sample;
+    let blocks = records.iter().filter(is_sample).map(|record| record.block);
+    blocks.max().map_or(0, |last| last.saturating_add(1))
 }
 
 /// Records by row, so that finding a row does not scan all others.
@@ -36,35 +29,18 @@ pub(super) struct RecordsByRow<'a> {
 impl<'a> RecordsByRow<'a> {
     pub fn new(records: &[&'a Record]) -> RecordsByRow<'a> {
         let mut rows: HashMap<_, Vec<&Record>> = HashMap::new();
-        for record in records.iter().filter(|record| makes_a_row(record)) {
-            let row = (
-                record.workload.as_str(),
-                record.threads,
-                record.allocator.as_str(),
-            );
-            rows.entry(row).or_default().push(record);
-        }
-        let corners = records
-            .iter()
-            .filter(|record| record.purpose == Purpose::Corners);
         let mut findings: HashMap<&str, Vec<&String>> = HashMap::new();
-        corners.for_each(|record| {
-            findings
-                .entry(&record.allocator)
-                .or_default()
-                .extend(&record.findings)
-        });
+        for record in records {
+            let allocator = record.allocator.as_str();
+            if record.purpose == Purpose::Check || record.purpose.is_of_a_block() {
+                let row = (record.workload.as_str(), record.threads, allocator);
+                rows.entry(row).or_default().push(*record);
+            } else if record.purpose == Purpose::Corners {
+                let own = findings.entry(allocator).or_default();
+                own.extend(&record.findings);
+            }
+        }
         RecordsByRow { rows, findings }
-    }
-
-    /// The faults in functions that few workloads call, for an allocator.
-    fn findings(&self, allocator: &str) -> Vec<String> {
-        self.findings
-            .get(allocator)
-            .into_iter()
-            .flatten()
-            .map(|finding| finding.to_string())
-            .collect()
     }
 
     /// The checks of a row, and its processes of one kind; records with another purpose are
@@ -75,32 +51,30 @@ impl<'a> RecordsByRow<'a> {
         allocator: &AllocatorInfo,
         purpose: Purpose,
     ) -> Vec<&'a Record> {
-        let own = self.rows.get(&(
+        let row = (
             case.workload.as_str(),
             case.threads,
             allocator.name.as_str(),
-        ));
-        let wanted =
-            |record: &&&Record| record.purpose == Purpose::Check || record.purpose == purpose;
-        own.into_iter().flatten().filter(wanted).copied().collect()
+        );
+        let own = self.rows.get(&row).into_iter().flatten().copied();
+        own.filter(|record| record.purpose == Purpose::Check || record.purpose == purpose)
+            .collect()
     }
 
     /// Counts the checks and samples that belong to no row of the plan.
     pub fn unplanned(&self, run: &RunFile) -> usize {
-        let planned = |(workload, threads, allocator): &(&str, u32, &str)| {
+        let planned = |workload: &str, threads: u32, allocator: &str| {
             let mut cases = run.plan.cases.iter();
-            let case =
-                cases.find(|case| (case.workload.as_str(), case.threads) == (*workload, *threads));
-            case.is_some_and(|case| {
-                run.rows_of(case)
-                    .any(|candidate| candidate.name == *allocator)
-            })
+            let case = cases.find(|case| case.workload == workload && case.threads == threads);
+            case.is_some_and(|case| run.rows_of(case).any(|info| info.name == allocator))
         };
-        self.rows
-            .iter()
-            .filter(|(row, _)| !planned(row))
-            .map(|(_, records)| records.len())
-            .sum()
+        let mut unplanned = 0;
+        for ((workload, threads, allocator), records) in &self.rows {
+            if !planned(workload, *threads, allocator) {
+                unplanned += records.len();
+            }
+        }
+        unplanned
     }
 }
 
@@ -114,6 +88,8 @@ pub(super) struct Group<'a> {
     pub case: &'a PlannedCase,
     /// The allocator.
     pub allocator: &'a AllocatorInfo,
+    /// What it is in the comparison.
+    pub role: Role,
     /// Set if any check or sample did not end `ok`; then `processes` is empty.
     pub failed: Option<Failed>,
     /// The measurements, and the values computed from them.
@@ -134,64 +110,61 @@ pub(super) struct Group<'a> {
 
 impl<'a> Group<'a> {
     pub fn new(
+        run: &RunFile,
         case: &'a PlannedCase,
         allocator: &'a AllocatorInfo,
         records: &RecordsByRow<'a>,
     ) -> Group<'a> {
         let own = records.of_row(case, allocator, Purpose::Sample);
-        let failed = Failed::among(&own);
-        let mut processes = Vec::new();
-        let mut disturbed = BTreeSet::new();
-        let mut stalled = BTreeMap::new();
-        let (mut mean_heaps, mut unusable) = (Vec::new(), 0);
-        if failed.is_none() {
-            for record in own
-                .iter()
-                .filter(|record| record.purpose == Purpose::Sample)
-            {
-                let measurement = record.measurement.as_ref();
-                mean_heaps.extend(record.mean_heap.as_deref());
-                if !interference::causes(record).is_empty() {
-                    disturbed.insert((record.block, record.part));
-                }
-                let stalls = interference::stalls(record);
-                if !stalls.is_empty() {
-                    stalled.insert((record.block, record.part), stalls);
-                }
-                match measurement.and_then(|m| Some((m, Process::new(m, record.threads)?))) {
-                    Some(process) => processes.push(((record.block, record.part), process)),
-                    None => unusable += 1,
-                }
-            }
-        }
-        let check = own
-            .iter()
-            .find(|record| record.purpose == Purpose::Check && failed.is_none());
-        let check = check.and_then(|record| record.measurement.as_ref());
-        let findings = records.findings(&allocator.name);
-        // Collected at once: a map that grows in key order ends up half empty.
-        let processes = processes.into_iter().collect();
-        Group {
+        let findings = records.findings.get(allocator.name.as_str());
+        let mut group = Group {
             case,
             allocator,
-            failed,
-            processes,
-            disturbed,
-            stalled,
-            check,
-            mean_heaps,
-            unusable,
-            findings,
+            role: Role::of(allocator, case.baseline(&run.plan.baseline)),
+            failed: Failed::among(&own),
+            processes: BTreeMap::new(),
+            disturbed: BTreeSet::new(),
+            stalled: BTreeMap::new(),
+            check: None,
+            mean_heaps: Vec::new(),
+            unusable: 0,
+            findings: findings.into_iter().flatten().copied().cloned().collect(),
+        };
+        if group.failed.is_some() {
+            return group;
         }
+        let (checks, samples): (Vec<&Record>, Vec<&Record>) = own
+            .into_iter()
+            .partition(|record| record.purpose == Purpose::Check);
+        group.check = checks
+            .first()
+            .and_then(|record| record.measurement.as_ref());
+        let mut processes = Vec::new();
+        for record in samples {
+            let slot = (record.block, record.part);
+            group.mean_heaps.extend(record.mean_heap.as_deref());
+            if !interference::causes(record).is_empty() {
+                group.disturbed.insert(slot);
+            }
+            let stalls = interference::stalls(record);
+            if !stalls.is_empty() {
+                group.stalled.insert(slot, stalls);
+            }
+            let measurement = record.measurement.as_ref();
+            match measurement.and_then(|m| Some((m, Process::new(m, record.threads)?))) {
+                Some(process) => processes.push((slot, process)),
+                None => group.unusable += 1,
+            }
+        }
+        // Collected at once: a map that grows in key order ends up half empty.
+        group.processes = processes.into_iter().collect();
+        group
     }
 
     /// The number of blocks in which it has a process.
     pub fn blocks(&self) -> usize {
-        self.processes
-            .keys()
-            .map(|(block, _)| block)
-            .collect::<BTreeSet<_>>()
-            .len()
+        let blocks: BTreeSet<u32> = self.processes.keys().map(|(block, _)| *block).collect();
+        blocks.len()
     }
 
     /// ln of its value over the other's, for each slot in which both have one.
@@ -205,6 +178,15 @@ impl<'a> Group<'a> {
             Some((*slot, (value(ours)? / value(theirs)?).ln()))
         };
         self.processes.iter().filter_map(log).collect()
+    }
+
+    /// ln of its time over the other's, by block: a candidate runs once in a block, so its block
+    /// identifies the pair.
+    pub fn log_times(&self, other: &Group) -> BTreeMap<u32, f64> {
+        let logs = self.log_ratios(other, |process| Some(process.ns_per_op));
+        logs.into_iter()
+            .map(|((block, _), log)| (block, log))
+            .collect()
     }
 
     /// The median of a value over the processes that have it.

@@ -94,22 +94,13 @@ type BlockPart<'a> = (&'a str, u32, u32, u32);
 /// the interference.
 pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, InterferenceSummary) {
     let mut parts: BTreeMap<BlockPart, BTreeMap<u32, Vec<&Record>>> = BTreeMap::new();
-    for record in records
-        .iter()
-        .filter(|record| record.purpose.is_of_a_block())
-    {
-        let part = (
-            record.workload.as_str(),
-            record.threads,
-            record.block,
-            record.part,
-        );
-        parts
-            .entry(part)
-            .or_default()
-            .entry(record.attempt)
-            .or_default()
-            .push(record);
+    for record in records {
+        if record.purpose.is_of_a_block() {
+            let workload = record.workload.as_str();
+            let part = (workload, record.threads, record.block, record.part);
+            let attempts = parts.entry(part).or_default();
+            attempts.entry(record.attempt).or_default().push(record);
+        }
     }
     let mut interference = InterferenceSummary {
         parts: parts.len(),
@@ -119,19 +110,17 @@ pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, Interference
     for attempts in parts.values() {
         interference.repeated += attempts.len() - 1;
         let chosen = choose(attempts);
-        let causes: BTreeSet<&str> = attempts[&chosen]
-            .iter()
-            .flat_map(|record| causes(record))
-            .collect();
+        let counting = &attempts[&chosen];
+        let causes: BTreeSet<&str> = counting.iter().flat_map(|record| causes(record)).collect();
         interference.disturbed += usize::from(!causes.is_empty());
-        causes
-            .into_iter()
-            .for_each(|cause| *interference.causes.entry(cause.to_string()).or_default() += 1);
-        for stalls in attempts[&chosen].iter().map(|record| stalls(record)) {
+        for cause in causes {
+            *interference.causes.entry(cause.to_string()).or_default() += 1;
+        }
+        for stalls in counting.iter().map(|record| stalls(record)) {
             interference.stalled += usize::from(!stalls.is_empty());
-            stalls
-                .into_iter()
-                .for_each(|stall| *interference.stalls.entry(stall.to_string()).or_default() += 1);
+            for stall in stalls {
+                *interference.stalls.entry(stall.to_string()).or_default() += 1;
+            }
         }
         let others = attempts.iter().filter(|(attempt, _)| **attempt != chosen);
         // Interference is no excuse: a process that failed once has failed.
@@ -140,32 +129,21 @@ pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, Interference
             .filter(|record| record.outcome.is_ok());
         dropped.extend(ended.map(|record| &*record.cell));
     }
-    (
-        records
-            .iter()
-            .copied()
-            .filter(|record| !dropped.contains(&*record.cell))
-            .collect(),
-        interference,
-    )
+    let mut counting = records.to_vec();
+    counting.retain(|record| !dropped.contains(&*record.cell));
+    (counting, interference)
 }
 
 /// The causes of interference with a process; empty if it was not observed.
 pub(super) fn causes(record: &Record) -> Vec<&'static str> {
-    record
-        .interference
-        .as_ref()
-        .map(disturbed_by)
-        .unwrap_or_default()
+    let interference = record.interference.as_ref();
+    interference.map_or(Vec::new(), disturbed_by)
 }
 
 /// The stalls of a process that may be its own doing; empty if it was not observed.
 pub(super) fn stalls(record: &Record) -> Vec<&'static str> {
-    record
-        .interference
-        .as_ref()
-        .map(stalled_by)
-        .unwrap_or_default()
+    let interference = record.interference.as_ref();
+    interference.map_or(Vec::new(), stalled_by)
 }
 
 /// Returns the first quiet one of the complete attempts, or else the one whose worst cause in its

@@ -2,6 +2,7 @@
 //! averaged: a percentile is one of all calls that were timed, and is given only if enough of them
 //! lie beyond it.
 
+use super::distinct;
 use super::failure::Failed;
 use super::group::RecordsByRow;
 use super::role::Role;
@@ -56,30 +57,14 @@ pub struct LatencyRow {
     pub tier: String,
     /// What it is in the comparison.
     pub role: Role,
-    /// Its result so far.
-    pub state: LatencyState,
-}
-
-/// The result of a row so far.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum LatencyState {
-    /// Every process so far ended `ok`.
-    Measured {
-        /// Processes that are included.
-        processes: usize,
-        /// Processes that ended `ok` but have no counts.
-        unusable: usize,
-        /// The functions that were called.
-        functions: Vec<Called>,
-    },
-    /// At least one process did not end `ok`.
-    Failed(Failed),
-    /// No process with counts yet.
-    Missing {
-        /// Processes that ended `ok` but have no counts.
-        unusable: usize,
-    },
+    /// How it failed, if it did: then it has no functions.
+    pub failed: Option<Failed>,
+    /// Processes that are included.
+    pub processes: usize,
+    /// Processes that ended `ok` but have no counts.
+    pub unusable: usize,
+    /// The functions that were called.
+    pub functions: Vec<Called>,
 }
 
 /// The timed calls of one function. A percentile is the time that this share of calls did not
@@ -121,20 +106,10 @@ impl Called {
 }
 
 impl LatencyRow {
-    /// How it failed, if it did.
-    pub fn failed(&self) -> Option<&Failed> {
-        match &self.state {
-            LatencyState::Failed(failed) => Some(failed),
-            LatencyState::Measured { .. } | LatencyState::Missing { .. } => None,
-        }
-    }
-
-    /// The functions that were called, if any.
-    pub fn functions(&self) -> &[Called] {
-        match &self.state {
-            LatencyState::Measured { functions, .. } => functions,
-            LatencyState::Failed(_) | LatencyState::Missing { .. } => &[],
-        }
+    /// The calls of one function, if there were any.
+    pub fn function(&self, name: &str) -> Option<&Called> {
+        let mut functions = self.functions.iter();
+        functions.find(|called| called.function == name)
     }
 }
 
@@ -143,146 +118,114 @@ type TimedRecord<'a> = (&'a Record, &'a Latency);
 
 /// One table per case of the plan.
 pub(super) fn cases(run: &RunFile, every: u32, records: &RecordsByRow) -> Vec<LatencyCase> {
-    run.plan
-        .cases
-        .iter()
-        .map(|case| of_case(run, case, every, records))
-        .collect()
+    let of_case = |case: &Case| {
+        let baseline = case.baseline(&run.plan.baseline);
+        let mut all = Vec::new();
+        let rows = run
+            .rows_of(case)
+            .map(|allocator| row(case, allocator, baseline, records, &mut all))
+            .collect();
+        LatencyCase {
+            workload: case.workload.clone(),
+            threads: case.threads,
+            oversubscribed: case.oversubscribed,
+            every,
+            timer: timer(&all),
+            caution: case.caution.clone(),
+            rows,
+        }
+    };
+    run.plan.cases.iter().map(of_case).collect()
 }
 
-fn of_case(run: &RunFile, case: &Case, every: u32, records: &RecordsByRow) -> LatencyCase {
-    let mut all = Vec::new();
-    let baseline = case.baseline(&run.plan.baseline);
-    let rows = run
-        .rows_of(case)
-        .map(|allocator| row(case, allocator, baseline, records, &mut all))
-        .collect();
-    LatencyCase {
-        workload: case.workload.clone(),
-        threads: case.threads,
-        oversubscribed: case.oversubscribed,
-        every,
-        timer: timer(&all),
-        caution: case.caution.clone(),
-        rows,
-    }
-}
-
-fn timer(all: &[TimedRecord]) -> Option<Timer> {
-    let medians: Vec<f64> = all
-        .iter()
-        .map(|(_, latency)| latency.timer_median_ns as f64)
-        .collect();
+fn timer(all: &[&Latency]) -> Option<Timer> {
+    let medians: Vec<f64> = all.iter().map(|it| it.timer_median_ns as f64).collect();
     Some(Timer {
-        clocks: all
-            .iter()
-            .map(|(_, latency)| latency.clock.clone())
-            .collect(),
-        least_ns: all
-            .iter()
-            .map(|(_, latency)| latency.timer_least_ns)
-            .min()?,
+        clocks: all.iter().map(|it| it.clock.clone()).collect(),
+        least_ns: all.iter().map(|it| it.timer_least_ns).min()?,
         median_ns: median(&medians)?,
     })
 }
 
+/// The row; what its processes reported is added to `all`.
 fn row<'a>(
     case: &Case,
     allocator: &AllocatorInfo,
     baseline: &str,
     records: &RecordsByRow<'a>,
-    all: &mut Vec<TimedRecord<'a>>,
+    all: &mut Vec<&'a Latency>,
 ) -> LatencyRow {
     let own = records.of_row(case, allocator, Purpose::Latency);
-    let failed = Failed::among(&own);
-    let timed = own
-        .iter()
-        .filter(|record| record.purpose == Purpose::Latency);
-    let told: Vec<TimedRecord> = timed
-        .clone()
-        .filter_map(|record| Some((*record, latency(record)?)))
-        .collect();
-    let unusable = timed.count() - told.len();
-    let state = match failed {
-        Some(failed) => LatencyState::Failed(failed),
-        None if told.is_empty() => LatencyState::Missing { unusable },
-        None => LatencyState::Measured {
-            processes: told.len(),
-            unusable,
-            functions: functions(&told),
-        },
+    let timed = || {
+        let own = own.iter().copied();
+        own.filter(|record| record.purpose == Purpose::Latency)
     };
-    all.extend(told);
-    let role = Role::of(allocator, baseline);
+    let told: Vec<TimedRecord> = timed()
+        .filter_map(|record| Some((record, record.measurement.as_ref()?.latency.as_deref()?)))
+        .collect();
+    all.extend(told.iter().map(|(_, latency)| *latency));
+    let failed = Failed::among(&own);
     LatencyRow {
         allocator: allocator.name.clone(),
         tier: allocator.tier.clone(),
-        role,
-        state,
+        role: Role::of(allocator, baseline),
+        processes: told.len(),
+        unusable: timed().count() - told.len(),
+        functions: if failed.is_none() {
+            functions(&told)
+        } else {
+            Vec::new()
+        },
+        failed,
     }
-}
-
-fn latency(record: &Record) -> Option<&Latency> {
-    record.measurement.as_ref()?.latency.as_deref()
 }
 
 /// In the order in which the processes list them.
 fn functions(told: &[TimedRecord]) -> Vec<Called> {
-    let mut names: Vec<&str> = Vec::new();
-    for calls in told.iter().flat_map(|(_, latency)| &latency.functions) {
-        if !names.contains(&calls.function.as_str()) {
-            names.push(&calls.function);
-        }
-    }
-    names
+    let listed = told.iter().flat_map(|(_, latency)| &latency.functions);
+    distinct(listed.map(|calls| calls.function.as_str()))
         .into_iter()
         .filter_map(|name| called(name, told))
         .collect()
 }
 
 fn called(name: &str, told: &[TimedRecord]) -> Option<Called> {
-    let of_name = |(record, latency): &TimedRecord<'_>| {
-        let mut functions = latency.functions.iter();
-        Some((
-            record.cell.clone(),
-            functions.find(|calls| calls.function == name)?.clone(),
-        ))
-    };
-    let all: Vec<(CellId, Calls)> = told.iter().filter_map(of_name).collect();
+    let all: Vec<(&CellId, &Calls)> = told
+        .iter()
+        .filter_map(|(record, latency)| {
+            let mut functions = latency.functions.iter();
+            Some((
+                &record.cell,
+                functions.find(|calls| calls.function == name)?,
+            ))
+        })
+        .collect();
     // Of equal ones the first.
     let (longest_cell, longest) = all.iter().rev().max_by_key(|(_, calls)| calls.longest.ns)?;
     let longest = &longest.longest;
-    let merged = merge(all.iter().map(|(_, calls)| calls));
+    // A bucket counts with its upper end, so that "at most" stays true. Two digits make buckets half
+    // as wide as the guest's, with the same borders: no value is rounded twice.
+    let mut merged: Histogram<u64> =
+        Histogram::new_with_max(1 << 42, 2).expect("bounds that are valid");
+    for bucket in all.iter().flat_map(|(_, calls)| &calls.buckets) {
+        merged.saturating_record_n(bucket.to_ns, bucket.count);
+    }
+    // The time that all calls but one in `one_in` do not exceed.
+    let percentile = |one_in: u64| {
+        let enough = merged.len() >= BEYOND * one_in;
+        let at_most = || merged.value_at_quantile(1.0 - 1.0 / one_in as f64);
+        // The end of the longest call's bucket lies beyond that call.
+        enough.then(|| at_most().min(longest.ns))
+    };
     Some(Called {
         function: name.to_string(),
         count: merged.len(),
-        p50_ns: percentile(&merged, longest, 2),
-        p90_ns: percentile(&merged, longest, 10),
-        p99_ns: percentile(&merged, longest, 100),
-        p99_9_ns: percentile(&merged, longest, 1000),
-        p99_99_ns: percentile(&merged, longest, 10_000),
+        p50_ns: percentile(2),
+        p90_ns: percentile(10),
+        p99_ns: percentile(100),
+        p99_9_ns: percentile(1000),
+        p99_99_ns: percentile(10_000),
         longest: longest.clone(),
-        longest_cell: longest_cell.clone(),
-    })
-}
-
-/// A bucket counts with its upper end, so that "at most" stays true. Two digits make buckets half
-/// as wide as the guest's, with the same borders: no value is rounded twice.
-fn merge<'a>(all: impl Iterator<Item = &'a Calls>) -> Histogram<u64> {
-    let mut merged = Histogram::new_with_max(1 << 42, 2).expect("bounds that are valid");
-    for bucket in all.flat_map(|calls| &calls.buckets) {
-        merged.saturating_record_n(bucket.to_ns, bucket.count);
-    }
-    merged
-}
-
-/// The time that all calls but one in `one_in` do not exceed.
-fn percentile(merged: &Histogram<u64>, longest: &Stall, one_in: u64) -> Option<u64> {
-    let enough = merged.len() >= BEYOND * one_in;
-    // The end of the longest call's bucket lies beyond that call.
-    enough.then(|| {
-        merged
-            .value_at_quantile(1.0 - 1.0 / one_in as f64)
-            .min(longest.ns)
+        longest_cell: (*longest_cell).clone(),
     })
 }

@@ -42,13 +42,8 @@ pub struct MeanFootprint {
 impl MeanFootprint {
     pub(super) fn new(group: &Group) -> Option<MeanFootprint> {
         let of = |value: fn(&MeanHeap) -> f64| {
-            Spread::of(
-                &group
-                    .mean_heaps
-                    .iter()
-                    .map(|it| value(it))
-                    .collect::<Vec<_>>(),
-            )
+            let heaps = group.mean_heaps.iter();
+            Spread::of(&Vec::from_iter(heaps.map(|it| value(it))))
         };
         Some(MeanFootprint {
             bytes: of(|it| it.bytes as f64)?,

@@ -36,9 +36,9 @@ mod tests;
 pub use candidate::LeftOut;
 pub use conclusion::{Conclusion, Ranking, Withheld};
 pub use failure::{Failed, Failure};
-pub use footprint::{FootprintCase, FootprintRow, Footprints, Kept};
+pub use footprint::Sampling;
 pub use interference::InterferenceSummary;
-pub use latency::{Called, LatencyCase, LatencyRow, LatencyState, Timer};
+pub use latency::{Called, LatencyCase, LatencyRow, Timer};
 pub use memory::{MeanFootprint, Memory, MemoryMeasure, MemoryRatio};
 pub use numbers::{Numbers, Stalled, Timed};
 pub use overall::Overall;
@@ -62,7 +62,7 @@ use serde::Serialize;
 use verdict::{JudgedTable, Verdicts};
 
 /// All that is derived from a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Analysis {
     /// Name of the allocator that the others are compared with.
     pub baseline: String,
@@ -83,8 +83,9 @@ pub struct Analysis {
     pub counts: Vec<Table>,
     /// What such a run counted with.
     pub counter: Option<Counter>,
-    /// Tables of a run that sampled memory; such a run has no others.
-    pub footprints: Vec<FootprintCase>,
+    /// Tables of a run that sampled memory, the least overhead at the peak of the footprint first;
+    /// such a run has no others.
+    pub footprints: Vec<Table>,
     /// Every process that did not end `ok`, whatever its purpose.
     pub failures: Vec<Failure>,
     /// Checks and samples of a case or an allocator that the plan does not name; they are left out
@@ -149,71 +150,29 @@ pub struct Case {
 pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let records: Vec<&Record> = records.iter().collect();
     let (counting, interference) = interference::pass(&records);
-    let bare = Analysis::without_tables(run, &records, interference);
-    let filed = RecordsByRow::new(&counting);
-    match run.plan.mode {
-        Mode::Time => {}
-        Mode::Latency { every } => {
-            return Analysis {
-                latency: latency::cases(run, every, &filed),
-                ..bare
-            };
-        }
-        Mode::Count(_) => {
-            return Analysis {
-                counts: table::of_samples(run, Purpose::Count, &filed),
-                ..bare
-            };
-        }
-        Mode::Memory => {
-            return Analysis {
-                footprints: footprint::cases(run, &filed),
-                ..bare
-            };
-        }
-    }
-    let grid = grid(run, &filed);
-    let judged: Vec<JudgedTable> = run
-        .plan
-        .cases
-        .iter()
-        .zip(&grid)
-        .map(|(case, groups)| judged(run, case, groups))
-        .collect();
-    let calls = verdict::verdicts(&judged, run.plan.alpha());
-    let tables = run.plan.cases.iter().zip(judged.iter().zip(&calls));
-    let cases: Vec<Case> = tables
-        .map(|(case, (judged, calls))| table(run, case, judged, calls))
-        .collect();
-    // First rounds and later ones are different workloads: no verdict covers both.
-    let are_later = |later: bool| {
-        run.plan
-            .cases
-            .iter()
-            .any(|case| case.plays_later_rounds() == later)
+    let mut analysis = Analysis {
+        baseline: run.plan.baseline.clone(),
+        planned_blocks: group::blocks_begun(&records)
+            .clamp(run.plan.blocks, run.plan.most_blocks()),
+        counter: run.plan.mode.counter(),
+        interference,
+        failures: failure::collect(&records),
+        unplanned: RecordsByRow::new(&records).unplanned(run),
+        machine_warnings: run.preflights.warnings(),
+        ..Analysis::default()
     };
-    let of_both = are_later(true) && are_later(false);
-    let later_rounds = of_both.then(|| {
-        let (conclusion, left_out) =
-            conclusion::judge(run, &cases, &grid, PlannedCase::plays_later_rounds);
-        LaterRounds {
-            conclusion,
-            left_out,
+    let counting = RecordsByRow::new(&counting);
+    match run.plan.mode {
+        Mode::Time => analysis.judge_times(run, &counting),
+        Mode::Latency { every } => analysis.latency = latency::cases(run, every, &counting),
+        Mode::Count(_) => analysis.counts = table::of_samples(run, Purpose::Count, &counting),
+        Mode::Memory => {
+            analysis.footprints = table::of_memory(run, &counting);
+            let tables = analysis.footprints.iter_mut();
+            tables.for_each(|table| table.sort_by_least("overhead_at_peak_footprint"));
         }
-    });
-    let rest = |case: &PlannedCase| !(of_both && case.plays_later_rounds());
-    let (conclusion, left_out) = conclusion::judge(run, &cases, &grid, rest);
-    let overall = overall::overall(run, &cases, &grid, rest);
-    let overall_without = overall::without(run, &cases, rest);
-    Analysis {
-        cases,
-        overall,
-        overall_without,
-        conclusion,
-        left_out,
-        later_rounds,
-        ..bare
     }
+    analysis
 }
 
 impl Case {
@@ -224,32 +183,47 @@ impl Case {
 }
 
 impl Analysis {
-    /// The facts that any run has, without a verdict.
-    fn without_tables(
-        run: &RunFile,
-        records: &[&Record],
-        interference: InterferenceSummary,
-    ) -> Analysis {
-        Analysis {
-            baseline: run.plan.baseline.clone(),
-            planned_blocks: group::blocks_begun(records)
-                .clamp(run.plan.blocks, run.plan.most_blocks()),
-            cases: Vec::new(),
-            overall: Vec::new(),
-            overall_without: Vec::new(),
-            latency: Vec::new(),
-            counts: Vec::new(),
-            counter: run.plan.mode.counter(),
-            footprints: Vec::new(),
-            interference,
-            failures: failure::collect(records),
-            unplanned: RecordsByRow::new(records).unplanned(run),
-            conclusion: Conclusion::NotAsked,
-            left_out: Vec::new(),
-            later_rounds: None,
-            machine_warnings: run.preflights.warnings(),
+    /// Judges the times of all cases.
+    fn judge_times(&mut self, run: &RunFile, records: &RecordsByRow) {
+        let planned = &run.plan.cases;
+        let grid = grid(run, records);
+        let judged: Vec<JudgedTable> = planned
+            .iter()
+            .zip(&grid)
+            .map(|(case, groups)| judged(case, groups))
+            .collect();
+        let calls = verdict::verdicts(&judged, run.plan.alpha());
+        let tables = planned.iter().zip(judged.iter().zip(&calls));
+        self.cases = tables
+            .map(|(case, (judged, calls))| table(run, case, judged, calls))
+            .collect();
+        // First rounds and later ones are different workloads: no verdict covers both.
+        let later = planned.iter().filter(|case| case.plays_later_rounds());
+        let of_both = (1..planned.len()).contains(&later.count());
+        self.later_rounds = of_both.then(|| {
+            let later = PlannedCase::plays_later_rounds;
+            let (conclusion, left_out) = conclusion::judge(run, &self.cases, &grid, later);
+            LaterRounds {
+                conclusion,
+                left_out,
+            }
+        });
+        let rest = |case: &PlannedCase| !(of_both && case.plays_later_rounds());
+        (self.conclusion, self.left_out) = conclusion::judge(run, &self.cases, &grid, rest);
+        self.overall = overall::overall(run, &self.cases, &grid, rest);
+        self.overall_without = overall::without(run, &self.cases, rest);
+    }
+}
+
+/// Each of them once, in the order in which they first occur.
+pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for one in all {
+        if !distinct.contains(&one) {
+            distinct.push(one);
         }
     }
+    distinct
 }
 
 /// Half of each candidate's 95 % interval in log units, with the row's name; `None` if there is no
@@ -259,21 +233,16 @@ pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64
     let grid = grid(run, &counting(records));
     let mut widths = Vec::new();
     for (case, groups) in run.plan.cases.iter().zip(&grid) {
-        let judged = judged(run, case, groups);
+        let judged = judged(case, groups);
         if judged.baseline().is_none() || judged.paced {
             continue;
         }
-        for group in judged
-            .of(Role::Candidate)
-            .filter(|group| group.failed.is_none())
-        {
-            let width = shift(&judged.logs(group, |process| Some(process.ns_per_op)))
-                .as_ref()
-                .and_then(half_width);
-            widths.push((
-                format!("{} on {}", group.allocator.name, case.label()),
-                width,
-            ));
+        for group in judged.of(Role::Candidate) {
+            if group.failed.is_none() {
+                let logs = judged.logs(group, |process| Some(process.ns_per_op));
+                let name = format!("{} on {}", group.allocator.name, case.label());
+                widths.push((name, shift(&logs).as_ref().and_then(half_width)));
+            }
         }
     }
     widths
@@ -303,64 +272,40 @@ fn counting(records: &[Record]) -> RecordsByRow<'_> {
 fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<Vec<Group<'a>>> {
     let groups = |case| {
         run.rows_of(case)
-            .map(|candidate| Group::new(case, candidate, records))
+            .map(|candidate| Group::new(run, case, candidate, records))
             .collect()
     };
     run.plan.cases.iter().map(groups).collect()
 }
 
-fn judged<'a, 'g>(
-    run: &RunFile,
-    case: &PlannedCase,
-    groups: &'a [Group<'g>],
-) -> JudgedTable<'a, 'g> {
-    let baseline = case.baseline(&run.plan.baseline);
-    let roles = groups
-        .iter()
-        .map(|group| Role::of(group.allocator, baseline))
-        .collect();
+fn judged<'a, 'g>(case: &PlannedCase, groups: &'a [Group<'g>]) -> JudgedTable<'a, 'g> {
     JudgedTable {
         groups,
-        roles,
         paced: case.is_paced(),
     }
 }
 
 fn table(run: &RunFile, case: &PlannedCase, judged: &JudgedTable, calls: &Verdicts) -> Case {
-    let name = case.baseline(&run.plan.baseline);
-    let floors = judged.of(Role::Floor).filter(|_| !judged.paced);
-    let floor_ns = floors
-        .filter_map(Group::median_ns_per_op)
-        .min_by(f64::total_cmp);
-    let mut rows: Vec<Row> = judged
-        .groups
-        .iter()
-        .zip(&judged.roles)
-        .map(|(group, role)| Row::new(group, *role, judged.baseline(), floor_ns))
-        .collect();
-    for (place, row) in rows.iter_mut().enumerate() {
+    let floor_ns = judged.least_ns_per_op(Role::Floor);
+    let mut rows = Vec::new();
+    for (group, calls) in judged.groups.iter().zip(&calls.rows) {
+        let mut row = Row::new(group, judged.baseline(), floor_ns);
         if let State::Measured(numbers) = &mut row.state {
-            (numbers.verdict, numbers.cpu_verdict) = (calls.wall[place], calls.cpu[place]);
+            [numbers.verdict, numbers.cpu_verdict, numbers.memory_verdict] = *calls;
             if judged.paced {
                 (numbers.ratio, numbers.cpu_ratio) = (None, None);
             }
-            numbers.memory_verdict = calls.memory[place];
         }
+        rows.push(row);
     }
-    let cpu = |row: &Row| {
-        row.numbers()
-            .filter(|_| row.role == Role::Candidate)?
-            .cpu_ratio
-            .map(|ratio| ratio.ratio)
-    };
-    let least = rows
-        .iter()
-        .filter_map(cpu)
+    let candidates = rows.iter().filter(|row| row.role == Role::Candidate);
+    let least = candidates
         .filter(|_| case.whole_process && case.command().is_none())
+        .filter_map(|row| Some(row.numbers()?.cpu_ratio?.ratio))
         .min_by(f64::total_cmp);
     Case {
         workload: case.workload.clone(),
-        baseline: name.to_string(),
+        baseline: case.baseline(&run.plan.baseline).to_string(),
         threads: case.threads,
         oversubscribed: case.oversubscribed,
         counts_purge: case.counts_purge,

@@ -93,32 +93,37 @@ pub struct Timed {
 impl Numbers {
     pub(super) fn new(
         group: &Group,
-        role: Role,
         baseline: Option<&Group>,
         floor_ns: Option<f64>,
     ) -> Option<Numbers> {
-        let ns_per_op = Spread::of(&group.values(|_, process| Some(process.ns_per_op)))?;
-        let samples = group.processes.len();
-        let counts_purge = group.case.counts_purge;
-        let ratio = |value: fn(&Process) -> Option<f64>| match role {
+        let spread = |value: fn(&Process) -> Option<f64>| {
+            Spread::of(&group.values(|_, process| value(process)))
+        };
+        let ratio = |value: fn(&Process) -> Option<f64>| match group.role {
             Role::Floor => None,
-            Role::Baseline => group
-                .values(|_, process| value(process))
-                .first()
-                .map(|_| Ratio::baseline(group.blocks())),
+            Role::Baseline => spread(value).map(|_| Ratio::baseline(group.blocks())),
             Role::Candidate | Role::AaCopy | Role::Program => Ratio::of(group, baseline?, value),
         };
+        let ns_per_op = spread(|process| Some(process.ns_per_op))?;
+        // Of a case that counts the purge.
+        let purged = |value: fn(&Process) -> Option<f64>| {
+            let counts = group.case.counts_purge;
+            group.median_of(|_, process| value(process).filter(|_| counts))
+        };
+        // A program does not run in the guest, so its time does not include the guest's cost.
+        let in_guest = matches!(group.role, Role::Baseline | Role::Candidate);
+        let floor_ns = floor_ns.filter(|_| in_guest);
+        let whole = group.case.whole_process.then(|| Whole::new(group));
         Some(Numbers {
-            samples,
+            samples: group.processes.len(),
             blocks: group.blocks(),
             unusable: group.unusable,
             stalled: stalled(group),
             ns_per_op,
-            mops_per_s: Spread::of(&group.values(|_, process| Some(process.mops_per_s)))?,
-            cpu_ns_per_op: Spread::of(&group.values(|_, process| process.cpu_ns_per_op)),
-            purge_share: group.median_of(|_, process| process.purge_share.filter(|_| counts_purge)),
-            ns_per_op_without_purge: group
-                .median_of(|_, process| process.ns_per_op_without_purge().filter(|_| counts_purge)),
+            mops_per_s: spread(|process| Some(process.mops_per_s))?,
+            cpu_ns_per_op: spread(|process| process.cpu_ns_per_op),
+            purge_share: purged(|process| process.purge_share),
+            ns_per_op_without_purge: purged(Process::ns_per_op_without_purge),
             ratio: ratio(|process| Some(process.ns_per_op)),
             cpu_ratio: ratio(|process| process.cpu_ns_per_op),
             memory_ratio: ratio(|process| process.grown_bytes),
@@ -128,18 +133,9 @@ impl Numbers {
             modes: TwoModes::among(group),
             memory: Memory::new(group),
             mean_footprint: MeanFootprint::new(group),
-            // A program does not run in the guest, so its time does not include the guest's cost.
-            floor_share: floor_ns
-                .filter(|_| matches!(role, Role::Baseline | Role::Candidate))
-                .map(|floor_ns| floor_ns / ns_per_op.median),
-            net_ns_per_op: floor_ns
-                .filter(|_| matches!(role, Role::Baseline | Role::Candidate))
-                .map(|floor_ns| ns_per_op.median - floor_ns),
-            whole: group
-                .case
-                .whole_process
-                .then(|| Whole::new(group))
-                .flatten(),
+            floor_share: floor_ns.map(|floor_ns| floor_ns / ns_per_op.median),
+            net_ns_per_op: floor_ns.map(|floor_ns| ns_per_op.median - floor_ns),
+            whole: whole.flatten(),
             figures: figures(group),
             times: times(group),
         })
@@ -147,18 +143,17 @@ impl Numbers {
 }
 
 fn stalled(group: &Group) -> Option<Stalled> {
-    let own = || {
-        group
-            .stalled
-            .iter()
-            .filter(|(slot, _)| group.processes.contains_key(*slot))
+    let mut stalled = Stalled {
+        samples: 0,
+        by: BTreeSet::new(),
     };
-    let by = own().flat_map(|(_, stalls)| stalls).copied().collect();
-    Some(Stalled {
-        samples: own().count(),
-        by,
-    })
-    .filter(|stalled| stalled.samples > 0)
+    for (slot, stalls) in &group.stalled {
+        if group.processes.contains_key(slot) {
+            stalled.samples += 1;
+            stalled.by.extend(stalls);
+        }
+    }
+    (stalled.samples > 0).then_some(stalled)
 }
 
 fn times(group: &Group) -> Vec<Timed> {
@@ -173,20 +168,13 @@ fn times(group: &Group) -> Vec<Timed> {
 
 fn figures(group: &Group) -> BTreeMap<String, f64> {
     // A whole process reports most figures in its check, which is not timed.
-    let told = group
-        .check
-        .filter(|_| group.case.whole_process)
-        .map(|check| check.figures.clone());
-    let names: BTreeSet<&String> = group
-        .processes
-        .values()
-        .flat_map(|(m, _)| m.figures.keys())
-        .collect();
-    let medians = names.into_iter().filter_map(|name| {
-        Some((
-            name.clone(),
-            group.median_of(|m, _| m.figures.get(name).copied())?,
-        ))
-    });
-    told.into_iter().flatten().chain(medians).collect()
+    let check = group.check.filter(|_| group.case.whole_process);
+    let mut figures = check.map_or(BTreeMap::new(), |check| check.figures.clone());
+    let processes = group.processes.values();
+    let names: BTreeSet<&String> = processes.flat_map(|(m, _)| m.figures.keys()).collect();
+    for name in names {
+        let median = group.median_of(|m, _| m.figures.get(name).copied());
+        figures.extend(median.map(|median| (name.clone(), median)));
+    }
+    figures
 }

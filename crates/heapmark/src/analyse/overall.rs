@@ -6,7 +6,7 @@ use super::group::Group;
 use super::role::Role;
 use crate::plan::Case as PlannedCase;
 use crate::store::RunFile;
-use heapmark_stats::{MeanShift, mean_shift};
+use heapmark_stats::mean_shift;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -33,40 +33,35 @@ pub(super) fn overall(
 ) -> Vec<Overall> {
     let counts =
         |case: &Case| !case.floor_hides && !case.aa_copy_differs && case.times_operations();
-    let tables = cases
-        .iter()
-        .zip(grid)
-        .zip(&run.plan.cases)
-        .filter(|((case, _), planned)| counts(case) && asked(planned));
-    let tables: Vec<(&Case, &Vec<Group>)> = tables.map(|(table, _)| table).collect();
+    let mut tables = Vec::new();
+    for ((case, groups), planned) in cases.iter().zip(grid).zip(&run.plan.cases) {
+        if counts(case) && asked(planned) {
+            tables.push((case, groups));
+        }
+    }
     // For a single case, its table is enough.
     if tables.len() < 2 {
         return Vec::new();
     }
-    let mut all: Vec<Overall> = run
-        .allocators
-        .iter()
-        .filter(|info| Role::of(info, &run.plan.baseline) == Role::Candidate)
-        .filter_map(|info| {
-            let logs: Option<Vec<BTreeMap<u32, f64>>> = tables
-                .iter()
-                .map(|(case, groups)| by_block(&info.name, &case.baseline, groups))
-                .collect();
-            let MeanShift {
-                estimate,
-                interval,
-                cells,
-                ..
-            } = mean_shift(&logs?, run.plan.seed)?;
-            let interval = interval.map(|interval| (interval.low.exp(), interval.high.exp()));
-            Some(Overall {
-                allocator: info.name.clone(),
-                ratio: estimate.exp(),
-                interval,
-                cases: cells,
-            })
-        })
-        .collect();
+    let mut all = Vec::new();
+    for info in &run.allocators {
+        if Role::of(info, &run.plan.baseline) != Role::Candidate {
+            continue;
+        }
+        let logs = tables
+            .iter()
+            .map(|(case, groups)| by_block(&info.name, &case.baseline, groups));
+        let logs: Option<Vec<BTreeMap<u32, f64>>> = logs.collect();
+        let Some(shift) = logs.and_then(|logs| mean_shift(&logs, run.plan.seed)) else {
+            continue;
+        };
+        all.push(Overall {
+            allocator: info.name.clone(),
+            ratio: shift.estimate.exp(),
+            interval: shift.interval.map(|it| (it.low.exp(), it.high.exp())),
+            cases: shift.cells,
+        });
+    }
     all.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     all
 }
@@ -88,11 +83,6 @@ pub(super) fn without(
 /// ln of its time over the baseline's, by block; `None` if there is none.
 fn by_block(name: &str, baseline: &str, groups: &[Group]) -> Option<BTreeMap<u32, f64>> {
     let find = |name: &str| groups.iter().find(|group| group.allocator.name == name);
-    let logs = find(name)?.log_ratios(find(baseline)?, |process| Some(process.ns_per_op));
-    // A candidate runs once in a block, so its block identifies the pair.
-    (!logs.is_empty()).then(|| {
-        logs.into_iter()
-            .map(|((block, _), log)| (block, log))
-            .collect()
-    })
+    let logs = find(name)?.log_times(find(baseline)?);
+    (!logs.is_empty()).then_some(logs)
 }

@@ -3,8 +3,9 @@
 
 use super::candidate::Candidate;
 use super::ratio::Ratio;
+use super::verdict::blocks_more;
 use crate::plan::pairs;
-use heapmark_stats::{BlocksMore, Finding, Judgement, Rule, Tested, judge_tested, mean, paired};
+use heapmark_stats::{Finding, Judgement, Rule, Tested, judge_tested, mean, paired};
 use serde::Serialize;
 
 /// The leader against one other candidate.
@@ -56,27 +57,18 @@ pub(super) fn all(
     needed: u32,
     alpha: f64,
 ) -> Vec<PairwiseTest> {
-    let logs_beside = |other: &Candidate| -> Vec<f64> {
-        leader.logs[0]
-            .keys()
-            .filter_map(|block| block_mean(leader, other, *block))
-            .collect()
-    };
+    let needed = needed as usize;
     let judged = |family: usize| {
-        let rule = Rule::new(family, needed as usize, alpha);
+        let rule = Rule::new(family, needed, alpha);
+        let test = |other| paired(&block_means(leader, other), rule.threshold);
         // Pairwise tests among the others are not run: they count as tests that show nothing.
-        let mut tested: Vec<Option<Tested>> = others
-            .iter()
-            .map(|other| paired(&logs_beside(other), rule.threshold))
-            .collect();
+        let mut tested: Vec<Option<Tested>> = others.iter().map(test).collect();
         tested.resize(family, None);
         judge_tested(&tested, &rule)
     };
     let mut judgements = judged(others.len());
-    if judgements
-        .iter()
-        .any(|judgement| doubt(judgement.as_ref(), needed as usize).is_some())
-    {
+    let doubted = |judgement: &Option<Judgement>| doubt(judgement.as_ref(), needed).is_some();
+    if judgements.iter().any(doubted) {
         judgements = judged(pairs(others.len() + 1));
     }
     let test = |(other, judgement): (&Candidate, Option<Judgement>)| PairwiseTest {
@@ -84,11 +76,8 @@ pub(super) fn all(
         baseline: other.name == baseline,
         ratio: judgement.map(|judgement| Ratio::of_shift(judgement.shift)),
         corrected_p: judgement.map(|judgement| judgement.adjusted_p),
-        doubt: doubt(judgement.as_ref(), needed as usize),
-        blocks_more: judgement.and_then(|judgement| match judgement.blocks_more? {
-            BlocksMore::About(blocks) => Some(blocks),
-            BlocksMore::TooMany => None,
-        }),
+        doubt: doubt(judgement.as_ref(), needed),
+        blocks_more: judgement.as_ref().and_then(blocks_more),
     };
     others.iter().zip(judgements).map(test).collect()
 }
@@ -105,13 +94,12 @@ fn doubt(judgement: Option<&Judgement>, needed: usize) -> Option<Doubt> {
     }
 }
 
-/// The mean over cases of ln(leader / other) in one block; `None` unless both ran in every case.
-fn block_mean(leader: &Candidate, other: &Candidate, block: u32) -> Option<f64> {
-    let logs: Option<Vec<f64>> = leader
-        .logs
-        .iter()
-        .zip(&other.logs)
-        .map(|(ours, theirs)| Some(ours.get(&block)? - theirs.get(&block)?))
-        .collect();
-    mean(&logs?)
+/// The mean over cases of ln(leader / other), for each block in which both ran in every case.
+fn block_means(leader: &Candidate, other: &Candidate) -> Vec<f64> {
+    let of_block = |block: &u32| {
+        let cases = leader.logs.iter().zip(&other.logs);
+        let logs = cases.map(|(ours, theirs)| Some(ours.get(block)? - theirs.get(block)?));
+        mean(&logs.collect::<Option<Vec<f64>>>()?)
+    };
+    leader.logs[0].keys().filter_map(of_block).collect()
 }

@@ -25,18 +25,11 @@ impl Ratio {
     }
 
     /// From an estimate in log units.
-    pub(super) fn of_shift(
-        Shift {
-            estimate,
-            interval,
-            n,
-        }: Shift,
-    ) -> Ratio {
-        let interval = interval.map(|interval| (interval.low.exp(), interval.high.exp()));
+    pub(super) fn of_shift(shift: Shift) -> Ratio {
         Ratio {
-            ratio: estimate.exp(),
-            interval,
-            pairs: n,
+            ratio: shift.estimate.exp(),
+            interval: shift.interval.map(|it| (it.low.exp(), it.high.exp())),
+            pairs: shift.n,
         }
     }
 
@@ -64,7 +57,7 @@ impl Ratio {
         other: &Group,
         value: impl Fn(&Process) -> Option<f64>,
     ) -> Option<Ratio> {
-        let logs: Vec<f64> = candidate.log_ratios(other, value).into_values().collect();
-        Ratio::from_logs(&logs)
+        let logs = candidate.log_ratios(other, value).into_values();
+        Ratio::from_logs(&Vec::from_iter(logs))
     }
 }

@@ -30,4 +30,9 @@ impl Role {
             _ => Role::Candidate,
         }
     }
+
+    /// Whether it only helps to judge the others.
+    pub fn is_companion(self) -> bool {
+        matches!(self, Role::AaCopy | Role::Floor)
+    }
 }

@@ -76,13 +76,8 @@ pub enum State {
 }
 
 impl Row {
-    pub(super) fn new(
-        group: &Group,
-        role: Role,
-        baseline: Option<&Group>,
-        floor_ns: Option<f64>,
-    ) -> Row {
-        let state = match (&group.failed, Numbers::new(group, role, baseline, floor_ns)) {
+    pub(super) fn new(group: &Group, baseline: Option<&Group>, floor_ns: Option<f64>) -> Row {
+        let state = match (&group.failed, Numbers::new(group, baseline, floor_ns)) {
             (Some(failed), _) => State::Failed(failed.clone()),
             (None, Some(numbers)) => State::Measured(Box::new(numbers)),
             (None, None) => State::Missing {
@@ -92,14 +87,12 @@ impl Row {
         Row {
             allocator: group.allocator.name.clone(),
             tier: group.allocator.tier.clone(),
-            role,
+            role: group.role,
             left_to_libc: group.allocator.left_to_libc.clone(),
             findings: group.findings.clone(),
             purge: purge(group),
             purged_as: group.allocator.purged_as.clone(),
-            served: group
-                .check
-                .and_then(|check| check.notes.get("served").cloned()),
+            served: group.check.and_then(|it| it.notes.get("served").cloned()),
             sources: group.allocator.sources.clone(),
             parameters: other_parameters(group),
             state,
@@ -116,32 +109,17 @@ impl Row {
 }
 
 fn other_parameters(group: &Group) -> BTreeMap<String, String> {
-    let own = group
-        .case
-        .row(&group.allocator.name)
-        .map(|row| &row.parameters);
-    let other = |(name, value): &(&String, &String)| {
-        group
-            .case
-            .parameters
-            .get(*name)
-            .is_some_and(|usual| usual != *value)
-    };
-    own.into_iter()
-        .flatten()
-        .filter(other)
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
+    let usual = &group.case.parameters;
+    let own = group.case.row(&group.allocator.name);
+    let mut own = own.map_or(BTreeMap::new(), |row| row.parameters.clone());
+    own.retain(|name, value| usual.get(name).is_some_and(|usual| usual != value));
+    own
 }
 
 /// The weakest of the methods that the plan and the processes report.
 fn purge(group: &Group) -> Purge {
-    let told = group
-        .processes
-        .values()
-        .map(|(measurement, _)| measurement.purge.as_str());
-    told.chain([group.allocator.purge.as_str()])
-        .map(Purge::from)
-        .min()
-        .unwrap_or(Purge::Unknown)
+    let processes = group.processes.values();
+    processes
+        .map(|(measurement, _)| Purge::from(measurement.purge.as_str()))
+        .fold(Purge::from(group.allocator.purge.as_str()), Purge::min)
 }

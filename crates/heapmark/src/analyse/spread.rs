@@ -20,12 +20,11 @@ pub struct TwoModes {
 impl TwoModes {
     pub(super) fn among(group: &Group) -> Option<TwoModes> {
         let Modes { low, high } = modes(&group.values(|_, process| Some(process.ns_per_op.ln())))?;
-        let (low_count, high_count) = (low.count, high.count);
         Some(TwoModes {
             low: low.median.exp(),
-            low_count,
+            low_count: low.count,
             high: high.median.exp(),
-            high_count,
+            high_count: high.count,
         })
     }
 }

@@ -2,14 +2,15 @@
 //! processes of a block; verdicts come from tests in timed runs, and elsewhere from ranges.
 
 use super::failure::Failed;
+use super::footprint::{self, Sampling};
 use super::group::{PairKey, RecordsByRow};
-use super::latency::LatencyCase;
+use super::latency::{Called, LatencyCase, LatencyRow};
 use super::ratio::Ratio;
 use super::role::Role;
 use super::sample::sample;
 use super::spread::Spread;
-use super::{Analysis, Row, State, Verdict, footprint};
-use crate::metric::{self, Judged, Metric};
+use super::{Row, Verdict};
+use crate::metric::{self, Judged, Metric, Sample};
 use crate::plan::{Case, Counter, Mode};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use serde::{Serialize, Serializer};
@@ -28,7 +29,7 @@ pub struct Table {
     pub baseline: String,
     /// A caution that the table must not be read without.
     pub caution: Option<String>,
-    /// In plan order.
+    /// In plan order, unless they were sorted.
     pub rows: Vec<TableRow>,
 }
 
@@ -45,6 +46,9 @@ pub struct TableRow {
     pub cells: Vec<TableCell>,
     /// Metrics without a value here, and why.
     pub why_not: BTreeMap<String, String>,
+    /// How the memory of its processes was sampled, in a run that does that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Sampling>,
 }
 
 /// A metric of a row.
@@ -73,9 +77,24 @@ fn key<S: Serializer>(metric: &&'static Metric, serializer: S) -> Result<S::Ok, 
 pub const THRESHOLD: f64 = 0.01;
 
 impl Table {
-    /// The name of the case.
-    pub fn label(&self) -> String {
-        format!("{}@{}", self.workload, self.threads)
+    fn new(run: &RunFile, case: &Case, rows: Vec<TableRow>) -> Table {
+        Table {
+            workload: case.workload.clone(),
+            threads: case.threads,
+            oversubscribed: case.oversubscribed,
+            baseline: case.baseline(&run.plan.baseline).to_owned(),
+            caution: case.caution.clone(),
+            rows,
+        }
+    }
+
+    /// Rows with the least of a metric first, and those without it last.
+    pub(super) fn sort_by_least(&mut self, key: &str) {
+        let order = |row: &TableRow| {
+            row.cell(key)
+                .map_or(f64::INFINITY, |cell| cell.spread.median)
+        };
+        self.rows.sort_by(|a, b| order(a).total_cmp(&order(b)));
     }
 }
 
@@ -89,62 +108,10 @@ impl TableRow {
     pub fn cell(&self, key: &str) -> Option<&TableCell> {
         self.cells.iter().find(|cell| cell.metric.key == key)
     }
-}
 
-/// All tables of a run.
-pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
-    match run.plan.mode {
-        Mode::Time => of_times(run, records, &super::analyse(run, records)),
-        Mode::Latency { .. } => {
-            let calls = super::analyse(run, records).latency;
-            let cases = run.plan.cases.iter().zip(&calls);
-            cases.map(|(case, one)| of_calls(run, case, one)).collect()
-        }
-        Mode::Count(_) => of_samples(run, Purpose::Count, &super::counting(records)),
-        Mode::Memory => {
-            let counting = super::counting(records);
-            let mut tables = of_samples(run, Purpose::Memory, &counting);
-            add_blow_up(run, &counting, &mut tables);
-            tables
-        }
-    }
-}
-
-/// Of processes in which something else than time was measured: judged by ranges.
-pub(super) fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow) -> Vec<Table> {
-    let of_case = |case: &Case| {
-        let rows = run
-            .rows_of(case)
-            .map(|allocator| Values::of(run, case, allocator, purpose, records));
-        table(run, case, rows.collect(), |cell, base| {
-            let judged = cell.metric.judged == Judged::ByRange;
-            judged.then(|| by_range(cell, base, THRESHOLD, is_exact(run)))
-        })
-    };
-    run.plan.cases.iter().map(of_case).collect()
-}
-
-/// Of timed processes: ratios and verdicts are those of the analysis.
-fn of_times(run: &RunFile, records: &[Record], analysis: &Analysis) -> Vec<Table> {
-    let counting = super::counting(records);
-    let mut tables = Vec::new();
-    for (case, judged) in run.plan.cases.iter().zip(&analysis.cases) {
-        let rows = run
-            .rows_of(case)
-            .map(|allocator| Values::of(run, case, allocator, Purpose::Sample, &counting));
-        let mut table = table(run, case, rows.collect(), |_, _| None);
-        for (row, known) in table.rows.iter_mut().zip(&judged.rows) {
-            row.take(known);
-        }
-        tables.push(table);
-    }
-    tables
-}
-
-impl TableRow {
     /// The ratios and verdicts of a row of timed processes.
     fn take(&mut self, row: &Row) {
-        let State::Measured(numbers) = &row.state else {
+        let Some(numbers) = row.numbers() else {
             return;
         };
         for cell in &mut self.cells {
@@ -159,174 +126,197 @@ impl TableRow {
     }
 }
 
+impl TableCell {
+    /// What some values come to, not yet compared. `None` for no values, and if one is not finite.
+    fn new(metric: &'static Metric, values: &[f64]) -> Option<TableCell> {
+        Some(TableCell {
+            metric,
+            label: String::new(),
+            spread: Spread::of(values)?,
+            n: values.len() as u64,
+            ratio: None,
+            verdict: None,
+        })
+    }
+}
+
+/// All tables of a run, with their rows in plan order.
+pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
+    let counting = super::counting(records);
+    match run.plan.mode {
+        Mode::Time => {
+            // Ratios and verdicts are those of the analysis.
+            let mut tables = of_samples(run, Purpose::Sample, &counting);
+            let rows = tables.iter_mut().flat_map(|table| &mut table.rows);
+            let judged = super::analyse(run, records).cases;
+            for (row, known) in rows.zip(judged.iter().flat_map(|case| &case.rows)) {
+                row.take(known);
+            }
+            tables
+        }
+        Mode::Latency { .. } => {
+            let calls = super::analyse(run, records).latency;
+            let cases = run.plan.cases.iter().zip(&calls);
+            cases.map(|(case, one)| of_calls(run, case, one)).collect()
+        }
+        Mode::Count(_) => of_samples(run, Purpose::Count, &counting),
+        Mode::Memory => of_memory(run, &counting),
+    }
+}
+
+/// Of processes: judged by ranges, for the metrics that are.
+pub(super) fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow) -> Vec<Table> {
+    let of_case = |case: &Case| {
+        let rows: Vec<MeasuredRow> = run
+            .rows_of(case)
+            .map(|allocator| MeasuredRow::new(run, case, allocator, purpose, records))
+            .collect();
+        let base = rows.iter().find(|own| own.row.role == Role::Baseline);
+        let compared = rows.iter().map(|own| own.beside(base, is_exact(run)));
+        Table::new(run, case, compared.collect())
+    };
+    run.plan.cases.iter().map(of_case).collect()
+}
+
 /// Of timed calls: percentiles over all processes of a row.
 fn of_calls(run: &RunFile, case: &Case, calls: &LatencyCase) -> Table {
     let metrics = metric::of_mode(run.plan.mode);
-    let baseline = case.baseline(&run.plan.baseline);
-    let base = calls.rows.iter().find(|row| row.role == Role::Baseline);
-    let base_of = |function: &str| {
-        base?
-            .functions()
-            .iter()
-            .find(|called| called.function == function)
-    };
-    let mut rows = Vec::new();
-    for row in &calls.rows {
-        let mut cells = Vec::new();
-        for called in row.functions() {
-            let values = called.values();
-            let others = base_of(&called.function).map(|base| base.values());
-            for (place, metric) in metrics.iter().enumerate() {
-                let Some(value) = values[place] else { continue };
-                let value = value as f64;
-                let other = others
-                    .and_then(|others| others[place])
-                    .filter(|_| row.role != Role::Floor);
-                let ratio = other.filter(|other| *other > 0).map(|other| Ratio {
-                    ratio: value / other as f64,
+    let cells = |called: &Called, base: Option<&Called>| {
+        let others = base.map_or([None; 6], Called::values);
+        let told = metrics.iter().zip(called.values()).zip(others);
+        let told = told.filter_map(|((&metric, ns), other)| {
+            let ns = ns? as f64;
+            let other = other.filter(|other| *other > 0);
+            Some(TableCell {
+                label: called.function.clone(),
+                n: called.count,
+                ratio: other.map(|other| Ratio {
+                    ratio: ns / other as f64,
                     interval: None,
                     pairs: 1,
-                });
-                cells.push(TableCell {
-                    metric,
-                    label: called.function.clone(),
-                    spread: Spread {
-                        median: value,
-                        min: value,
-                        max: value,
-                    },
-                    n: called.count,
-                    ratio,
-                    verdict: None,
-                });
-            }
-        }
-        let failed = row.failed().cloned();
-        rows.push(TableRow {
+                }),
+                ..TableCell::new(metric, &[ns])?
+            })
+        });
+        told.collect::<Vec<_>>()
+    };
+    let base = calls.rows.iter().find(|row| row.role == Role::Baseline);
+    let of_row = |row: &LatencyRow| {
+        let base = base.filter(|_| row.role != Role::Floor);
+        let of_function = |called: &Called| {
+            let base = base.and_then(|base| base.function(&called.function));
+            cells(called, base)
+        };
+        TableRow {
             allocator: row.allocator.clone(),
             role: row.role,
-            failed,
-            cells,
+            failed: row.failed.clone(),
+            cells: row.functions.iter().flat_map(of_function).collect(),
             why_not: BTreeMap::new(),
-        });
-    }
-    Table {
-        workload: case.workload.clone(),
-        threads: case.threads,
-        oversubscribed: case.oversubscribed,
-        baseline: baseline.to_owned(),
-        caution: case.caution.clone(),
-        rows,
-    }
+            sampling: None,
+        }
+    };
+    Table::new(run, case, calls.rows.iter().map(of_row).collect())
 }
 
-/// Adds to each table how much more memory several threads need than one that makes all calls.
-fn add_blow_up(run: &RunFile, records: &RecordsByRow, tables: &mut [Table]) {
-    let Some(metric) = metric::all().find(|metric| metric.key == "blow_up") else {
-        return;
-    };
-    for (case, table) in run.plan.cases.iter().zip(tables) {
-        let Some(alone) = footprint::played_by_one(run, case) else {
-            continue;
-        };
+/// Of processes whose memory was sampled: with how much more of it several threads need than one
+/// that makes all calls.
+pub(super) fn of_memory(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
+    let metric = metric::all()
+        .find(|metric| metric.key == "blow_up")
+        .expect("a metric of memory");
+    let mut tables = of_samples(run, Purpose::Memory, records);
+    for (case, table) in run.plan.cases.iter().zip(&mut tables) {
+        let alone = footprint::played_by_one(run, case);
         for (allocator, row) in run.rows_of(case).zip(&mut table.rows) {
             let several = records.of_row(case, allocator, Purpose::Memory);
-            let one = records.of_row(alone, allocator, Purpose::Memory);
-            let Some(spread) = footprint::blow_up(&several, &one).filter(|_| row.failed.is_none())
-            else {
+            row.sampling = Some(Sampling::of(&several));
+            let Some(alone) = alone.filter(|_| row.failed.is_none()) else {
                 continue;
             };
-            let n = several
-                .iter()
-                .filter(|record| record.purpose == Purpose::Memory)
-                .count() as u64;
-            row.cells.push(TableCell {
-                metric,
-                label: String::new(),
-                spread,
-                n,
-                ratio: None,
-                verdict: None,
-            });
+            let one = records.of_row(alone, allocator, Purpose::Memory);
+            let blow_ups = footprint::blow_up(&several, &one);
+            row.cells.extend(TableCell::new(metric, &blow_ups));
         }
     }
-}
-
-/// The values of a row's processes, metric by metric.
-struct Values {
-    allocator: String,
-    role: Role,
-    failed: Option<Failed>,
-    metrics: Vec<(&'static Metric, BySlot)>,
-    why_not: BTreeMap<String, String>,
-}
-
-impl Values {
-    /// The values of a metric.
-    fn of_metric(&self, metric: &Metric) -> Option<&BySlot> {
-        let mut all = self.metrics.iter();
-        all.find(|(own, _)| own.key == metric.key)
-            .map(|(_, values)| values)
-    }
-
-    fn of(
-        run: &RunFile,
-        case: &Case,
-        allocator: &AllocatorInfo,
-        purpose: Purpose,
-        records: &RecordsByRow,
-    ) -> Values {
-        let own = records.of_row(case, allocator, purpose);
-        let failed = Failed::among(&own);
-        let kept: Vec<&Record> = own
-            .into_iter()
-            .filter(|record| record.purpose == purpose && failed.is_none())
-            .collect();
-        let samples: Vec<_> = kept
-            .iter()
-            .filter_map(|record| Some(((record.block, record.part), sample(record)?)))
-            .collect();
-        let mut metrics = Vec::new();
-        let mut why_not = BTreeMap::new();
-        for metric in metric::of_mode(run.plan.mode) {
-            let values = samples
-                .iter()
-                .filter_map(|(slot, sample)| Some((*slot, metric.value(sample)?)));
-            let values: BTreeMap<_, _> = values.collect();
-            if values.is_empty() {
-                let note = samples
-                    .iter()
-                    .find_map(|(_, sample)| sample.measurement.notes.get(metric.key));
-                why_not.extend(note.map(|note| (metric.key.to_owned(), note.clone())));
-            } else {
-                metrics.push((metric, values));
-            }
-        }
-        let role = Role::of(allocator, case.baseline(&run.plan.baseline));
-        Values {
-            allocator: allocator.name.clone(),
-            role,
-            failed,
-            metrics,
-            why_not,
-        }
-    }
+    tables
 }
 
 /// The values of processes, by their places in the run.
 type BySlot = BTreeMap<PairKey, f64>;
 
-/// What a row's processes come to, not yet compared.
-fn cell(metric: &'static Metric, values: &BySlot) -> Option<TableCell> {
-    let all: Vec<f64> = values.values().copied().collect();
-    Some(TableCell {
-        metric,
-        label: String::new(),
-        spread: Spread::of(&all)?,
-        n: all.len() as u64,
-        ratio: None,
-        verdict: None,
-    })
+/// A row that is not yet compared, with the values behind each of its cells.
+struct MeasuredRow {
+    row: TableRow,
+    values: Vec<BySlot>,
+}
+
+impl MeasuredRow {
+    fn new(
+        run: &RunFile,
+        case: &Case,
+        allocator: &AllocatorInfo,
+        purpose: Purpose,
+        records: &RecordsByRow,
+    ) -> MeasuredRow {
+        let own = records.of_row(case, allocator, purpose);
+        let failed = Failed::among(&own);
+        let samples: Vec<(PairKey, Sample)> = own
+            .iter()
+            .filter(|record| record.purpose == purpose && failed.is_none())
+            .filter_map(|record| Some(((record.block, record.part), sample(record)?)))
+            .collect();
+        let (mut cells, mut values) = (Vec::new(), Vec::new());
+        let mut why_not = BTreeMap::new();
+        for metric in metric::of_mode(run.plan.mode) {
+            let by_slot: BySlot = samples
+                .iter()
+                .filter_map(|(slot, sample)| Some((*slot, metric.value(sample)?)))
+                .collect();
+            let all: Vec<f64> = by_slot.values().copied().collect();
+            if let Some(cell) = TableCell::new(metric, &all) {
+                cells.push(cell);
+                values.push(by_slot);
+            } else {
+                let mut notes = samples.iter().map(|(_, sample)| &sample.measurement.notes);
+                let note = notes.find_map(|notes| notes.get(metric.key));
+                why_not.extend(note.map(|note| (metric.key.to_owned(), note.clone())));
+            }
+        }
+        let row = TableRow {
+            allocator: allocator.name.clone(),
+            role: Role::of(allocator, case.baseline(&run.plan.baseline)),
+            failed,
+            cells,
+            why_not,
+            sampling: None,
+        };
+        MeasuredRow { row, values }
+    }
+
+    /// With its ratios to the baseline, and the verdicts on them.
+    fn beside(&self, base: Option<&MeasuredRow>, exact: bool) -> TableRow {
+        let mut row = self.row.clone();
+        let base = base.filter(|_| row.role != Role::Floor);
+        for (cell, ours) in row.cells.iter_mut().zip(&self.values) {
+            let key = cell.metric.key;
+            let known = base.and_then(|base| {
+                let mut cells = base.row.cells.iter().zip(&base.values);
+                cells.find(|(other, _)| other.metric.key == key)
+            });
+            let Some((other, theirs)) = known else {
+                continue;
+            };
+            if row.role == Role::Baseline {
+                cell.ratio = Some(Ratio::baseline(ours.len()));
+                continue;
+            }
+            cell.ratio = Ratio::from_logs(&log_ratios(ours, theirs));
+            let judged = cell.metric.judged == Judged::ByRange;
+            cell.verdict = judged.then(|| by_range(cell, other, THRESHOLD, exact));
+        }
+        row
+    }
 }
 
 /// ln of one row's value over the other's, for each place that both have.
@@ -334,49 +324,6 @@ fn log_ratios(ours: &BySlot, theirs: &BySlot) -> Vec<f64> {
     let log = |(slot, ours): (&PairKey, &f64)| Some((ours / theirs.get(slot)?).ln());
     let logs = ours.iter().filter_map(log);
     logs.filter(|log| log.is_finite()).collect()
-}
-
-fn table(
-    run: &RunFile,
-    case: &Case,
-    rows: Vec<Values>,
-    verdict: impl Fn(&TableCell, &TableCell) -> Option<Verdict>,
-) -> Table {
-    let base = rows.iter().find(|row| row.role == Role::Baseline);
-    let mut done = Vec::new();
-    for row in &rows {
-        let mut cells = Vec::new();
-        for (metric, ours) in &row.metrics {
-            let Some(mut own) = cell(metric, ours) else {
-                continue;
-            };
-            let others = base.filter(|_| row.role != Role::Floor);
-            if let Some(theirs) = others.and_then(|base| base.of_metric(metric)) {
-                if row.role == Role::Baseline {
-                    own.ratio = Some(Ratio::baseline(ours.len()));
-                } else {
-                    own.ratio = Ratio::from_logs(&log_ratios(ours, theirs));
-                    own.verdict = cell(metric, theirs).and_then(|other| verdict(&own, &other));
-                }
-            }
-            cells.push(own);
-        }
-        done.push(TableRow {
-            allocator: row.allocator.clone(),
-            role: row.role,
-            failed: row.failed.clone(),
-            cells,
-            why_not: row.why_not.clone(),
-        });
-    }
-    Table {
-        workload: case.workload.clone(),
-        threads: case.threads,
-        oversubscribed: case.oversubscribed,
-        baseline: case.baseline(&run.plan.baseline).to_owned(),
-        caution: case.caution.clone(),
-        rows: done,
-    }
 }
 
 /// Fewer processes than these show no range, unless the value is exact.

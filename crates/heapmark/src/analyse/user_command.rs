@@ -63,25 +63,17 @@ impl CommandFacts {
         groups: &[Group],
         rows: &[Row],
     ) -> CommandFacts {
-        let check = baseline.and_then(|group| group.check);
-        let figure = |name: &str| check?.figures.get(name).copied();
+        let figure = |name: &str| baseline?.check?.figures.get(name).copied();
         let note = |group: &Group, name: &str| group.check?.notes.get(name).cloned();
-        let left = |group: &Group| {
-            Some((
-                group.allocator.name.clone(),
-                note(group, "left_behind")?.parse().ok()?,
-            ))
-        };
-        let wall_ns = rows
-            .iter()
-            .find(|row| row.role == Role::Baseline)
-            .and_then(|row| row.numbers());
-        let malloc_share = figure(SHARE);
-        let noted = |name: &'static str| {
-            let of_row =
-                move |group: &Group| Some((group.allocator.name.clone(), note(group, name)?));
+        let told = |name: &str| note(baseline?, name);
+        let noted = |name: &str| -> Vec<(String, String)> {
+            let of_row = |group: &Group| Some((group.allocator.name.clone(), note(group, name)?));
             groups.iter().filter_map(of_row).collect()
         };
+        let left = |(name, count): (String, String)| Some((name, count.parse().ok()?));
+        let mut baselines = rows.iter().filter(|row| row.role == Role::Baseline);
+        let numbers = baselines.next().and_then(Row::numbers);
+        let malloc_share = figure(SHARE);
         CommandFacts {
             line: command.line(),
             client: command.client.as_ref().map(|client| client.line()),
@@ -90,21 +82,16 @@ impl CommandFacts {
             above_ceiling: malloc_share
                 .map(|share| above(faster_at_most(share), rows))
                 .unwrap_or_default(),
-            exit: baseline.and_then(|group| {
-                Some((
-                    note(group, EXIT_CODE)?,
-                    note(group, SAID).unwrap_or_default(),
-                ))
-            }),
+            exit: told(EXIT_CODE).map(|code| (code, told(SAID).unwrap_or_default())),
             served_by: noted(SERVED_BY),
             pss_missed: noted(PSS_MISSED),
             calls_per_cpu_s: figure(CALLS_PER_S),
-            no_ceiling: baseline.and_then(|group| note(group, NO_CEILING)),
-            unproven: baseline.and_then(|group| note(group, UNPROVEN)),
-            silent: baseline.and_then(|group| note(group, SILENT)),
-            unsearched: baseline.and_then(|group| note(group, UNSEARCHED)),
-            left_behind: groups.iter().filter_map(left).collect(),
-            short: wall_ns.is_some_and(|numbers| numbers.ns_per_op.median < SHORT_NS),
+            no_ceiling: told(NO_CEILING),
+            unproven: told(UNPROVEN),
+            silent: told(SILENT),
+            unsearched: told(UNSEARCHED),
+            left_behind: noted("left_behind").into_iter().filter_map(left).collect(),
+            short: numbers.is_some_and(|numbers| numbers.ns_per_op.median < SHORT_NS),
         }
     }
 

@@ -27,7 +27,7 @@ pub enum Verdict {
         blocks_more: Option<u32>,
     },
     /// The A/A copy differed from the baseline: differences here may be the machine's doing.
-    ShadowDiffers,
+    AaCopyDiffers,
     /// The harness takes more than half of the fastest allocator's time: the order may be the
     /// harness's.
     FloorHides,
@@ -42,7 +42,7 @@ impl Verdict {
             Verdict::Same => "same",
             Verdict::Small => "small",
             Verdict::Unclear { .. } => "unclear",
-            Verdict::ShadowDiffers => "withheld: A/A",
+            Verdict::AaCopyDiffers => "withheld: A/A",
             Verdict::FloorHides => "withheld: floor",
         }
     }
@@ -63,24 +63,35 @@ impl Verdict {
             Finding::Same => Verdict::Same,
             Finding::Small => Verdict::Small,
             Finding::Unclear => Verdict::Unclear {
-                blocks_more: match judgement.blocks_more {
-                    Some(BlocksMore::About(blocks)) => Some(blocks),
-                    Some(BlocksMore::TooMany) | None => None,
-                },
+                blocks_more: blocks_more(judgement),
             },
         }
     }
 }
 
-/// The verdicts of one table, row by row; `None` for rows that are not judged, or have no values to
-/// judge by.
+/// About how many more blocks would decide; `None`: more than is reasonable, or none.
+pub(super) fn blocks_more(judgement: &Judgement) -> Option<u32> {
+    match judgement.blocks_more? {
+        BlocksMore::About(blocks) => Some(blocks),
+        BlocksMore::TooMany => None,
+    }
+}
+
+/// What rows are judged by, with the place of its verdict: wall time, CPU time, and growth of the
+/// resident set.
+const MEASURES: [fn(&Process) -> Option<f64>; 3] = [
+    |process| Some(process.ns_per_op),
+    |process| process.cpu_ns_per_op,
+    |process| process.grown_bytes,
+];
+const WALL: usize = 0;
+const MEMORY: usize = 2;
+
+/// The verdicts of one table.
 pub(super) struct Verdicts {
-    /// By wall time.
-    pub wall: Vec<Option<Verdict>>,
-    /// By CPU time.
-    pub cpu: Vec<Option<Verdict>>,
-    /// By growth of the resident set: `Faster` is less, `Slower` is more.
-    pub memory: Vec<Option<Verdict>>,
+    /// Of each row by each measure, where `Faster` is less and `Slower` is more; `None` for rows
+    /// that are not judged, or have no values to judge by.
+    pub rows: Vec<[Option<Verdict>; MEASURES.len()]>,
     /// The A/A copy over the baseline; `None` if there is none.
     pub aa_copy: Option<Shift>,
     /// Whether the A/A copy came out different.
@@ -93,17 +104,16 @@ impl Verdicts {
     /// The verdict that withholds all claims about time, if there is one.
     pub fn withheld(&self) -> Option<Verdict> {
         if self.aa_copy_differs {
-            Some(Verdict::ShadowDiffers)
+            Some(Verdict::AaCopyDiffers)
         } else {
             self.floor_hides.then_some(Verdict::FloorHides)
         }
     }
 }
 
-/// A table before its rows are written: its groups, and their roles.
+/// A table before its rows are written.
 pub(super) struct JudgedTable<'a, 'g> {
     pub groups: &'a [Group<'g>],
-    pub roles: Vec<Role>,
     /// Whether its times are the recorded ones: then they are not judged.
     pub paced: bool,
 }
@@ -114,124 +124,89 @@ impl<'g> JudgedTable<'_, 'g> {
     }
 
     pub fn of(&self, role: Role) -> impl Iterator<Item = &Group<'g>> {
-        self.groups
-            .iter()
-            .zip(&self.roles)
-            .filter(move |(_, own)| **own == role)
-            .map(|(group, _)| group)
-    }
-
-    /// The rows that a verdict may cover.
-    fn allocators(&self) -> impl Iterator<Item = &Group<'g>> {
-        self.of(Role::Baseline).chain(self.of(Role::Candidate))
+        self.groups.iter().filter(move |group| group.role == role)
     }
 
     pub fn logs(&self, group: &Group, value: fn(&Process) -> Option<f64>) -> Vec<f64> {
-        self.baseline()
-            .map(|baseline| group.log_ratios(baseline, value).into_values().collect())
-            .unwrap_or_default()
+        let baseline = self.baseline();
+        baseline.map_or(Vec::new(), |baseline| {
+            group.log_ratios(baseline, value).into_values().collect()
+        })
+    }
+
+    /// The least median time of the rows with this role, unless the times are the recorded ones.
+    pub fn least_ns_per_op(&self, role: Role) -> Option<f64> {
+        let rows = self.of(role).filter(|_| !self.paced);
+        rows.filter_map(Group::median_ns_per_op)
+            .min_by(f64::total_cmp)
     }
 
     /// Whether the harness takes more than half of the fastest allocator's time.
     pub fn floor_hides(&self) -> bool {
-        let least = |groups: &mut dyn Iterator<Item = &Group<'g>>| {
-            groups
-                .filter_map(Group::median_ns_per_op)
-                .min_by(f64::total_cmp)
-        };
-        let (floor, fastest) = (
-            least(&mut self.of(Role::Floor)),
-            least(&mut self.allocators()),
-        );
-        !self.paced
-            && floor
-                .zip(fastest)
-                .is_some_and(|(floor, fastest)| floor > fastest / 2.0)
+        let fastest = [Role::Baseline, Role::Candidate]
+            .into_iter()
+            .filter_map(|role| self.least_ns_per_op(role))
+            .min_by(f64::total_cmp);
+        let floor = self.least_ns_per_op(Role::Floor);
+        floor
+            .zip(fastest)
+            .is_some_and(|(floor, fastest)| floor > fastest / 2.0)
     }
 }
 
 /// Judges all tables of a run together, each p compared with `alpha`.
 pub(super) fn verdicts(tables: &[JudgedTable], alpha: f64) -> Vec<Verdicts> {
-    let wall = |process: &Process| Some(process.ns_per_op);
-    let cpu = |process: &Process| process.cpu_ns_per_op;
-    let family = |role, value: fn(&Process) -> Option<f64>| family(tables, role, value, alpha);
-    let aa_copies = family(Role::AaCopy, wall);
-    let mut all: Vec<Verdicts> = tables
-        .iter()
-        .zip(&aa_copies)
-        .map(|(table, aa_copy)| {
-            let copy = table.of(Role::AaCopy).next();
-            Verdicts {
-                wall: vec![None; table.groups.len()],
-                cpu: vec![None; table.groups.len()],
-                memory: vec![None; table.groups.len()],
-                aa_copy: copy
-                    .filter(|_| !table.paced)
-                    .and_then(|copy| shift(&table.logs(copy, wall))),
-                aa_copy_differs: !table.paced
-                    && aa_copy.iter().flatten().any(|call| {
-                        matches!(call, Verdict::Faster | Verdict::Slower | Verdict::Small)
-                    }),
-                floor_hides: table.floor_hides(),
-            }
-        })
-        .collect();
+    let mut all = Vec::new();
+    for table in tables {
+        let copy = table.of(Role::AaCopy).next().filter(|_| !table.paced);
+        all.push(Verdicts {
+            rows: vec![[None; MEASURES.len()]; table.groups.len()],
+            aa_copy: copy.and_then(|copy| shift(&table.logs(copy, MEASURES[WALL]))),
+            aa_copy_differs: false,
+            floor_hides: table.floor_hides(),
+        });
+    }
+    for (table, _, call) in family(tables, Role::AaCopy, WALL, alpha) {
+        let differs = matches!(call, Verdict::Faster | Verdict::Slower | Verdict::Small);
+        all[table].aa_copy_differs |= differs && !tables[table].paced;
+    }
     // Programs are a family of their own: they rank among themselves, not among allocators.
     for role in [Role::Candidate, Role::Program] {
-        let (wall, cpu) = (family(role, wall), family(role, cpu));
-        let memory = family(role, |process| process.grown_bytes);
-        for ((((calls, table), wall), cpu), memory) in
-            all.iter_mut().zip(tables).zip(wall).zip(cpu).zip(memory)
-        {
-            let withheld = calls.withheld();
-            let timed = |calls: Vec<Option<Verdict>>| {
-                if table.paced {
-                    vec![None; calls.len()]
-                } else {
-                    calls
-                }
-            };
-            // Neither a busy machine nor the harness's time changes how much memory a process
-            // takes.
-            let measures = [
-                (&mut calls.wall, timed(wall), withheld),
-                (&mut calls.cpu, timed(cpu), withheld),
-                (&mut calls.memory, memory, None),
-            ];
-            for (own, new, withheld) in measures {
-                for (own, new) in own.iter_mut().zip(new).filter(|(_, new)| new.is_some()) {
-                    *own = withheld.or(new);
-                }
+        for measure in 0..MEASURES.len() {
+            for (table, row, call) in family(tables, role, measure, alpha) {
+                let calls = &mut all[table];
+                calls.rows[row][measure] = match measure {
+                    // Neither a busy machine nor the harness's time changes how much memory a
+                    // process takes.
+                    MEMORY => Some(call),
+                    _ if tables[table].paced => None,
+                    _ => calls.withheld().or(Some(call)),
+                };
             }
         }
     }
     all
 }
 
-/// The verdicts of all rows of a role, table by table.
+/// The verdicts by one measure on all rows of a role, with the places of table and row.
 fn family(
     tables: &[JudgedTable],
     role: Role,
-    value: fn(&Process) -> Option<f64>,
+    measure: usize,
     alpha: f64,
-) -> Vec<Vec<Option<Verdict>>> {
-    let members = || {
-        tables.iter().flat_map(|table| {
-            let own = table.groups.iter().zip(&table.roles);
-            own.filter(move |(_, own)| **own == role)
-                .map(move |(group, _)| table.logs(group, value))
-        })
-    };
-    let logs: Vec<Vec<f64>> = members().collect();
-    let mut judged =
-        judge_family(&logs, blocks_needed(logs.len(), alpha) as usize, alpha).into_iter();
-    let mut call = |own: &Role| {
-        (*own == role)
-            .then(|| judged.next().flatten().as_ref().map(Verdict::of))
-            .flatten()
-    };
-    tables
-        .iter()
-        .map(|table| table.roles.iter().map(&mut call).collect())
+) -> Vec<(usize, usize, Verdict)> {
+    let (mut places, mut logs) = (Vec::new(), Vec::new());
+    for (place, table) in tables.iter().enumerate() {
+        for (row, group) in table.groups.iter().enumerate() {
+            if group.role == role {
+                places.push((place, row));
+                logs.push(table.logs(group, MEASURES[measure]));
+            }
+        }
+    }
+    let judged = judge_family(&logs, blocks_needed(logs.len(), alpha) as usize, alpha);
+    let calls = places.into_iter().zip(judged);
+    calls
+        .filter_map(|((table, row), judgement)| Some((table, row, Verdict::of(&judgement?))))
         .collect()
 }

@@ -3,8 +3,8 @@
 
 use super::group::Group;
 use super::spread::Spread;
+use crate::execute::{Iteration, Measurement};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// With fewer calls per operation, malloc serves only start-up and heap growth; the objects come
 /// from elsewhere.
@@ -50,35 +50,31 @@ pub fn reads_figure(name: &str) -> bool {
 
 impl Whole {
     pub(super) fn new(group: &Group) -> Option<Whole> {
-        let measured = |time: fn(&crate::execute::Iteration) -> u64| {
-            let total = |m: &crate::execute::Measurement| {
-                m.measured().map(|one| time(one) as f64).sum::<f64>()
-            };
+        let measured = |time: fn(&Iteration) -> u64| {
+            let total = |m: &Measurement| m.measured().map(|one| time(one) as f64).sum::<f64>();
             Spread::of(&group.values(|measurement, _| Some(total(measurement))))
         };
         let wall_ns = measured(|one| one.wall_ns)?;
         let cpu_ns = measured(|one| one.user_ns + one.sys_ns).filter(|cpu| cpu.median > 0.0);
-        let none = BTreeMap::new();
-        let told = group.check.map_or(&none, |check| &check.figures);
-        let longest = |wanted: &dyn Fn(&str) -> bool| {
-            told.iter()
-                .filter(|(name, _)| wanted(name))
-                .map(|(_, value)| *value)
-                .max_by(f64::total_cmp)
+        let median = |name: &str| group.median_of(|m, _| m.figures.get(name).copied());
+        let told = |name: &str| group.check?.figures.get(name).copied();
+        let longest = |wanted: fn(&str) -> bool| {
+            let figures = group.check?.figures.iter();
+            let longest = figures.filter(|(name, _)| wanted(name));
+            longest.map(|(_, value)| *value).max_by(f64::total_cmp)
         };
         Some(Whole {
             wall_ns,
             cpu_ns,
             parallel_share: cpu_ns.map(|cpu| cpu.median / wall_ns.median),
-            startup_ns: group.median_of(|measurement, _| measurement.figures.get(STARTUP).copied()),
-            longest_pause_ns: longest(&|name| ["pause_max_ns", "release_max_ns"].contains(&name)),
-            pauses: told.get("pauses").copied(),
-            longest_step_ns: longest(&|name| name.ends_with("_longest_build_ns")),
-            largest_process_bytes: group
-                .median_of(|measurement, _| measurement.figures.get(LARGEST).copied()),
-            peak_pss_bytes: told.get("peak_pss_bytes").copied(),
-            processes: told.get("processes").copied(),
-            malloc_calls_per_operation: told.get("malloc_calls_per_operation").copied(),
+            startup_ns: median(STARTUP),
+            longest_pause_ns: longest(|name| ["pause_max_ns", "release_max_ns"].contains(&name)),
+            pauses: told("pauses"),
+            longest_step_ns: longest(|name| name.ends_with("_longest_build_ns")),
+            largest_process_bytes: median(LARGEST),
+            peak_pss_bytes: told("peak_pss_bytes"),
+            processes: told("processes"),
+            malloc_calls_per_operation: told("malloc_calls_per_operation"),
         })
     }
 

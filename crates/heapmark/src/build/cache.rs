@@ -2,7 +2,6 @@
 //! hash of everything that went into it, so an existing folder is the right one. Does not depend on
 //! compilers.
 
-use super::inspect;
 use crate::file::{self, PUBLIC, make_folder};
 use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
@@ -16,22 +15,15 @@ use std::sync::Once;
 /// `$HEAPMARK_CACHE`, `$XDG_CACHE_HOME/heapmark` or `~/.cache/heapmark`.
 pub fn root() -> Result<PathBuf> {
     let given = |name| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
+        let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
+        Some(PathBuf::from(value))
     };
-    let root = match (
-        given("HEAPMARK_CACHE"),
-        given("XDG_CACHE_HOME"),
-        given("HOME"),
-    ) {
-        (Some(cache), _, _) => cache,
-        (_, Some(cache), _) => cache.join("heapmark"),
-        (_, _, Some(home)) => home.join(".cache/heapmark"),
-        _ => bail!("no place for built libraries: set HEAPMARK_CACHE or HOME"),
-    };
+    let root = given("HEAPMARK_CACHE")
+        .or_else(|| Some(given("XDG_CACHE_HOME")?.join("heapmark")))
+        .or_else(|| Some(given("HOME")?.join(".cache/heapmark")))
+        .context("no place for built libraries: set HEAPMARK_CACHE or HOME")?;
     let root = std::path::absolute(&root).with_context(|| format!("finding {}", root.display()))?;
-    if !inspect::preloadable(&root) {
+    if !preloadable(&root) {
         bail!(
             "{}: LD_PRELOAD takes no path with a space, colon or `$`; set HEAPMARK_CACHE to another",
             root.display()
@@ -60,6 +52,12 @@ pub fn root() -> Result<PathBuf> {
         });
     }
     Ok(root)
+}
+
+/// Whether the dynamic linker accepts this path: it splits `LD_PRELOAD` at spaces and colons, and
+/// expands `$`.
+pub fn preloadable(path: &Path) -> bool {
+    !path.to_string_lossy().contains([' ', ':', '$', '\n', '\t'])
 }
 
 /// A folder or link in the path of the cache.
@@ -159,8 +157,12 @@ fn checksum_line(library: &Path) -> Result<String> {
     Ok(format!("{}  {}\n", hash_of_file(library)?, name.display()))
 }
 
+/// The file with a library's checksum, in the format of `sha256sum -c`.
+fn checksum_of(library: &Path) -> PathBuf {
+    library.with_extension("so.sha256")
+}
+
 /// The place of one library or program.
-#[derive(Clone, Debug)]
 pub struct CachePlace {
     name: String,
     key: String,
@@ -168,21 +170,13 @@ pub struct CachePlace {
 }
 
 impl CachePlace {
-    /// The place of the library `name` whose inputs hash to `key`.
-    pub fn new(name: &str, key: &str) -> Result<CachePlace> {
+    /// The place of what has this name and whose inputs hash to `key`; `shelf` is `libraries` or
+    /// `programs`.
+    pub fn new(shelf: &str, name: &str, key: &str) -> Result<CachePlace> {
         Ok(CachePlace {
             name: name.into(),
             key: key.into(),
-            shelf: root()?.join("libraries"),
-        })
-    }
-
-    /// As [`CachePlace::new`], for a program.
-    pub fn of_program(name: &str, key: &str) -> Result<CachePlace> {
-        Ok(CachePlace {
-            name: name.into(),
-            key: key.into(),
-            shelf: root()?.join("programs"),
+            shelf: root()?.join(shelf),
         })
     }
 
@@ -196,16 +190,12 @@ impl CachePlace {
         self.folder().join(format!("lib{}.so", self.name))
     }
 
-    /// The file with its checksum, in the format of `sha256sum -c`.
-    fn checksum(&self) -> PathBuf {
-        self.library().with_extension("so.sha256")
-    }
-
     /// Whether the library is exactly as it was built: a changed one would be measured under the
     /// same name.
     pub fn is_whole(&self) -> bool {
-        let wanted = std::fs::read_to_string(self.checksum());
-        wanted.is_ok_and(|wanted| checksum_line(&self.library()).is_ok_and(|found| found == wanted))
+        let library = self.library();
+        let wanted = std::fs::read_to_string(checksum_of(&library));
+        wanted.is_ok_and(|wanted| checksum_line(&library).is_ok_and(|found| found == wanted))
     }
 
     /// Where the log of a failed build is kept.
@@ -213,39 +203,63 @@ impl CachePlace {
         self.shelf.join(format!("{}-{}.log", self.name, self.key))
     }
 
-    /// Waits until no other process builds this; the lock is released when the value is dropped.
-    pub fn lock(&self, waiting: impl FnOnce()) -> Result<File> {
-        let path = self.shelf.join(format!(".{}.lock", self.name));
+    /// Builds what belongs here in an empty folder, unless `cached` finds it, now or when another
+    /// process that builds it has ended; also returns whether it was found.
+    pub fn build<T>(
+        &self,
+        cached: impl Fn() -> Result<Option<T>>,
+        waiting: impl FnOnce(),
+        construct: impl FnOnce(&Path) -> Result<T>,
+    ) -> Result<(T, bool)> {
+        if let Some(found) = cached()? {
+            return Ok((found, true));
+        }
+        let _lock = self.lock(waiting)?;
+        if let Some(found) = cached()? {
+            return Ok((found, true));
+        }
+        let workshop = self.workshop()?;
+        let built = construct(&workshop).inspect_err(|_| {
+            let _ = std::fs::remove_dir_all(&workshop);
+        });
         let context = || {
+            let log = self.log();
+            format!(
+                "building {}; the whole log is in {}",
+                self.name,
+                log.display()
+            )
+        };
+        Ok((built.with_context(context)?, false))
+    }
+
+    /// Waits until no other process builds this; the lock is released when the value is dropped.
+    fn lock(&self, waiting: impl FnOnce()) -> Result<File> {
+        let path = self.shelf.join(format!(".{}.lock", self.name));
+        let lock = || -> std::io::Result<File> {
+            make(&self.shelf)?;
+            let file = lock_file(&path)?;
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) => waiting(),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+            file.lock()?;
+            Ok(file)
+        };
+        lock().with_context(|| {
             format!(
                 "locking {}: choose another place with HEAPMARK_CACHE",
                 path.display()
             )
-        };
-        make(&self.shelf).with_context(context)?;
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .with_context(context)?;
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) => waiting(),
-            Err(TryLockError::Error(error)) => return Err(error).with_context(context),
-        }
-        file.lock().with_context(context)?;
-        Ok(file)
+        })
     }
 
     /// An empty folder to build in, beside the final one so that [`CachePlace::keep`] is a rename.
     /// Removes what an interrupted build left behind; call it while holding [`CachePlace::lock`].
-    pub fn workshop(&self) -> Result<PathBuf> {
+    fn workshop(&self) -> Result<PathBuf> {
         let folder = self.shelf.join(format!(".{}.building", self.name));
-        if folder.exists() {
-            std::fs::remove_dir_all(&folder)
-                .with_context(|| format!("clearing {}", folder.display()))?;
-        }
+        clear(&folder).with_context(|| format!("clearing {}", folder.display()))?;
         std::fs::create_dir_all(&folder)
             .with_context(|| format!("creating {}", folder.display()))?;
         Ok(folder)
@@ -254,38 +268,46 @@ impl CachePlace {
     /// Moves a finished library into place and removes the workshop.
     pub fn keep(&self, built: &Path, workshop: &Path) -> Result<PathBuf> {
         let half = self.shelf.join(format!(".{}.done", self.name));
-        let (library, line) = (
-            half.join(format!("lib{}.so", self.name)),
-            checksum_line(built)?,
-        );
+        let library = half.join(format!("lib{}.so", self.name));
+        let line = checksum_line(built)?;
         let set_apart = || -> std::io::Result<()> {
-            if half.exists() {
-                std::fs::remove_dir_all(&half)?;
-            }
+            clear(&half)?;
             std::fs::create_dir(&half)?;
             std::fs::rename(built, &library)?;
-            std::fs::write(library.with_extension("so.sha256"), &line)
+            std::fs::write(checksum_of(&library), &line)
         };
         set_apart().with_context(|| format!("moving the library to {}", half.display()))?;
         self.keep_folder(&half)?;
-        std::fs::remove_dir_all(workshop)
-            .with_context(|| format!("clearing {}", workshop.display()))?;
+        clear(workshop).with_context(|| format!("clearing {}", workshop.display()))?;
         Ok(self.library())
     }
 
     /// Moves a whole folder into place.
     pub fn keep_folder(&self, finished: &Path) -> Result<()> {
-        let move_in = || -> std::io::Result<()> {
-            if self.folder().exists() {
-                std::fs::remove_dir_all(self.folder())?;
-            }
-            std::fs::rename(finished, self.folder())
-        };
-        move_in()
-            .with_context(|| format!("moving what was built to {}", self.folder().display()))?;
+        let folder = self.folder();
+        clear(&folder)
+            .and_then(|()| std::fs::rename(finished, &folder))
+            .with_context(|| format!("moving what was built to {}", folder.display()))?;
         let _ = std::fs::remove_file(self.log());
         Ok(())
     }
+}
+
+/// Removes a folder if it is there.
+fn clear(folder: &Path) -> std::io::Result<()> {
+    match folder.exists() {
+        true => std::fs::remove_dir_all(folder),
+        false => Ok(()),
+    }
+}
+
+/// Opens the file of a lock.
+pub(super) fn lock_file(path: &Path) -> std::io::Result<File> {
+    File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::process::Command;
+use std::sync::LazyLock;
 
 const FILES: [(&str, &str); 3] = [
     ("Cargo.toml", include_str!("../../../sources/Cargo.toml")),
@@ -32,37 +32,27 @@ pub struct Pin {
 
 /// The pin of a crate; the embedded lock file is read once.
 pub fn pin(name: &str) -> Result<&'static Pin> {
-    static PINS: OnceLock<Result<BTreeMap<String, Pin>, String>> = OnceLock::new();
     #[derive(Deserialize)]
     struct Lock {
         package: Vec<Pin>,
     }
-    PINS.get_or_init(|| match toml::from_str::<Lock>(LOCK) {
-        Ok(lock) => Ok(lock
-            .package
-            .into_iter()
-            .map(|pin| (pin.name.clone(), pin))
-            .collect()),
-        Err(error) => Err(format!("crates/sources/Cargo.lock: {error}")),
-    })
-    .as_ref()
-    .map_err(|why| anyhow!("{why}"))?
-    .get(name)
-    .ok_or_else(|| anyhow!("crate `{name}` is not pinned; add it to crates/sources/Cargo.toml"))
+    static LOCKED: LazyLock<Result<Lock, String>> = LazyLock::new(|| {
+        toml::from_str(LOCK).map_err(|error| format!("crates/sources/Cargo.lock: {error}"))
+    });
+    let lock = LOCKED.as_ref().map_err(|why| anyhow!("{why}"))?;
+    let mut pins = lock.package.iter();
+    pins.find(|pin| pin.name == name)
+        .ok_or_else(|| anyhow!("crate `{name}` is not pinned; add it to crates/sources/Cargo.toml"))
 }
 
 /// The directory of a crate's unpacked sources; downloads all pinned crates the first time.
 pub fn directory(name: &str) -> Result<PathBuf> {
-    static DIRECTORIES: OnceLock<Result<BTreeMap<String, PathBuf>, String>> = OnceLock::new();
-    DIRECTORIES
-        .get_or_init(|| directories().map_err(|error| format!("{error:#}")))
-        .as_ref()
-        .map_err(|why| anyhow!("{why}"))?
-        .get(name)
-        .cloned()
-        .ok_or_else(|| {
-            anyhow!("cargo does not know crate `{name}`; add it to crates/sources/Cargo.toml")
-        })
+    static DIRECTORIES: LazyLock<Result<BTreeMap<String, PathBuf>, String>> =
+        LazyLock::new(|| directories().map_err(|error| format!("{error:#}")));
+    let directories = DIRECTORIES.as_ref().map_err(|why| anyhow!("{why}"))?;
+    directories.get(name).cloned().with_context(|| {
+        format!("cargo does not know crate `{name}`; add it to crates/sources/Cargo.toml")
+    })
 }
 
 /// Unpacks the sources of a crate into a folder, and returns their folder. They come from the
@@ -111,25 +101,19 @@ fn archive(unpacked: &Path) -> Option<PathBuf> {
 
 fn directories() -> Result<BTreeMap<String, PathBuf>> {
     let package = write_package()?.join("Cargo.toml");
-    let metadata = ["metadata", "--format-version", "1", "--locked", "--offline"];
-    let mut output = cargo(&package, &metadata)?;
-    if !output.status.success() {
-        let fetch = cargo(&package, &["fetch", "--locked"])?;
-        if !fetch.status.success() {
-            bail!(
-                "downloading the allocators' sources: cargo fetch failed: {}",
-                last_words(&fetch)
-            );
+    let metadata = || {
+        let arguments = ["metadata", "--format-version", "1", "--locked", "--offline"];
+        cargo(&package, &arguments)
+    };
+    let mut said = metadata()?;
+    if said.is_err() {
+        if let Err(why) = cargo(&package, &["fetch", "--locked"])? {
+            bail!("downloading the allocators' sources: cargo fetch failed: {why}");
         }
-        output = cargo(&package, &metadata)?;
+        said = metadata()?;
     }
-    if !output.status.success() {
-        bail!(
-            "cargo metadata of {} failed: {}",
-            package.display(),
-            last_words(&output)
-        );
-    }
+    let said =
+        said.map_err(|why| anyhow!("cargo metadata of {} failed: {why}", package.display()))?;
     #[derive(Deserialize)]
     struct Metadata {
         packages: Vec<Package>,
@@ -140,16 +124,17 @@ fn directories() -> Result<BTreeMap<String, PathBuf>> {
         manifest_path: PathBuf,
     }
     let metadata: Metadata =
-        serde_json::from_slice(&output.stdout).context("reading what cargo metadata wrote")?;
+        serde_json::from_slice(&said).context("reading what cargo metadata wrote")?;
     let directories = metadata.packages.into_iter();
     Ok(directories
         .filter_map(|package| Some((package.name, package.manifest_path.parent()?.to_path_buf())))
         .collect())
 }
 
-fn cargo(package: &Path, arguments: &[&str]) -> Result<Output> {
+/// What cargo writes, or the last words of its complaint.
+fn cargo(package: &Path, arguments: &[&str]) -> Result<Result<Vec<u8>, String>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    Command::new(&cargo)
+    let output = Command::new(&cargo)
         .args(arguments)
         .arg("--manifest-path")
         .arg(package)
@@ -162,16 +147,15 @@ fn cargo(package: &Path, arguments: &[&str]) -> Result<Output> {
                 "starting {}: cargo fetches the sources; install Rust",
                 cargo.display()
             )
-        })
-}
-
-fn last_words(output: &Output) -> String {
-    let text = String::from_utf8_lossy(&output.stderr);
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
-    lines[lines.len().saturating_sub(8)..].join("\n")
+        })?;
+    Ok(if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        let text = String::from_utf8_lossy(&output.stderr);
+        Err(step::last_lines(
+            text.lines().filter(|line| !line.trim().is_empty()),
+        ))
+    })
 }
 
 /// Writes the package that holds the pins into the cache, under a name that changes with them.

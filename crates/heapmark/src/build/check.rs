@@ -4,12 +4,13 @@
 use super::inspect::{self, Inspection, Refusal};
 use crate::catalog::allocator::{Allocator, Recipe};
 use crate::catalog::malloc_api;
-use std::collections::BTreeSet;
-use std::path::Path;
 
 /// Functions that it neither defines nor explains, and functions that it defines although they are
 /// in `left-to-libc`.
-pub fn completeness(allocator: &Allocator, exports: &BTreeSet<String>) -> Vec<String> {
+pub fn completeness(
+    allocator: &Allocator,
+    exports: &std::collections::BTreeSet<String>,
+) -> Vec<String> {
     let mut faults = Vec::new();
     for name in malloc_api::required() {
         match (
@@ -58,7 +59,7 @@ pub fn purity(recipe: &Recipe, inspection: &Inspection) -> Vec<String> {
 /// Thread-local data in an object file that costs a call on every access. Not checked in the
 /// finished library: a static libstdc++ adds such an access of its own, where an exception is
 /// thrown.
-pub fn tls(object: &Path) -> Result<Option<String>, Refusal> {
+pub fn tls(object: &std::path::Path) -> Result<Option<String>, Refusal> {
     let told = |how| format!("{how}; compile it with -ftls-model=initial-exec");
     Ok(inspect::dynamic_tls(object)?.map(told))
 }

@@ -2,18 +2,20 @@
 
 use super::files::{Task, tasks};
 use super::step::{self, Log, Slots};
-use super::toolchain::Toolchain;
 use super::{check, configure};
 use crate::catalog::allocator::{Language, Recipe};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The tools and the folder of one build.
 pub struct Bench<'a> {
+    /// What is built.
+    pub recipe: &'a Recipe,
+    /// The crate's sources.
+    pub sources: &'a Path,
     /// The compilers.
-    pub toolchain: &'a Toolchain,
+    pub toolchain: &'a super::toolchain::Toolchain,
     /// Shared by all builds.
     pub slots: &'a Slots,
     /// This build's log.
@@ -24,52 +26,40 @@ pub struct Bench<'a> {
     pub jobs: usize,
 }
 
-/// Compiles everything that the recipe names in the crate at `directory`; calls `told` after each
-/// finished file, with the number of finished files and of all files.
+/// Compiles everything that the recipe names in the crate; calls `told` after each finished file,
+/// with the number of finished files and of all files.
 pub fn objects(
-    recipe: &Recipe,
-    directory: &Path,
-    version: &str,
     bench: &Bench,
-    told: &(dyn Fn(usize, usize) + Sync),
+    version: &str,
+    told: impl Fn(usize, usize) + Sync,
 ) -> Result<Vec<PathBuf>> {
-    let copy;
-    let tree = match &recipe.configure {
-        Some(configure) => {
-            copy = configure::tree(configure, directory, version, bench)?;
-            copy.as_path()
-        }
-        None => directory,
+    let tree: &Path = match &bench.recipe.configure {
+        Some(configure) => &configure::tree(configure, version, bench)?,
+        None => bench.sources,
     };
-    let flags = flags(recipe, tree, directory)?;
-    let tasks = tasks(recipe, tree, bench.workshop)?;
+    let flags = flags(bench, tree)?;
+    let tasks = tasks(bench.recipe, tree, bench.workshop)?;
     let next = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
-    let failed: Mutex<Option<anyhow::Error>> = Mutex::new(None);
-    let set = |error| {
-        if let Ok(mut failed) = failed.lock() {
-            failed.get_or_insert(error);
+    let work = || -> Result<()> {
+        while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            // After a fault, no further file is begun.
+            compile(task, tree, &flags, bench)
+                .inspect_err(|_| next.store(tasks.len(), Ordering::Relaxed))?;
+            told(done.fetch_add(1, Ordering::Relaxed) + 1, tasks.len());
         }
-        // Stops the threads: no further file is begun.
-        next.store(tasks.len(), Ordering::Relaxed);
+        Ok(())
     };
     std::thread::scope(|scope| {
-        for _ in 0..bench.jobs.clamp(1, tasks.len().max(1)) {
-            scope.spawn(|| {
-                while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    match compile(task, tree, &flags, bench) {
-                        Ok(()) => told(done.fetch_add(1, Ordering::Relaxed) + 1, tasks.len()),
-                        Err(error) => set(error),
-                    }
-                }
-            });
-        }
-    });
-    match failed.into_inner() {
-        Ok(None) => Ok(tasks.into_iter().map(|task| task.object).collect()),
-        Ok(Some(error)) => Err(error),
-        Err(_) => bail!("a compiling thread ended early"),
-    }
+        let count = bench.jobs.clamp(1, tasks.len().max(1));
+        let threads: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|_| bail!("a compiling thread ended early"))
+        })
+    })?;
+    Ok(tasks.into_iter().map(|task| task.object).collect())
 }
 
 fn compile(task: &Task, tree: &Path, flags: &[String], bench: &Bench) -> Result<()> {
@@ -111,13 +101,13 @@ fn compile(task: &Task, tree: &Path, flags: &[String], bench: &Bench) -> Result<
 }
 
 /// The recipe's flags for every file.
-fn flags(recipe: &Recipe, tree: &Path, directory: &Path) -> Result<Vec<String>> {
+fn flags(bench: &Bench, tree: &Path) -> Result<Vec<String>> {
+    let recipe = bench.recipe;
     let mut flags = Vec::new();
-    for folder in &recipe.include {
-        flags.push(format!("-I{}", tree.join(folder).display()));
-    }
+    let include = |folder: &String| format!("-I{}", tree.join(folder).display());
+    flags.extend(recipe.include.iter().map(include));
     if let Some(file) = &recipe.define_from {
-        let path = directory.join(file);
+        let path = bench.sources.join(file);
         let text = std::fs::read_to_string(&path)
             .with_context(|| format!("build.define-from: reading {}", path.display()))?;
         let lines = text
@@ -126,13 +116,11 @@ fn flags(recipe: &Recipe, tree: &Path, directory: &Path) -> Result<Vec<String>> 
             .filter(|line| !line.is_empty() && !line.starts_with('#'));
         flags.extend(lines.map(|line| format!("-D{line}")));
     }
-    for (name, value) in &recipe.define {
-        flags.push(if value.is_empty() {
-            format!("-D{name}")
-        } else {
-            format!("-D{name}={value}")
-        });
-    }
+    let define = |(name, value): (&String, &String)| match value.is_empty() {
+        true => format!("-D{name}"),
+        false => format!("-D{name}={value}"),
+    };
+    flags.extend(recipe.define.iter().map(define));
     flags.extend(recipe.flags_here().cloned());
     // `__FILE__` must not put this machine's folder names into the library.
     flags.push(format!("-ffile-prefix-map={}=.", tree.display()));

@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 /// The copy; makes it if it does not exist. It keeps the file's name, because purge calls are
 /// looked up by it.
 pub fn copy(library: &Path) -> Result<PathBuf> {
-    let path = library.display().to_string();
     let hash = cache::hash_of_file(library)?;
-    let key = cache::short_hash([path.as_str(), &hash]);
+    let key = cache::short_hash([library.display().to_string().as_str(), &hash]);
     let folder = cache::root()?.join("copies").join(key);
     let copy = folder.join(library.file_name().unwrap_or_default());
     if !copy.is_file() || cache::hash_of_file(&copy)? != hash {

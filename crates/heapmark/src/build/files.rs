@@ -2,8 +2,7 @@
 
 use crate::catalog::allocator::{Recipe, Unit};
 use crate::catalog::allocators;
-use anyhow::{Context, Result, anyhow, bail};
-use globset::GlobBuilder;
+use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
 /// A file to compile.
@@ -52,8 +51,8 @@ pub fn tasks<'a>(recipe: &'a Recipe, tree: &Path, workshop: &Path) -> Result<Vec
             }
         }
         for name in &unit.extra {
-            let text = allocators::extra(name).ok_or_else(|| {
-                anyhow!("build.compile.extra: allocators/extra/{name} is not there")
+            let text = allocators::extra(name).with_context(|| {
+                format!("build.compile.extra: allocators/extra/{name} is not there")
             })?;
             let path = workshop.join(name);
             std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
@@ -64,7 +63,9 @@ pub fn tasks<'a>(recipe: &'a Recipe, tree: &Path, workshop: &Path) -> Result<Vec
 }
 
 fn matcher(pattern: &str) -> Result<globset::GlobMatcher> {
-    let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+    let glob = globset::GlobBuilder::new(pattern)
+        .literal_separator(true)
+        .build();
     Ok(glob
         .with_context(|| format!("build.compile: pattern `{pattern}`"))?
         .compile_matcher())

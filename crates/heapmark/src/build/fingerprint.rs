@@ -14,10 +14,11 @@ pub const LIBRARIES: [&str; 5] = [
     "src/build/toolchain.rs",
 ];
 /// The sources that decide which compiled trace is made of a trace.
-pub const COMPILED_TRACES: [&str; 6] = [
+pub const COMPILED_TRACES: [&str; 7] = [
     "../wire/src/compiled",
     "../trace/src/codec",
     "../trace/src/event.rs",
+    "../trace/src/grown.rs",
     "../trace/src/live.rs",
     "../trace/src/reader.rs",
     "../trace/src/compile",

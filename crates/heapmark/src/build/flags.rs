@@ -1,10 +1,12 @@
 //! The flags that heapmark compiles a library with, compared with those of its authors' own build:
 //! where they differ and why. Builds nothing.
 
-use super::toolchain;
+pub use super::toolchain::for_all;
+
 use crate::catalog::allocator::{Allocator, Recipe};
 use crate::catalog::malloc_api;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::env::consts::ARCH;
 
 /// The flags of both builds of one library.
 pub struct Flags<'a> {
@@ -28,87 +30,67 @@ pub struct Difference<'a> {
     pub reason: Option<&'a str>,
 }
 
-/// What every library gets.
-pub fn for_all() -> impl Iterator<Item = &'static str> {
-    toolchain::for_all()
-}
-
 /// The flags of an entry with a recipe; `None` if nothing is compiled.
 pub fn flags(allocator: &Allocator) -> Option<Flags<'_>> {
-    let ours: Vec<&str> = ours(allocator.build.as_ref()?);
+    let ours = ours(allocator.build.as_ref()?);
+    let by_processor = &allocator.upstream_flags_for;
+    let here = by_processor.get(ARCH).into_iter().flatten();
     let mut upstream: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    let here = allocator
-        .upstream_flags_for
-        .get(std::env::consts::ARCH)
-        .into_iter()
-        .flatten();
     for (place, flags) in allocator.upstream_flags.iter().chain(here) {
-        upstream
-            .entry(place)
-            .or_default()
-            .extend(flags.iter().map(String::as_str));
+        let known = upstream.entry(place).or_default();
+        known.extend(flags.iter().map(String::as_str));
     }
     // A later flag of the same kind counts.
     let replaced = |flag: &str| {
         ours.iter()
             .any(|later| *later != flag && kind(later) == kind(flag))
     };
-    let has = |flag: &str| {
-        ours.contains(&flag) || for_all().any(|of_all| of_all == flag && !replaced(flag))
-    };
-    let theirs = upstream
-        .values()
-        .flatten()
-        .filter(|flag| !has(flag))
-        .map(|flag| (*flag, false));
-    let wanted = |flag: &&&str| upstream.values().flatten().any(|theirs| theirs == *flag);
-    let of_all: Vec<&str> = for_all().collect();
+    let has = |flag: &str| ours.contains(&flag) || is_for_all(flag) && !replaced(flag);
+    let theirs = upstream.values().flatten().copied();
+    let wanted: BTreeSet<&str> = theirs.clone().collect();
     let only_ours = ours
         .iter()
-        .filter(|flag| !wanted(flag) && !of_all.contains(flag))
-        .map(|flag| (*flag, true));
+        .copied()
+        .filter(|flag| !wanted.contains(flag) && !is_for_all(flag));
+    let only_theirs = theirs.filter(|flag| !has(flag));
     let reason = |flag: &str| {
-        let mut known = allocator
-            .differences
-            .iter()
-            .filter(|(pattern, _)| malloc_api::matches(pattern, flag));
-        known.next().map(|(_, reason)| reason.as_str())
+        let mut known = allocator.differences.iter();
+        let (_, reason) = known.find(|(pattern, _)| malloc_api::matches(pattern, flag))?;
+        Some(reason.as_str())
     };
-    let differences: Vec<Difference> = theirs
-        .chain(only_ours)
+    let differences: Vec<Difference> = only_theirs
+        .map(|flag| (flag, false))
+        .chain(only_ours.map(|flag| (flag, true)))
         .map(|(flag, is_ours)| Difference {
             flag,
             is_ours,
             reason: reason(flag),
         })
         .collect();
-    let elsewhere = allocator
-        .upstream_flags_for
+    let elsewhere = by_processor
         .iter()
-        .filter(|(processor, _)| *processor != std::env::consts::ARCH);
-    let elsewhere: Vec<&str> = elsewhere
+        .filter(|(processor, _)| *processor != ARCH)
         .flat_map(|(_, flags)| flags.values().flatten())
-        .map(String::as_str)
-        .collect();
-    let differing = || {
-        differences
+        .map(String::as_str);
+    let here = differences.iter().map(|difference| difference.flag);
+    let differing: Vec<&str> = here.chain(elsewhere).collect();
+    let fits = |pattern: &str| {
+        differing
             .iter()
-            .map(|difference| difference.flag)
-            .chain(elsewhere.iter().copied())
+            .any(|flag| malloc_api::matches(pattern, flag))
     };
-    let fits = |pattern: &&str| differing().any(|flag| malloc_api::matches(pattern, flag));
-    let needless = allocator
-        .differences
-        .keys()
-        .map(String::as_str)
-        .filter(|pattern| !fits(pattern))
-        .collect();
+    let patterns = allocator.differences.keys().map(String::as_str);
+    let needless = patterns.filter(|pattern| !fits(pattern)).collect();
     Some(Flags {
         upstream,
         ours,
         differences,
         needless,
     })
+}
+
+fn is_for_all(flag: &str) -> bool {
+    for_all().any(|of_all| of_all == flag)
 }
 
 /// The flags of a recipe that affect code: no warnings, dialects, paths or macro definitions.

@@ -1,13 +1,13 @@
 //! Reads a shared library without loading it: what it exports, and whether it can be preloaded on
 //! this machine.
 
-use crate::catalog::malloc_api;
+use super::cache::{hex, preloadable};
 use object::elf::{DF_1_PIE, DT_FLAGS_1, DT_NEEDED, DT_SONAME, FileHeader64, RelocationType};
-use object::read::elf::{Dyn, ElfFile};
 use object::{
     Architecture, Endianness, Object, ObjectKind, ObjectSection, ObjectSymbol, RelocationFlags,
 };
 use std::collections::BTreeSet;
+use std::env::consts::ARCH;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -60,46 +60,41 @@ pub enum Reason {
     NoMalloc,
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let here = std::env::consts::ARCH;
-        // A message is one line.
-        write!(
-            f,
-            "{}: ",
-            self.path.display().to_string().replace('\n', "\\n")
-        )?;
-        match &self.reason {
-            Reason::Missing => write!(f, "there is no such file; check the path"),
-            Reason::Unreadable(why) => write!(f, "cannot be read ({why}); check its permissions"),
-            Reason::NotRegular => write!(f, "not a regular file; name the library itself"),
-            Reason::Unspeakable => {
-                write!(
-                    f,
-                    "LD_PRELOAD takes no path with a space, colon or `$`; move the library or link to it"
-                )
-            }
-            Reason::Loop => write!(f, "a link that leads back to itself; mend the link"),
-            Reason::CutOff => write!(
-                f,
-                "an ELF file that is cut off or damaged; copy or build it again"
-            ),
-            Reason::NotElf => write!(
-                f,
-                "not an ELF file; name the shared library, not a linker script or an archive"
-            ),
-            Reason::OtherMachine(other) => write!(
-                f,
-                "made for {other}, this machine is {here}; build it for {here}"
-            ),
-            Reason::NotShared => write!(f, "not a shared library; link it with -shared"),
-            Reason::NoMalloc => {
-                write!(
-                    f,
-                    "exports no malloc, so preloading it changes nothing; build it with its override enabled"
-                )
-            }
+impl Reason {
+    /// The refusal of a file for this reason.
+    pub fn of(self, path: &Path) -> Refusal {
+        Refusal {
+            path: path.into(),
+            reason: self,
         }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let reason: &str = match &self.reason {
+            Reason::Missing => "there is no such file; check the path",
+            Reason::Unreadable(why) => &format!("cannot be read ({why}); check its permissions"),
+            Reason::NotRegular => "not a regular file; name the library itself",
+            Reason::Unspeakable => {
+                "LD_PRELOAD takes no path with a space, colon or `$`; move the library or link to it"
+            }
+            Reason::Loop => "a link that leads back to itself; mend the link",
+            Reason::CutOff => "an ELF file that is cut off or damaged; copy or build it again",
+            Reason::NotElf => {
+                "not an ELF file; name the shared library, not a linker script or an archive"
+            }
+            Reason::OtherMachine(other) => {
+                &format!("made for {other}, this machine is {ARCH}; build it for {ARCH}")
+            }
+            Reason::NotShared => "not a shared library; link it with -shared",
+            Reason::NoMalloc => {
+                "exports no malloc, so preloading it changes nothing; build it with its override enabled"
+            }
+        };
+        // A message is one line.
+        let path = self.path.display().to_string().replace('\n', "\\n");
+        write!(f, "{path}: {reason}")
     }
 }
 
@@ -111,177 +106,139 @@ pub fn inspect(path: &Path) -> Result<Inspection, Refusal> {
     if inspection.exports.contains("malloc") {
         return Ok(inspection);
     }
-    Err(Refusal {
-        path: path.into(),
-        reason: Reason::NoMalloc,
-    })
+    Err(Reason::NoMalloc.of(path))
 }
 
 /// Inspects a library that does not have to define `malloc` itself, such as the second of two that
 /// are preloaded together.
 pub fn inspect_any(path: &Path) -> Result<Inspection, Refusal> {
-    let refuse = |reason| Refusal {
-        path: path.into(),
-        reason,
-    };
+    look(path).map_err(|reason| reason.of(path))
+}
+
+fn look(path: &Path) -> Result<Inspection, Reason> {
     if !preloadable(path) {
-        return Err(refuse(Reason::Unspeakable));
+        return Err(Reason::Unspeakable);
     }
-    let metadata = std::fs::metadata(path).map_err(|error| {
-        refuse(match error.kind() {
-            std::io::ErrorKind::NotFound => Reason::Missing,
-            _ if error.raw_os_error() == Some(libc::ELOOP) => Reason::Loop,
-            _ => Reason::Unreadable(error.to_string()),
-        })
+    let metadata = std::fs::metadata(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Reason::Missing,
+        _ if error.raw_os_error() == Some(libc::ELOOP) => Reason::Loop,
+        _ => Reason::Unreadable(error.to_string()),
     })?;
     if !metadata.is_file() {
-        return Err(refuse(Reason::NotRegular));
+        return Err(Reason::NotRegular);
     }
-    let data =
-        std::fs::read(path).map_err(|error| refuse(Reason::Unreadable(error.to_string())))?;
-    let is_elf = data.starts_with(b"\x7fELF");
-    let unread = || {
-        refuse(if is_elf {
+    let data = bytes(path)?;
+    let Ok(file) = object::File::parse(data.as_slice()) else {
+        let is_elf = data.starts_with(b"\x7fELF");
+        return Err(if is_elf {
             Reason::CutOff
         } else {
             Reason::NotElf
-        })
+        });
     };
-    let file = object::File::parse(data.as_slice()).map_err(|_| unread())?;
     if file.format() != object::BinaryFormat::Elf {
-        return Err(refuse(Reason::NotElf));
+        return Err(Reason::NotElf);
     }
-    let here = match std::env::consts::ARCH {
-        "aarch64" => Architecture::Aarch64,
-        _ => Architecture::X86_64,
-    };
-    if file.architecture() != here || !file.is_64() {
+    if file.architecture() != this_machine() || !file.is_64() {
         let bits = if file.is_64() { 64 } else { 32 };
-        return Err(refuse(Reason::OtherMachine(format!(
-            "{:?} ({bits} bit)",
-            file.architecture()
-        ))));
+        let other = format!("{:?} ({bits} bit)", file.architecture());
+        return Err(Reason::OtherMachine(other));
     }
-    let object::File::Elf64(elf) = &file else {
-        return Err(refuse(Reason::NotElf));
-    };
-    if file.kind() != ObjectKind::Dynamic {
-        return Err(refuse(Reason::NotShared));
+    match &file {
+        object::File::Elf64(elf) if file.kind() == ObjectKind::Dynamic => read(elf),
+        _ => None,
     }
-    read(elf).ok_or_else(|| refuse(Reason::NotShared))
+    .ok_or(Reason::NotShared)
 }
 
-/// Whether the dynamic linker accepts this path: it splits `LD_PRELOAD` at spaces and colons, and
-/// expands `$`.
-pub fn preloadable(path: &Path) -> bool {
-    !path.to_string_lossy().contains([' ', ':', '$', '\n', '\t'])
+/// The processor that programs and libraries must be made for.
+pub(super) fn this_machine() -> Architecture {
+    match ARCH {
+        "aarch64" => Architecture::Aarch64,
+        _ => Architecture::X86_64,
+    }
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, Reason> {
+    std::fs::read(path).map_err(|error| Reason::Unreadable(error.to_string()))
 }
 
 /// `None` if the file has no dynamic section, or is a position-independent program.
-fn read(elf: &ElfFile<FileHeader64<Endianness>>) -> Option<Inspection> {
-    let (endian, data) = (elf.endian(), elf.data());
+fn read(elf: &object::read::elf::ElfFile<FileHeader64<Endianness>>) -> Option<Inspection> {
+    let table = elf.elf_dynamic_table().ok()?;
+    if table.is_empty() {
+        return None;
+    }
+    let text = |entry| Some(String::from_utf8_lossy(table.string(entry).ok()?).into_owned());
     let mut inspection = Inspection::default();
-    let (entries, strings) = elf.elf_section_table().dynamic(endian, data).ok()??;
-    let strings = elf
-        .elf_section_table()
-        .strings(endian, data, strings)
-        .ok()?;
-    let text = |offset: u64| -> Option<String> {
-        Some(String::from_utf8_lossy(strings.get(offset.try_into().ok()?).ok()?).into_owned())
-    };
-    for entry in entries {
-        let value = entry.d_val(endian);
-        match entry.tag(endian) {
-            DT_SONAME => inspection.soname = text(value)?,
-            DT_NEEDED => inspection.needed.push(text(value)?),
-            DT_FLAGS_1 if value & DF_1_PIE.0 != 0 => return None,
+    for entry in &table {
+        match entry.tag {
+            DT_SONAME => inspection.soname = text(entry)?,
+            DT_NEEDED => inspection.needed.push(text(entry)?),
+            DT_FLAGS_1 if entry.val & DF_1_PIE.0 != 0 => return None,
             _ => {}
         }
     }
-    if let Ok(Some(id)) = elf.build_id() {
-        inspection.build_id = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    }
-    for symbol in elf.dynamic_symbols() {
-        if symbol.is_undefined() || symbol.is_local() {
-            continue;
-        }
-        if let Ok(name) = symbol.name().map(String::from)
-            && !name.is_empty()
-        {
-            let set = if malloc_api::contains(&name) {
-                &mut inspection.exports
-            } else {
-                &mut inspection.others
-            };
-            set.insert(name);
-        }
-    }
+    inspection.build_id = hex(elf.build_id().ok().flatten().unwrap_or_default());
+    (inspection.exports, inspection.others) = elf
+        .dynamic_symbols()
+        .filter(|symbol| !symbol.is_undefined() && !symbol.is_local())
+        .filter_map(|symbol| symbol.name().ok())
+        .filter(|name| !name.is_empty())
+        .map(String::from)
+        .partition(|name| crate::catalog::malloc_api::contains(name));
     Some(inspection)
+}
+
+/// What `read` finds in a library or an object file.
+fn parsed<T>(path: &Path, read: impl FnOnce(&object::File) -> T) -> Result<T, Refusal> {
+    let data = bytes(path).map_err(|reason| reason.of(path))?;
+    let file = object::File::parse(data.as_slice()).map_err(|_| Reason::NotElf.of(path))?;
+    Ok(read(&file))
 }
 
 /// How a library or an object file accesses thread-local data through a call, which costs on every
 /// access; `None` with initial-exec TLS.
 pub fn dynamic_tls(path: &Path) -> Result<Option<String>, Refusal> {
-    let refuse = |reason| Refusal {
-        path: path.into(),
-        reason,
-    };
-    let data =
-        std::fs::read(path).map_err(|error| refuse(Reason::Unreadable(error.to_string())))?;
-    let file = object::File::parse(data.as_slice()).map_err(|_| refuse(Reason::NotElf))?;
-    let imports = |name: &str| {
-        file.symbols()
-            .chain(file.dynamic_symbols())
-            .any(|s| s.is_undefined() && s.name() == Ok(name))
-    };
-    if imports("__tls_get_addr") {
-        return Ok(Some("it calls __tls_get_addr".into()));
-    }
-    let sections = file
-        .sections()
-        .flat_map(|section| section.relocations().collect::<Vec<_>>());
-    let relocations = sections.chain(file.dynamic_relocations().into_iter().flatten());
-    for (_, relocation) in relocations {
-        if let RelocationFlags::Elf { r_type } = relocation.flags()
-            && is_dynamic_tls(r_type)
-        {
-            return Ok(Some(format!("it has TLS relocations of type {}", r_type.0)));
+    parsed(path, |file| {
+        let mut symbols = file.symbols().chain(file.dynamic_symbols());
+        if symbols.any(|symbol| symbol.is_undefined() && symbol.name() == Ok("__tls_get_addr")) {
+            return Some("it calls __tls_get_addr".into());
         }
-    }
-    Ok(None)
+        let sections = file
+            .sections()
+            .flat_map(|section| section.relocations().collect::<Vec<_>>());
+        let mut relocations = sections.chain(file.dynamic_relocations().into_iter().flatten());
+        relocations.find_map(|(_, relocation)| match relocation.flags() {
+            RelocationFlags::Elf { r_type } if is_dynamic_tls(r_type) => {
+                Some(format!("it has TLS relocations of type {}", r_type.0))
+            }
+            _ => None,
+        })
+    })
 }
 
 /// The flags that the compiler wrote into a library: one list for each compiled file, or for
 /// several files with the same flags.
 pub fn recorded_flags(path: &Path) -> Result<Vec<Vec<String>>, Refusal> {
-    let refuse = |reason| Refusal {
-        path: path.into(),
-        reason,
-    };
-    let data =
-        std::fs::read(path).map_err(|error| refuse(Reason::Unreadable(error.to_string())))?;
-    let file = object::File::parse(data.as_slice()).map_err(|_| refuse(Reason::NotElf))?;
-    let section = file
-        .section_by_name(".GCC.command.line")
-        .and_then(|section| section.data().ok())
-        .unwrap_or_default();
-    let lines = section
-        .split(|byte| *byte == 0)
-        .filter(|line| !line.is_empty());
-    Ok(lines
-        .map(|line| {
-            String::from_utf8_lossy(line)
-                .split_whitespace()
-                .map(String::from)
-                .collect()
-        })
-        .collect())
+    parsed(path, |file| {
+        let section = file.section_by_name(".GCC.command.line");
+        let data = section.and_then(|section| section.data().ok());
+        let lines = data.unwrap_or_default().split(|byte| *byte == 0);
+        lines
+            .filter(|line| !line.is_empty())
+            .map(|line| {
+                let line = String::from_utf8_lossy(line);
+                line.split_whitespace().map(String::from).collect()
+            })
+            .collect()
+    })
 }
 
 /// General and local dynamic TLS, and descriptors: a call finds the address of a variable at run
 /// time. By number, since the types are contiguous ranges (psABI of each processor).
 fn is_dynamic_tls(r_type: RelocationType) -> bool {
-    match std::env::consts::ARCH {
+    match ARCH {
         "aarch64" => matches!(r_type.0, 512..=538 | 560..=569 | 572 | 573 | 1028 | 1029 | 1031),
         _ => matches!(r_type.0, 16 | 17 | 19 | 20 | 34..=36),
     }

@@ -4,13 +4,12 @@
 use super::inspect::{Refusal, inspect_any};
 use crate::catalog::allocator::{Allocator, Purge, Source};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 /// The family whose purge call works for a library: the only one whose `known-by` it exports, if it
 /// also exports the function that the purge calls. If no other family is recognised, libc's counts,
 /// since `malloc_trim` is part of the C library's own interface, and a library that defines it
 /// means the same.
-pub fn family(files: &[PathBuf], all: &[Allocator]) -> Result<Option<String>, Refusal> {
+pub fn family(files: &[std::path::PathBuf], all: &[Allocator]) -> Result<Option<String>, Refusal> {
     let mut names = BTreeSet::new();
     for file in files {
         let inspection = inspect_any(file)?;
@@ -25,13 +24,17 @@ pub fn family(files: &[PathBuf], all: &[Allocator]) -> Result<Option<String>, Re
     let (libc, others): (Vec<_>, Vec<_>) = families
         .into_values()
         .partition(|entry| matches!(entry.source, Source::Libc));
-    let entry = match others.as_slice() {
-        [] => libc.first().copied(),
-        [entry] => Some(*entry),
+    let known = if others.is_empty() { libc } else { others };
+    Ok(match known.as_slice() {
+        [
+            Allocator {
+                family,
+                purge: Some(Purge::Call { symbol, .. }),
+                ..
+            },
+        ] if names.contains(symbol) => Some(family.clone()),
         _ => None,
-    };
-    let calls = |entry: &&Allocator| matches!(&entry.purge, Some(Purge::Call { symbol, .. }) if names.contains(symbol));
-    Ok(entry.filter(calls).map(|entry| entry.family.clone()))
+    })
 }
 
 /// How libraries of a family are asked to return memory.

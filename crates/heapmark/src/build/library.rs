@@ -8,7 +8,6 @@ use super::step::{Log, Slots};
 use super::toolchain::Toolchain;
 use super::{Library, cargo_sources, check, link};
 use crate::catalog::allocator::{Allocator, Recipe};
-use crate::catalog::allocators;
 use anyhow::{Context, Result, bail};
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
@@ -31,7 +30,7 @@ impl<'a> Work<'a> {
             .with_context(|| format!("{}: add `[build]`", allocator.name))?;
         let pin = cargo_sources::pin(crate_name)?;
         let toolchain = Toolchain::find()?;
-        let place = CachePlace::new(&allocator.name, &key(recipe, pin, toolchain)?)?;
+        let place = CachePlace::new("libraries", &allocator.name, &key(recipe, pin, toolchain)?)?;
         Ok(Work {
             allocator,
             recipe,
@@ -44,11 +43,7 @@ impl<'a> Work<'a> {
     /// The finished library, if the cache has it unchanged.
     pub fn cached(&self) -> Option<Library> {
         let path = self.place.library();
-        let inspection = if self.place.is_whole() {
-            inspect(&path).ok()?
-        } else {
-            return None;
-        };
+        let inspection = self.place.is_whole().then(|| inspect(&path).ok())??;
         Some(self.describe(path, inspection))
     }
 
@@ -64,35 +59,11 @@ impl<'a> Work<'a> {
 
     /// Builds the library unless the cache has it; also returns whether it came from the cache.
     pub fn build(&self, slots: &Slots, jobs: usize, bar: &ProgressBar) -> Result<(Library, bool)> {
-        if let Some(library) = self.cached() {
-            return Ok((library, true));
-        }
-        let _lock = self
-            .place
-            .lock(|| bar.set_message("another heapmark builds it"))?;
-        if let Some(library) = self.cached() {
-            return Ok((library, true));
-        }
-        if self.place.library().exists() {
-            eprintln!(
-                "{} is not as it was built: it is built again",
-                self.place.library().display()
-            );
-        }
-        let workshop = self.place.workshop()?;
-        let result = self.construct(&workshop, slots, jobs, bar);
-        if result.is_err() {
-            let _ = std::fs::remove_dir_all(&workshop);
-        }
-        let log = self.place.log();
-        let context = || {
-            format!(
-                "building {}; the whole log is in {}",
-                self.allocator.name,
-                log.display()
-            )
-        };
-        Ok((result.with_context(context)?, false))
+        self.place.build(
+            || Ok(self.cached()),
+            || bar.set_message("another heapmark builds it"),
+            |workshop| self.construct(workshop, slots, jobs, bar),
+        )
     }
 
     fn construct(
@@ -102,15 +73,23 @@ impl<'a> Work<'a> {
         jobs: usize,
         bar: &ProgressBar,
     ) -> Result<Library> {
+        let path = self.place.library();
+        if path.exists() {
+            eprintln!(
+                "{} is not as it was built: it is built again",
+                path.display()
+            );
+        }
         let log = Log::create(&self.place.log())?;
         bar.set_message("finding the sources");
-        let directory = cargo_sources::unpack(self.pin, &workshop.join("sources"), slots, &log)?;
-        bar.set_message(if self.recipe.configure.is_some() {
-            "configuring"
-        } else {
-            "compiling"
+        let sources = cargo_sources::unpack(self.pin, &workshop.join("sources"), slots, &log)?;
+        bar.set_message(match self.recipe.configure {
+            Some(_) => "configuring",
+            None => "compiling",
         });
         let bench = Bench {
+            recipe: self.recipe,
+            sources: &sources,
             toolchain: self.toolchain,
             slots,
             log: &log,
@@ -122,9 +101,9 @@ impl<'a> Work<'a> {
             bar.set_position(done as u64);
             bar.set_message("compiling");
         };
-        let objects = compile::objects(self.recipe, &directory, &self.pin.version, &bench, &told)?;
+        let objects = compile::objects(&bench, &self.pin.version, told)?;
         bar.set_message("linking");
-        let built = link::library(&self.allocator.name, self.recipe, &objects, &bench)?;
+        let built = link::library(&self.allocator.name, &objects, &bench)?;
         let inspection = inspect(&built)?;
         let mut faults = check::completeness(self.allocator, &inspection.exports);
         faults.extend(check::purity(self.recipe, &inspection));
@@ -142,18 +121,15 @@ impl<'a> Work<'a> {
 /// A hash of everything that affects the library.
 fn key(recipe: &Recipe, pin: &cargo_sources::Pin, toolchain: &Toolchain) -> Result<String> {
     let recipe_text = serde_json::to_string(recipe).context("writing the recipe down")?;
-    let extras = recipe
-        .compile
-        .iter()
-        .flat_map(|unit| &unit.extra)
-        .filter_map(|name| allocators::extra(name));
-    let identity = toolchain.identity();
+    let extras = recipe.compile.iter().flat_map(|unit| &unit.extra);
     let parts = [
-        identity.as_str(),
+        &toolchain.identity(),
         &pin.name,
         &pin.version,
         &pin.checksum,
         &recipe_text,
     ];
-    Ok(short_hash(parts.into_iter().chain(extras)))
+    Ok(short_hash(parts.into_iter().map(String::as_str).chain(
+        extras.filter_map(|name| crate::catalog::allocators::extra(name)),
+    )))
 }

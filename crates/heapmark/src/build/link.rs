@@ -1,16 +1,13 @@
 //! Object files -> a shared library that exports the malloc family, the allocator's own controls,
 //! and nothing else.
 
-use super::compile::Bench;
-use super::step;
-use super::toolchain::LINK_FLAGS;
 use crate::catalog::allocator::{Language, Recipe};
-use crate::catalog::malloc_api;
 use anyhow::{Context, Result};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Links `objects` as `lib<name>.so` in the workshop.
-pub fn library(name: &str, recipe: &Recipe, objects: &[PathBuf], bench: &Bench) -> Result<PathBuf> {
+pub fn library(name: &str, objects: &[PathBuf], bench: &super::compile::Bench) -> Result<PathBuf> {
+    let recipe = bench.recipe;
     let script = bench.workshop.join("exports.map");
     std::fs::write(&script, version_script(recipe))
         .with_context(|| format!("writing {}", script.display()))?;
@@ -22,9 +19,9 @@ pub fn library(name: &str, recipe: &Recipe, objects: &[PathBuf], bench: &Bench) 
     let language = if cpp { Language::Cpp } else { Language::C };
     let mut command = bench.toolchain.compiler(language).command();
     command
-        .args(LINK_FLAGS)
-        .arg(format!("-Wl,-soname,lib{name}.so"));
-    command.arg(format!("-Wl,--version-script={}", as_text(&script)));
+        .args(super::toolchain::LINK_FLAGS)
+        .arg(format!("-Wl,-soname,lib{name}.so"))
+        .arg(format!("-Wl,--version-script={}", script.display()));
     if cpp {
         // Otherwise every C program under this allocator loads libstdc++, which allocates at
         // start-up. libgcc stays shared: with a private copy, exceptions do not propagate out of
@@ -32,23 +29,19 @@ pub fn library(name: &str, recipe: &Recipe, objects: &[PathBuf], bench: &Bench) 
         command.arg("-static-libstdc++");
     }
     // With link-time optimisation, code is generated here, so the flags are needed again.
-    command.args(recipe.flags_here());
     command
+        .args(recipe.flags_here())
         .args(objects)
         .args(&recipe.link)
         .arg("-o")
         .arg(&file);
-    step::run("linking", &mut command, bench.slots, bench.log)?;
+    super::step::run("linking", &mut command, bench.slots, bench.log)?;
     Ok(file)
-}
-
-fn as_text(path: &Path) -> std::borrow::Cow<'_, str> {
-    path.to_string_lossy()
 }
 
 /// GNU ld accepts names here that no object defines, so one list is right for all allocators.
 fn version_script(recipe: &Recipe) -> String {
-    let names = malloc_api::all()
+    let names = crate::catalog::malloc_api::all()
         .map(String::from)
         .chain(recipe.exports.iter().cloned());
     let global: String = names.map(|name| format!("    {name};\n")).collect();

@@ -28,7 +28,7 @@ pub use cache::{hash_of_file, make as make_cache_folder, root as cache_root, sho
 pub use cargo_sources::directory as sources_of;
 pub use compiled_trace::{CompiledTrace, Shelf as CompiledTraceShelf, compiled_trace};
 pub use copy::copy;
-pub use inspect::{Inspection, Refusal, inspect};
+pub use inspect::inspect;
 pub use known::purge as purge_of_family;
 pub use program::{Executable, in_path};
 pub use state::{State, original, state};
@@ -40,8 +40,6 @@ use crate::catalog::allocator::{Allocator, Source};
 use anyhow::{Result, anyhow};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// A library ready to be preloaded.
@@ -49,7 +47,7 @@ use std::time::{Duration, Instant};
 pub struct Library {
     /// The value of `LD_PRELOAD`, in order; absolute, links resolved. Empty for libc and for the
     /// null allocator.
-    pub files: Vec<PathBuf>,
+    pub files: Vec<std::path::PathBuf>,
     /// Where it comes from: `crate NAME VERSION`, `package NAME`, `libc6`, `guest` or `path`.
     pub origin: String,
     /// The version of the pinned crate or the installed package; empty if unknown.
@@ -58,11 +56,10 @@ pub struct Library {
     pub exports: BTreeSet<String>,
     /// The catalogue family whose purge call it gets: the library was given by its path, its entry
     /// has no purge, and it exports what identifies that family.
-    #[serde(default)]
     pub purged_as: Option<String>,
     /// Device and inode of each of `files` when it was first checked, if it existed.
     #[serde(skip)]
-    pub first_seen: OnceLock<Vec<Option<(u64, u64)>>>,
+    pub first_seen: std::sync::OnceLock<Vec<Option<(u64, u64)>>>,
 }
 
 /// The result of building one allocator.
@@ -87,64 +84,41 @@ pub fn build(
     jobs: usize,
     progress: &MultiProgress,
 ) -> Vec<Built> {
-    let slots = step::Slots::new(jobs);
-    let originals: BTreeMap<&str, &Allocator> = selected
-        .iter()
-        .map(|allocator| original(allocator, all))
-        .map(|original| (original.name.as_str(), original))
-        .collect();
-    let outcomes: BTreeMap<&str, Built> = std::thread::scope(|scope| {
-        let threads: Vec<_> = originals
-            .iter()
-            .map(|(name, allocator)| {
-                (
-                    *name,
-                    scope.spawn(|| build_one(allocator, &slots, jobs, progress)),
-                )
-            })
-            .collect();
-        threads
+    let slots = &step::Slots::new(jobs);
+    std::thread::scope(|scope| {
+        let mut threads = BTreeMap::new();
+        for allocator in selected {
+            let original = original(allocator, all);
+            threads
+                .entry(&original.name)
+                .or_insert_with(|| scope.spawn(move || build_one(original, slots, jobs, progress)));
+        }
+        let outcomes: BTreeMap<_, _> = threads
             .into_iter()
-            .map(|(name, thread)| {
-                (
+            .map(|(name, thread)| (name, thread.join()))
+            .collect();
+        let built = |allocator: &&Allocator| {
+            let name = allocator.name.clone();
+            match &outcomes[&original(allocator, all).name] {
+                Ok(built) => Built {
                     name,
-                    thread
-                        .join()
-                        .unwrap_or_else(|_| failed(name, anyhow!("the build ended early"))),
-                )
-            })
-            .collect()
-    });
-    selected
-        .iter()
-        .map(|allocator| {
-            let name = original(allocator, all).name.as_str();
-            let Some(outcome) = outcomes.get(name) else {
-                return failed(&allocator.name, anyhow!("nothing was built"));
-            };
-            // Errors cannot be cloned, their messages can.
-            let result = outcome
-                .result
-                .as_ref()
-                .map(Library::clone)
-                .map_err(|error| anyhow!("{error:#}"));
-            Built {
-                name: allocator.name.clone(),
-                result,
-                seconds: outcome.seconds,
-                cached: outcome.cached,
+                    // Errors cannot be cloned, their messages can.
+                    result: match &built.result {
+                        Ok(library) => Ok(library.clone()),
+                        Err(error) => Err(anyhow!("{error:#}")),
+                    },
+                    ..*built
+                },
+                Err(_) => Built {
+                    name,
+                    result: Err(anyhow!("the build ended early")),
+                    seconds: 0.0,
+                    cached: false,
+                },
             }
-        })
-        .collect()
-}
-
-fn failed(name: &str, error: anyhow::Error) -> Built {
-    Built {
-        name: name.into(),
-        result: Err(error),
-        seconds: 0.0,
-        cached: false,
-    }
+        };
+        selected.iter().map(built).collect()
+    })
 }
 
 fn build_one(
@@ -177,15 +151,10 @@ fn build_one(
             State::NotBuilt { line } => Err(anyhow!("not built; {line}")),
         },
     };
-    let seconds = start.elapsed().as_secs_f64();
-    let (result, cached) = match outcome {
-        Ok((library, cached)) => (Ok(library), cached),
-        Err(error) => (Err(error), false),
-    };
     Built {
         name: allocator.name.clone(),
-        result,
-        seconds,
-        cached,
+        seconds: start.elapsed().as_secs_f64(),
+        cached: matches!(outcome, Ok((_, true))),
+        result: outcome.map(|(library, _)| library),
     }
 }

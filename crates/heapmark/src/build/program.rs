@@ -9,9 +9,8 @@ use crate::catalog::Program;
 use crate::catalog::program::Need;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// A program ready to be started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -30,12 +29,7 @@ pub struct Executable {
 
 /// Finds the state. Runs the probes of what the program needs, builds nothing.
 pub fn state(program: &Program) -> State<Executable> {
-    match look(program) {
-        Ok(state) => state,
-        Err(error) => State::Refused {
-            why: format!("{error:#}"),
-        },
-    }
+    State::of(look(program))
 }
 
 fn look(program: &Program) -> Result<State<Executable>> {
@@ -73,36 +67,24 @@ impl<'a> Work<'a> {
         let mut words = Vec::new();
         let mut versions = BTreeMap::new();
         for need in &program.needs {
-            let Some(said) = probe(need) else {
+            let Some(mut said) = probe(need) else {
                 return Ok(Err(need));
             };
-            let said = if said.trim().is_empty() {
-                system::package_version(&need.package)
-            } else {
-                said
-            };
-            versions.insert(
-                need.what.clone(),
-                said.lines().next().unwrap_or_default().trim().to_string(),
-            );
+            if said.trim().is_empty() {
+                said = system::package_version(&need.package);
+            }
+            let version = said.lines().next().unwrap_or_default().trim();
+            versions.insert(need.what.clone(), version.to_string());
             words.push(said);
         }
         words.push(serde_json::to_string(&program.build).context("writing the recipe down")?);
-        let files = program
-            .files
-            .iter()
-            .flat_map(|(name, text)| [name.as_str(), text]);
-        let key = short_hash(
-            words
-                .iter()
-                .map(String::as_str)
-                .chain(files)
-                .chain([std::env::consts::ARCH]),
-        );
+        let files = program.files.iter().flat_map(|(name, text)| [name, text]);
+        let parts = words.iter().chain(files).map(String::as_str);
+        let key = short_hash(parts.chain([std::env::consts::ARCH]));
         Ok(Ok(Work {
             program,
             versions,
-            place: CachePlace::of_program(&program.name, &key)?,
+            place: CachePlace::new("programs", &program.name, &key)?,
         }))
     }
 
@@ -132,54 +114,29 @@ impl<'a> Work<'a> {
 
     /// The command with an absolute path as its first word.
     fn command(&self, words: &[String]) -> Result<Vec<String>> {
-        let [first, arguments @ ..] = words else {
-            bail!("`run` has no words")
-        };
+        let mut command = words.to_vec();
+        let first = command.first_mut().context("`run` has no words")?;
         let path = match first.strip_prefix("./") {
             Some(file) => self.place.folder().join(file),
             None => in_path(first)
                 .with_context(|| format!("`run` names {first}, which is not in PATH"))?,
         };
-        let path = path
+        *first = path
             .to_str()
             .with_context(|| format!("{} is no UTF-8", path.display()))?
             .to_string();
-        Ok([path]
-            .into_iter()
-            .chain(arguments.iter().cloned())
-            .collect())
+        Ok(command)
     }
 
     fn build(&self) -> Result<(Executable, bool)> {
-        if let Some(executable) = self.cached()? {
-            return Ok((executable, true));
-        }
-        let _lock = self
-            .place
-            .lock(|| eprintln!("{}: another heapmark builds it", self.program.name))?;
-        if let Some(executable) = self.cached()? {
-            return Ok((executable, true));
-        }
-        let workshop = self.place.workshop()?;
-        let result = self.construct(&workshop);
-        if result.is_err() {
-            let _ = std::fs::remove_dir_all(&workshop);
-        }
-        let log = self.place.log();
-        result.with_context(|| {
-            format!(
-                "building {}; the whole log is in {}",
-                self.program.name,
-                log.display()
-            )
-        })?;
-        let executable = self
-            .cached()?
-            .with_context(|| format!("{} is gone", self.place.folder().display()))?;
-        Ok((executable, false))
+        self.place.build(
+            || self.cached(),
+            || eprintln!("{}: another heapmark builds it", self.program.name),
+            |workshop| self.construct(workshop),
+        )
     }
 
-    fn construct(&self, workshop: &Path) -> Result<()> {
+    fn construct(&self, workshop: &Path) -> Result<Executable> {
         for (name, text) in &self.program.files {
             let file = workshop.join(name);
             std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
@@ -191,45 +148,31 @@ impl<'a> Work<'a> {
             step::run(&words.join(" "), &mut command, &Slots::new(1), &log)?;
         }
         // A name with a parameter in it refers to several files.
-        if let Some(file) = self
-            .program
-            .run
-            .first()
-            .and_then(|first| first.strip_prefix("./"))
+        if let Some(first) = self.program.run.first()
+            && let Some(file) = first.strip_prefix("./")
             && !file.contains('{')
-            && !workshop
-                .join(file)
-                .metadata()
-                .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+            && !super::command::is_executable(&workshop.join(file))
         {
             bail!(
                 "`run` starts ./{file}, which its build does not make (a script is started with its interpreter)"
             );
         }
-        self.place.keep_folder(workshop)
+        self.place.keep_folder(workshop)?;
+        self.cached()?
+            .with_context(|| format!("{} is gone", self.place.folder().display()))
     }
 }
 
 /// The output of a need's probe; `None` if it is not installed.
 fn probe(need: &Need) -> Option<String> {
-    let output = command(&need.probe)?
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    output
-        .status
-        .success()
-        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    step::output(&mut command(&need.probe)?)
 }
 
 fn command(words: &[String]) -> Option<Command> {
     let (first, arguments) = words.split_first()?;
     let mut command = Command::new(first);
     command.args(arguments).env("LC_ALL", "C");
-    toolchain::not_taken()
-        .iter()
-        .for_each(|name| _ = command.env_remove(name));
+    toolchain::remove_flags(&mut command);
     Some(command)
 }
 

@@ -1,9 +1,7 @@
 //! Whether an allocator's library is available, without building it: cheap enough to check for all
 //! allocators.
 
-use super::inspect::{Reason, Refusal, inspect_any};
-use super::library::Work;
-use super::toolchain::Toolchain;
+use super::inspect::{Reason, inspect_any};
 use super::{Library, known, system, user};
 use crate::catalog::allocator::{Allocator, Source};
 use anyhow::{Result, bail};
@@ -34,6 +32,15 @@ pub enum State<T = Library> {
     },
 }
 
+impl<T> State<T> {
+    /// What was found; it cannot be used if that failed.
+    pub(super) fn of(found: Result<State<T>>) -> State<T> {
+        found.unwrap_or_else(|error| State::Refused {
+            why: format!("{error:#}"),
+        })
+    }
+}
+
 /// The entry whose library `allocator` uses: its own entry, or the one that it is the same as.
 pub fn original<'a>(allocator: &'a Allocator, all: &'a [Allocator]) -> &'a Allocator {
     match &allocator.source {
@@ -48,114 +55,91 @@ pub fn original<'a>(allocator: &'a Allocator, all: &'a [Allocator]) -> &'a Alloc
 /// Finds the state. Builds nothing, and runs no more than the compilers' `--version` and one
 /// `dpkg-query`.
 pub fn state(allocator: &Allocator, all: &[Allocator]) -> State {
-    let original = original(allocator, all);
-    match look(original, all) {
-        Ok(state) => state,
-        Err(error) => State::Refused {
-            why: format!("{error:#}"),
-        },
-    }
+    State::of(look(original(allocator, all), all))
 }
 
 fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
     Ok(match &allocator.source {
         Source::Crate { name } => {
-            if let Err(error) = Toolchain::find() {
+            if let Err(error) = super::toolchain::Toolchain::find() {
                 return Ok(State::Absent {
                     why: format!("{error:#}"),
                     line: "apt-get install build-essential".into(),
                 });
             }
-            let cached = Work::new(allocator, name)?.cached();
+            let cached = super::library::Work::new(allocator, name)?.cached();
             let line = format!("heapmark build {}", allocator.name);
             cached.map_or(State::NotBuilt { line }, State::Ready)
         }
         Source::System { files, package } => {
-            let found: Vec<Option<PathBuf>> = files.iter().map(|file| system::find(file)).collect();
-            match files.iter().zip(&found).find(|(_, path)| path.is_none()) {
-                Some((missing, _)) => State::Absent {
+            let found = files.iter().map(|file| system::find(file).ok_or(file));
+            match found.collect::<Result<Vec<PathBuf>, _>>() {
+                Err(missing) => State::Absent {
                     why: match missing.starts_with('/') {
                         true => format!("there is no {missing}"),
                         false => format!("{missing} is not in the dynamic linker's folders"),
                     },
                     line: format!("apt-get install {package}"),
                 },
-                None => {
-                    let files: Vec<PathBuf> = found.into_iter().flatten().collect();
+                Ok(files) => {
                     let mut package = package.clone();
                     if system::package_version(&package).is_empty() {
-                        package = files
-                            .first()
-                            .and_then(|file| system::owner(file))
-                            .unwrap_or(package);
+                        let owner = files.first().and_then(|file| system::owner(file));
+                        package = owner.unwrap_or(package);
                     }
                     State::Ready(Library {
                         exports: exports_of(&files)?,
                         files,
                         source_version: system::package_version(&package),
-                        origin: format!("package {package}"),
-                        ..Library::default()
+                        ..library_from(&format!("package {package}"))
                     })
                 }
             }
         }
         Source::Path { files } => {
-            let files = files
-                .iter()
-                .map(|file| user::absolute(file))
-                .collect::<Result<Vec<_>>>()?;
-            let exports = exports_of(&files)?;
-            let purged_as = match &allocator.purge {
-                None => known::family(&files, all)?,
-                Some(_) => None,
-            };
-            let files = files
-                .into_iter()
-                .map(|file| file.canonicalize().unwrap_or(file))
-                .collect();
+            let files = files.iter().map(|file| user::absolute(file));
+            let files = files.collect::<Result<Vec<PathBuf>>>()?;
             State::Ready(Library {
-                files,
-                origin: "path".into(),
-                exports,
-                purged_as,
-                ..Library::default()
+                exports: exports_of(&files)?,
+                purged_as: match &allocator.purge {
+                    None => known::family(&files, all)?,
+                    Some(_) => None,
+                },
+                files: files
+                    .into_iter()
+                    .map(|file| file.canonicalize().unwrap_or(file))
+                    .collect(),
+                ..library_from("path")
             })
         }
         Source::Libc => State::Ready(Library {
-            files: Vec::new(),
-            origin: "libc6".into(),
             source_version: system::libc_version(),
-            exports: exports_of(system::find("libc.so.6").iter())?,
-            ..Library::default()
+            exports: exports_of(system::find("libc.so.6").as_slice())?,
+            ..library_from("libc6")
         }),
-        Source::Null => State::Ready(Library {
-            origin: "guest".into(),
-            ..Library::default()
-        }),
-        Source::AsCalled => State::Ready(Library {
-            origin: "as called".into(),
-            ..Library::default()
-        }),
+        Source::Null => State::Ready(library_from("guest")),
+        Source::AsCalled => State::Ready(library_from("as called")),
         Source::SameAs { name } => {
             bail!("there is no allocator `{name}`; see heapmark list allocators")
         }
     })
 }
 
+fn library_from(origin: &str) -> Library {
+    Library {
+        origin: origin.into(),
+        ..Library::default()
+    }
+}
+
 /// The exports of all the files together; one of them must define `malloc`.
-fn exports_of<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<BTreeSet<String>> {
+fn exports_of(files: &[PathBuf]) -> Result<BTreeSet<String>> {
     let mut exports = BTreeSet::new();
-    let mut first = None;
     for file in files {
         exports.extend(inspect_any(file)?.exports);
-        first.get_or_insert(file);
     }
-    match first {
-        Some(path) if !exports.contains("malloc") => Err(Refusal {
-            path: path.clone(),
-            reason: Reason::NoMalloc,
-        }
-        .into()),
+    match files.first() {
+        Some(path) if !exports.contains("malloc") => Err(Reason::NoMalloc.of(path).into()),
         _ => Ok(exports),
     }
 }

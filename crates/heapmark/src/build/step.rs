@@ -4,8 +4,7 @@
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// How many commands may run at once, over all allocators.
@@ -43,7 +42,7 @@ pub struct Log(Mutex<File>);
 
 impl Log {
     /// Creates a new log.
-    pub fn create(path: &Path) -> Result<Log> {
+    pub fn create(path: &std::path::Path) -> Result<Log> {
         let file = File::create(path).with_context(|| format!("creating {}", path.display()))?;
         Ok(Log(Mutex::new(file)))
     }
@@ -51,7 +50,6 @@ impl Log {
 
 /// Runs `command`; if it fails, the error contains `step` and the command's output.
 pub fn run(step: &str, command: &mut Command, slots: &Slots, log: &Log) -> Result<()> {
-    command.stdin(Stdio::null());
     let output = slots
         .with(|| command.output())
         .with_context(|| format!("{step}: starting {command:?}"))?;
@@ -66,6 +64,13 @@ pub fn run(step: &str, command: &mut Command, slots: &Slots, log: &Log) -> Resul
     Ok(())
 }
 
+/// What a command prints; `None` if it fails.
+pub fn output(command: &mut Command) -> Option<String> {
+    let output = command.output().ok()?;
+    let words = String::from_utf8_lossy(&output.stdout).into_owned();
+    output.status.success().then_some(words)
+}
+
 /// The lines that name an error, or the last lines if none does.
 fn telling(words: &str) -> String {
     let errors: Vec<&str> = words
@@ -76,7 +81,12 @@ fn telling(words: &str) -> String {
     if !errors.is_empty() {
         return errors.join("\n");
     }
-    let lines: Vec<&str> = words.lines().collect();
+    last_lines(words.lines())
+}
+
+/// The last lines of a failed command's output.
+pub fn last_lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    let lines: Vec<&str> = lines.collect();
     lines[lines.len().saturating_sub(8)..].join("\n")
 }
 

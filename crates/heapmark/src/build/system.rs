@@ -1,12 +1,13 @@
 //! Libraries from the system's packages: where the dynamic linker finds them, and which version the
 //! package has.
 
-use super::inspect::inspect_any;
-use crate::catalog::malloc_api::matches;
+use super::step;
+use crate::catalog::folder::listing;
 use std::collections::{BTreeMap, BTreeSet};
+use std::env::consts::ARCH;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 /// The file that the dynamic linker would load for a soname, with links resolved. Skips files for
 /// other processors; if there is no other, returns such a file, so that it is refused by name.
@@ -14,26 +15,29 @@ pub fn find(soname: &str) -> Option<PathBuf> {
     if soname.starts_with('/') {
         return newest(soname);
     }
-    let found: Vec<PathBuf> = folders()
+    let found: Vec<PathBuf> = FOLDERS
         .iter()
         .filter_map(|folder| folder.join(soname).canonicalize().ok())
         .collect();
-    let fit = found.iter().find(|path| inspect_any(path).is_ok());
+    let fit = found
+        .iter()
+        .find(|path| super::inspect::inspect_any(path).is_ok());
     fit.or(found.first()).cloned()
 }
 
 /// The file that matches a pattern with `*` and has the highest numbers in its path; `{arch}` is
 /// the processor.
 fn newest(pattern: &str) -> Option<PathBuf> {
-    let pattern = pattern.replace("{arch}", std::env::consts::ARCH);
+    let pattern = pattern.replace("{arch}", ARCH);
     let mut found = vec![PathBuf::from("/")];
     for part in pattern.split('/').filter(|part| !part.is_empty()) {
+        let is_wanted = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| crate::catalog::malloc_api::matches(part, name))
+        };
         let inside = |folder: &PathBuf| match part.contains('*') {
             false => vec![folder.join(part)],
-            true => names(folder)
-                .filter(|name| matches(part, name))
-                .map(|name| folder.join(name))
-                .collect(),
+            true => listing(folder).filter(is_wanted).collect(),
         };
         found = found
             .iter()
@@ -50,81 +54,53 @@ fn newest(pattern: &str) -> Option<PathBuf> {
     found.into_iter().max_by_key(numbers)?.canonicalize().ok()
 }
 
-fn names(folder: &Path) -> impl Iterator<Item = String> {
-    std::fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-}
-
 /// The folders of `/etc/ld.so.conf`, then those that are always searched.
-fn folders() -> &'static [PathBuf] {
-    static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
-    FOLDERS.get_or_init(|| {
-        let triple = format!("{}-linux-gnu", std::env::consts::ARCH);
-        let mut texts = vec![read(Path::new("/etc/ld.so.conf"))];
-        let mut parts: Vec<PathBuf> = std::fs::read_dir("/etc/ld.so.conf.d")
-            .map(|listing| {
-                listing
-                    .filter_map(|entry| Some(entry.ok()?.path()))
-                    .collect()
-            })
-            .unwrap_or_default();
-        parts.sort();
-        texts.extend(parts.iter().map(|path| read(path)));
-        let configured = texts
-            .iter()
-            .flat_map(|text| text.lines())
-            .map(str::trim)
-            .filter(|line| line.starts_with('/'));
-        let mut folders: Vec<PathBuf> = configured.map(PathBuf::from).collect();
-        for base in ["/lib", "/usr/lib"] {
-            folders.push(Path::new(base).join(&triple));
-            folders.push(format!("{base}64").into());
-            folders.push(base.into());
-        }
-        let mut seen = BTreeSet::new();
-        folders.retain(|folder| folder.is_dir() && seen.insert(folder.clone()));
-        folders
-    })
-}
-
-fn read(path: &Path) -> String {
-    std::fs::read_to_string(path).unwrap_or_default()
-}
+static FOLDERS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
+    let mut files: Vec<PathBuf> = listing(Path::new("/etc/ld.so.conf.d")).collect();
+    files.sort();
+    files.insert(0, "/etc/ld.so.conf".into());
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let lines = text.lines().map(str::trim);
+        folders.extend(
+            lines
+                .filter(|line| line.starts_with('/'))
+                .map(PathBuf::from),
+        );
+    }
+    for base in ["/lib", "/usr/lib"] {
+        folders.push(format!("{base}/{ARCH}-linux-gnu").into());
+        folders.push(format!("{base}64").into());
+        folders.push(base.into());
+    }
+    let mut seen = BTreeSet::new();
+    folders.retain(|folder| folder.is_dir() && seen.insert(folder.clone()));
+    folders
+});
 
 /// The installed version of a Debian package; empty if it is not installed, or there is no dpkg.
 pub fn package_version(package: &str) -> String {
-    static VERSIONS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
-    let versions = VERSIONS.get_or_init(|| {
-        let output = Command::new("dpkg-query")
-            .args(["-W", "-f=${Package} ${Version}\n"])
-            .output();
-        let text = output
-            .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
-            .unwrap_or_default();
-        text.lines()
+    static VERSIONS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+        let mut query = Command::new("dpkg-query");
+        let text = step::output(query.args(["-W", "-f=${Package} ${Version}\n"]));
+        text.unwrap_or_default()
+            .lines()
             .filter_map(|line| line.split_once(' '))
             .map(|(name, version)| (name.into(), version.into()))
             .collect()
     });
     // Ubuntu renamed many libraries when `time_t` grew.
-    let version = versions
+    let version = VERSIONS
         .get(package)
-        .or_else(|| versions.get(&format!("{package}t64")));
+        .or_else(|| VERSIONS.get(&format!("{package}t64")));
     version.cloned().unwrap_or_default()
 }
 
 /// The package that a file belongs to, if it is not the one that an entry names: another release
 /// has another number.
 pub fn owner(file: &Path) -> Option<String> {
-    let output = Command::new("dpkg-query")
-        .arg("-S")
-        .arg(file)
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = step::output(Command::new("dpkg-query").arg("-S").arg(file))?;
     Some(text.split([':', ',']).next()?.to_owned())
 }
 
@@ -134,8 +110,7 @@ pub fn libc_version() -> String {
     if !version.is_empty() {
         return version;
     }
-    let output = Command::new("getconf").arg("GNU_LIBC_VERSION").output();
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let text = step::output(Command::new("getconf").arg("GNU_LIBC_VERSION"));
     text.unwrap_or_default()
         .trim()
         .trim_start_matches("glibc ")

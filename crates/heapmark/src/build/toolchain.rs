@@ -5,7 +5,7 @@ use crate::catalog::allocator::Language;
 use anyhow::{Result, anyhow};
 use std::ffi::{OsStr, OsString};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 /// Changes when the code that builds libraries changes.
 const SOURCES: &str = env!("HEAPMARK_LIBRARY_SOURCES");
@@ -74,18 +74,24 @@ fn is_not_taken(variable: &OsStr) -> bool {
 
 /// Variables of the caller's environment that are ignored when libraries are compiled.
 pub fn not_taken() -> Vec<String> {
-    let names = std::env::vars_os()
+    std::env::vars_os()
         .map(|(name, _)| name)
-        .filter(|name| is_not_taken(name));
-    names
+        .filter(|name| is_not_taken(name))
         .map(|name| name.to_string_lossy().into_owned())
         .collect()
 }
 
+/// Removes them from the environment of a command.
+pub fn remove_flags(command: &mut Command) {
+    for name in not_taken() {
+        command.env_remove(name);
+    }
+}
+
 /// One compiler.
-#[derive(Clone, Debug)]
 pub struct Compiler {
-    program: OsString,
+    /// The program, as `configure` scripts want it in `CC`.
+    pub program: OsString,
     arguments: Vec<OsString>,
     version: String,
 }
@@ -100,15 +106,9 @@ impl Compiler {
         command.env("LC_ALL", "C");
         command
     }
-
-    /// The program, as `configure` scripts want it in `CC`.
-    pub fn program(&self) -> &OsString {
-        &self.program
-    }
 }
 
 /// The C and the C++ compiler.
-#[derive(Clone, Debug)]
 pub struct Toolchain {
     c: Compiler,
     cpp: Compiler,
@@ -117,16 +117,13 @@ pub struct Toolchain {
 impl Toolchain {
     /// The compilers that `$CC` and `$CXX` name, or the usual ones; searched for once.
     pub fn find() -> Result<&'static Toolchain> {
-        static TOOLCHAIN: OnceLock<Result<Toolchain, String>> = OnceLock::new();
-        TOOLCHAIN
-            .get_or_init(|| {
-                Ok(Toolchain {
-                    c: compiler(Language::C)?,
-                    cpp: compiler(Language::Cpp)?,
-                })
+        static TOOLCHAIN: LazyLock<Result<Toolchain, String>> = LazyLock::new(|| {
+            Ok(Toolchain {
+                c: compiler(Language::C)?,
+                cpp: compiler(Language::Cpp)?,
             })
-            .as_ref()
-            .map_err(|why| anyhow!("{why}"))
+        });
+        TOOLCHAIN.as_ref().map_err(|why| anyhow!("{why}"))
     }
 
     /// The compiler for a language.
@@ -156,11 +153,9 @@ impl Toolchain {
 
 fn compiler(language: Language) -> Result<Compiler, String> {
     let cpp = language == Language::Cpp;
-    let kind = if cpp { "C++" } else { "C" };
-    let remedy = format!(
-        "no {kind} compiler: apt-get install build-essential, or name one in ${}",
-        if cpp { "CXX" } else { "CC" }
-    );
+    let (kind, variable) = if cpp { ("C++", "CXX") } else { ("C", "CC") };
+    let remedy =
+        format!("no {kind} compiler: apt-get install build-essential, or name one in ${variable}");
     // What cargo passes to a build script; heapmark does not run in one.
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let tool = cc::Build::new()
@@ -175,23 +170,17 @@ fn compiler(language: Language) -> Result<Compiler, String> {
         .cpp(cpp)
         .try_get_compiler()
         .map_err(|error| format!("{remedy} ({error})"))?;
-    let version = Command::new(tool.path())
-        .arg("--version")
-        .output()
-        .ok()
-        .filter(|output| output.status.success())
+    let version = super::step::output(Command::new(tool.path()).arg("--version"))
         .ok_or_else(|| format!("{remedy} ({} does not run)", tool.path().display()))?;
     let mut arguments = tool.args().to_vec();
-    arguments.extend(
-        FLAGS
-            .iter()
-            .chain(if cpp { &[][..] } else { &C_FLAGS[..] })
-            .map(OsString::from),
-    );
+    arguments.extend(FLAGS.map(OsString::from));
+    if !cpp {
+        arguments.extend(C_FLAGS.map(OsString::from));
+    }
     Ok(Compiler {
         program: tool.path().into(),
         arguments,
-        version: String::from_utf8_lossy(&version.stdout).trim().to_string(),
+        version: version.trim().to_string(),
     })
 }
 

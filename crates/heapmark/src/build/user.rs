@@ -38,12 +38,10 @@ pub fn user(word: &str) -> Result<Option<Allocator>> {
 /// parts are joined again.
 pub fn rejoined(words: &[String]) -> Vec<String> {
     let (mut joined, mut rest) = (Vec::new(), words);
-    while !rest.is_empty() {
+    while let Some(first) = rest.first() {
         let names_a_file = |parts: &usize| is_there(&rest[..*parts].join(","));
-        let parts = (1..=rest.len())
-            .find(names_a_file)
-            .filter(|_| path_of(&rest[0]).is_some())
-            .unwrap_or(1);
+        let parts = (1..=rest.len()).find(names_a_file);
+        let parts = parts.filter(|_| path_of(first).is_some()).unwrap_or(1);
         joined.push(rest[..parts].join(","));
         rest = &rest[parts..];
     }
@@ -56,9 +54,10 @@ fn is_there(word: &str) -> bool {
 
 /// The part of a word that is a path, whether the file exists or not.
 fn path_of(word: &str) -> Option<&str> {
-    word.split_once('=')
-        .map(|(_, path)| path)
-        .or_else(|| is_path(word).then_some(word))
+    match word.split_once('=') {
+        Some((_, path)) => Some(path),
+        None => is_path(word).then_some(word),
+    }
 }
 
 /// An absolute path; `~/` is the home folder.
@@ -76,25 +75,12 @@ fn is_path(word: &str) -> bool {
 
 /// `libfoo-2.so.1` -> `foo-2`.
 fn name_of(path: &str) -> String {
-    let file = Path::new(path)
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_ascii_lowercase();
+    let file = Path::new(path).file_name().unwrap_or_default();
+    let file = file.to_string_lossy().to_ascii_lowercase();
     let stem = file.split(".so").next().unwrap_or_default();
     let stem = stem.strip_prefix("lib").unwrap_or(stem);
-    let valid = |c: char| {
-        if is_name(c.encode_utf8(&mut [0; 4])) {
-            c
-        } else {
-            '-'
-        }
-    };
-    stem.chars()
-        .map(valid)
-        .collect::<String>()
-        .trim_matches('-')
-        .to_string()
+    let is_invalid = |c: char| !is_name(c.encode_utf8(&mut [0; 4]));
+    stem.replace(is_invalid, "-").trim_matches('-').to_string()
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// An allocator, or a variant of one: same library, other options.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -26,7 +25,6 @@ pub struct Allocator {
     /// Where the library comes from.
     pub source: Source,
     /// How to make a library from a crate's sources.
-    #[serde(default)]
     pub build: Option<Recipe>,
     /// The date of its sources: a year, or a year and a month.
     #[serde(default)]
@@ -50,7 +48,6 @@ pub struct Allocator {
     #[serde(default)]
     pub reads: Vec<String>,
     /// How it is made to return memory (MM).
-    #[serde(default)]
     pub purge: Option<Purge>,
     /// Functions that only libraries of this family export: a library given by its path that
     /// exports them all uses this purge.
@@ -60,11 +57,9 @@ pub struct Allocator {
     #[serde(default)]
     pub replace: bool,
     /// How the library reports its version.
-    #[serde(default)]
     pub version: Option<VersionProbe>,
     /// Text that its version must contain: only the running process shows whether the library is
     /// configured as its name implies.
-    #[serde(default)]
     pub expects: Option<String>,
     /// Functions of the malloc family or C++ operators that it leaves to libc or libstdc++, with
     /// the reason. Files may write `_Z*` for all operators; after reading, each name has its own
@@ -134,7 +129,7 @@ pub enum Source {
     /// Given by the user.
     Path {
         /// Absolute paths (or `~/…`) in `LD_PRELOAD` order.
-        files: Vec<PathBuf>,
+        files: Vec<std::path::PathBuf>,
     },
     /// The C library's own: nothing is preloaded.
     #[default]
@@ -270,16 +265,15 @@ pub struct Unit {
 
 /// The compiler for a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Language {
     /// The C compiler.
     #[default]
-    #[serde(rename = "c")]
     C,
     /// The C++ compiler.
     #[serde(rename = "c++")]
     Cpp,
     /// Assembly with preprocessor lines, through the C compiler.
-    #[serde(rename = "assembly")]
     Assembly,
 }
 

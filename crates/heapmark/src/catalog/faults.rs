@@ -15,8 +15,25 @@ pub struct Fault {
     pub mend: String,
 }
 
+impl Fault {
+    /// A fault in a key of a file, and its remedy.
+    pub fn new(
+        file: impl Into<String>,
+        key: impl Into<String>,
+        what: impl Into<String>,
+        mend: impl Into<String>,
+    ) -> Fault {
+        Fault {
+            file: file.into(),
+            key: key.into(),
+            what: what.into(),
+            mend: mend.into(),
+        }
+    }
+}
+
 impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let colon = if self.key.is_empty() { "" } else { ": " };
         write!(
             f,
@@ -31,14 +48,9 @@ impl fmt::Display for Fault {
 pub struct Faults(pub Vec<Fault>);
 
 impl fmt::Display for Faults {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, fault) in self.0.iter().enumerate() {
-            if index > 0 {
-                writeln!(f)?;
-            }
-            write!(f, "{fault}")?;
-        }
-        Ok(())
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let all: Vec<String> = self.0.iter().map(Fault::to_string).collect();
+        f.write_str(&all.join("\n"))
     }
 }
 
@@ -49,44 +61,50 @@ impl std::error::Error for Faults {}
 pub fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, Fault> {
     toml::from_str(text).map_err(|error| {
         let message = error.message().trim().replace('\n', " ");
-        let line = error
-            .span()
-            .map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         let mut quoted = message.split('`').skip(1).step_by(2);
-        let (key, mend) =
+        let (key, what, mend) =
             if message.starts_with("unknown field") || message.starts_with("unknown variant") {
-                let wrong = quoted.next().unwrap_or_default().to_string();
+                let wrong = quoted.next().unwrap_or_default();
                 let known: Vec<&str> = quoted.collect();
-                let mend = match nearest(&wrong, known.iter().copied()) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("use one of {}", known.join(", ")),
-                };
-                (wrong, mend)
+                let all = format!("use one of {}", known.join(", "));
+                (wrong, "unknown", suggestion(wrong, known.into_iter(), all))
             } else if message.starts_with("missing field") {
-                let key = quoted.next().unwrap_or_default().to_string();
-                let mend = format!("add `{key} = …`");
-                (key, mend)
+                let key = quoted.next().unwrap_or_default();
+                (key, "missing", format!("add `{key} = …`"))
             } else {
-                (
-                    String::new(),
-                    "see README.md in that folder for what may stand there".into(),
-                )
+                let mend = "see README.md in that folder for what may stand there";
+                ("", message.as_str(), mend.into())
             };
-        let what = match line {
-            Some(line) if !key.is_empty() && message.starts_with("missing") => {
-                format!("missing (line {line})")
+        let what = match error.span() {
+            Some(span) => {
+                let above = text[..span.start.min(text.len())].matches('\n').count();
+                format!("{what} (line {})", above + 1)
             }
-            Some(line) if !key.is_empty() => format!("unknown (line {line})"),
-            Some(line) => format!("{message} (line {line})"),
-            None => message,
+            None => message.clone(),
         };
-        Fault {
-            file: file.into(),
-            key,
-            what,
-            mend,
-        }
+        Fault::new(file, key, what, mend)
     })
+}
+
+/// As [`parse`]; a fault is added to the others.
+pub fn read<T: serde::de::DeserializeOwned>(
+    file: &str,
+    text: &str,
+    faults: &mut Vec<Fault>,
+) -> Option<T> {
+    parse(file, text).map_err(|fault| faults.push(fault)).ok()
+}
+
+/// The remedy for a wrong name: the one that was probably meant, or else another.
+pub fn suggestion<'a>(
+    wrong: &str,
+    known: impl Iterator<Item = &'a str>,
+    otherwise: impl Into<String>,
+) -> String {
+    nearest(wrong, known).map_or_else(
+        || otherwise.into(),
+        |near| format!("did you mean `{near}`?"),
+    )
 }
 
 /// The name among `known` that is closest to `wrong`.

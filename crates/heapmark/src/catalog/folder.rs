@@ -11,12 +11,7 @@ pub type Text = (String, String);
 
 /// The TOML files of an embedded folder and of the user's folder of the same name, sorted by path.
 pub fn texts(embedded: &Dir<'static>, folder: &str, faults: &mut Vec<Fault>) -> Vec<Text> {
-    texts_with(
-        embedded,
-        folder,
-        user_folder().map(|home| home.join(folder)).as_deref(),
-        faults,
-    )
+    texts_with(embedded, folder, users(folder).as_deref(), faults)
 }
 
 /// As [`texts`], with the user's folder as an argument; a folder that does not exist is empty.
@@ -28,37 +23,43 @@ pub fn texts_with(
 ) -> Vec<Text> {
     let mut all = Vec::new();
     collect(embedded, Path::new(folder), &mut all);
-    for path in user.map(toml_files).unwrap_or_default() {
+    let mut paths: Vec<PathBuf> = user.into_iter().flat_map(listing).collect();
+    paths.sort();
+    for path in paths.iter().filter(|path| is_toml(path)) {
         let file = path.display().to_string();
-        match std::fs::read_to_string(&path) {
+        match std::fs::read_to_string(path) {
             Ok(text) => {
                 all.retain(|(ours, _)| Path::new(ours).file_name() != path.file_name());
                 all.push((file, text));
             }
-            Err(error) => {
-                let mend = "make it readable, or remove it".into();
-                faults.push(Fault {
-                    file,
-                    key: String::new(),
-                    what: error.to_string(),
-                    mend,
-                });
-            }
+            Err(error) => faults.push(Fault::new(
+                file,
+                "",
+                error.to_string(),
+                "make it readable, or remove it",
+            )),
         }
     }
     all.sort();
     all
 }
 
-/// `$XDG_CONFIG_HOME/heapmark`, or the same under `~/.config`.
-pub fn user_folder() -> Option<PathBuf> {
+/// The user's folder for such data: `$XDG_CONFIG_HOME/heapmark/FOLDER`, or the same under
+/// `~/.config`.
+pub fn users(folder: &str) -> Option<PathBuf> {
     let absolute = |name| {
         std::env::var_os(name)
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
     };
     let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
-    Some(config.join("heapmark"))
+    Some(config.join("heapmark").join(folder))
+}
+
+/// What is in a folder; nothing if it cannot be read.
+pub fn listing(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
 }
 
 fn collect(dir: &Dir<'static>, folder: &Path, all: &mut Vec<Text>) {
@@ -70,16 +71,6 @@ fn collect(dir: &Dir<'static>, folder: &Path, all: &mut Vec<Text>) {
         ))
     }));
     dir.dirs().for_each(|inner| collect(inner, folder, all));
-}
-
-fn toml_files(folder: &Path) -> Vec<PathBuf> {
-    let listing = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = listing
-        .map(|entry| entry.path())
-        .filter(|path| is_toml(path))
-        .collect();
-    paths.sort();
-    paths
 }
 
 fn is_toml(path: &Path) -> bool {

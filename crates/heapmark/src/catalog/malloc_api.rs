@@ -44,7 +44,7 @@ pub const OPERATORS: [&str; 20] = [
 
 /// Functions that belong to a malloc if it has them, but that no program needs: C23, glibc's
 /// controls and statistics, and glibc's own names for its functions.
-pub const COMPANIONS: [&str; 22] = [
+pub const COMPANIONS: [&str; 30] = [
     "free_sized",
     "free_aligned_sized",
     "cfree",
@@ -67,10 +67,7 @@ pub const COMPANIONS: [&str; 22] = [
     "independent_calloc",
     "independent_comalloc",
     "bulk_free",
-];
-
-/// glibc's private aliases: some allocators define them so that no caller bypasses them.
-pub const ALIASES: [&str; 8] = [
+    // glibc's private aliases: some allocators define them so that no caller bypasses them.
     "__libc_malloc",
     "__libc_calloc",
     "__libc_realloc",
@@ -88,7 +85,7 @@ pub fn required() -> impl Iterator<Item = &'static str> {
 
 /// Every name that a library may export without naming it in its recipe.
 pub fn all() -> impl Iterator<Item = &'static str> {
-    required().chain(COMPANIONS).chain(ALIASES)
+    required().chain(COMPANIONS)
 }
 
 /// Whether `name` is one of [`all`].

@@ -57,7 +57,7 @@ impl Catalog {
             .iter()
             .flat_map(|(file, text)| workload::parse(file, text, &mut faults))
             .collect();
-        let suites: Vec<Suite> = folder::texts(&SUITES, "suites", &mut faults)
+        let suites = folder::texts(&SUITES, "suites", &mut faults)
             .iter()
             .filter_map(|(file, text)| suite::parse(file, text, &mut faults))
             .collect();
@@ -67,16 +67,15 @@ impl Catalog {
                 .iter()
                 .for_each(|workload| workload.check_names(&programs, &allocators, &mut faults));
         }
-        if faults.is_empty() {
-            Ok(Catalog {
-                allocators,
-                programs,
-                workloads,
-                suites,
-            })
-        } else {
-            Err(Faults(faults).into())
+        if !faults.is_empty() {
+            return Err(Faults(faults).into());
         }
+        Ok(Catalog {
+            allocators,
+            programs,
+            workloads,
+            suites,
+        })
     }
 
     /// The allocator of this name.
@@ -97,62 +96,53 @@ impl Catalog {
         let begins =
             |allocator: &&Allocator| !beginning.is_empty() && allocator.name.starts_with(beginning);
         let tier = self.allocators.iter().find(begins)?.tier;
-        let mut all = self
-            .allocators
-            .iter()
-            .filter(begins)
-            .filter(|allocator| allocator.tier == tier);
+        let all = self.allocators.iter().filter(begins);
+        let mut names = all
+            .filter(|allocator| allocator.tier == tier)
+            .map(|allocator| allocator.name.as_str());
         // The bare beginning does not mean a variant.
-        let newest = all.clone().rfind(|allocator| !allocator.name.contains('-'));
-        newest
-            .or_else(|| all.next_back())
-            .map(|allocator| allocator.name.as_str())
+        let newest = names.clone().rfind(|name| !name.contains('-'));
+        newest.or_else(|| names.next_back())
     }
 
     /// The program of this name.
     pub fn program(&self, name: &str) -> Result<&Program> {
-        self.programs
-            .iter()
-            .find(|program| program.name == name)
-            .ok_or_else(|| {
-                let hint = did_you_mean(
-                    name,
-                    self.programs.iter().map(|program| program.name.as_str()),
-                );
-                anyhow!("no program `{name}`{hint}: see `heapmark list programs`")
-            })
+        named("program", &self.programs, |program| &program.name, name)
     }
 
     /// The suite of this name.
     pub fn suite(&self, name: &str) -> Result<&Suite> {
-        self.suites
-            .iter()
-            .find(|suite| suite.name == name)
-            .ok_or_else(|| {
-                let hint = did_you_mean(name, self.suites.iter().map(|suite| suite.name.as_str()));
-                anyhow!("no suite `{name}`{hint}: see `heapmark list suites`")
-            })
+        named("suite", &self.suites, |suite| &suite.name, name)
     }
 
     /// The workloads that a pattern names, in catalogue order.
     pub fn workloads(&self, pattern: &str) -> Result<Vec<&Workload>> {
         let glob = globset::Glob::new(pattern)
-            .with_context(|| format!("`{pattern}` is no pattern of workload names"))?;
-        let glob = glob.compile_matcher();
-        let found: Vec<_> = self
-            .workloads
-            .iter()
+            .with_context(|| format!("`{pattern}` is no pattern of workload names"))?
+            .compile_matcher();
+        let all = self.workloads.iter();
+        let found: Vec<_> = all
             .filter(|workload| glob.is_match(&workload.name))
             .collect();
         if found.is_empty() {
-            let hint = did_you_mean(
+            // A name with signs that mean something in a pattern, or an error that suggests a name.
+            return named(
+                "workload",
+                &self.workloads,
+                |workload| &workload.name,
                 pattern,
-                self.workloads.iter().map(|workload| workload.name.as_str()),
-            );
-            return Err(anyhow!(
-                "no workload `{pattern}`{hint}: see `heapmark list workloads`"
-            ));
+            )
+            .map(|workload| vec![workload]);
         }
         Ok(found)
     }
+}
+
+/// The item of this name; the error suggests a similar one.
+fn named<'a, T>(kind: &str, all: &'a [T], name_of: fn(&T) -> &str, name: &str) -> Result<&'a T> {
+    let mut items = all.iter();
+    items.find(|item| name_of(item) == name).ok_or_else(|| {
+        let hint = did_you_mean(name, all.iter().map(name_of));
+        anyhow!("no {kind} `{name}`{hint}: see `heapmark list {kind}s`")
+    })
 }

@@ -1,7 +1,6 @@
 //! Checks that the programs and allocators that a workload names exist and are of the right kind.
 
-use super::allocator::Allocator;
-use super::faults::{Fault, nearest};
+use super::faults::{Fault, suggestion};
 use super::program::{Program, Serves};
 use super::workload::{ProgramRow, Workload};
 
@@ -9,23 +8,22 @@ impl Workload {
     pub(super) fn check_names(
         &self,
         programs: &[Program],
-        allocators: &[Allocator],
+        allocators: &[super::allocator::Allocator],
         faults: &mut Vec<Fault>,
     ) {
+        let mut add = |key: &str, what: String, mend: String| {
+            faults.push(Fault::new(
+                format!("workload {}", self.name),
+                key,
+                what,
+                mend,
+            ));
+        };
         let main = self.program.iter().map(|name| ("program", name, None));
-        for (key, name, row) in main.chain(
-            self.rows
-                .iter()
-                .map(|row| ("rows.program", &row.program, Some(row))),
-        ) {
-            let mut add = |key: &str, what: String, mend: String| {
-                faults.push(Fault {
-                    file: format!("workload {}", self.name),
-                    key: key.into(),
-                    what,
-                    mend,
-                });
-            };
+        let rows = self.rows.iter();
+        for (key, name, row) in
+            main.chain(rows.map(|row| ("rows.program", &row.program, Some(row))))
+        {
             if let Some(name) = row.and_then(|row: &ProgramRow| row.allocator.as_ref())
                 && !allocators.iter().any(|allocator| allocator.name == *name)
             {
@@ -33,7 +31,7 @@ impl Workload {
                 add(
                     "rows.allocator",
                     format!("there is no allocator `{name}`"),
-                    mend(name, names, "allocators"),
+                    suggestion(name, names, "see `heapmark list allocators`"),
                 );
             }
             let Some(program) = programs.iter().find(|program| program.name == *name) else {
@@ -41,7 +39,7 @@ impl Workload {
                 add(
                     key,
                     format!("there is no program `{name}`"),
-                    mend(name, names, "programs"),
+                    suggestion(name, names, "see `heapmark list programs`"),
                 );
                 continue;
             };
@@ -53,13 +51,11 @@ impl Workload {
                         what,
                         "make it a row: `[[rows]]` with `name` and `program`".into(),
                     ),
-                    Some(row) if row.allocator.is_some() => {
-                        add(
-                            "rows.allocator",
-                            what,
-                            format!("remove it from row {}", row.name),
-                        );
-                    }
+                    Some(row) if row.allocator.is_some() => add(
+                        "rows.allocator",
+                        what,
+                        format!("remove it from row {}", row.name),
+                    ),
                     Some(_) => {}
                 }
             }
@@ -68,15 +64,12 @@ impl Workload {
                     || row.is_some_and(|row| row.parameters.contains_key(word))
             };
             for word in program.placeholders().filter(|word| !known(word)) {
-                let mend = format!("give the row `parameters = {{ {word} = ... }}`");
-                add(key, format!("`{name}` needs the parameter `{word}`"), mend);
+                add(
+                    key,
+                    format!("`{name}` needs the parameter `{word}`"),
+                    format!("give the row `parameters = {{ {word} = ... }}`"),
+                );
             }
         }
     }
-}
-
-fn mend<'a>(name: &str, known: impl Iterator<Item = &'a str>, list: &str) -> String {
-    nearest(name, known).map_or(format!("see `heapmark list {list}`"), |near| {
-        format!("did you mean `{near}`?")
-    })
 }

@@ -43,12 +43,7 @@ impl Kind {
         match self {
             Kind::Bytes => "bytes",
             Kind::Seconds => "s",
-            Kind::Count
-            | Kind::Number
-            | Kind::Fraction
-            | Kind::Flag
-            | Kind::Choice
-            | Kind::Path => "",
+            _ => "",
         }
     }
 }
@@ -56,39 +51,33 @@ impl Kind {
 impl Parameter {
     /// Whether `value` is allowed; if not, what would be.
     pub fn accepts(&self, value: &str) -> Result<(), String> {
+        let whole = value.parse::<u64>();
+        let real = value.parse::<f64>();
+        // The whole path must fit into a line.
+        let is_path = value.starts_with('/') && !value.contains('\n');
         let (good, expected) = match self.kind {
-            Kind::Bytes | Kind::Number => (
-                value.parse::<u64>().is_ok(),
-                "a whole number, 0 or more".into(),
-            ),
-            Kind::Count => (
-                value.parse::<u64>().is_ok_and(|n| n > 0),
-                "a whole number, 1 or more".into(),
-            ),
+            Kind::Bytes | Kind::Number => (whole.is_ok(), "a whole number, 0 or more"),
+            Kind::Count => (whole.is_ok_and(|n| n > 0), "a whole number, 1 or more"),
             Kind::Seconds => (
-                value.parse::<f64>().is_ok_and(|s| (0.0..1e6).contains(&s)),
-                "a number of seconds, 0 or more".into(),
+                real.is_ok_and(|s| (0.0..1e6).contains(&s)),
+                "a number of seconds, 0 or more",
             ),
             Kind::Fraction => (
-                value.parse::<f64>().is_ok_and(|f| f > 0.0 && f <= 1.0),
-                "a number above 0, at most 1".into(),
+                real.is_ok_and(|f| f > 0.0 && f <= 1.0),
+                "a number above 0, at most 1",
             ),
-            Kind::Flag => (value.parse::<bool>().is_ok(), "true or false".into()),
-            Kind::Path => {
-                let good = value.is_empty() || value.starts_with('/') && !value.contains('\n');
-                (good, "an absolute path, or nothing".into())
-            }
+            Kind::Flag => (value.parse::<bool>().is_ok(), "true or false"),
+            Kind::Path => (value.is_empty() || is_path, "an absolute path, or nothing"),
             Kind::Choice => {
-                // `*.csv` is any file with that extension, if the whole path fits into a line.
+                // `*.csv` is any file with that extension.
                 let is = |choice: &String| match choice.strip_prefix('*') {
-                    Some(ending) => {
-                        value.starts_with('/') && value.ends_with(ending) && !value.contains('\n')
-                    }
+                    Some(ending) => is_path && value.ends_with(ending),
                     None => choice == value,
                 };
-                (self.choices.iter().any(is), self.choices.join(" or "))
+                let good = self.choices.iter().any(is);
+                return good.then_some(()).ok_or_else(|| self.choices.join(" or "));
             }
         };
-        if good { Ok(()) } else { Err(expected) }
+        good.then_some(()).ok_or_else(|| expected.into())
     }
 }

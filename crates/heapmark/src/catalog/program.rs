@@ -1,7 +1,6 @@
 //! One measured program as data: the keys of `programs/*/program.toml`, and the files beside it.
 //! docs/PROGRAMS.md explains each key to users. `build` finds out whether it can be built here.
 
-use super::allocators::is_name;
 use super::faults::{self, Fault};
 use super::folder;
 use include_dir::{Dir, include_dir};
@@ -60,17 +59,13 @@ pub struct Program {
 impl Program {
     /// The parameters on the command line of a program that only prints.
     pub fn placeholders(&self) -> impl Iterator<Item = &str> {
-        let words = self
-            .run
-            .iter()
-            .chain(&self.probe)
-            .chain(&self.probe_run)
-            .filter(|_| self.expects_stdout.is_some());
-        words.flat_map(|word| {
-            word.split('{')
-                .skip(1)
-                .filter_map(|rest| Some(rest.split_once('}')?.0))
-        })
+        let words = [&self.run, &self.probe, &self.probe_run]
+            .into_iter()
+            .flatten();
+        words
+            .filter(|_| self.expects_stdout.is_some())
+            .flat_map(|word| word.split('{').skip(1))
+            .filter_map(|rest| Some(rest.split_once('}')?.0))
     }
 }
 
@@ -129,10 +124,10 @@ impl Need {
 pub fn load(faults: &mut Vec<Fault>) -> Vec<Program> {
     let mut folders = Vec::new();
     OURS.dirs().for_each(|dir| ours(dir, &mut folders));
-    if let Some(home) = folder::user_folder() {
-        users(&home.join("programs"), "", &mut folders, faults);
+    if let Some(home) = folder::users("programs") {
+        users(&home, "", &mut folders, faults);
     }
-    let all: BTreeMap<String, Option<Program>> = folders
+    let all: BTreeMap<_, _> = folders
         .into_iter()
         .map(|folder| (folder.name.clone(), parse(folder, faults)))
         .collect();
@@ -149,88 +144,66 @@ fn ours(dir: &Dir, folders: &mut Vec<Folder>) {
     let files = dir
         .files()
         .filter_map(|file| Some((file_name(file.path()), file.contents_utf8()?.to_string())));
-    let place = format!("programs/{path}/program.toml");
     folders.push(Folder {
         name: path.replace('/', "-"),
-        place,
+        place: format!("programs/{path}/program.toml"),
         files: files.collect(),
     });
 }
 
 fn users(home: &Path, prefix: &str, folders: &mut Vec<Folder>, faults: &mut Vec<Fault>) {
-    for path in std::fs::read_dir(home)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-    {
-        let (name, place) = (
-            format!("{prefix}{}", file_name(&path)),
-            path.join("program.toml"),
-        );
+    for path in folder::listing(home) {
+        let name = format!("{prefix}{}", file_name(&path));
+        let place = path.join("program.toml");
         if !place.exists() {
             users(&path, &format!("{name}-"), folders, faults);
             continue;
         }
-        let read = |entry: std::fs::DirEntry| -> Option<std::io::Result<(String, String)>> {
-            let path = entry.path();
-            path.is_file()
-                .then(|| Ok((file_name(&path), std::fs::read_to_string(&path)?)))
+        let files = || -> std::io::Result<BTreeMap<String, String>> {
+            std::fs::read_dir(&path)?
+                .flatten()
+                .map(|entry| entry.path())
+                .filter(|path| path.is_file())
+                .map(|path| std::fs::read_to_string(&path).map(|text| (file_name(&path), text)))
+                .collect()
         };
-        match std::fs::read_dir(&path)
-            .and_then(|listing| listing.flatten().filter_map(read).collect())
-        {
+        match files() {
             Ok(files) => folders.push(Folder {
                 name,
                 place: place.display().to_string(),
                 files,
             }),
-            Err(error) => {
-                let (file, mend) = (
-                    path.display().to_string(),
-                    "its files must be readable text".into(),
-                );
-                faults.push(Fault {
-                    file,
-                    key: String::new(),
-                    what: error.to_string(),
-                    mend,
-                });
-            }
+            Err(error) => faults.push(Fault::new(
+                path.display().to_string(),
+                "",
+                error.to_string(),
+                "its files must be readable text",
+            )),
         }
     }
 }
 
 /// Gives each program the files of those that it names.
 fn share(programs: &mut [Program], faults: &mut Vec<Fault>) {
-    let own: BTreeMap<String, BTreeMap<String, String>> = programs
+    let own: BTreeMap<_, _> = programs
         .iter()
         .map(|program| (program.name.clone(), program.files.clone()))
         .collect();
-    for program in programs.iter_mut() {
+    for program in programs {
         for name in &program.shares {
             let mut fault = |what: String, mend: &str| {
-                let (file, key) = (format!("program {}", program.name), "shares".to_string());
-                faults.push(Fault {
-                    file,
-                    key,
-                    what,
-                    mend: mend.into(),
-                });
+                let file = format!("program {}", program.name);
+                faults.push(Fault::new(file, "shares", what, mend));
             };
             let Some(files) = own.get(name) else {
-                fault(
-                    format!("there is no program `{name}`"),
-                    "see `heapmark list programs`",
-                );
+                let what = format!("there is no program `{name}`");
+                fault(what, "see `heapmark list programs`");
                 continue;
             };
             for (file, text) in files {
                 if program.files.insert(file.clone(), text.clone()).is_some() {
-                    fault(
-                        format!("`{name}` and this program both have a file {file}"),
-                        "rename one of the two",
-                    );
+                    let what = format!("`{name}` and this program both have a file {file}");
+                    fault(what, "rename one of the two");
                 }
             }
         }
@@ -244,72 +217,39 @@ fn file_name(path: &Path) -> String {
         .into_owned()
 }
 
-/// Reads the program whose folder holds `files`.
-fn parse(folder: Folder, faults: &mut Vec<Fault>) -> Option<Program> {
-    let Folder {
-        name: folder,
-        place,
-        mut files,
-    } = folder;
-    let text = files.remove("program.toml").unwrap_or_default();
-    let program = match faults::parse::<Program>(&place, &text) {
-        Ok(program) => Program { files, ..program },
-        Err(fault) => {
-            faults.push(fault);
-            return None;
+/// Reads the program of a folder.
+fn parse(mut folder: Folder, faults: &mut Vec<Fault>) -> Option<Program> {
+    let place = folder.place.as_str();
+    let text = folder.files.remove("program.toml").unwrap_or_default();
+    let program = Program {
+        files: folder.files,
+        ..faults::read(place, &text, faults)?
+    };
+    super::allocators::check_name(place, &program.name, "folder", &folder.name, faults);
+    let mut add =
+        |key: &str, what: &str, mend: &str| faults.push(Fault::new(place, key, what, mend));
+    let builds = program.build.iter().map(|words| ("build", words));
+    let needs = program.needs.iter();
+    let probes = needs.map(|need| ("needs.probe", &need.probe));
+    for (key, words) in builds.chain(probes).chain([("run", &program.run)]) {
+        if words.is_empty() {
+            add(key, "no words", "give a command and its arguments");
         }
-    };
-    let mut add = |key: &str, what: String, mend: String| {
-        faults.push(Fault {
-            file: place.clone(),
-            key: key.into(),
-            what,
-            mend,
-        });
-    };
-    if !is_name(&program.name) {
-        let what = format!("`{}` is not a name", program.name);
-        add("name", what, "use a-z, 0-9, `_` and `-` only".into());
-    } else if program.name != folder {
-        let what = format!("`{}` is not the folder's name", program.name);
-        add(
-            "name",
-            what,
-            format!("write `name = \"{folder}\"`, or rename the folder"),
-        );
-    }
-    let commands = program.build.iter().map(|words| ("build", words));
-    let probes = program
-        .needs
-        .iter()
-        .map(|need| ("needs.probe", &need.probe));
-    for (key, _) in commands
-        .chain(probes)
-        .chain([("run", &program.run)])
-        .filter(|(_, words)| words.is_empty())
-    {
-        add(
-            key,
-            "no words".into(),
-            "give a command and its arguments".into(),
-        );
     }
     if program.expects_stdout.is_none()
         && !(program.probe.is_empty() && program.probe_run.is_empty())
     {
-        let what = "a program that reads a job is told by `check=1`".into();
         add(
             "probe",
-            what,
-            "remove it, or say what the program prints".into(),
+            "a program that reads a job is told by `check=1`",
+            "remove it, or say what the program prints",
         );
     }
     if program.environment.keys().any(|key| key.starts_with("LD_")) {
-        let what = "the dynamic linker's variables are ours".into();
         add(
             "environment",
-            what,
-            "link the program so that it needs none".into(),
+            "the dynamic linker's variables are ours",
+            "link the program so that it needs none",
         );
     }
     Some(program)

@@ -2,7 +2,6 @@
 //! own environment, they would make the rows' allocators different from their names, so they are
 //! removed. The names are the allocators' own (`reads` in `allocators/*.toml`).
 
-use super::Allocator;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -21,7 +20,7 @@ pub struct Settings(BTreeSet<String>);
 impl Settings {
     /// The variables that any of them reads: a variable that one allocator reads may be read by
     /// another, too.
-    pub fn of(allocators: &[Allocator]) -> Settings {
+    pub fn of(allocators: &[super::Allocator]) -> Settings {
         let read = allocators
             .iter()
             .flat_map(|allocator| allocator.reads.iter().cloned());
@@ -35,31 +34,29 @@ impl Settings {
     ) -> (Vec<(OsString, OsString)>, BTreeMap<String, String>) {
         let (mut stays, mut taken) = (Vec::new(), BTreeMap::new());
         for (name, value) in environment {
-            let (Some(known), text) = (name.to_str(), value.to_string_lossy()) else {
-                stays.push((name, value));
-                continue;
-            };
-            if known == TUNABLES {
-                let is_taken = |one: &&str| {
-                    self.has(&format!(
-                        "{TUNABLES}:{}",
-                        one.split('=').next().unwrap_or(one)
-                    ))
-                };
-                let (out, rest): (Vec<&str>, Vec<&str>) = text.split(':').partition(is_taken);
-                if out.is_empty() {
-                    stays.push((name, value));
+            let text = value.to_string_lossy();
+            match name.to_str() {
+                Some(TUNABLES) => {
+                    let is_taken = |one: &&str| {
+                        let setting = one.split('=').next().unwrap_or(one);
+                        self.has(&format!("{TUNABLES}:{setting}"))
+                    };
+                    let (out, rest): (Vec<&str>, Vec<&str>) = text.split(':').partition(is_taken);
+                    if !out.is_empty() {
+                        taken.insert(TUNABLES.to_owned(), out.join(":"));
+                        if !rest.is_empty() {
+                            stays.push((name, rest.join(":").into()));
+                        }
+                        continue;
+                    }
+                }
+                Some(known) if self.has(known) && !text.is_empty() => {
+                    taken.insert(known.to_owned(), text.into_owned());
                     continue;
                 }
-                taken.insert(known.to_owned(), out.join(":"));
-                if !rest.is_empty() {
-                    stays.push((name, rest.join(":").into()));
-                }
-            } else if self.has(known) && !text.is_empty() {
-                taken.insert(known.to_owned(), text.into_owned());
-            } else {
-                stays.push((name, value));
+                _ => {}
             }
+            stays.push((name, value));
         }
         (stays, taken)
     }

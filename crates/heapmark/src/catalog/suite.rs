@@ -1,9 +1,7 @@
 //! A named selection: the keys of `suites/*.toml`.
 
-use super::Tier;
 use super::faults::{self, Fault};
 use serde::Deserialize;
-use std::path::Path;
 
 /// The selection that `heapmark run NAME` measures without other flags.
 #[derive(Clone, Debug, Deserialize)]
@@ -21,7 +19,7 @@ pub struct Suite {
     /// Thread counts; `all` is the number of usable CPUs.
     pub threads: Vec<String>,
     /// Tiers of allocators that it takes.
-    pub tiers: Vec<Tier>,
+    pub tiers: Vec<super::Tier>,
     /// The allocator that the others are compared with.
     pub baseline: String,
     /// How often each allocator runs each workload; without it, as often as a verdict needs.
@@ -34,7 +32,6 @@ pub struct Suite {
     /// The time that one process should measure on the baseline, if the preset is calibrated.
     pub target_ms: u32,
     /// The changes that `--preset quick` makes to a suite with a document's size.
-    #[serde(default)]
     pub quick: Option<Quick>,
 }
 
@@ -54,14 +51,12 @@ pub struct Quick {
 impl Suite {
     /// The suite as it runs under a preset.
     pub fn under(&self, preset: &str) -> Suite {
-        let mut suite = Suite {
-            preset: preset.into(),
-            ..self.clone()
-        };
-        if let (Some(quick), "quick") = (&self.quick, preset) {
-            suite.threads = quick.threads.clone();
+        let mut suite = self.clone();
+        suite.preset = preset.into();
+        if let Some(quick) = suite.quick.take_if(|_| preset == "quick") {
+            suite.threads = quick.threads;
             suite.blocks = Some(quick.blocks);
-            suite.workloads = quick.workloads.clone().unwrap_or(suite.workloads);
+            suite.workloads = quick.workloads.unwrap_or(suite.workloads);
         }
         suite
     }
@@ -69,14 +64,12 @@ impl Suite {
 
 /// Reads one file.
 pub fn parse(file: &str, text: &str, faults: &mut Vec<Fault>) -> Option<Suite> {
-    let name = Path::new(file).file_stem()?.to_string_lossy().into_owned();
-    match faults::parse::<Suite>(file, text) {
-        Ok(suite) => Some(Suite { name, ..suite }),
-        Err(fault) => {
-            faults.push(fault);
-            None
-        }
-    }
+    let name = std::path::Path::new(file)
+        .file_stem()?
+        .to_string_lossy()
+        .into_owned();
+    let suite = faults::read(file, text, faults)?;
+    Some(Suite { name, ..suite })
 }
 
 /// The thread counts that words mean on a machine with `cpus` usable CPUs, without repetitions.
@@ -85,13 +78,14 @@ pub fn thread_counts(words: &[String], cpus: u32) -> Result<Vec<u32>, String> {
     for word in words {
         let count = match word.as_str() {
             "all" => cpus,
-            word => word
-                .parse()
-                .ok()
-                .filter(|count| (1..=4096).contains(count))
-                .ok_or_else(|| {
-                    format!("`{word}` is no thread count: give numbers from 1 to 4096, or `all`")
-                })?,
+            word => match word.parse() {
+                Ok(count @ 1..=4096) => count,
+                _ => {
+                    return Err(format!(
+                        "`{word}` is no thread count: give numbers from 1 to 4096, or `all`"
+                    ));
+                }
+            },
         };
         if !counts.contains(&count) {
             counts.push(count);

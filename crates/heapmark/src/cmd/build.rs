@@ -1,10 +1,10 @@
 //! `heapmark build`: libraries from pinned sources, and measured programs.
 
 use super::long::Long;
-use super::{Exit, usage};
+use super::{Exit, refuse, usage};
 use crate::build::{self, Built, State};
 use crate::catalog::{Allocator, Catalog, Program, Source, Tier};
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use indicatif::MultiProgress;
 
 /// Build allocators from the sources that heapmark pins, and programs; what is already built is
@@ -25,10 +25,10 @@ pub struct BuildArgs {
 }
 
 fn positive(text: &str) -> Result<usize, String> {
-    text.parse()
-        .ok()
-        .filter(|jobs| *jobs > 0)
-        .ok_or_else(|| "expected a whole number, 1 or more".into())
+    match text.parse() {
+        Ok(number @ 1..) => Ok(number),
+        _ => Err("expected a whole number, 1 or more".into()),
+    }
 }
 
 /// One command per usable CPU.
@@ -41,53 +41,33 @@ pub fn run(args: BuildArgs) -> Result<Exit> {
     let catalog = Catalog::load()?;
     let (mut selected, mut programs): (Vec<&Allocator>, Vec<&Program>) = (Vec::new(), Vec::new());
     if args.names.is_empty() {
-        let ours = |allocator: &&Allocator| {
-            !args.programs && matches!(allocator.source, Source::Crate { .. })
-        };
-        selected = catalog
-            .allocators
-            .iter()
-            .filter(ours)
-            .filter(|one| one.tier != Tier::Experimental)
-            .collect();
-        programs = catalog
-            .programs
-            .iter()
-            .filter(|program| can_be_built(program, args.programs))
-            .collect();
+        let all = catalog.allocators.iter().filter(|one| {
+            !args.programs
+                && one.tier != Tier::Experimental
+                && matches!(one.source, Source::Crate { .. })
+        });
+        selected.extend(all);
+        let all = catalog.programs.iter();
+        programs.extend(all.filter(|program| can_be_built(program, args.programs)));
     }
     for name in &args.names {
-        match catalog
-            .programs
-            .iter()
-            .find(|program| program.name == *name)
-        {
+        let mut all = catalog.programs.iter();
+        match all.find(|program| program.name == *name) {
             Some(program) => programs.push(program),
             None => selected.push(catalog.allocator(name).map_err(usage)?),
         }
     }
     if args.jobs.is_some() && selected.is_empty() {
-        return Err(usage(anyhow!(
-            "--jobs: only allocators are built by several commands, and none is named"
-        )));
+        return refuse("--jobs: only allocators are built by several commands, and none is named");
     }
     let built = build_all(&selected, &catalog, args.jobs.unwrap_or_else(jobs));
-    let failed = built.iter().filter(|built| built.result.is_err()).count()
-        + programs
-            .iter()
-            .filter(|program| !build_program(program))
-            .count();
+    let unbuilt = programs.iter().filter(|program| !build_program(program));
+    let failed = built.iter().filter(|built| built.result.is_err()).count() + unbuilt.count();
     if failed > 0 {
-        eprintln!(
-            "{failed} of {} could not be built; the others are ready",
-            selected.len() + programs.len()
-        );
+        let all = selected.len() + programs.len();
+        eprintln!("{failed} of {all} could not be built; the others are ready");
     }
-    Ok(if failed == 0 {
-        Exit::Done
-    } else {
-        Exit::Failed
-    })
+    Ok(Exit::Failed.when(failed > 0))
 }
 
 /// Whether everything that the program needs is installed; prints what is missing if `say` is set.
@@ -107,33 +87,24 @@ pub(super) fn build_program(program: &Program) -> bool {
     let long = Long::new(format!("building {}", program.name), 0);
     let built = build::program::build(program);
     drop(long);
-    match built {
-        Ok((executable, true)) => eprintln!(
-            "{:24} ready     {}",
-            program.name,
-            executable.folder.display()
-        ),
-        Ok((_, false)) => eprintln!(
-            "{:24} built in {:.0} s",
-            program.name,
-            began.elapsed().as_secs_f64()
-        ),
-        Err(ref error) => {
-            eprintln!("{:24} failed: {error:#}", program.name);
-            return false;
-        }
-    }
-    true
+    let words = match &built {
+        Ok((executable, true)) => format!("ready     {}", executable.folder.display()),
+        Ok((_, false)) => format!("built in {:.0} s", began.elapsed().as_secs_f64()),
+        Err(error) => format!("failed: {error:#}"),
+    };
+    eprintln!("{:24} {words}", program.name);
+    built.is_ok()
+}
+
+/// Whether the library of an allocator must be built first.
+pub(super) fn is_unbuilt(allocator: &Allocator, catalog: &Catalog) -> bool {
+    let state = build::state(allocator, &catalog.allocators);
+    matches!(state, State::NotBuilt { .. })
 }
 
 /// Builds with a progress bar and prints the result of each build.
 pub(super) fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize) -> Vec<Built> {
-    let pending = selected.iter().any(|one| {
-        matches!(
-            build::state(one, &catalog.allocators),
-            State::NotBuilt { .. }
-        )
-    });
+    let pending = selected.iter().any(|one| is_unbuilt(one, catalog));
     if pending {
         eprintln!(
             "building allocators from their sources (once; tcmalloc and jemalloc take most of the time)"
@@ -148,19 +119,16 @@ pub(super) fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize)
     }
     let built = build::build(selected, &catalog.allocators, jobs, &MultiProgress::new());
     for one in &built {
-        match &one.result {
-            Ok(_) if one.cached && pending => {}
+        let words = match &one.result {
+            Ok(_) if one.cached && pending => continue,
             Ok(library) if one.cached => {
-                let files: Vec<_> = library
-                    .files
-                    .iter()
-                    .map(|file| file.display().to_string())
-                    .collect();
-                eprintln!("{:24} ready     {}", one.name, files.join(" "));
+                let files = library.files.iter().map(|file| file.display().to_string());
+                format!("ready     {}", files.collect::<Vec<_>>().join(" "))
             }
-            Ok(_) => eprintln!("{:24} built in {:.0} s", one.name, one.seconds),
-            Err(error) => eprintln!("{:24} failed: {error:#}", one.name),
-        }
+            Ok(_) => format!("built in {:.0} s", one.seconds),
+            Err(error) => format!("failed: {error:#}"),
+        };
+        eprintln!("{:24} {words}", one.name);
     }
     built
 }

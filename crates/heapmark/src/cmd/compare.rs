@@ -1,17 +1,17 @@
 //! `heapmark compare`: each row against the baseline of its run, or against the same row of an
 //! earlier run.
 
-use super::output::{Force, Output};
+use super::output::{Destination, TableFormat};
 use super::run::comparison::percent;
-use super::{Exit, say, say_damage, usage, wants_colour, width};
+use super::{Exit, find_runs, refuse, say, say_damage, screen};
 use crate::analyse::Verdict;
 use crate::analyse::compare::{Comparison, Side, between, refusal, within};
 use crate::build::hash_of_file;
 use crate::metric::{self, Metric};
-use crate::report::{self, Screen};
-use crate::store;
-use anyhow::{Result, anyhow, bail};
-use std::path::{Path, PathBuf};
+use crate::report;
+use crate::store::{self, Run};
+use anyhow::{Result, bail};
+use std::path::Path;
 
 /// Compare rows within a run, or two runs, and fail if one got slower
 #[derive(clap::Args)]
@@ -32,23 +32,18 @@ pub struct CompareArgs {
     by: &'static Metric,
     /// Write this format instead of a table for the terminal
     #[arg(long, value_enum, value_name = "FORMAT")]
-    to: Option<ComparisonFormat>,
-    /// File to write; `-` is stdout
-    #[arg(short, long, value_name = "FILE", default_value = "-")]
-    output: PathBuf,
+    to: Option<TableFormat>,
     #[command(flatten)]
-    force: Force,
+    destination: Destination,
 }
 
 /// A metric that rows are judged by.
 fn judged(name: &str) -> Result<&'static Metric, String> {
-    let word = |metric: &Metric| metric.alias.unwrap_or(metric.key);
     let found = metric::judged().find(|metric| metric.is_named(name));
     found.ok_or_else(|| {
-        format!(
-            "expected one of {}",
-            metric::judged().map(word).collect::<Vec<_>>().join(", ")
-        )
+        let words = metric::judged().map(|metric| metric.alias.unwrap_or(metric.key));
+        let words: Vec<&str> = words.collect();
+        format!("expected one of {}", words.join(", "))
     })
 }
 
@@ -61,37 +56,19 @@ enum FailOn {
     Unclear,
 }
 
-/// Formats of the table.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum ComparisonFormat {
-    /// Markdown
-    Md,
-    /// Everything, with all numbers
-    Json,
-}
-
 /// Runs the command.
 pub fn run(args: CompareArgs) -> Result<Exit> {
-    let dirs: Vec<PathBuf> = args
-        .runs
-        .iter()
-        .map(|run| store::find(run))
-        .collect::<Result<_>>()
-        .map_err(usage)?;
-    let output = Output::new(
-        &args.output,
-        args.force,
-        dirs.iter().map(|dir| store::head_of(dir)),
-    )?;
+    let dirs = find_runs(&args.runs)?;
+    let output = args.destination.made_of_runs(&dirs)?;
     if let [old, new] = &dirs[..]
         && is_same(&store::samples_of(old), &store::samples_of(new))
     {
         let (old, new) = (old.display(), new.display());
-        return Err(usage(anyhow!(
+        return refuse(format!(
             "{old} and {new} hold the same samples: a run says nothing beside itself"
-        )));
+        ));
     }
-    let runs: Vec<store::Run> = dirs.iter().map(|dir| read(dir)).collect::<Result<_>>()?;
+    let runs: Vec<Run> = dirs.iter().map(|dir| read(dir)).collect::<Result<_>>()?;
     let sides: Vec<Side> = runs
         .iter()
         .map(|run| Side {
@@ -100,47 +77,33 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
         })
         .collect();
     if let Some(why) = sides.iter().find_map(|side| refusal(side, args.by)) {
-        return Err(usage(anyhow!("--by: {why}")));
+        return refuse(format!("--by: {why}"));
     }
-    let (old, comparison) = match &sides[..] {
-        [old, new] => (Some(old.head), between(old, new, args.by, args.threshold)),
-        [only, ..] => (None, within(only, args.by, args.threshold)),
-        [] => bail!("no run to compare"),
+    let (by, threshold) = (args.by, args.threshold);
+    let (old, new, comparison) = match &sides[..] {
+        [old, new] => (Some(old.head), new.head, between(old, new, by, threshold)),
+        sides => (None, sides[0].head, within(&sides[0], by, threshold)),
     };
-    let new = sides[sides.len() - 1].head;
     if comparison.rows.is_empty() {
-        let why = comparison
-            .left_out
-            .first()
-            .map_or("the run has only the baseline", |left| left.why.as_str());
+        let left_out = comparison.left_out.first();
+        let why = left_out.map_or("the run has only the baseline", |left| &left.why);
         bail!("nothing can be compared: {why}");
     }
     let subject = report::ComparisonSubject {
         new,
         old,
-        by: args.by,
-        threshold: args.threshold,
+        by,
+        threshold,
     };
     let text = match args.to {
-        Some(ComparisonFormat::Md) => report::comparison_markdown(subject, &comparison),
-        Some(ComparisonFormat::Json) => report::comparison_json(subject, &comparison),
-        None => report::comparison(
-            subject,
-            &comparison,
-            Screen {
-                width: width(),
-                colour: wants_colour(&std::io::stdout()),
-            },
-        ),
+        Some(TableFormat::Md) => report::comparison_markdown(subject, &comparison),
+        Some(TableFormat::Json) => report::comparison_json(subject, &comparison),
+        None => report::comparison(subject, &comparison, screen()),
     };
     output.put(&text)?;
-    let failing = failing(&comparison, &args.fail_on, args.by);
-    failing.iter().for_each(|line| say(line));
-    Ok(if failing.is_empty() {
-        Exit::Done
-    } else {
-        Exit::Condition
-    })
+    let failing = failing(&comparison, &args.fail_on, by);
+    failing.iter().for_each(say);
+    Ok(Exit::Condition.when(!failing.is_empty()))
 }
 
 /// Whether two files have the same content and are not empty.
@@ -150,7 +113,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     length(one) > 0 && length(one) == length(other) && hash(one) == hash(other)
 }
 
-fn read(dir: &Path) -> Result<store::Run> {
+fn read(dir: &Path) -> Result<Run> {
     let run = store::read_for_tables(dir, |_| false)?;
     say_damage(dir, &run);
     Ok(run)
@@ -158,26 +121,22 @@ fn read(dir: &Path) -> Result<store::Run> {
 
 /// A line for each row that fails the job.
 fn failing(comparison: &Comparison, on: &[FailOn], by: &Metric) -> Vec<String> {
-    let fails = |verdict: Verdict| match verdict {
+    let fails = |verdict: &Verdict| match verdict {
         Verdict::Slower => on.contains(&FailOn::Slower),
-        Verdict::Unclear { .. } | Verdict::ShadowDiffers | Verdict::FloorHides => {
+        Verdict::Unclear { .. } | Verdict::AaCopyDiffers | Verdict::FloorHides => {
             on.contains(&FailOn::Unclear)
         }
         Verdict::Faster | Verdict::Same | Verdict::Small => false,
     };
-    let mut lines = Vec::new();
-    for row in &comparison.rows {
-        let Some(verdict) = row.verdict.filter(|verdict| fails(*verdict)) else {
-            continue;
-        };
-        let what = match verdict.word_of(by) {
+    let failing = comparison.rows.iter().filter_map(|row| {
+        let what = match row.verdict.filter(fails)?.word_of(by) {
             "more" => format!("takes more {}", by.noun),
             word => format!("is {word}"),
         };
-        lines.push(format!(
+        Some(format!(
             "--fail-on: {}@{}/{} {what}",
             row.workload, row.threads, row.allocator
-        ));
-    }
-    lines
+        ))
+    });
+    failing.collect()
 }

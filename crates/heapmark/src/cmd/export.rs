@@ -1,13 +1,13 @@
 //! `heapmark export`: a stored run in other formats.
 
-use super::output::{Force, Out, Output};
-use super::{Exit, say, say_damage, usage};
+use super::output::Destination;
+use super::{Exit, refuse, say, say_damage, usage};
 use crate::report::{Format, export, write_raw};
 use crate::store::{self, Purpose, Record};
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::slice;
 
 /// Write a stored run as CSV, JSON, Markdown, Parquet or another tool's file
 #[derive(clap::Args)]
@@ -22,63 +22,52 @@ pub struct ExportArgs {
     /// google-benchmark, hyperfine
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(names()).try_map(|name| format(&name)))]
     to: Format,
-    /// File to write; `-` is stdout
-    #[arg(short, long, value_name = "FILE", default_value = "-")]
-    output: PathBuf,
     #[command(flatten)]
-    force: Force,
+    destination: Destination,
 }
 
 /// Values that `--to` accepts. Parquet is accepted even if it is not built in: the error then
 /// explains it.
 fn names() -> Vec<&'static str> {
     let missing = (!cfg!(feature = "parquet")).then_some(PARQUET);
-    Format::ALL
-        .iter()
-        .map(|format| format.name())
-        .chain(missing)
-        .collect()
+    Format::all().map(Format::name).chain(missing).collect()
 }
 
 const PARQUET: &str = "parquet";
 
 fn format(name: &str) -> Result<Format, String> {
-    let found = Format::ALL
-        .iter()
-        .copied()
-        .find(|format| format.name() == name);
-    found.ok_or_else(|| {
+    let mut all = Format::all();
+    all.find(|format| format.name() == name).ok_or_else(|| {
         format!("this heapmark was built without {name}; csv-samples has the same columns (from the sources: --features heapmark/{name})")
     })
 }
 
 /// Runs the command.
 pub fn run(args: ExportArgs) -> Result<Exit> {
-    let to_stdout = args.output.as_os_str() == "-";
-    if to_stdout && args.to.is_binary() && std::io::stdout().is_terminal() {
-        return Err(usage(anyhow!(
-            "{} is nothing for a terminal: name a file with -o",
-            args.to.name()
-        )));
+    let (to, name, destination) = (args.to, args.to.name(), args.destination);
+    let to_stdout = destination.output.as_os_str() == "-";
+    if to_stdout && to.is_binary() && std::io::stdout().is_terminal() {
+        return refuse(format!(
+            "{name} is nothing for a terminal: name a file with -o"
+        ));
     }
     let dir = store::find(&args.run).map_err(usage)?;
-    let output = Output::new(&args.output, args.force, [store::head_of(&dir)])?;
+    let output = destination.made_of_runs(slice::from_ref(&dir))?;
     let run = store::read_for_tables(&dir, |_| true)?;
     say_damage(&dir, &run);
-    let has_lines = |record: &Record| record.purpose == Purpose::Sample || !record.outcome.is_ok();
-    if args.to.is_raw() && args.to != Format::Json && !run.records.iter().any(has_lines) {
-        let name = args.to.name();
-        return Err(usage(anyhow!(
-            "this run has timed no whole process, so there is nothing for {name}: json has all that is there"
-        )));
+    if to.is_raw() {
+        let has_lines =
+            |record: &Record| record.purpose == Purpose::Sample || !record.outcome.is_ok();
+        if to != Format::Json && !run.records.iter().any(has_lines) {
+            return refuse(format!(
+                "this run has timed no whole process, so there is nothing for {name}: json has all that is there"
+            ));
+        }
+        output.write(|out| write_raw(to, &run.head, &run.records, run.lines.records(), out))?;
+        return Ok(Exit::Done);
     }
-    if args.to.is_raw() {
-        let write =
-            |out: &mut Out| write_raw(args.to, &run.head, &run.records, run.lines.records(), out);
-        return output.write(write).map(|_| Exit::Done);
-    }
-    let exported = export(args.to, &run.head, &run.records).map_err(usage)?;
-    exported.note.iter().for_each(|note| say(note));
+    let exported = export(to, &run.head, &run.records).map_err(usage)?;
+    exported.note.iter().for_each(say);
     output.put(exported.bytes)?;
     Ok(Exit::Done)
 }

@@ -2,66 +2,47 @@
 //! reported in one style. What depends on the plan, such as thread counts that follow from
 //! parameters, is refused when the plan is made.
 
-use super::{Exit, say, usage};
-use anyhow::{Result, anyhow};
+use super::{Exit, refuse, say};
+use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
-/// A flag that leaves most others without effect.
-struct Sole {
-    /// The name of its field in the command.
-    flag: &'static str,
-    /// All flags that have an effect beside it. A new flag is refused until it is listed here.
-    beside: &'static [&'static str],
-    /// Why the others have no effect.
-    why: &'static str,
-}
-
-const SOLE: [Sole; 1] = [Sole {
-    flag: "resume",
-    beside: &["strict", "check_again", "dry_run", "cells", "cell"],
-    why: "does nothing beside --resume: what is measured, and how, stands in the stored run. Start a new run, or leave all of \
-          it out: heapmark run --resume RUN",
-}];
+const RESUME: &str = "resume";
+/// All flags that have an effect with `--resume`. A new flag is refused until it is listed here.
+const WITH_RESUME: [&str; 6] = [RESUME, "strict", "check_again", "dry_run", "cells", "cell"];
 
 /// A number below 0 is not a flag: the parser of the value reports the mistake.
 pub fn with_numbers_below_zero(command: Command) -> Command {
-    let takes = |arg: &Arg| arg.get_action().takes_values() && !arg.is_positional();
     let command = command.mut_args(|arg| {
-        if takes(&arg) {
-            arg.allow_negative_numbers(true)
-        } else {
-            arg
-        }
+        let is_flag = arg.get_action().takes_values() && !arg.is_positional();
+        arg.allow_negative_numbers(is_flag)
     });
     command.mut_subcommands(with_numbers_below_zero)
 }
 
 /// Refuses arguments that would have no effect beside the others.
 pub fn refuse_idle(command: &Command, matches: &ArgMatches) -> Result<()> {
-    let Some((name, matches)) = matches.subcommand() else {
-        return Ok(());
-    };
-    let Some(command) = command.find_subcommand(name) else {
+    let chosen = matches.subcommand();
+    let chosen = chosen.and_then(|(name, typed)| Some((command.find_subcommand(name)?, typed)));
+    let Some((command, matches)) = chosen else {
         return Ok(());
     };
     let is_typed =
         |arg: &&Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
-    let typed: Vec<&Arg> = command.get_arguments().filter(is_typed).collect();
-    for sole in SOLE {
-        if !typed.iter().any(|arg| arg.get_id() == sole.flag) {
-            continue;
-        }
-        let is_idle = |arg: &&&Arg| {
-            arg.get_id() != sole.flag && sole.beside.iter().all(|flag| arg.get_id() != flag)
-        };
-        let idle: Vec<String> = typed.iter().filter(is_idle).map(|arg| named(arg)).collect();
-        if !idle.is_empty() {
-            return Err(usage(anyhow!("{} {}", idle.join(", "), sole.why)));
-        }
+    let (useful, idle): (Vec<&Arg>, Vec<&Arg>) = command
+        .get_arguments()
+        .filter(is_typed)
+        .partition(|arg| WITH_RESUME.contains(&arg.get_id().as_str()));
+    if idle.is_empty() || useful.iter().all(|arg| arg.get_id() != RESUME) {
+        return Ok(());
     }
-    Ok(())
+    let idle: Vec<String> = idle.into_iter().map(named).collect();
+    refuse(format!(
+        "{} does nothing beside --resume: what is measured, and how, stands in the stored run. Start a new run, or leave all of \
+         it out: heapmark run --resume RUN",
+        idle.join(", ")
+    ))
 }
 
 /// The argument as users write it: `--allocators`, `SUITE`.
@@ -75,17 +56,25 @@ fn named(arg: &Arg) -> String {
 
 /// Prints clap's message, help or a mistake; returns the exit code.
 pub fn told(error: &clap::Error) -> Exit {
-    let code = match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done,
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Exit::Usage,
+    let mistake = match error.kind() {
+        kind @ (ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) => {
+            return match error.print() {
+                Err(failed) if failed.kind() != std::io::ErrorKind::BrokenPipe => {
+                    say(format!("heapmark: cannot write the help: {failed}"));
+                    Exit::Failed
+                }
+                _ => Exit::Usage.when(kind == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand),
+            };
+        }
         ErrorKind::InvalidUtf8 => {
             let mut arguments = std::env::args_os().enumerate();
             let wrong = arguments.find(|(_, word)| word.to_str().is_none());
             let (place, word) = wrong.unwrap_or_default();
-            say(&format!(
-                "heapmark: argument {place}, {word:?}, is not UTF-8: rename the file, or name a link to it"
-            ));
-            return Exit::Usage;
+            format!(
+                "argument {place}, {word:?}, is not UTF-8: rename the file, or name a link to it"
+            )
         }
         _ => {
             let text = error.render().to_string();
@@ -93,23 +82,12 @@ pub fn told(error: &clap::Error) -> Exit {
             let advice = |line: &str| {
                 line.starts_with("For more information") || line.contains("as a value, use '-- ")
             };
-            let lines: Vec<&str> = text
-                .lines()
-                .filter(|line| !line.trim().is_empty() && !advice(line))
-                .collect();
+            let mut lines: Vec<&str> = text.lines().collect();
+            lines.retain(|line| !line.trim().is_empty() && !advice(line));
             let text = lines.join("\n");
-            say(&format!(
-                "heapmark: {}",
-                text.strip_prefix("error: ").unwrap_or(&text)
-            ));
-            return Exit::Usage;
+            text.strip_prefix("error: ").unwrap_or(&text).to_owned()
         }
     };
-    match error.print() {
-        Err(failed) if failed.kind() != std::io::ErrorKind::BrokenPipe => {
-            say(&format!("heapmark: cannot write the help: {failed}"));
-            Exit::Failed
-        }
-        _ => code,
-    }
+    say(format!("heapmark: {mistake}"));
+    Exit::Usage
 }

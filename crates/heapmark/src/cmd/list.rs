@@ -1,15 +1,16 @@
 //! `heapmark list`: what can be measured, and what is missing.
 
-use super::{Exit, print, tier, unexpected, usage};
+use super::{Exit, print, print_json, refuse, unexpected, width_of};
 use crate::build::{self, State};
-use crate::catalog::Catalog;
 use crate::catalog::claim::Document;
+use crate::catalog::{Allocator, Catalog};
 use crate::execute::{Guest, Subject};
-use crate::metric::{self, Metric};
+use crate::metric;
 use crate::report;
-use anyhow::{Context, Result, anyhow};
+use anyhow::Result;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdout};
 
 /// Show what can be measured
@@ -53,55 +54,50 @@ enum What {
 pub fn run(args: ListArgs) -> Result<Exit> {
     let catalog = Catalog::load()?;
     if args.markdown {
-        let page = match args.what {
+        print(match args.what {
             What::Workloads => report::workloads(&catalog.workloads),
             What::Metrics => report::metrics(),
             What::Allocators | What::Programs | What::Suites | What::Claims => {
-                return Err(usage(anyhow!(
-                    "--markdown is for workloads and metrics: the others are tables already"
-                )));
+                return refuse(
+                    "--markdown is for workloads and metrics: the others are tables already",
+                );
             }
-        };
-        print(&page)?;
+        })?;
         return Ok(Exit::Done);
     }
     if args.flags {
         if !matches!(args.what, What::Allocators) {
-            return Err(usage(anyhow!("--flags is for allocators")));
+            return refuse("--flags is for allocators");
         }
-        print(&report::flags(&catalog.allocators))?;
+        print(report::flags(&catalog.allocators))?;
         return Ok(Exit::Done);
     }
-    let (columns, entries) = match args.what {
+    let (columns, entries): (&[&str], Vec<Value>) = match args.what {
         What::Allocators => (
-            &["name", "tier", "version", "sources", "origin", "state"][..],
+            &["name", "tier", "version", "sources", "origin", "state"],
             allocators(&catalog)?,
         ),
         What::Workloads => (
-            &["name", "document", "presets", "about"][..],
+            &["name", "document", "presets", "about"],
             workloads(&catalog),
         ),
-        What::Programs => (
-            &["name", "allocator", "state", "about"][..],
-            programs(&catalog),
-        ),
+        What::Programs => (&["name", "allocator", "state", "about"], programs(&catalog)),
         What::Suites => (
-            &["name", "preset", "workloads", "threads", "about"][..],
+            &["name", "preset", "workloads", "threads", "about"],
             suites(&catalog),
         ),
-        What::Claims => (
-            &["id", "says", "evidence", "workloads"][..],
-            claims(&catalog)?,
-        ),
-        What::Metrics => (&["key", "unit", "better", "judged", "about"][..], metrics()),
+        What::Claims => (&["id", "says", "evidence", "workloads"], claims(&catalog)?),
+        What::Metrics => (&["key", "unit", "better", "judged", "about"], metrics()),
     };
     if args.json {
-        print(&format!(
-            "{}\n",
-            serde_json::to_string_pretty(&entries).context("cannot write JSON")?
-        ))?;
-        return Ok(Exit::Done);
+        print_json(&entries)?;
+    } else {
+        print(table(columns, &entries))?;
     }
+    Ok(Exit::Done)
+}
+
+fn table(columns: &[&str], entries: &[Value]) -> String {
     let mut table = Table::new();
     // A program that reads a pipe needs whole lines.
     let arrangement = if stdout().is_terminal() {
@@ -111,79 +107,53 @@ pub fn run(args: ListArgs) -> Result<Exit> {
     };
     table
         .load_style(presets::NOTHING)
-        .set_content_arrangement(arrangement);
-    table.set_width(super::width() as u16).set_header(columns);
-    for entry in &entries {
+        .set_content_arrangement(arrangement)
+        .set_width(width_of(stdout()) as u16)
+        .set_header(columns);
+    for entry in entries {
         table.add_row(columns.iter().map(|column| cell(entry, column)));
     }
     if let Some(names) = table.column_mut(0) {
         names.set_constraint(ColumnConstraint::ContentWidth);
     }
-    let text: String = table
-        .lines()
-        .map(|line| format!("{}\n", line.trim_end()))
-        .collect();
-    print(&text)?;
-    Ok(Exit::Done)
+    let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
+    lines.collect()
 }
 
 fn metrics() -> Vec<Value> {
-    let entry = |metric: &Metric| {
+    let entries = metric::all().map(|metric| {
         json!({
             "key": metric.key, "alias": metric.alias, "unit": metric.unit.word(), "better": metric.better.word(),
             "judged": metric.judged.word(), "about": metric.about,
         })
-    };
-    metric::all().map(entry).collect()
+    });
+    entries.collect()
 }
 
 /// A cell of the table. A state is shown with its reason and its remedy.
 fn cell(entry: &Value, column: &str) -> String {
-    let of = |key: &str| plain(&entry[key]);
-    match column {
-        "state" if !entry["why"].is_null() && !entry["remedy"].is_null() => {
-            format!("{}, {}: {}", of("state"), of("why"), of("remedy"))
+    let detail = |key: &str| (!entry[key].is_null()).then(|| plain(&entry[key]));
+    let text = plain(&entry[column]);
+    match (column, detail("why"), detail("remedy")) {
+        ("state", Some(why), Some(remedy)) => format!("{text}, {why}: {remedy}"),
+        ("state", Some(detail), None) | ("state", None, Some(detail)) => {
+            format!("{text}: {detail}")
         }
-        "state" if !entry["why"].is_null() => format!("{}: {}", of("state"), of("why")),
-        "state" if !entry["remedy"].is_null() => format!("{}: {}", of("state"), of("remedy")),
-        _ => of(column),
+        _ => text,
     }
 }
 
 /// The state of an entry, why it is not ready, and the command that makes it ready.
-struct Readiness {
-    state: &'static str,
-    why: Option<String>,
-    remedy: Option<String>,
-}
+type Readiness = (&'static str, Option<String>, Option<String>);
 
-impl Readiness {
-    const READY: Readiness = Readiness {
-        state: "ready",
-        why: None,
-        remedy: None,
-    };
+const READY: Readiness = ("ready", None, None);
 
-    /// The state of an entry that is not ready.
-    fn of<T>(state: State<T>) -> Readiness {
-        match state {
-            State::Ready(_) => Readiness::READY,
-            State::NotBuilt { line } => Readiness {
-                state: "not built",
-                why: None,
-                remedy: Some(line),
-            },
-            State::Absent { why, line } => Readiness {
-                state: "absent",
-                why: Some(why),
-                remedy: Some(line),
-            },
-            State::Refused { why } => Readiness {
-                state: "refused",
-                why: Some(why),
-                remedy: None,
-            },
-        }
+fn readiness<T>(state: State<T>) -> Readiness {
+    match state {
+        State::Ready(_) => READY,
+        State::NotBuilt { line } => ("not built", None, Some(line)),
+        State::Absent { why, line } => ("absent", Some(why), Some(line)),
+        State::Refused { why } => ("refused", Some(why), None),
     }
 }
 
@@ -202,24 +172,19 @@ fn plain(value: &Value) -> String {
 
 fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
     let guest = Guest::find()?;
-    let describe = |allocator: &crate::catalog::Allocator| -> Result<Value> {
+    let describe = |allocator: &Allocator| -> Result<Value> {
         let (found, version, origin) = match build::state(allocator, &catalog.allocators) {
             State::Ready(library) => {
-                let origin = library.origin.clone();
                 let subject = Subject {
                     allocator: allocator.clone(),
                     library,
                     refused: None,
                 };
                 let found = match unexpected(&guest, &subject)? {
-                    None => Readiness::READY,
-                    why => Readiness {
-                        state: "absent",
-                        why,
-                        remedy: None,
-                    },
+                    None => READY,
+                    why => ("absent", why, None),
                 };
-                (found, told(&guest, &subject)?, origin)
+                (found, told(&guest, &subject)?, subject.library.origin)
             }
             state => {
                 let origin = match state {
@@ -227,13 +192,16 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
                     State::Absent { .. } => "package",
                     _ => "path",
                 };
-                (Readiness::of(state), None, origin.to_owned())
+                (readiness(state), None, origin.to_owned())
             }
         };
+        let (state, why, remedy) = found;
+        // For a package the version shows when its sources were written.
+        let sources = Some(&allocator.sources).filter(|sources| !sources.is_empty());
         Ok(json!({
-            "name": allocator.name, "family": allocator.family, "tier": tier(allocator), "version": version,
-            "sources": sources(allocator), "origin": origin, "state": found.state, "why": found.why,
-            "remedy": found.remedy, "about": allocator.about, "home": allocator.home,
+            "name": allocator.name, "family": allocator.family, "tier": allocator.tier, "version": version,
+            "sources": sources, "origin": origin, "state": state, "why": why,
+            "remedy": remedy, "about": allocator.about, "home": allocator.home,
             "licence": allocator.licence, "environment": allocator.environment, "leaves": allocator.left_to_libc,
             "except": allocator.except, "upstream_flags": allocator.upstream_flags, "differences": allocator.differences,
         }))
@@ -241,60 +209,47 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
     catalog.allocators.iter().map(describe).collect()
 }
 
-/// When its sources were written. For a package the version shows that.
-fn sources(allocator: &crate::catalog::Allocator) -> Option<&str> {
-    Some(allocator.sources.as_str()).filter(|sources| !sources.is_empty())
-}
-
 /// Only what the library reports itself: its origin stands in the next column.
 fn told(guest: &Guest, subject: &Subject) -> Result<Option<String>> {
-    let package = (!subject.library.origin.starts_with("crate"))
-        .then(|| subject.library.source_version.clone());
-    Ok(guest
-        .version(subject)?
-        .or(package)
-        .filter(|version| !version.is_empty()))
+    let library = &subject.library;
+    let of_package = !library.origin.starts_with("crate");
+    let package = of_package.then(|| library.source_version.clone());
+    let told = guest.version(subject)?.or(package);
+    Ok(told.filter(|version| !version.is_empty()))
 }
 
 fn programs(catalog: &Catalog) -> Vec<Value> {
-    let describe = |program: &crate::catalog::Program| {
-        let mut versions = Default::default();
-        let found = match build::program::state(program) {
-            State::Ready(executable) => {
-                versions = executable.versions;
-                Readiness::READY
-            }
-            state => Readiness::of(state),
+    let entries = catalog.programs.iter().map(|program| {
+        let found = build::program::state(program);
+        let versions = match &found {
+            State::Ready(executable) => executable.versions.clone(),
+            _ => Default::default(),
         };
+        let (state, why, remedy) = readiness(found);
         json!({
-            "name": program.name, "allocator": program.allocator, "state": found.state, "why": found.why,
-            "remedy": found.remedy, "about": program.about,
+            "name": program.name, "allocator": program.allocator, "state": state, "why": why,
+            "remedy": remedy, "about": program.about,
             "home": program.home, "licence": program.licence, "environment": program.environment, "versions": versions,
         })
-    };
-    catalog.programs.iter().map(describe).collect()
+    });
+    entries.collect()
 }
 
 fn workloads(catalog: &Catalog) -> Vec<Value> {
-    let describe = |workload: &crate::catalog::Workload| {
-        let parameters: serde_json::Map<String, Value> = workload
-            .parameters
-            .iter()
-            .map(|(name, parameter)| {
-                let value = |preset| workload.values(preset).and_then(|values| values.get(name).cloned());
-                let described = json!({
-                    "about": parameter.about, "unit": parameter.kind.unit(), "choices": parameter.choices,
-                    "quick": value("quick"), "paper": value("paper"),
-                });
-                (name.clone(), described)
-            })
-            .collect();
-        let rounds = |preset: &crate::catalog::workload::Preset| json!({ "cold": preset.cold, "measured": preset.iterations });
-        let rounds: serde_json::Map<String, Value> = workload
-            .presets
-            .iter()
-            .map(|(name, preset)| (name.clone(), rounds(preset)))
-            .collect();
+    let entries = catalog.workloads.iter().map(|workload| {
+        let parameters = workload.parameters.iter().map(|(name, parameter)| {
+            let value = |preset| workload.values(preset).and_then(|values| values.get(name).cloned());
+            let described = json!({
+                "about": parameter.about, "unit": parameter.kind.unit(), "choices": parameter.choices,
+                "quick": value("quick"), "paper": value("paper"),
+            });
+            (name, described)
+        });
+        let parameters: BTreeMap<_, _> = parameters.collect();
+        let rounds = workload.presets.iter().map(|(name, preset)| {
+            (name, json!({ "cold": preset.cold, "measured": preset.iterations }))
+        });
+        let rounds: BTreeMap<_, _> = rounds.collect();
         json!({
             "name": workload.name, "kernel": workload.kernel, "program": workload.program,
             "rows": workload.rows, "document": workload.document,
@@ -303,8 +258,8 @@ fn workloads(catalog: &Catalog) -> Vec<Value> {
             "operation": workload.operation, "threads": workload.threads, "series": workload.series,
             "rounds": rounds, "parameters": parameters,
         })
-    };
-    catalog.workloads.iter().map(describe).collect()
+    });
+    entries.collect()
 }
 
 fn claims(catalog: &Catalog) -> Result<Vec<Value>> {
@@ -314,11 +269,11 @@ fn claims(catalog: &Catalog) -> Result<Vec<Value>> {
 }
 
 fn suites(catalog: &Catalog) -> Vec<Value> {
-    let describe = |suite: &crate::catalog::Suite| {
+    let entries = catalog.suites.iter().map(|suite| {
         json!({
             "name": suite.name, "preset": suite.preset, "workloads": suite.workloads, "threads": suite.threads,
             "blocks": suite.blocks, "baseline": suite.baseline, "about": suite.about,
         })
-    };
-    catalog.suites.iter().map(describe).collect()
+    });
+    entries.collect()
 }

@@ -7,6 +7,7 @@ use heapmark_trace::Done;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::convert::Infallible;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ const AFTER: Duration = Duration::from_secs(2);
 const ANEW: Duration = Duration::from_millis(250);
 
 /// Work that goes on as long as this value lives.
-pub(super) struct Long {
+pub struct Long {
     done: Done,
     /// Ends the thread that prints progress: it watches the other end of this channel.
     teller: Option<(Sender<Infallible>, JoinHandle<()>)>,
@@ -25,15 +26,16 @@ pub(super) struct Long {
 
 impl Long {
     /// Work on this many bytes, named `what`; 0 if the size is unknown.
-    pub(super) fn new(what: impl Into<String>, bytes: u64) -> Long {
+    pub fn new(what: impl Into<String>, bytes: u64) -> Long {
         let (done, what, began) = (Done::default(), what.into(), Instant::now());
         let (here, there) = channel();
         let seen = done.clone();
         let teller = move || {
             let line = || line(&what, seen.bytes(), bytes, began.elapsed());
-            match std::io::stderr().is_terminal() {
-                true => rewrite(&there, line),
-                false => repeat(&there, line),
+            if std::io::stderr().is_terminal() {
+                rewrite(&there, line)
+            } else {
+                repeat(&there, line)
             }
         };
         // If no thread can be started, there is no progress line; the work is done all the same.
@@ -44,9 +46,14 @@ impl Long {
         }
     }
 
+    /// Work on a whole file. The length of a pipe is not known.
+    pub fn on(file: &Path, what: impl Into<String>) -> Long {
+        Long::new(what, file.metadata().map_or(0, |known| known.len()))
+    }
+
     /// Silent work: its results stream to a terminal or to another program, which may use the
     /// screen.
-    pub(super) fn silent() -> Long {
+    pub fn silent() -> Long {
         Long {
             done: Done::default(),
             teller: None,
@@ -54,7 +61,7 @@ impl Long {
     }
 
     /// The counter that the work adds to.
-    pub(super) fn done(&self) -> Done {
+    pub fn done(&self) -> Done {
         self.done.clone()
     }
 }
@@ -93,25 +100,24 @@ fn rewrite(work: &Receiver<Infallible>, line: impl Fn() -> String) {
 fn repeat(work: &Receiver<Infallible>, line: impl Fn() -> String) {
     let mut pause = AFTER;
     while goes_on(work, pause) {
-        say(&line());
+        say(line());
         pause *= 2;
     }
 }
 
 /// `trace stats a.trace: 43 %, about 12.0 s left`
 fn line(what: &str, done: u64, all: u64, passed: Duration) -> String {
-    let time = |ns: f64| units::duration(ns);
     let passed = passed.as_nanos() as f64;
     // The file may have grown while it is read.
     match (done.min(all), all) {
-        (_, 0) => format!("{what}: for {} now", time(passed)),
+        (_, 0) => format!("{what}: for {} now", units::duration(passed)),
         (0, _) => format!("{what}: 0 %"),
         (done, all) => {
             let share = done as f64 / all as f64;
             format!(
                 "{what}: {:.0} %, about {} left",
                 (share * 100.0).floor(),
-                time(passed / share * (1.0 - share))
+                units::duration(passed / share * (1.0 - share))
             )
         }
     }

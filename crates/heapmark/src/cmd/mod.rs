@@ -19,16 +19,14 @@ pub mod signals;
 pub mod trace;
 pub mod try_command;
 
-use crate::build::Library;
-use crate::catalog::{Allocator, Tier};
 use crate::execute::{Guest, Subject};
-use crate::report::plain;
+use crate::report::{Screen, plain};
 use crate::store::{self, Run};
-use anyhow::Context;
+use anyhow::{Context, Result};
 use heapmark_trace::Fault;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Shown below `--help`.
@@ -80,7 +78,7 @@ impl std::error::Error for Usage {}
 
 /// Marks an error as one of usage. A fault of a trace keeps its own exit code, whichever command
 /// reads it.
-pub(crate) fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
+fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
     let error = error.into();
     if error.is::<Fault>() {
         error
@@ -90,9 +88,14 @@ pub(crate) fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
 }
 
 impl Exit {
+    /// This exit code if a condition is met, otherwise success.
+    fn when(self, met: bool) -> Exit {
+        if met { self } else { Exit::Done }
+    }
+
     /// Prints an error as one message and returns the exit code.
     pub fn of_error(error: &anyhow::Error) -> Exit {
-        say(&format!("heapmark: {error:#}"));
+        say(format!("heapmark: {error:#}"));
         match error.downcast_ref::<Fault>() {
             Some(fault) => trace::exit(fault.kind()),
             None if error.is::<Usage>() => Exit::Usage,
@@ -101,11 +104,16 @@ impl Exit {
     }
 }
 
+/// Fails with an error of usage.
+fn refuse<T>(why: impl Into<String>) -> Result<T> {
+    Err(Usage(why.into()).into())
+}
+
 /// Prints to stdout. A reader that stops early, as `| head` does, is not a failure.
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+fn print(text: impl AsRef<str>) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout
-        .write_all(text.as_bytes())
+        .write_all(text.as_ref().as_bytes())
         .and_then(|()| stdout.flush())
     {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -113,96 +121,87 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Prints a value as JSON to stdout.
+fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value).context("cannot write JSON")?;
+    print(text + "\n")
+}
+
 /// Prints to stderr, line by line: the text may quote a file or a process. Write errors are
 /// ignored, so that a run goes on if stderr is closed.
-pub(crate) fn say(text: &str) {
-    text.lines()
-        .for_each(|line| drop(writeln!(std::io::stderr(), "{}", plain(line))));
+fn say(text: impl AsRef<str>) {
+    let lines = text.as_ref().lines();
+    lines.for_each(|line| drop(writeln!(std::io::stderr(), "{}", plain(line))));
+}
+
+/// The directories of the runs that a command line names.
+fn find_runs(runs: &[String]) -> Result<Vec<PathBuf>> {
+    let found = runs.iter().map(|run| store::find(run));
+    found.collect::<Result<_>>().map_err(usage)
 }
 
 /// Reports which parts of a run are left out because they are damaged or missing.
-pub(crate) fn say_damage(dir: &Path, run: &Run) {
+fn say_damage(dir: &Path, run: &Run) {
     if run.unreadable_lines > 0 {
-        let file = store::samples_of(dir);
-        say(&format!(
+        say(format!(
             "{}: torn or damaged lines, left out: {}",
-            file.display(),
+            store::samples_of(dir).display(),
             run.unreadable_lines
         ));
     }
     if let [first, others @ ..] = run.damaged_tables.as_slice() {
-        let more = if others.is_empty() {
-            String::new()
-        } else {
-            format!(" and {} more", others.len())
+        let more = match others.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
         };
-        say(&format!(
+        say(format!(
             "{}{more}: gone or damaged, left out; bring back what was written",
             first.display()
         ));
     }
 }
 
-/// Whether this stream should get colours.
-pub(crate) fn wants_colour(stream: &impl IsTerminal) -> bool {
-    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    stream.is_terminal()
-        && !set("NO_COLOR")
-        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
-}
-
-/// Characters in a line of stdout.
-pub(crate) fn width() -> usize {
-    width_of(&std::io::stdout())
+/// The screen behind stdout.
+fn screen() -> Screen {
+    let (stdout, variable) = (std::io::stdout(), std::env::var_os);
+    let colour = stdout.is_terminal()
+        && variable("NO_COLOR").is_none_or(|value| value.is_empty())
+        && variable("TERM").is_none_or(|term| term != "dumb");
+    Screen {
+        width: width_of(stdout),
+        colour,
+    }
 }
 
 /// Characters in a line of a stream; 100 if it is not a terminal.
-fn width_of(stream: &impl AsFd) -> usize {
-    let size = rustix::termios::tcgetwinsize(stream).ok();
-    // A terminal whose size was never set reports 0.
-    size.map(|size| usize::from(size.ws_col))
-        .filter(|columns| *columns > 0)
-        .map_or(100, |columns| columns.max(40))
+fn width_of(stream: impl AsFd) -> usize {
+    match rustix::termios::tcgetwinsize(stream) {
+        // A terminal whose size was never set reports 0.
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col).max(40),
+        _ => 100,
+    }
 }
 
 /// The version that the library reports; if it reports none, the pinned crate or the package it
 /// came from.
-pub(crate) fn version(guest: &Guest, subject: &Subject) -> anyhow::Result<String> {
-    if let Some(told) = guest.version(subject)? {
-        return Ok(told);
-    }
-    let Library {
-        origin,
-        source_version,
-        ..
-    } = &subject.library;
-    Ok(match origin.strip_prefix("crate ") {
+fn version(guest: &Guest, subject: &Subject) -> Result<String> {
+    let (told, library) = (guest.version(subject)?, &subject.library);
+    Ok(match (told, library.origin.strip_prefix("crate ")) {
+        (Some(told), _) => told,
         // The crate's version is not the allocator's: name the crate.
-        Some(pinned) => format!("in {pinned}"),
-        None if source_version.is_empty() => "-".into(),
-        None => source_version.clone(),
+        (None, Some(pinned)) => format!("in {pinned}"),
+        (None, None) if library.source_version.is_empty() => "-".into(),
+        (None, None) => library.source_version.clone(),
     })
 }
 
 /// Why an allocator is not what its name says here, if so: it reports another version than its
 /// entry expects.
-pub(crate) fn unexpected(guest: &Guest, subject: &Subject) -> anyhow::Result<Option<String>> {
+fn unexpected(guest: &Guest, subject: &Subject) -> Result<Option<String>> {
     let Some(expected) = &subject.allocator.expects else {
         return Ok(None);
     };
     let told = guest.version(subject)?.unwrap_or_else(|| "nothing".into());
     Ok((!told.contains(expected))
         .then(|| format!("it works with {told} here, and its row is for {expected}")))
-}
-
-/// The tier's name, as the catalogue files spell it.
-pub(crate) fn tier(allocator: &Allocator) -> &'static str {
-    match allocator.tier {
-        Tier::Main => "main",
-        Tier::Variant => "variant",
-        Tier::Hardened => "hardened",
-        Tier::Experimental => "experimental",
-        Tier::Floor => "floor",
-        Tier::User => "user",
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::run::comparison::target;
 use super::run::{controls, nested_run};
-use super::{Exit, print, usage};
+use super::{Exit, print, refuse, usage};
 use crate::analyse::noise::{Noise, noise};
 use crate::build;
 use crate::catalog::{Catalog, time};
@@ -11,8 +11,9 @@ use crate::observe::machine;
 use crate::plan::{Plan, cases};
 use crate::report::units;
 use crate::session::Selection;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use std::fmt::Write;
+use std::iter::zip;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -63,21 +64,20 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
     let catalog = Catalog::load()?;
     let allocator = catalog.allocator(&args.allocator).map_err(usage)?.clone();
     let workloads = catalog.workloads(&args.workload).map_err(usage)?;
-    let workload = match workloads[..] {
-        [workload] => workload,
-        _ => {
-            return Err(usage(anyhow!(
-                "--workload {}: {} workloads have such a name: give one",
-                args.workload,
-                workloads.len()
-            )));
-        }
+    let &[workload] = &workloads[..] else {
+        return refuse(format!(
+            "--workload {}: {} workloads have such a name: give one",
+            args.workload,
+            workloads.len()
+        ));
     };
-    if let (true, Some(threads)) = (args.threads.is_some(), &workload.threads) {
-        return Err(usage(anyhow!(
+    if let Some(threads) = &workload.threads
+        && args.threads.is_some()
+    {
+        return refuse(format!(
             "--threads: {} has as many threads as its parameters say: {threads}",
             workload.name
-        )));
+        ));
     }
     let library = match build::state(&allocator, &catalog.allocators) {
         build::State::Ready(library) => library,
@@ -92,64 +92,52 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
         refused: None,
     };
     let copy = controls::copy_of(&original)?;
-    let (original_name, copy_name) = (original.allocator.name.clone(), copy.allocator.name.clone());
+    let (name, copy_name) = (original.allocator.name.clone(), copy.allocator.name.clone());
+    let (threads, cpus) = (args.threads.unwrap_or(1), machine::usable_cpus());
     let plan = Plan {
         seed: args.seed,
         blocks: args.blocks.unwrap_or(ENDLESS),
         budget_s: args.blocks.is_none().then_some(args.minutes.as_secs_f64()),
-        baseline: original_name.clone(),
+        baseline: name.clone(),
         target_ms: args.target_ms,
-        cases: cases(
-            &[workload],
-            "quick",
-            &[args.threads.unwrap_or(1)],
-            machine::usable_cpus(),
-            &[],
-        )
-        .map_err(usage)?,
-        allocators: vec![original_name.clone()],
+        cases: cases(&[workload], "quick", &[threads], cpus, &[]).map_err(usage)?,
+        allocators: vec![name.clone()],
         aa_copy: Some(copy_name.clone()),
         ..Plan::default()
     };
     let selection = Selection::of_parts("noise", plan, vec![original, copy]);
     let (stored, whole) = nested_run::run(selection, args.output)?;
-    let [wall, cpu] = noise(&stored.records, &original_name, &copy_name);
-    let name = format!("{} on {}", original_name, stored.head.plan.cases[0].label());
-    print(&told(&name, wall.as_ref(), cpu.as_ref()))?;
-    Ok(if whole { Exit::Done } else { Exit::Interrupted })
+    let noises = noise(&stored.records, &name, &copy_name);
+    let name = format!("{name} on {}", stored.head.plan.cases[0].label());
+    print(told(&name, noises))?;
+    Ok(Exit::Interrupted.when(!whole))
 }
 
-fn told(name: &str, wall: Option<&Noise>, cpu: Option<&Noise>) -> String {
+fn told(name: &str, noises: [Option<Noise>; 2]) -> String {
     let mut text = format!("\n{name} against its own copy:\n");
-    for (clock, noise) in [("wall time", wall), ("CPU time", cpu)] {
-        let Some(Noise {
-            pairs,
-            single_runs_differ,
-            levels,
-            blocks_for_one_percent,
-        }) = noise
-        else {
+    for (clock, noise) in zip(["wall time", "CPU time"], noises) {
+        let Some(noise) = noise else {
             let _ = writeln!(text, "\n{clock}: too few blocks for anything.");
             continue;
         };
         let _ = writeln!(
             text,
-            "\n{clock}, {pairs} blocks. After one run of each, {} would have said \"they differ by more than 2 %\".\n\
+            "\n{clock}, {} blocks. After one run of each, {} would have said \"they differ by more than 2 %\".\n\
              \x20 blocks  comparisons  false alarms  95 % half-width",
-            units::percent(*single_runs_differ)
+            noise.pairs,
+            units::percent(noise.single_runs_differ)
         );
-        for level in levels {
-            let (alarms, width) = (
-                units::percent(level.false_alarms),
-                units::percent(level.half_width),
-            );
+        for level in noise.levels {
             let _ = writeln!(
                 text,
-                "  {:>6}  {:>11}  {alarms:>12}  {width:>15}",
-                level.blocks, level.comparisons
+                "  {:>6}  {:>11}  {:>12}  {:>15}",
+                level.blocks,
+                level.comparisons,
+                units::percent(level.false_alarms),
+                units::percent(level.half_width)
             );
         }
-        let _ = match blocks_for_one_percent {
+        let _ = match noise.blocks_for_one_percent {
             Some(blocks) => writeln!(text, "  For a half-width of 1 %: about {blocks} blocks."),
             None => writeln!(text, "  A half-width of 1 % is out of reach here."),
         };

@@ -1,8 +1,9 @@
 //! The destination of `-o`: a file that is either complete or absent, stdout, or a device. Written
 //! piece by piece, because the whole may not fit into memory.
 
-use super::usage;
-use crate::file::{self, Existing};
+use super::{refuse, usage};
+use crate::file::{self, Draft, Existing};
+use crate::store;
 use anyhow::{Error, Result, anyhow};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Whether an existing file may be replaced.
 #[derive(Clone, Copy, clap::Args)]
-pub(crate) struct Force {
+pub struct Force {
     /// Replace an existing file
     #[arg(long)]
     force: bool,
@@ -18,7 +19,7 @@ pub(crate) struct Force {
 
 impl Force {
     /// The same for the writer of the file.
-    pub(crate) fn existing(self) -> Existing {
+    pub fn existing(self) -> Existing {
         if self.force {
             Existing::Goes
         } else {
@@ -27,18 +28,50 @@ impl Force {
     }
 }
 
+/// The flags of a command that writes to stdout unless a file is named.
+#[derive(clap::Args)]
+pub struct Destination {
+    /// File to write; `-` is stdout
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub force: Force,
+}
+
+impl Destination {
+    /// For output made of this file.
+    pub fn made_of(&self, source: &Path) -> Result<Output> {
+        Output::new(&self.output, self.force, [source])
+    }
+
+    /// For output made of these runs.
+    pub fn made_of_runs(&self, dirs: &[PathBuf]) -> Result<Output> {
+        let heads = dirs.iter().map(|dir| store::head_of(dir));
+        Output::new(&self.output, self.force, heads)
+    }
+}
+
+/// Formats of a table, other than the one for the terminal.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum TableFormat {
+    /// Markdown
+    Md,
+    /// Everything, with all numbers
+    Json,
+}
+
 /// Where output goes.
-pub(crate) struct Output {
+pub struct Output {
     path: PathBuf,
     existing: Existing,
     mode: u32,
 }
 
 /// The writer of an output.
-pub(crate) type Out = BufWriter<Sink>;
+pub type Out = BufWriter<Sink>;
 
 /// A file or stdout whose errors name it.
-pub(crate) struct Sink {
+pub struct Sink {
     to: Box<dyn Write + Send>,
     name: String,
     /// The reader has stopped, as `| head` does.
@@ -47,7 +80,7 @@ pub(crate) struct Sink {
 
 impl Output {
     /// Refuses at once what would be refused at the end. Output made of private files is private.
-    pub(crate) fn new<P: AsRef<Path>>(
+    pub fn new<P: AsRef<Path>>(
         path: &Path,
         force: Force,
         sources: impl IntoIterator<Item = P>,
@@ -64,12 +97,12 @@ impl Output {
     }
 
     /// Its name.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Whether this is stdout.
-    pub(crate) fn is_stdout(&self) -> bool {
+    pub fn is_stdout(&self) -> bool {
         self.path.as_os_str() == "-"
     }
 
@@ -87,28 +120,27 @@ impl Output {
     }
 
     /// As [`write`](Self::write), for content that exists already.
-    pub(crate) fn put(&self, content: impl AsRef<[u8]>) -> Result<()> {
+    pub fn put(&self, content: impl AsRef<[u8]>) -> Result<()> {
         self.write(|out| Ok(out.write_all(content.as_ref())?))
             .map(drop)
     }
 
     /// Writes the output. `None` if the reader of stdout has stopped, which is not a failure.
-    pub(crate) fn write<T>(&self, write: impl FnOnce(&mut Out) -> Result<T>) -> Result<Option<T>> {
-        if !self.is_file() {
-            let to: Box<dyn Write + Send> = match self.is_stdout() {
-                true => Box::new(io::stdout()),
-                false => Box::new(File::create(&self.path).map_err(|error| self.cannot(error))?),
-            };
-            return self.write_to(to, write);
+    pub fn write<T>(&self, write: impl FnOnce(&mut Out) -> Result<T>) -> Result<Option<T>> {
+        let cannot = |error| self.cannot(error);
+        if self.is_stdout() {
+            return self.write_to(Box::new(io::stdout()), write);
         }
-        let (draft, file) =
-            file::Draft::file(&self.path, self.mode).map_err(|error| self.cannot(error))?;
-        let to = file.try_clone().map_err(|error| self.cannot(error))?;
+        if !self.is_file() {
+            let device = File::create(&self.path).map_err(cannot)?;
+            return self.write_to(Box::new(device), write);
+        }
+        let (draft, file) = Draft::file(&self.path, self.mode).map_err(cannot)?;
+        let to = file.try_clone().map_err(cannot)?;
         let written = self.write_to(Box::new(to), write)?;
-        file.sync_all()
-            .and_then(|()| draft.keep(&self.path, self.existing))
-            .map_err(|error| self.cannot(error))?;
-        Ok(written)
+        let synced = file.sync_all();
+        let kept = synced.and_then(|()| draft.keep(&self.path, self.existing));
+        kept.map(|()| written).map_err(cannot)
     }
 
     fn write_to<T>(
@@ -121,14 +153,12 @@ impl Output {
         } else {
             self.path.display().to_string()
         };
-        let mut out = BufWriter::with_capacity(
-            1 << 16,
-            Sink {
-                to,
-                name,
-                is_unread: false,
-            },
-        );
+        let sink = Sink {
+            to,
+            name,
+            is_unread: false,
+        };
+        let mut out = BufWriter::with_capacity(1 << 16, sink);
         let written = write(&mut out).and_then(|value| Ok(out.flush().map(|()| value)?));
         // Buffered bytes of a failed write must not be written again.
         let (sink, _) = out.into_parts();
@@ -147,21 +177,22 @@ impl Output {
 }
 
 /// Refuses a folder, and a file that must not be replaced.
-pub(crate) fn may_be_written(path: &Path, existing: Existing) -> Result<()> {
+pub fn may_be_written(path: &Path, existing: Existing) -> Result<()> {
     if path.is_dir() || path.file_name().is_none() {
-        return Err(usage(anyhow!(
+        return refuse(format!(
             "-o {}: that is a folder; name a file in it",
             path.display()
-        )));
+        ));
     }
-    match existing == Existing::Stays && file::is_there(path) {
-        true => Err(refused(path)),
-        false => Ok(()),
+    if existing == Existing::Stays && file::is_there(path) {
+        Err(refused(path))
+    } else {
+        Ok(())
     }
 }
 
 /// The error for a file that exists.
-pub(crate) fn refused(path: &Path) -> Error {
+pub fn refused(path: &Path) -> Error {
     usage(anyhow!(
         "{} is there already: name another file with -o, or replace it with --force",
         path.display()
@@ -169,7 +200,7 @@ pub(crate) fn refused(path: &Path) -> Error {
 }
 
 /// The first unused name, for output that the user has not named.
-pub(crate) fn fresh(name: &str, force: Force) -> PathBuf {
+pub fn fresh(name: &str, force: Force) -> PathBuf {
     match force.existing() {
         Existing::Goes => PathBuf::from(name),
         Existing::Stays => file::numbered(PathBuf::from(name), file::is_there),

@@ -5,19 +5,19 @@ use super::run::resolve;
 use super::signals::{self, Answer};
 use super::trace::finish::{finishing, say_earlier, warnings};
 use super::trace::in_file;
-use super::{say, usage, width_of};
+use super::{refuse, say, usage, width_of};
 use crate::build::command::{find, recognise};
 use crate::catalog::Catalog;
 use crate::execute::recording::{Cost, Recorded, Recorder, Recording};
 use crate::execute::{Guest, Subject, ground, signal_name};
 use crate::file::{self, Draft, Existing};
 use crate::report::{self, RecordedProcess, units};
-use anyhow::{Context, Error, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, bail};
 use heapmark_trace::Reader;
 use heapmark_trace::ended_early;
 use heapmark_trace::finish::{self, Finished, Unfinished};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -71,34 +71,26 @@ pub fn run(args: RecordArgs) -> Result<u8> {
     let word = args.command[0]
         .to_str()
         .with_context(|| format!("{} is no UTF-8", args.command[0].display()));
-    let program = find(word.map_err(usage)?, &folder).map_err(usage)?;
-    let recognised = recognise(&program);
-    if let Some(why) = recognised.unreachable() {
-        return Err(usage(anyhow!(
-            "{}: {why}. It cannot be recorded",
-            recognised.program().display()
-        )));
+    let file = word.and_then(|word| find(word, &folder)).map_err(usage)?;
+    let recognised = recognise(&file);
+    let program = recognised.program().display();
+    if let Some(why) = &recognised.unreachable {
+        return refuse(format!("{program}: {why}. It cannot be recorded"));
     }
     for allocator in &recognised.inside {
-        let program = recognised.program().display();
-        say(&format!(
+        say(format!(
             "{program} has {allocator} inside: calls by other names than malloc's cannot be recorded"
         ));
     }
-    let name = program
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    // Absolute: the program may change its folder and still needs its file.
-    let output = args
-        .output
-        .clone()
-        .unwrap_or_else(|| PathBuf::from(format!("{name}.trace")));
-    let output = std::path::absolute(&output).with_context(|| output.display().to_string())?;
+    let named = args.output.is_some();
+    let output = args.output.unwrap_or_else(|| {
+        let name = text(file.file_name());
+        PathBuf::from(format!("{name}.trace"))
+    });
     let place = RecordOutput {
-        output,
-        named: args.output.is_some(),
+        // Absolute: the program may change its folder and still needs its file.
+        output: std::path::absolute(&output).with_context(|| output.display().to_string())?,
+        named,
         force: args.force,
         without_argv: args.without_argv,
     };
@@ -106,13 +98,12 @@ pub fn run(args: RecordArgs) -> Result<u8> {
     place.look()?;
     let subject = args.allocator.as_deref().map(allocator).transpose()?;
     let (recorder, guest) = (Recorder::find()?, Guest::find()?);
-    let output = &place.output;
-    let cost = recorder.estimate(&guest, output.parent().unwrap_or(Path::new("/")))?;
+    let cost = recorder.estimate(&guest, place.folder())?;
     // Another recording may run beside this one.
-    let (folder, note) = ground::for_captures(output.parent().unwrap_or(Path::new("/")));
-    note.iter().for_each(|note| say(note));
+    let (folder, note) = ground::for_captures(place.folder());
+    note.iter().for_each(say);
     let mut stem = folder
-        .join(output.file_name().unwrap_or_default())
+        .join(place.output.file_name().unwrap_or_default())
         .into_os_string();
     stem.push(format!(".{}", std::process::id()));
     signals::answer(Answer::PassOn);
@@ -133,7 +124,7 @@ pub fn run(args: RecordArgs) -> Result<u8> {
         bail!(
             "nothing was recorded ({}): the program started no process that the recorder got into, or {} cannot be written to",
             recorded.status,
-            output.parent().unwrap_or(Path::new("/")).display()
+            place.folder().display()
         );
     }
     if args.raw {
@@ -153,14 +144,9 @@ fn tell_raw(recorded: &Recorded) {
             .ok()
             .and_then(|head| ended_early(&head));
         let words = early.map_or(String::new(), |words| format!(": {words}"));
-        say(&format!("{}{words}", from_here(capture).display()));
+        say(format!("{}{words}", from_here(capture).display()));
     }
-    recorded
-        .status
-        .signal()
-        .map(killed)
-        .iter()
-        .for_each(|words| say(words));
+    recorded.status.signal().map(killed).iter().for_each(say);
 }
 
 /// Reports when the recording is over and the program is not, unless the returned value is dropped
@@ -181,18 +167,20 @@ fn say_when_over(duration: Option<Duration>) -> Sender<()> {
 
 /// `300M`, `2G`, `1000000`; K, M and G are powers of 1024.
 fn bytes(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.trim_end_matches(['i', 'B']) {
-        text if text.ends_with(['K', 'k']) => (&text[..text.len() - 1], 1 << 10),
-        text if text.ends_with('M') => (&text[..text.len() - 1], 1 << 20),
-        text if text.ends_with('G') => (&text[..text.len() - 1], 1 << 30),
-        text => (text, 1),
+    let text = text.trim_end_matches(['i', 'B']);
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = match &text[digits.len()..] {
+        "" => Some(1),
+        "K" | "k" => Some(1 << 10),
+        "M" => Some(1 << 20),
+        "G" => Some(1 << 30),
+        _ => None,
     };
-    let bytes = digits
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(unit))
-        .filter(|bytes| *bytes > 0);
-    bytes.ok_or_else(|| "expected a size: 300M, 2G".into())
+    let bytes = digits.parse::<u64>().ok().zip(unit);
+    bytes
+        .and_then(|(number, unit)| number.checked_mul(unit))
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "expected a size: 300M, 2G".into())
 }
 
 /// The allocator, given by its name, a path, or both.
@@ -202,13 +190,11 @@ fn allocator(word: &str) -> Result<Subject> {
     let (_, chosen) =
         resolve::choose(&[word.to_owned()], &[], word, true, &catalog).map_err(usage)?;
     let subject = resolve::resolve(chosen, &catalog, false)?
-        .into_iter()
-        .next();
-    let subject = subject
+        .pop()
         .with_context(|| format!("-a {word}: it is not ready"))
         .map_err(usage)?;
     match &subject.refused {
-        Some(why) => Err(usage(anyhow!("-a {word}: {why}"))),
+        Some(why) => refuse(format!("-a {word}: {why}")),
         None => Ok(subject),
     }
 }
@@ -224,101 +210,88 @@ struct RecordOutput {
 }
 
 impl RecordOutput {
-    fn existing(&self) -> Existing {
-        if self.force {
-            Existing::Goes
-        } else {
-            Existing::Stays
-        }
+    /// The folder of the traces.
+    fn folder(&self) -> &Path {
+        self.output.parent().unwrap_or(Path::new("/"))
     }
 
     /// Refuses if existing files would be overwritten.
     fn look(&self) -> Result<()> {
-        let shown = from_here(&self.output);
         // A trace would replace a device.
         if self
             .output
             .metadata()
             .is_ok_and(|known| !known.is_file() && !known.is_dir())
         {
-            return Err(usage(anyhow!("-o {}: that is no file", shown.display())));
+            let shown = from_here(&self.output);
+            return refuse(format!("-o {}: that is no file", shown.display()));
         }
         may_be_written(&self.output, Existing::Goes)?;
-        let earlier = earlier(&self.output);
-        match earlier.first().filter(|_| self.named && !self.force) {
-            Some(first) => Err(refused(&from_here(first))),
-            None => Ok(()),
+        match earlier(&self.output).first() {
+            Some(first) if self.named && !self.force => Err(refused(&from_here(first))),
+            _ => Ok(()),
         }
     }
 
     /// The name of the program's trace, now that it is written.
     fn now(&self) -> PathBuf {
-        match self.named || self.force {
-            true => self.output.clone(),
-            false => file::numbered(self.output.clone(), |name| !earlier(name).is_empty()),
+        if self.named || self.force {
+            self.output.clone()
+        } else {
+            file::numbered(self.output.clone(), |name| !earlier(name).is_empty())
         }
     }
 }
 
 /// The traces of an earlier recording of that name: those of the program and of its children.
 fn earlier(output: &Path) -> Vec<PathBuf> {
-    let start = format!(
-        "{}.",
-        output.file_stem().unwrap_or_default().to_string_lossy()
-    );
+    let start = format!("{}.", text(output.file_stem()));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
     let is_childs = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = text(path.file_name());
         let middle = name
             .strip_prefix(&start)
-            .and_then(|rest| rest.strip_suffix(".trace"));
-        let number = middle.and_then(|middle| Some(middle.split_once('-')?.0));
-        number.is_some_and(|number| {
-            number
-                .split('.')
-                .all(|part| !part.is_empty() && is_digits(part))
-        }) && Reader::open(path).is_ok()
+            .and_then(|rest| rest.strip_suffix(".trace")?.split_once('-'));
+        middle.is_some_and(|(number, _)| number.split('.').all(is_number))
+            && Reader::open(path).is_ok()
     };
-    let entries = output
-        .parent()
-        .and_then(|folder| std::fs::read_dir(folder).ok())
+    let entries = output.parent().and_then(|folder| folder.read_dir().ok());
+    let mut found: Vec<PathBuf> = entries
         .into_iter()
         .flatten()
-        .flatten();
-    let mut children: Vec<PathBuf> = entries
+        .flatten()
         .map(|entry| entry.path())
         .filter(is_childs)
         .collect();
-    children.sort();
-    file::is_there(output)
-        .then(|| output.to_path_buf())
-        .into_iter()
-        .chain(children)
-        .collect()
+    found.sort();
+    if file::is_there(output) {
+        found.insert(0, output.to_path_buf());
+    }
+    found
 }
 
-fn is_digits(text: &str) -> bool {
-    text.bytes().all(|c| c.is_ascii_digit())
+/// A part of a path as text.
+fn text(name: Option<&OsStr>) -> String {
+    name.unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Turns captures into traces and prints a table of their content.
 fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> {
     let main = recorded.main();
     let mut parts = BTreeMap::new();
-    let killed_by = recorded.status.signal().map(signal_name);
-    let killed_by = main.zip(killed_by.as_deref());
+    let signal = recorded.status.signal().map(signal_name);
+    let killed_by = main.zip(signal.as_deref());
     let long = finishing("making traces of the recording", &recorded.captures);
     let mut each = |capture: Unfinished| into_part(capture, place, killed_by, &mut parts);
     finish::finish_all(&recorded.captures, long.done(), &mut each);
     drop(long);
     // If two recordings end at the same time, the second one finds the first one's name taken.
-    let _alone = File::open(place.output.parent().unwrap_or(Path::new("/")))
-        .and_then(|it| it.lock().map(|()| it))
-        .ok();
+    let _alone = File::open(place.folder()).and_then(|it| it.lock().map(|()| it));
     let output = place.now();
-    let mut old = if place.force {
-        earlier(&output)
+    let (mut old, existing) = if place.force {
+        (earlier(&output), Existing::Goes)
     } else {
-        Vec::new()
+        (Vec::new(), Existing::Stays)
     };
     let (mut processes, mut running, mut failed) = (Vec::new(), false, None);
     for (capture, part) in parts {
@@ -338,26 +311,14 @@ fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> 
         } else {
             beside(&output, &recorded.stem, &capture, &finished)
         };
-        let cannot = || format!("cannot write {}", trace.display());
-        part.keep(&trace, place.existing()).with_context(cannot)?;
+        part.keep(&trace, existing)
+            .with_context(|| format!("cannot write {}", trace.display()))?;
         old.retain(|old| *old != trace);
         running |= is_running(&finished);
-        let mut process = process(
-            &trace,
-            &finished,
-            cost,
-            main,
-            recorded.unrecorded.is_empty(),
-        );
-        if main {
-            process.remarks.extend(recorded.status.signal().map(killed));
-        }
-        processes.push(process);
+        processes.push(process(&trace, &finished, recorded, cost, main));
     }
-    say(&report::recorded(
-        &mut processes,
-        width_of(&std::io::stderr()),
-    ));
+    let width = width_of(std::io::stderr());
+    say(report::recorded(&mut processes, width));
     tell_unrecorded(recorded);
     if let Some(error) = failed {
         return Err(error);
@@ -381,10 +342,9 @@ fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> 
 
 /// Prints which programs of the process tree are in no trace.
 fn tell_unrecorded(recorded: &Recorded) {
-    recorded
-        .unrecorded
-        .iter()
-        .for_each(|program| say(&format!("ran unrecorded: {program}")));
+    for program in &recorded.unrecorded {
+        say(format!("ran unrecorded: {program}"));
+    }
 }
 
 /// The result of each capture, in a file whose final name follows from its content.
@@ -399,9 +359,9 @@ fn into_part(
     parts: &mut Parts,
 ) {
     let path = capture.path().to_path_buf();
-    let capture = match killed_by.filter(|(killed, _)| **killed == path) {
-        Some((_, signal)) => capture.with("end.signal", signal),
-        None => capture,
+    let capture = match killed_by {
+        Some((killed, signal)) if *killed == path => capture.with("end.signal", signal),
+        _ => capture,
     };
     let capture = if place.without_argv {
         capture.without_argv()
@@ -433,40 +393,23 @@ fn called(finished: &Finished) -> String {
 
 /// The path as the user would write it.
 fn from_here(file: &Path) -> PathBuf {
-    let here = std::env::current_dir().ok();
-    here.and_then(|here| file.strip_prefix(here).ok())
-        .unwrap_or(file)
-        .to_path_buf()
+    let here = std::env::current_dir().unwrap_or_default();
+    file.strip_prefix(here).unwrap_or(file).to_path_buf()
 }
 
 /// `STEM.PID-PROGRAM.trace`, of a capture `CAPTURES.PID.cap`.
 fn beside(output: &Path, captures: &Path, capture: &Path, finished: &Finished) -> PathBuf {
-    let name = capture
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    let file = captures
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    let program: String = called(finished)
+    let (stem, name) = (text(output.file_stem()), text(capture.file_stem()));
+    let common = format!("{}.", text(captures.file_name()));
+    let number = name.strip_prefix(&common).unwrap_or(&name);
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || "-_.+".contains(*c);
+    let program = called(finished);
+    let program: String = program
         .chars()
-        .filter(|c| is_plain(*c))
+        .filter(is_plain)
         .take(LONGEST_NAME)
         .collect();
-    let number = name.strip_prefix(&format!("{file}.")).unwrap_or(&name);
-    let stem = output
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
     output.with_file_name(format!("{stem}.{number}-{program}.trace"))
-}
-
-fn is_plain(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+')
 }
 
 /// Whether it still runs: its recording has no end, and a process with its id exists.
@@ -482,9 +425,9 @@ fn is_running(finished: &Finished) -> bool {
 fn process(
     trace: &Path,
     finished: &Finished,
+    recorded: &Recorded,
     cost: &Cost,
     main: bool,
-    whole: bool,
 ) -> RecordedProcess {
     let mut remarks = warnings(finished);
     remarks.extend(elsewhere(finished));
@@ -494,7 +437,7 @@ fn process(
             remarks.push("it still runs; the trace holds what there is".into())
         }
         None if main => {
-            let all = if whole {
+            let all = if recorded.unrecorded.is_empty() {
                 "; all its events are there"
             } else {
                 ""
@@ -504,6 +447,9 @@ fn process(
             ));
         }
         None => {}
+    }
+    if main {
+        remarks.extend(recorded.status.signal().map(killed));
     }
     let (events, threads) = (finished.own_events(), finished.totals.threads);
     RecordedProcess {
@@ -545,11 +491,7 @@ fn elsewhere(finished: &Finished) -> Vec<String> {
             "{path} serves malloc before the recorder: only what it passes on is on record"
         ));
     }
-    let resident = finished
-        .head
-        .get("end.peak-rss-bytes")
-        .and_then(|text| text.parse::<u64>().ok())
-        .unwrap_or(0);
+    let resident: u64 = finished.head.number("end.peak-rss-bytes").unwrap_or(0);
     if resident >= LARGE_BYTES && peak_live_bytes < resident / SMALL_SHARE {
         remarks.push(format!(
             "at most {} of its {} in memory came from malloc: the rest (mmap, files, an allocator inside it) is not on record, and no replay shows it",

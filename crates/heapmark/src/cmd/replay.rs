@@ -1,9 +1,9 @@
 //! `heapmark replay`: short for `heapmark run -w trace:FILE`.
 
 use super::run::{self, MODES, TOUCHES};
-use super::{Exit, usage};
+use super::{Exit, refuse};
 use crate::plan::Override;
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 
 /// Replay recorded programs under every allocator
@@ -30,31 +30,20 @@ pub struct ReplayArgs {
 }
 
 /// Runs the command.
-pub fn run(command: ReplayArgs) -> Result<Exit> {
-    let ReplayArgs {
-        traces,
-        mode,
-        touch,
-        skew,
-        pace,
-        mut run,
-    } = command;
-    if pace.is_some() && mode.as_deref() != Some("paced") {
-        return Err(usage(anyhow!(
-            "--pace: only --mode paced plays recorded times"
-        )));
+pub fn run(args: ReplayArgs) -> Result<Exit> {
+    let (mode, mut run) = (args.mode.as_deref(), args.run);
+    if args.pace.is_some() && mode != Some("paced") {
+        return refuse("--pace: only --mode paced plays recorded times");
     }
-    if run.instead.retained && mode.as_deref() == Some("speed") {
-        return Err(usage(anyhow!(
-            "--mode speed: --retained plays in recorded order: leave one of them out"
-        )));
+    if run.instead.retained && mode == Some("speed") {
+        return refuse("--mode speed: --retained plays in recorded order: leave one of them out");
     }
-    run.instead.retained |= mode.as_deref() == Some("memory");
+    run.instead.retained |= mode == Some("memory");
     let values = [
-        ("mode", mode),
-        ("touch", touch),
-        ("skew", skew.map(|skew| skew.to_string())),
-        ("pace", pace.map(|pace| pace.to_string())),
+        ("mode", args.mode),
+        ("touch", args.touch),
+        ("skew", args.skew.map(|skew| skew.to_string())),
+        ("pace", args.pace.map(|pace| pace.to_string())),
     ];
     let set = values.into_iter().filter_map(|(parameter, value)| {
         Some(Override {
@@ -65,13 +54,10 @@ pub fn run(command: ReplayArgs) -> Result<Exit> {
     });
     // Before those of `--set`, which may be for one trace only.
     run.set.splice(0..0, set);
-    let workloads = traces
-        .iter()
-        .map(|trace| format!("trace:{trace}"))
-        .collect();
+    let traces = args.traces.iter();
     run::run(run::RunArgs {
         suite: "quick".into(),
-        workloads,
+        workloads: traces.map(|trace| format!("trace:{trace}")).collect(),
         args: run,
     })
 }

@@ -1,11 +1,12 @@
 //! `heapmark report`: stored runs as one HTML page.
 
-use super::output::{Force, Output, fresh};
-use super::{Exit, claims, say, say_damage, usage};
+use super::output::{Destination, Force, fresh};
+use super::{Exit, claims, find_runs, say, say_damage};
 use crate::analyse::reads_figure;
 use crate::report::{PageRun, page};
 use crate::store::{self, Run};
 use anyhow::Result;
+use std::iter::zip;
 use std::path::{Path, PathBuf};
 
 /// Write an HTML page of one run, or of several side by side: charts, tables, verdict
@@ -25,51 +26,31 @@ pub struct ReportArgs {
 
 /// Runs the command.
 pub fn run(args: ReportArgs) -> Result<Exit> {
-    let dirs: Vec<PathBuf> = args
-        .runs
-        .iter()
-        .map(|run| store::find(run))
-        .collect::<Result<_>>()
-        .map_err(usage)?;
+    let (dirs, force) = (find_runs(&args.runs)?, args.force);
     // The page in a run's own directory is heapmark's, which may replace it.
-    let own = (args.output.is_none() && dirs.len() == 1).then(|| &dirs[0]);
-    let named = args
-        .output
-        .clone()
-        .unwrap_or_else(|| fresh(FILE, args.force));
-    let output = match own {
-        Some(_) => None,
-        None => Some(Output::new(
-            &named,
-            args.force,
-            dirs.iter().map(|dir| store::head_of(dir)),
-        )?),
+    let output = if args.output.is_none() && dirs.len() == 1 {
+        None
+    } else {
+        let output = args.output.unwrap_or_else(|| fresh(FILE, force));
+        Some(Destination { output, force }.made_of_runs(&dirs)?)
     };
     let runs: Vec<Run> = dirs
         .iter()
         .map(|dir| store::read_for_tables(dir, reads_figure))
         .collect::<Result<_>>()?;
-    dirs.iter()
-        .zip(&runs)
-        .for_each(|(dir, run)| say_damage(dir, run));
-    let all: Vec<PageRun> = dirs
-        .iter()
-        .zip(&runs)
-        .map(|(dir, run)| of_run(dir, run))
-        .collect();
-    let text = page(&all, &claims::of_page(&dirs)?);
-    let file = match (own, output) {
-        (Some(dir), _) => {
-            store::keep(dir, FILE, &text)?;
-            dir.join(FILE)
-        }
-        (None, output) => {
-            output.map_or(Ok(()), |output| output.put(&text))?;
-            named
+    zip(&dirs, &runs).for_each(|(dir, run)| say_damage(dir, run));
+    let file = match output {
+        None => beside(&dirs[0], &runs[0])?,
+        Some(output) => {
+            let all: Vec<PageRun> = zip(&dirs, &runs)
+                .map(|(dir, run)| of_run(dir, run))
+                .collect();
+            output.put(page(&all, &claims::of_page(&dirs)?))?;
+            output.path().to_owned()
         }
     };
     if file.as_os_str() != "-" {
-        say(&file.display().to_string());
+        say(file.display().to_string());
     }
     Ok(Exit::Done)
 }
@@ -79,20 +60,16 @@ const FILE: &str = "report.html";
 
 /// Writes the page of a run into its directory.
 pub(super) fn beside(dir: &Path, run: &Run) -> Result<PathBuf> {
-    store::keep(
-        dir,
-        FILE,
-        page(&[of_run(dir, run)], &claims::of_page(&[dir.to_path_buf()])?),
-    )?;
+    let claims = claims::of_page(&[dir.to_path_buf()])?;
+    store::keep(dir, FILE, page(&[of_run(dir, run)], &claims))?;
     Ok(dir.join(FILE))
 }
 
 fn of_run<'a>(dir: &Path, run: &'a Run) -> PageRun<'a> {
-    let series = store::series(dir, &run.records);
     PageRun {
         name: dir.display().to_string(),
         head: &run.head,
         records: &run.records,
-        series,
+        series: store::series(dir, &run.records),
     }
 }

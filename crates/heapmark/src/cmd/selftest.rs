@@ -29,14 +29,6 @@ pub struct SelftestArgs {
     output: Option<PathBuf>,
 }
 
-/// A planted effect: on time or memory, its size, and whether 15 blocks must find it.
-struct Effect {
-    name: &'static str,
-    ns: u32,
-    percent: u32,
-    must: Must,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Must {
     BeFound,
@@ -46,21 +38,15 @@ enum Must {
 }
 
 const BASELINE: &str = "plain";
-const fn effect(name: &'static str, ns: u32, percent: u32, must: Must) -> Effect {
-    Effect {
-        name,
-        ns,
-        percent,
-        must,
-    }
-}
-const EFFECTS: [Effect; 6] = [
-    effect("plain-again", 0, 0, Must::NotBeFound),
-    effect("plus-1-ns", 1, 0, Must::Show),
-    effect("plus-2-ns", 2, 0, Must::Show),
-    effect("plus-5-ns", 5, 0, Must::BeFound),
-    effect("plus-1-percent", 0, 1, Must::Show),
-    effect("plus-5-percent", 0, 5, Must::BeFound),
+/// Planted effects: name, nanoseconds per call, percent of memory, and whether 15 blocks must find
+/// it.
+const EFFECTS: [(&str, u32, u32, Must); 6] = [
+    ("plain-again", 0, 0, Must::NotBeFound),
+    ("plus-1-ns", 1, 0, Must::Show),
+    ("plus-2-ns", 2, 0, Must::Show),
+    ("plus-5-ns", 5, 0, Must::BeFound),
+    ("plus-1-percent", 0, 1, Must::Show),
+    ("plus-5-percent", 0, 5, Must::BeFound),
 ];
 /// A workload that spends most of its time in calls of the allocator, and one with dense memory.
 const TIME: &str = "churn-private";
@@ -72,13 +58,11 @@ pub fn run(args: SelftestArgs) -> Result<Exit> {
     let (plant, _) = build::program::build(catalog.program("planted-effects")?)
         .context("nothing can be planted")?;
     let library = plant.folder.join("plant.so");
-    let subjects: Vec<Subject> = std::iter::once(subject(&library, BASELINE, 0, 0))
-        .chain(
-            EFFECTS
-                .iter()
-                .map(|effect| subject(&library, effect.name, effect.ns, effect.percent)),
-        )
-        .collect::<Result<_>>()?;
+    let mut subjects = vec![subject(&library, BASELINE, 0, 0)?];
+    for (name, ns, percent, _) in EFFECTS {
+        subjects.push(subject(&library, name, ns, percent)?);
+    }
+    let name = |subject: &Subject| subject.allocator.name.clone();
     let workloads = [catalog.workloads(TIME)?, catalog.workloads(MEMORY)?].concat();
     let plan = Plan {
         seed: args.seed,
@@ -86,10 +70,7 @@ pub fn run(args: SelftestArgs) -> Result<Exit> {
         baseline: BASELINE.into(),
         target_ms: 60,
         cases: cases(&workloads, "quick", &[1], machine::usable_cpus(), &[])?,
-        allocators: subjects
-            .iter()
-            .map(|subject| subject.allocator.name.clone())
-            .collect(),
+        allocators: subjects.iter().map(name).collect(),
         repeats: true,
         ..Plan::default()
     };
@@ -99,8 +80,8 @@ pub fn run(args: SelftestArgs) -> Result<Exit> {
         return Ok(Exit::Interrupted);
     }
     let (text, good) = told(&analyse(&stored.head, &stored.records))?;
-    print(&text)?;
-    Ok(if good { Exit::Done } else { Exit::Failed })
+    print(text)?;
+    Ok(Exit::Failed.when(!good))
 }
 
 fn subject(library: &Path, name: &str, ns: u32, percent: u32) -> Result<Subject> {
@@ -108,12 +89,10 @@ fn subject(library: &Path, name: &str, ns: u32, percent: u32) -> Result<Subject>
     let mut allocator = build::user(&word)?.ok_or_else(|| anyhow!("{word} is no library"))?;
     // The planted effects wrap libc's functions.
     allocator.wrapper = true;
-    allocator
-        .environment
-        .insert("PLANT_NS".into(), ns.to_string());
-    allocator
-        .environment
-        .insert("PLANT_PERCENT".into(), percent.to_string());
+    for (variable, size) in [("PLANT_NS", ns), ("PLANT_PERCENT", percent)] {
+        let environment = &mut allocator.environment;
+        environment.insert(variable.into(), size.to_string());
+    }
     let build::State::Ready(library) = build::state(&allocator, &[]) else {
         bail!("{name}: cannot be preloaded")
     };
@@ -130,69 +109,62 @@ fn told(analysis: &Analysis) -> Result<(String, bool)> {
         "Planted into glibc's malloc, {} blocks:\n\n",
         analysis.planned_blocks
     );
-    let (mut good, mut finest) = (true, (None, None));
-    for effect in &EFFECTS {
-        let memory = effect.percent > 0;
-        let numbers = numbers(analysis, if memory { MEMORY } else { TIME }, effect.name)?;
-        let of_time = (numbers.ratio.as_ref(), numbers.verdict);
-        let of_memory = (numbers.memory_ratio.as_ref(), numbers.memory_verdict);
-        let (ratio, call) = if memory { of_memory } else { of_time };
-        let mut found = is_found(call);
-        if effect.must == Must::NotBeFound {
-            let dense = self::numbers(analysis, MEMORY, effect.name)?;
-            found |= is_found(dense.verdict) || is_found(dense.memory_verdict);
-        }
-        let wrong = match effect.must {
+    let (mut good, mut finest) = (true, [None, None]);
+    for (name, ns, percent, must) in EFFECTS {
+        let memory = percent > 0;
+        let (workload, what, size) = if memory {
+            (
+                MEMORY,
+                format!("+{percent} % memory"),
+                format!("{percent} % of memory"),
+            )
+        } else {
+            (TIME, format!("+{ns} ns per call"), format!("{ns} ns"))
+        };
+        let found = numbers(analysis, workload, name)?;
+        let (ratio, verdict) = if memory {
+            (&found.memory_ratio, found.memory_verdict)
+        } else {
+            (&found.ratio, found.verdict)
+        };
+        let mut found = is_found(verdict);
+        let wrong = match must {
             Must::BeFound => !found,
-            Must::NotBeFound => found,
+            Must::NotBeFound => {
+                let dense = numbers(analysis, MEMORY, name)?;
+                found |= is_found(dense.verdict) || is_found(dense.memory_verdict);
+                found
+            }
             Must::Show => false,
         };
         good &= !wrong;
-        let finest = if memory { &mut finest.1 } else { &mut finest.0 };
-        if found && effect.must != Must::NotBeFound && finest.is_none() {
-            *finest = Some(if memory {
-                format!("{} % of memory", effect.percent)
-            } else {
-                format!("{} ns", effect.ns)
-            });
+        if found && must != Must::NotBeFound {
+            finest[usize::from(memory)].get_or_insert(size);
         }
-        let what = if memory {
-            format!("+{} % memory", effect.percent)
-        } else {
-            format!("+{} ns per call", effect.ns)
-        };
         let verdict = if found { "found" } else { "not found" };
         let mark = if wrong { "  WRONG" } else { "" };
         writeln!(
             text,
             "  {what:<16} {:<24} {verdict}{mark}",
-            ratio.map_or("-".into(), words)
+            ratio.as_ref().map_or("-".into(), words)
         )?;
     }
-    let finest = [finest.0, finest.1].map(|one| one.unwrap_or_else(|| "none".into()));
-    writeln!(
-        text,
-        "\nSmallest effects found here: {}; {}.",
-        finest[0], finest[1]
-    )?;
-    text.push_str(match good {
-        true => "What was not planted was not found.\n",
-        false => {
-            "WRONG: what must be found was not, or what must not be found was. Do not trust small differences here.\n"
-        }
+    let [time, memory] = finest.map(|one| one.unwrap_or_else(|| "none".into()));
+    writeln!(text, "\nSmallest effects found here: {time}; {memory}.")?;
+    text.push_str(if good {
+        "What was not planted was not found.\n"
+    } else {
+        "WRONG: what must be found was not, or what must not be found was. Do not trust small \
+         differences here.\n"
     });
     Ok((text, good))
 }
 
 fn numbers<'a>(analysis: &'a Analysis, workload: &str, allocator: &str) -> Result<&'a Numbers> {
-    let cases = analysis
-        .cases
-        .iter()
-        .filter(|case| case.workload == workload);
-    let mut rows = cases
-        .flat_map(|case| &case.rows)
-        .filter(|row| row.allocator == allocator);
-    rows.next()
+    let cases = analysis.cases.iter();
+    let cases = cases.filter(|case| case.workload == workload);
+    let mut rows = cases.flat_map(|case| &case.rows);
+    rows.find(|row| row.allocator == allocator)
         .and_then(|row| row.numbers())
         .with_context(|| format!("{allocator} has no numbers on {workload}"))
 }

@@ -36,13 +36,12 @@ pub(crate) fn answer(answer: Answer) {
 
 /// Starts to watch for signals.
 pub fn watch() -> Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot watch for signals")?;
+    let mut watched = vec![SIGINT, SIGTERM];
     // `nohup` means that heapmark shall go on without its terminal.
     if !is_ignored(SIGHUP) {
-        signals
-            .add_signal(SIGHUP)
-            .context("cannot watch for signals")?;
+        watched.push(SIGHUP);
     }
+    let mut signals = Signals::new(watched).context("cannot watch for signals")?;
     std::thread::spawn(move || {
         let mut first = None;
         for _ in signals.forever() {

@@ -1,19 +1,17 @@
 //! `heapmark try`: the user's command under every allocator.
 
+use super::build::is_unbuilt;
 use super::run::comparison::Comparison;
-use super::run::resolve;
-use super::run::run_length::Extent;
-use super::run::select;
-use super::run::{controls, go, programs};
-use super::{Exit, say, usage};
+use super::run::{controls, go, programs, resolve, run_length, select};
+use super::{Exit, refuse, say, usage};
+use crate::build;
 use crate::build::command::{self, Recognised};
-use crate::build::{self, State};
 use crate::catalog::allocators::is_name;
 use crate::catalog::{Allocator, Catalog, Settings, Source, settings};
 use crate::execute::Subject;
 use crate::plan::{Client, UserCommand, comparisons};
 use crate::session::{Selection, TOOLS};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -71,10 +69,7 @@ const AS_CALLED: &str = "as-called";
 
 /// Runs the command.
 pub fn run(args: TryArgs) -> Result<Exit> {
-    go(&args.comparison, || match &args.comparison.resume {
-        Some(run) => Selection::of_stored(run),
-        None => selection(&args),
-    })
+    go(&args.comparison, || selection(&args))
 }
 
 fn selection(args: &TryArgs) -> Result<Selection> {
@@ -84,112 +79,86 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     command.settings = Settings::of(&catalog.allocators);
     command.taken_out = command.settings.split(std::env::vars_os()).1;
     let recognised = command::recognise(Path::new(&command.command[0]));
-    if let Some(why) = recognised.unreachable() {
+    if let Some(why) = &recognised.unreachable {
         let program = recognised.program().display();
-        return Err(usage(anyhow!(
-            "{program}: {why}. No allocator can be tried on it"
-        )));
+        return refuse(format!("{program}: {why}. No allocator can be tried on it"));
     }
     let cautions = cautions(&recognised, &command.taken_out);
-    cautions.iter().for_each(|line| say(line));
+    cautions.iter().for_each(say);
 
     let suite = catalog.suite("quick").map_err(usage)?;
     let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
-    let is_own = |word: &String| word == OWN && !recognised.linked.is_empty();
-    if flags.allocators.iter().any(|word| {
-        word == OWN && !is_own(word) && catalog.allocators.iter().all(|it| it.name != OWN)
-    }) {
+    let (own, words) = (recognised.linked.first(), &flags.allocators);
+    let names_own = words.iter().any(|word| word == OWN);
+    if names_own && own.is_none() && catalog.allocator(OWN).is_err() {
         let program = recognised.program().display();
-        return Err(usage(anyhow!(
+        return refuse(format!(
             "{OWN}: {program} is linked to no allocator of its own; leave {OWN} out"
-        )));
+        ));
     }
-    let words: Vec<String> = flags
-        .allocators
-        .iter()
-        .filter(|word| !is_own(word))
-        .cloned()
-        .collect();
-    let tiers = if flags.allocators.is_empty() {
+    let takes_own = words.is_empty() || names_own;
+    let tiers = if words.is_empty() {
         suite.tiers.as_slice()
     } else {
         &[]
     };
-    let (baseline, mut chosen) =
+    let mut words = words.clone();
+    words.retain(|word| own.is_none() || word != OWN);
+    let (baseline, chosen) =
         resolve::choose(&words, tiers, baseline, flags.replace, &catalog).map_err(usage)?;
     // Without -a the user wants an answer now, not a build of all allocators.
-    let unbuilt = |allocator: &Allocator| {
-        matches!(
-            build::state(allocator, &catalog.allocators),
-            State::NotBuilt { .. }
-        )
-    };
-    let (ready, later): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|(allocator, named)| {
-        *named || allocator.name == baseline || !unbuilt(allocator)
-    });
-    chosen = ready;
+    let (mut chosen, later): (Vec<_>, Vec<_>) = chosen
+        .into_iter()
+        .partition(|(one, named)| *named || one.name == baseline || !is_unbuilt(one, &catalog));
     if !later.is_empty() {
-        let names: Vec<&str> = later
-            .iter()
-            .map(|(allocator, _)| allocator.name.as_str())
-            .collect();
-        say(&format!(
+        let names: Vec<String> = later.into_iter().map(|(one, _)| one.name).collect();
+        say(format!(
             "not built yet and left out: {0}; heapmark build {0}",
             names.join(" ")
         ));
     }
-    if let Some(own) = recognised.linked.first()
-        && (flags.allocators.is_empty() || flags.allocators.iter().any(is_own))
+    if let Some(own) = own
+        && takes_own
     {
-        chosen.extend(linked(own)?);
+        chosen.extend(linked(own)?.map(|own| (own, true)));
     }
     let mut subjects = resolve::resolve(chosen, &catalog, flags.dry_run)?;
-    if !recognised.linked.is_empty() {
+    if own.is_some() {
         put_libc_first(&mut subjects)?;
     }
     if args.keep_env {
-        if subjects
-            .iter()
-            .any(|subject| subject.allocator.name == AS_CALLED)
-        {
-            return Err(usage(anyhow!(
+        if subjects.iter().any(|one| one.allocator.name == AS_CALLED) {
+            return refuse(format!(
                 "-a {AS_CALLED}: that is the row of --keep-env: give it another name"
-            )));
+            ));
         }
         subjects.push(as_called(&command));
     }
     resolve::must_be_ready(&baseline, &subjects)?;
     let aa_copy = controls::aa_copy(flags, &subjects, &baseline)?;
-    let extent = match flags.blocks {
-        Some(blocks) => Extent::exactly(blocks),
-        None => Extent::until_precise(flags, None, comparisons(1, subjects.len())),
+    let length = match flags.blocks {
+        Some(blocks) => run_length::exactly(blocks),
+        None => run_length::until_precise(flags, None, comparisons(1, subjects.len())),
     };
-    let case = match &args.name {
+    let name = match &args.name {
         Some(name) if !is_name(name) => {
-            return Err(usage(anyhow!(
-                "--name {name:?}: use a-z, 0-9, `_` and `-` only"
-            )));
+            return refuse(format!("--name {name:?}: use a-z, 0-9, `_` and `-` only"));
         }
         Some(name) => name.clone(),
         None => name_of(&command.command[0]),
     };
-    let case = command.case(&case, (!cautions.is_empty()).then(|| cautions.join(" ")));
-    let plan = select::plan(
-        flags,
-        extent,
-        baseline,
-        vec![case],
-        &subjects,
-        aa_copy.as_ref(),
-    );
+    let caution = (!cautions.is_empty()).then(|| cautions.join(" "));
+    let cases = vec![command.case(&name, caution)];
+    let plan = select::plan(flags, length, baseline, cases, &subjects, aa_copy.as_ref());
     subjects.extend(aa_copy);
     let tools = TOOLS
         .iter()
         .map(|name| Ok(programs::ready(catalog.program(name)?, flags.dry_run)));
-    let mut selection = Selection::of_parts("try", plan, subjects);
-    selection.programs = tools.collect::<Result<_>>()?;
-    selection.timeout_s = flags.timeout.map(|time| time.as_secs_f64());
-    Ok(selection)
+    Ok(Selection {
+        programs: tools.collect::<Result<_>>()?,
+        timeout_s: flags.timeout.map(|time| time.as_secs_f64()),
+        ..Selection::of_parts("try", plan, subjects)
+    })
 }
 
 /// The words of the command line as a command that can be started.
@@ -213,27 +182,23 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
         None => start(args.command.clone())?,
     };
     let client = match &args.client {
-        Some(line) => Some(Client {
-            command: start(split("--client", line)?)?,
-            port,
-        }),
+        Some(line) => Some(start(split("--client", line)?)?),
         None => None,
     };
     let stdin = args.stdin.as_ref().map(|file| folder.join(file));
     if let Some(file) = &stdin {
         std::fs::File::open(file).with_context(|| format!("--stdin {}", file.display()))?;
     }
-    let (prepare, warmup, check_output) = (args.prepare.clone(), args.warmup, args.check_output);
     Ok(UserCommand {
         command,
         folder: folder.to_path_buf(),
         stdin,
-        prepare,
-        warmup,
-        check_output,
+        prepare: args.prepare.clone(),
+        warmup: args.warmup,
+        check_output: args.check_output,
         expect_exit: args.expect_exit,
         tree_may_differ: args.tree_may_differ,
-        client,
+        client: client.map(|command| Client { command, port }),
         ..UserCommand::default()
     })
 }
@@ -277,36 +242,33 @@ fn as_called(command: &UserCommand) -> Subject {
         environment: command.taken_out.clone(),
         ..Subject::libc().allocator
     };
-    let library = build::Library {
-        origin: "as called".into(),
-        ..Default::default()
-    };
     Subject {
         allocator,
-        library,
+        library: build::Library {
+            origin: "as called".into(),
+            ..Default::default()
+        },
         refused: None,
     }
 }
 
+fn find_library(name: &str) -> Result<PathBuf> {
+    build::find_library(name)
+        .with_context(|| format!("{name} is not in the dynamic linker's folders"))
+}
+
 /// The allocator that a program is linked to, as a row of its own.
-fn linked(library: &str) -> Result<resolve::Chosen> {
-    let path = build::find_library(library)
-        .with_context(|| format!("{library} is not in the dynamic linker's folders"))?;
-    Ok(build::user(&format!("{OWN}={}", path.display()))?
-        .map(|own| (own, true))
-        .into_iter()
-        .collect())
+fn linked(library: &str) -> Result<Option<Allocator>> {
+    build::user(&format!("{OWN}={}", find_library(library)?.display()))
 }
 
 /// If a program brings its own allocator, glibc must be preloaded explicitly to serve the program.
 fn put_libc_first(subjects: &mut [Subject]) -> Result<()> {
-    let libc = build::find_library("libc.so.6")
-        .context("libc.so.6 is not in the dynamic linker's folders")?;
-    for subject in subjects
-        .iter_mut()
-        .filter(|subject| subject.library.files.is_empty() && subject.refused.is_none())
-    {
-        subject.library.files = vec![libc.clone()];
+    let libc = find_library("libc.so.6")?;
+    for subject in subjects {
+        if subject.library.files.is_empty() && subject.refused.is_none() {
+            subject.library.files.push(libc.clone());
+        }
     }
     Ok(())
 }
@@ -322,10 +284,8 @@ fn name_of(path: &str) -> String {
         }
     };
     let name: String = file.chars().map(valid).collect();
-    let name = name.trim_matches('-');
-    if name.is_empty() {
-        "command".into()
-    } else {
-        name.into()
+    match name.trim_matches('-') {
+        "" => "command".into(),
+        name => name.into(),
     }
 }

@@ -1,8 +1,7 @@
 //! What the dynamic linker reports with `LD_DEBUG=bindings`.
 
-use super::{LoadedObject, Proof};
+use super::{LoadedObject, Proof, prove};
 use crate::catalog::malloc_api;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The objects that the malloc family was bound to, from lines like ``12: binding file ./a [0] to
@@ -11,13 +10,13 @@ use std::path::Path;
 pub(super) fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
     let mut proof = Proof::default();
     for line in text.lines() {
-        let Some((_, line)) = line.split_once("binding file ") else {
-            continue;
+        let read = || {
+            let (_, line) = line.split_once("binding file ")?;
+            let (from, line) = line.split_once(" to ")?;
+            let (path, line) = line.split_once(" [")?;
+            Some((from, path, line))
         };
-        let Some((from, line)) = line.split_once(" to ") else {
-            continue;
-        };
-        let Some((path, line)) = line.split_once(" [") else {
+        let Some((from, path, line)) = read() else {
             continue;
         };
         // An allocator may consist of two files, where one binds the other and no program does:
@@ -69,13 +68,12 @@ fn place(proof: &mut Proof, path: &str) -> usize {
         .iter()
         .position(|object| object.path == path)
         .unwrap_or_else(|| {
-            let file = std::fs::metadata(path);
-            let (device, inode) = file.map_or((0, 0), |file| (file.dev(), file.ino()));
+            let (device, inode) = prove::identity(Path::new(path)).unwrap_or_default();
             proof.objects.push(LoadedObject {
                 path: path.into(),
                 device,
                 inode,
-                build_id: String::new(),
+                ..LoadedObject::default()
             });
             proof.objects.len() - 1
         })

@@ -48,13 +48,12 @@ pub fn count(
     let Some(mut several) = below(MORE)? else {
         return Ok(None);
     };
-    if let (Some((few, few_ops)), Some((more, more_ops))) = (counted(&one), counted(&several))
+    if let Some(((few, few_ops), (more, more_ops))) = counted(&one).zip(counted(&several))
         && let Some(measurement) = &mut several.measurement
     {
         let operations = more_ops.saturating_sub(few_ops).max(1) as f64;
-        measurement
-            .figures
-            .insert(per_operation(INSTRUCTIONS), (more - few) / operations);
+        let figures = &mut measurement.figures;
+        figures.insert(per_operation(INSTRUCTIONS), (more - few) / operations);
     }
     Ok(Some(several))
 }
@@ -62,11 +61,7 @@ pub fn count(
 /// Instructions and operations of a process.
 fn counted(attempt: &Attempt) -> Option<(f64, u64)> {
     let measurement = attempt.measurement.as_ref()?;
-    let operations = measurement
-        .iterations
-        .iter()
-        .map(|iteration| iteration.ops)
-        .sum();
+    let operations = measurement.iterations.iter().map(|one| one.ops).sum();
     Some((*measurement.figures.get(INSTRUCTIONS)?, operations))
 }
 
@@ -81,17 +76,15 @@ pub(super) fn words(valgrind: &Path) -> [OsString; 3] {
 
 /// Adds the count that callgrind printed at its end.
 pub(super) fn note(attempt: &mut Attempt, stderr: &str) {
-    match (collected(stderr), &mut attempt.measurement) {
-        (Some(instructions), Some(measurement)) => {
-            measurement
-                .figures
-                .insert(INSTRUCTIONS.into(), instructions as f64);
-        }
-        (None, Some(_)) => {
-            let what = "callgrind did not report how many instructions it counted".into();
-            (attempt.outcome, attempt.measurement) = (Outcome::Error { what }, None);
-        }
-        (_, None) => {}
+    let Some(measurement) = &mut attempt.measurement else {
+        return;
+    };
+    if let Some(instructions) = collected(stderr) {
+        let figures = &mut measurement.figures;
+        figures.insert(INSTRUCTIONS.into(), instructions as f64);
+    } else {
+        let what = "callgrind did not report how many instructions it counted".into();
+        (attempt.outcome, attempt.measurement) = (Outcome::Error { what }, None);
     }
 }
 
@@ -105,20 +98,18 @@ fn collected(stderr: &str) -> Option<u64> {
 
 /// Turns failures into `unsupported`: what fails under valgrind fails only there, because the
 /// checked process has shown that the allocator works.
-fn as_unsupported(attempt: Attempt) -> Attempt {
-    match &attempt.outcome {
+fn as_unsupported(mut attempt: Attempt) -> Attempt {
+    if !matches!(
+        attempt.outcome,
         Outcome::Ok
-        | Outcome::Unsupported { .. }
-        | Outcome::NotLoaded { .. }
-        | Outcome::Error { .. } => attempt,
-        other => {
-            let why = format!("does not run below valgrind: {other}");
-            Attempt {
-                outcome: Outcome::Unsupported { why },
-                ..attempt
-            }
-        }
+            | Outcome::Unsupported { .. }
+            | Outcome::NotLoaded { .. }
+            | Outcome::Error { .. }
+    ) {
+        let why = format!("does not run below valgrind: {}", attempt.outcome);
+        attempt.outcome = Outcome::Unsupported { why };
     }
+    attempt
 }
 
 #[cfg(test)]

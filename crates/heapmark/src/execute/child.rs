@@ -3,15 +3,16 @@
 //! cell, and processes that leave the tree are found.
 
 use super::exit::End;
-use super::memory_file::inherited_file;
+use super::memory_file::{inherited_file, stream_file, text};
 use super::tree::{held_descendants, threads};
 use anyhow::{Context, Result};
 use heapmark_guest::launch::account;
 use heapmark_wire::Launched;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -28,95 +29,110 @@ const SHORT_WAIT: Duration = Duration::from_millis(200);
 /// look.
 pub type Look<'a> = &'a mut dyn FnMut(i32) -> Duration;
 
-/// The beginning of a command that runs a program below the launcher, with exactly this
-/// environment; the caller appends the program's words. Also returns the file that the launcher
-/// writes its account into.
-pub(super) fn below<'a>(
-    launcher: &Path,
-    environment: impl IntoIterator<Item = (&'a String, &'a String)>,
-    padding: u32,
-) -> Result<(Command, File)> {
-    let account = inherited_file("heapmark-account")?;
-    let mut command = Command::new(launcher);
-    command.arg("launch").arg(account.as_raw_fd().to_string());
-    command.args(
-        environment
-            .into_iter()
-            .map(|(name, value)| format!("{name}={value}")),
-    );
-    command
-        .arg(format!("HEAPMARK_PADDING={}", "x".repeat(padding as usize)))
-        .arg("--")
-        .env_clear();
-    Ok((command, account))
+/// A program below the launcher, before it is started.
+pub(super) struct Launch {
+    /// The launcher; the caller appends the program's words, and sets stdin and stdout.
+    pub command: Command,
+    /// The file that the launcher writes its account into.
+    pub account: File,
+    /// What the program writes to stderr.
+    pub stderr: File,
 }
 
-/// Starts a launcher whose environment, stdin and stdout are set, and waits for it. Calls `watch`
-/// while it runs. `stderr` is a memory file. `None` if `stop` was set.
-pub(super) fn run(
-    mut command: Command,
-    stderr: File,
-    timeout: Duration,
-    stop: &AtomicBool,
-    mut watch: Option<Look<'_>>,
-) -> Result<Option<End>> {
-    command.stderr(stderr.try_clone().context("cannot hand on a memory file")?);
-    let began = Instant::now();
-    let child = spawn(&mut command)?;
-    let pid = Pid::from_child(&child);
-    let exited = pidfd_open(pid, PidfdFlags::empty()).context("cannot watch a measured process")?;
-    let mut interrupted = false;
-    let mut hang = None;
-    let mut next_look = watch.as_ref().map(|_| began);
-    loop {
-        let left = timeout.saturating_sub(began.elapsed());
-        // Short waits, so that a signal that arrives between the check and the poll is noticed
-        // soon.
-        let until_look = next_look.map_or(SHORT_WAIT, |next| {
-            next.saturating_duration_since(Instant::now())
-        });
-        let wait = left
-            .min(SHORT_WAIT)
-            .min(until_look)
-            .try_into()
-            .context("a timeout out of range")?;
-        let mut ready = [PollFd::new(&exited, PollFlags::IN)];
-        if matches!(poll(&mut ready, Some(&wait)), Ok(1..)) {
-            break;
-        }
-        if let Some(watch) = &mut watch
-            && next_look.is_some_and(|next| next <= Instant::now())
-        {
-            let wait = watch(pid.as_raw_nonzero().get());
-            // Counted from the end of a look: slow looks must leave the guest time to run.
-            next_look = Instant::now().checked_add(wait);
-        }
-        if stop.load(Ordering::Relaxed) {
-            interrupted = true;
-            break;
-        }
-        if left.is_zero() {
-            // All threads but the launcher's only one.
-            hang = Some((
-                timeout,
-                threads(pid.as_raw_nonzero().get())
-                    .into_iter()
-                    .skip(1)
-                    .collect(),
-            ));
-            break;
-        }
+impl Launch {
+    /// The program gets exactly these variables, unless the launcher's options say `inherit`.
+    pub fn new(
+        launcher: &Path,
+        options: &[&str],
+        variables: impl IntoIterator<Item = String>,
+    ) -> Result<Launch> {
+        let account = inherited_file("heapmark-account")?;
+        let stderr = stream_file("heapmark-stderr")?;
+        let mut command = Command::new(launcher);
+        command
+            .arg("launch")
+            .arg(account.as_raw_fd().to_string())
+            .args(options)
+            .args(variables)
+            .arg("--")
+            .env_clear()
+            .stderr(stderr.try_clone().context("cannot hand on a memory file")?);
+        Ok(Launch {
+            command,
+            account,
+            stderr,
+        })
     }
-    end_tree(pid);
-    let reaped = reap(pid.as_raw_nonzero().get(), began)?;
-    let end = |hang| End {
-        status: reaped.status,
-        hang,
-        usage: reaped.into(),
-        stderr,
-        unaccounted: false,
-    };
-    Ok((!interrupted).then(|| end(hang)))
+
+    /// Starts it and waits for it. Calls `watch` while it runs. `None` if `stop` was set.
+    pub fn run(
+        mut self,
+        timeout: Duration,
+        stop: &AtomicBool,
+        mut watch: Option<Look<'_>>,
+    ) -> Result<Option<End>> {
+        let began = Instant::now();
+        let launcher = Pid::from_child(&spawn(&mut self.command)?);
+        let pid = launcher.as_raw_nonzero().get();
+        let exited =
+            pidfd_open(launcher, PidfdFlags::empty()).context("cannot watch a measured process")?;
+        let mut hang = None;
+        let mut next_look = watch.as_ref().map(|_| began);
+        let interrupted = loop {
+            let left = timeout.saturating_sub(began.elapsed());
+            // Short waits, so that a signal that arrives between the check and the poll is noticed
+            // soon.
+            let until_look = next_look.map_or(SHORT_WAIT, |next| {
+                next.saturating_duration_since(Instant::now())
+            });
+            let wait = left
+                .min(SHORT_WAIT)
+                .min(until_look)
+                .try_into()
+                .context("a timeout out of range")?;
+            let mut ready = [PollFd::new(&exited, PollFlags::IN)];
+            if matches!(poll(&mut ready, Some(&wait)), Ok(1..)) {
+                break false;
+            }
+            if let Some(watch) = &mut watch
+                && next_look.is_some_and(|next| next <= Instant::now())
+            {
+                let wait = watch(pid);
+                // Counted from the end of a look: slow looks must leave the guest time to run.
+                next_look = Instant::now().checked_add(wait);
+            }
+            if stop.load(Ordering::Relaxed) {
+                break true;
+            }
+            if left.is_zero() {
+                // All threads but the launcher's only one.
+                hang = Some((timeout, threads(pid).into_iter().skip(1).collect()));
+                break false;
+            }
+        };
+        end_tree(launcher);
+        let own = reap(pid, began)?;
+        let account = Launched::parse(&text(&self.account, 0));
+        let end = End {
+            unaccounted: account.is_none(),
+            launched: account.unwrap_or(own),
+            hang,
+            stderr: self.stderr,
+        };
+        Ok((!interrupted).then_some(end))
+    }
+}
+
+/// An environment in the launcher's words, with this much padding.
+pub(super) fn padded(
+    environment: &BTreeMap<String, String>,
+    padding: u32,
+) -> impl Iterator<Item = String> {
+    let padding = format!("HEAPMARK_PADDING={}", "x".repeat(padding as usize));
+    environment
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .chain([padding])
 }
 
 /// Starts a launcher in its own process group; it ends with heapmark.
@@ -135,8 +151,13 @@ pub(super) fn spawn(command: &mut Command) -> Result<Child> {
 pub(super) fn end_tree(child: Pid) {
     let tree = held_descendants(child.as_raw_nonzero().get());
     let _ = kill_process_group(child, Signal::KILL);
-    tree.iter()
-        .for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
+    kill(&tree);
+}
+
+fn kill(tree: &[OwnedFd]) {
+    for process in tree {
+        let _ = pidfd_send_signal(process, Signal::KILL);
+    }
 }
 
 /// From now on heapmark adopts processes whose launcher was ended, in place of the system's init
@@ -152,8 +173,7 @@ pub fn end_all() {
     // The next round finds processes that were started during this one.
     for _ in 0..10 {
         let tree = held_descendants(std::process::id() as i32);
-        tree.iter()
-            .for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
+        kill(&tree);
         for process in &tree {
             let left = END_PATIENCE.saturating_sub(began.elapsed());
             let _ = left
@@ -184,10 +204,7 @@ fn before_exec(host: i32) -> std::io::Result<()> {
         if libc::getppid() != host {
             libc::_exit(1);
         }
-        let none = libc::rlimit {
-            rlim_cur: 0,
-            rlim_max: 0,
-        };
+        let none: libc::rlimit = std::mem::zeroed();
         libc::setrlimit(libc::RLIMIT_CORE, &none);
     }
     Ok(())

@@ -8,10 +8,11 @@
 //! stopped until SIGCONT.
 
 use super::child::spawn;
+use super::tree::{field, program};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
@@ -32,36 +33,32 @@ pub(super) struct Executed {
 }
 
 impl Executed {
-    /// An exec of which only the process and the program are known.
-    pub fn new(pid: i32, program: &str) -> Executed {
-        Executed {
-            pid,
-            program: program.to_owned(),
-            uid: None,
-            given: None,
-            loaded: None,
-        }
-    }
-
     /// What `/proc` reports just after the exec.
-    pub(super) fn at_its_start(pid: i32, witness: &Path) -> Option<Executed> {
-        let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    pub fn at_its_start(pid: i32, witness: &Path) -> Option<Executed> {
+        let program = program(pid).ok()?.display().to_string();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        let uids = field(&status, "Uid:").unwrap_or_default();
         let environment = std::fs::read(format!("/proc/{pid}/environ")).ok();
-        let asks = |text: Vec<u8>| {
-            let mut variables = text.split(|byte| *byte == 0);
-            variables.any(|one| {
-                one.strip_prefix(b"LD_PRELOAD=")
-                    .is_some_and(|files| holds(files, witness))
-            })
+        let asks = |variable: &[u8]| {
+            let files = variable.strip_prefix(b"LD_PRELOAD=");
+            files.is_some_and(|files| holds(files, witness))
         };
         Some(Executed {
-            uid: uids.and_then(|uids| uids.split_whitespace().nth(1)?.parse().ok()),
-            given: environment.map(asks),
-            ..Executed::new(pid, &program.display().to_string())
+            pid,
+            program,
+            uid: uids
+                .split_whitespace()
+                .nth(1)
+                .and_then(|uid| uid.parse().ok()),
+            given: environment.map(|text| text.split(|byte| *byte == 0).any(asks)),
+            loaded: None,
         })
     }
+}
+
+/// With symbolic links resolved, as the kernel lists files.
+pub(super) fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
 pub(super) fn holds(text: &[u8], path: &Path) -> bool {
@@ -128,47 +125,39 @@ fn follow(
     while !stopped(first)? && !late() {
         std::thread::sleep(WAIT);
     }
+    let mut found = FoundPrograms::default();
     if !trace(libc::PTRACE_SEIZE, first, OPTIONS as usize) {
         let error = std::io::Error::last_os_error();
-        child
-            .kill()
-            .and_then(|()| child.wait())
-            .context("cannot end a command")?;
-        return Ok(FoundPrograms {
-            cut: Some(format!("the kernel does not allow tracing it ({error})")),
-            ..FoundPrograms::default()
-        });
+        let ended = child.kill().and_then(|()| child.wait());
+        ended.context("cannot end a command")?;
+        found.cut = Some(format!("the kernel does not allow tracing it ({error})"));
+        return Ok(found);
     }
     signal(first, libc::SIGCONT);
     seen.store(first, Ordering::Relaxed);
-    let (mut found, mut alive, mut ending) =
-        (FoundPrograms::default(), BTreeSet::from([first]), None);
+    let (mut alive, mut ending) = (BTreeSet::from([first]), None);
     loop {
         let mut status = 0;
+        let options = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
         // SAFETY: writes into a local. Only what this thread has started or traces is waited for.
-        let pid = unsafe {
-            libc::waitpid(
-                -1,
-                &mut status,
-                libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG,
-            )
-        };
-        match pid {
+        match unsafe { libc::waitpid(-1, &mut status, options) } {
             0 => std::thread::sleep(WAIT),
             // No traced process is left.
             ..0 => return Ok(found),
-            _ if libc::WIFSTOPPED(status) => {
+            pid if libc::WIFSTOPPED(status) => {
                 alive.insert(pid);
                 go_on(pid, status, witness, &mut alive, &mut found.executed);
             }
-            _ => _ = alive.remove(&pid),
+            pid => _ = alive.remove(&pid),
         }
-        if ending.is_none() && !alive.contains(&first) {
-            seen.store(0, Ordering::Relaxed);
+        let has_ended = !alive.contains(&first);
+        if ending.is_none() && (has_ended || late()) {
             ending = Some(Instant::now());
-        } else if ending.is_none() && late() {
-            found.cut = Some(format!("it was ended after {} s", limit.as_secs()));
-            ending = Some(Instant::now());
+            if has_ended {
+                seen.store(0, Ordering::Relaxed);
+            } else {
+                found.cut = Some(format!("it was ended after {} s", limit.as_secs()));
+            }
         }
         if let Some(since) = ending {
             // Processes that the command leaves behind are killed, in whatever group or session
@@ -203,10 +192,9 @@ fn go_on(
     let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
     if event == libc::PTRACE_EVENT_EXEC {
         // A thread that executes takes its process's number; its own number never appears again.
-        former(pid)
-            .filter(|former| *former != pid)
-            .iter()
-            .for_each(|former| _ = alive.remove(former));
+        if let Some(former) = former(pid).filter(|former| *former != pid) {
+            alive.remove(&former);
+        }
         executed.extend(Executed::at_its_start(pid, witness));
     } else if event == libc::PTRACE_EVENT_EXIT {
         // Its memory is still there.
@@ -215,27 +203,17 @@ fn go_on(
             .rev()
             .find(|one| one.pid == pid && one.loaded.is_none());
         if let Some((last, maps)) = last.zip(std::fs::read(format!("/proc/{pid}/maps")).ok()) {
-            // The kernel lists files with symbolic links resolved.
-            last.loaded = Some(holds(
-                &maps,
-                &witness
-                    .canonicalize()
-                    .unwrap_or_else(|_| witness.to_path_buf()),
-            ));
+            last.loaded = Some(holds(&maps, &resolved(witness)));
         }
     }
     // A new process, and one that continues after a stop, report that with SIGTRAP.
     let stays = event == libc::PTRACE_EVENT_STOP && signal != libc::SIGTRAP;
     let delivered = if event == 0 { signal as usize } else { 0 };
-    trace(
-        if stays {
-            libc::PTRACE_LISTEN
-        } else {
-            libc::PTRACE_CONT
-        },
-        pid,
-        delivered,
-    );
+    let request = match stays {
+        true => libc::PTRACE_LISTEN,
+        false => libc::PTRACE_CONT,
+    };
+    trace(request, pid, delivered);
 }
 
 fn signal(pid: i32, signal: i32) {

@@ -1,12 +1,14 @@
 //! How a process ended, and the outcome if the end alone decides it.
 
+use super::Outcome;
 use super::memory_file::text;
-use super::report::Report;
-use super::{Outcome, Usage};
 use anyhow::{Result, anyhow};
 use heapmark_wire::{EXIT_FAILED, Launched, Phase};
+use std::fmt::Display;
 use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 /// How much of a failed process's stderr is kept.
@@ -16,84 +18,51 @@ const LINKER_REFUSED: i32 = 127;
 
 /// How a process ended, before its report is read.
 pub(super) struct End {
-    pub(super) status: i32,
+    /// The launcher's account of it; of the launcher itself, if `unaccounted`.
+    pub launched: Launched,
     /// Set if it was killed for exceeding its time: the limit, and what its threads were doing.
-    pub(super) hang: Option<(Duration, Vec<String>)>,
-    pub(super) usage: Usage,
-    pub(super) stderr: File,
-    /// Whether it ran below a launcher that was ended before it could write its account. Unless the
-    /// process hung, heapmark did not do that.
-    pub(super) unaccounted: bool,
-}
-
-/// How a process ended that a launcher ran.
-pub(super) struct LaunchedEnd {
-    pub end: End,
-    /// How many processes it left running.
-    pub left_behind: u64,
-    /// Why it could not be started.
-    pub refused: Option<String>,
+    pub hang: Option<(Duration, Vec<String>)>,
+    pub stderr: File,
+    /// Whether its launcher was ended before it could write its account. Unless the process hung,
+    /// heapmark did not do that.
+    pub unaccounted: bool,
 }
 
 impl End {
-    /// The end of the process that a launcher ran, in place of the launcher's own end, if the
-    /// launcher wrote an account.
-    pub(super) fn launched(self, account: &File, command: &str) -> LaunchedEnd {
-        let Some(launched) = Launched::parse(&text(account, 0)) else {
-            let end = End {
-                unaccounted: true,
-                ..self
-            };
-            return LaunchedEnd {
-                end,
-                left_behind: 0,
-                refused: None,
-            };
-        };
-        let refused = (launched.errno != 0).then(|| {
-            format!(
-                "cannot start {command}: {}",
-                std::io::Error::from_raw_os_error(launched.errno)
-            )
-        });
-        let end = End {
-            status: launched.status,
-            usage: launched.into(),
-            ..self
-        };
-        LaunchedEnd {
-            end,
-            left_behind: launched.left_behind,
-            refused,
-        }
+    /// Why it could not be started.
+    pub fn refused(&self, command: impl Display) -> Option<String> {
+        let errno = self.launched.errno;
+        (errno != 0).then(|| {
+            let why = std::io::Error::from_raw_os_error(errno);
+            format!("cannot start {command}: {why}")
+        })
     }
 
-    /// As [`End::launched`], for programs that heapmark brings or has built: failing to start one
-    /// is an error, not a result.
-    pub(super) fn started(self, account: &File, program: &Path) -> Result<End> {
-        let LaunchedEnd { end, refused, .. } =
-            self.launched(account, &program.display().to_string());
-        refused.map_or(Ok(end), |why| Err(anyhow!(why)))
-    }
-
-    /// Whether it ended by itself, with exit code 0.
-    pub(super) fn is_clean(&self) -> bool {
-        self.hang.is_none() && self.status == 0
+    /// For programs that heapmark brings or has built: failing to start one is an error, not a
+    /// result.
+    pub fn was_started(&self, program: &Path) -> Result<()> {
+        self.refused(program.display())
+            .map_or(Ok(()), |why| Err(anyhow!(why)))
     }
 
     /// Its exit code, if it ended by itself.
-    pub(super) fn code(&self) -> Option<i32> {
-        (self.hang.is_none() && libc::WIFEXITED(self.status))
-            .then(|| libc::WEXITSTATUS(self.status))
+    pub fn code(&self) -> Option<i32> {
+        let status = ExitStatus::from_raw(self.launched.status);
+        status.code().filter(|_| self.hang.is_none())
+    }
+
+    /// CPU time of all its processes.
+    pub fn cpu_ns(&self) -> u64 {
+        self.launched.user_ns + self.launched.sys_ns
     }
 
     /// All that the process wrote to stderr.
-    pub(super) fn stderr(&self) -> String {
+    pub fn stderr(&self) -> String {
         text(&self.stderr, 0)
     }
 
     /// The last part of its stderr.
-    pub(super) fn last_words(&self) -> String {
+    pub fn last_words(&self) -> String {
         let length = self.stderr.metadata().map_or(0, |metadata| metadata.len());
         text(&self.stderr, length.saturating_sub(STDERR_BYTES))
             .trim_end()
@@ -101,81 +70,57 @@ impl End {
     }
 
     /// The outcome if the way it ended decides it. `None` if the guest ran to its end, so that its
-    /// report decides.
-    pub(super) fn outcome(&self, phase: Phase, report: &Report<'_>) -> Option<Outcome> {
-        let phase_word = || phase.word().to_string();
+    /// report decides. `failure` is why the guest gave up: the outcome's word, and the reason.
+    pub fn outcome(&self, phase: Phase, failure: Option<(&str, &str)>) -> Option<Outcome> {
+        let word = phase.word();
         if let Some((limit, threads)) = &self.hang {
-            let (after_s, threads) = (limit.as_secs_f64(), threads.clone());
             return Some(Outcome::Hang {
-                after_s,
-                phase: phase_word(),
-                threads,
+                after_s: limit.as_secs_f64(),
+                phase: word.into(),
+                threads: threads.clone(),
             });
         }
-        if libc::WIFSIGNALED(self.status) {
-            let signal = libc::WTERMSIG(self.status);
-            return Some(match signal {
-                _ if self.unaccounted => {
-                    let signal = format!(
-                        "{} to its parent process, which heapmark did not send",
-                        signal_name(signal)
-                    );
-                    Outcome::Crash {
-                        signal,
-                        phase: phase_word(),
-                    }
-                }
-                // heapmark sends this signal only after the process has ended.
-                libc::SIGKILL => Outcome::Oom {
-                    what: format!(
-                        "killed in phase {}, most likely by the kernel for lack of memory",
-                        phase.word()
-                    ),
-                },
-                _ => Outcome::Crash {
-                    signal: signal_name(signal),
-                    phase: phase_word(),
-                },
-            });
+        let status = self.launched.status;
+        if libc::WIFSIGNALED(status) {
+            let signal = libc::WTERMSIG(status);
+            // heapmark sends this signal only after the process has ended.
+            if signal == libc::SIGKILL && !self.unaccounted {
+                let what =
+                    format!("killed in phase {word}, most likely by the kernel for lack of memory");
+                return Some(Outcome::Oom { what });
+            }
+            let mut signal = signal_name(signal);
+            if self.unaccounted {
+                signal += " to its parent process, which heapmark did not send";
+            }
+            let phase = word.into();
+            return Some(Outcome::Crash { signal, phase });
         }
-        let code = libc::WEXITSTATUS(self.status);
-        match (code, phase, report.failure()) {
-            (0, Phase::Done, None) => None,
+        let code = libc::WEXITSTATUS(status);
+        let exit = |phase| Outcome::Exit { code, phase };
+        Some(match (code, phase, failure) {
+            (0, Phase::Done, None) => return None,
             (EXIT_FAILED, _, Some((kind, what))) => {
-                let what = what.to_string();
-                Some(match kind {
+                let (what, why) = (what.to_string(), what.to_string());
+                match kind {
                     "oom" => Outcome::Oom {
-                        what: format!("{what} in phase {}", phase.word()),
+                        what: format!("{what} in phase {word}"),
                     },
                     "wrong-result" => Outcome::WrongResult { what },
-                    "unsupported" => Outcome::Unsupported { why: what },
-                    "absent" => Outcome::Absent { why: what },
-                    "not-loaded" => Outcome::NotLoaded { why: what },
+                    "unsupported" => Outcome::Unsupported { why },
+                    "absent" => Outcome::Absent { why },
+                    "not-loaded" => Outcome::NotLoaded { why },
                     _ => Outcome::Error { what },
-                })
+                }
             }
-            (LINKER_REFUSED, Phase::Load, _) => Some(match self.linker_words() {
-                Some(why) => Outcome::NotLoaded { why },
-                None => Outcome::Exit {
-                    code,
-                    phase: phase_word(),
-                },
-            }),
-            // The dynamic linker failed when a function was called for the first time.
-            (LINKER_REFUSED, ..) => {
-                let words = self
-                    .linker_words()
-                    .map_or(String::new(), |why| format!(": {why}"));
-                Some(Outcome::Exit {
-                    code,
-                    phase: phase_word() + &words,
-                })
-            }
-            _ => Some(Outcome::Exit {
-                code,
-                phase: phase_word(),
-            }),
-        }
+            (LINKER_REFUSED, ..) => match self.linker_words() {
+                None => exit(word.into()),
+                Some(why) if phase == Phase::Load => Outcome::NotLoaded { why },
+                // The dynamic linker failed when a function was called for the first time.
+                Some(why) => exit(format!("{word}: {why}")),
+            },
+            _ => exit(word.into()),
+        })
     }
 
     /// What the dynamic linker printed before it gave up, for example that a library which the
@@ -185,38 +130,16 @@ impl End {
             "error while loading shared libraries: ",
             "symbol lookup error: ",
         ];
-        let words = |line: &'_ str| {
+        let words = |line: &str| {
             SAYS.iter()
-                .find_map(|says| Some(line.find(says)? + says.len()))
+                .find_map(|says| Some(line.split_once(says)?.1.to_string()))
         };
-        self.last_words()
-            .lines()
-            .find_map(|line| Some(line[words(line)?..].to_string()))
+        self.last_words().lines().find_map(words)
     }
 }
 
 /// The usual name of a signal.
 pub fn signal_name(signal: i32) -> String {
-    let name = match signal {
-        libc::SIGSEGV => "SIGSEGV",
-        libc::SIGABRT => "SIGABRT",
-        libc::SIGBUS => "SIGBUS",
-        libc::SIGILL => "SIGILL",
-        libc::SIGFPE => "SIGFPE",
-        libc::SIGTRAP => "SIGTRAP",
-        libc::SIGSYS => "SIGSYS",
-        libc::SIGKILL => "SIGKILL",
-        libc::SIGTERM => "SIGTERM",
-        libc::SIGHUP => "SIGHUP",
-        libc::SIGINT => "SIGINT",
-        libc::SIGQUIT => "SIGQUIT",
-        libc::SIGPIPE => "SIGPIPE",
-        libc::SIGALRM => "SIGALRM",
-        libc::SIGXCPU => "SIGXCPU",
-        libc::SIGXFSZ => "SIGXFSZ",
-        libc::SIGUSR1 => "SIGUSR1",
-        libc::SIGUSR2 => "SIGUSR2",
-        other => return format!("signal {other}"),
-    };
-    name.to_string()
+    signal_hook::low_level::signal_name(signal)
+        .map_or_else(|| format!("signal {signal}"), Into::into)
 }

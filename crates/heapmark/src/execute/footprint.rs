@@ -2,7 +2,7 @@
 //! workload. What was sampled from outside during the workload is in `observe::memory_sampler`.
 
 use super::report_lines::ReportLines;
-use heapmark_wire::{HeapPoint, Peak, RssCrossCheck};
+use heapmark_wire::{HeapPoint, Peak, RssCrossCheck, numbers};
 use serde::{Deserialize, Serialize};
 
 /// The memory of one sampled process.
@@ -61,46 +61,31 @@ impl Resident {
 impl Footprint {
     /// From `resident=WHEN RSS PSS HUGE HARNESS` lines; `None` if the process was not sampled.
     pub(super) fn of(lines: &ReportLines<'_>) -> Option<Footprint> {
-        let told: Vec<(&str, Resident)> = lines.values("resident").filter_map(resident).collect();
-        let begin = told.iter().find(|(when, _)| *when == "begin")?.1;
-        let retained = told.iter().filter_map(|(when, resident)| {
-            Some(Retained {
-                after_ms: when.parse().ok()?,
-                resident: *resident,
+        let told = || {
+            lines.named("resident").filter_map(|(when, value)| {
+                let [rss_bytes, pss_bytes, anon_huge_bytes, harness_bytes] = numbers(value)?;
+                let resident = Resident {
+                    rss_bytes,
+                    pss_bytes,
+                    anon_huge_bytes,
+                    harness_bytes,
+                };
+                Some((when, resident))
             })
+        };
+        let retained = told().filter_map(|(when, resident)| {
+            let after_ms = when.parse().ok()?;
+            Some(Retained { after_ms, resident })
         });
-        let points = lines.values("point").filter_map(HeapPoint::parse).collect();
-        let peak = lines.values("peak").find_map(Peak::parse);
-        let rss_cross_check = lines
-            .values("rss_cross_check")
-            .filter_map(RssCrossCheck::parse)
-            .collect();
+        let cross_checks = lines.values("rss_cross_check");
         Some(Footprint {
-            begin,
+            begin: told().find(|(when, _)| *when == "begin")?.1,
             retained: retained.collect(),
-            points,
-            peak,
-            rss_cross_check,
+            points: lines.values("point").filter_map(HeapPoint::parse).collect(),
+            peak: lines.values("peak").find_map(Peak::parse),
+            rss_cross_check: cross_checks.filter_map(RssCrossCheck::parse).collect(),
         })
     }
-}
-
-fn resident(line: &str) -> Option<(&str, Resident)> {
-    let (when, numbers) = line.split_once(' ')?;
-    let numbers: Vec<u64> = numbers
-        .split(' ')
-        .map(|word| word.parse().ok())
-        .collect::<Option<_>>()?;
-    let [rss_bytes, pss_bytes, anon_huge_bytes, harness_bytes] = numbers.try_into().ok()?;
-    Some((
-        when,
-        Resident {
-            rss_bytes,
-            pss_bytes,
-            anon_huge_bytes,
-            harness_bytes,
-        },
-    ))
 }
 
 #[cfg(test)]

@@ -48,10 +48,10 @@ fn choose(
             let words = format!("{why}: captures lie in {} while it runs", other.display());
             (other.to_path_buf(), Some(words))
         }
-        None => (
-            folder.to_path_buf(),
-            Some(format!("{why}, and so is all else: see that there is room")),
-        ),
+        None => {
+            let words = format!("{why}, and so is all else: see that there is room");
+            (folder.to_path_buf(), Some(words))
+        }
     }
 }
 

@@ -1,8 +1,11 @@
 //! The guest program, and two questions it answers before a run: whether the proof can fail
 //! (negative control), and which version a library reports.
 
-use super::memory_file::stderr_file;
-use super::{Attempt, Job, Subject, child, page, report::Report};
+use super::child::{Launch, padded};
+use super::exit::End;
+use super::page::SharedPage;
+use super::report::Report;
+use super::{Attempt, Job, Subject};
 use crate::build::Library;
 use crate::catalog::{Allocator, Source, Tier};
 use anyhow::{Context, Result, bail};
@@ -63,25 +66,22 @@ impl Guest {
         corner: &str,
         stop: &AtomicBool,
     ) -> Result<Option<Corner>> {
-        let page = page::SharedPage::new(&Job::corner_text(corner))?;
-        let (mut command, account) = child::below(&self.path, &subject.environment(), 0)?;
-        page.to(command.arg(&self.path));
-        let Some(end) = child::run(command, stderr_file()?, SHORT, stop, None)? else {
+        let Some((end, page)) = self.ask(subject, &Job::corner_text(corner), stop)? else {
             return Ok(None);
         };
-        let end = end.started(&account, &self.path)?;
+        end.was_started(&self.path)?;
         let said = page.report();
         let report = Report::parse(&said);
         let ended = end
-            .outcome(page.phase(), &report)
+            .outcome(page.phase(), report.failure())
             .map(|outcome| format!("{corner}: {}", outcome.in_words()));
         let findings = report
+            .lines
             .values("finding")
             .map(String::from)
-            .chain(ended)
-            .collect();
+            .chain(ended);
         Ok(Some(Corner {
-            findings,
+            findings: findings.collect(),
             environment: Subject::record_environment(subject.environment(), 0),
         }))
     }
@@ -91,33 +91,38 @@ impl Guest {
         let Some(probe) = &subject.allocator.version else {
             return Ok(None);
         };
-        let page = page::SharedPage::new(&Job::version_text(probe))?;
-        let (mut command, _account) = child::below(&self.path, &subject.environment(), 0)?;
-        page.to(command.arg(&self.path));
-        let end = child::run(
-            command,
-            stderr_file()?,
-            SHORT,
-            &AtomicBool::new(false),
-            None,
-        )?;
-        Ok(end.and_then(|_| Report::parse(&page.report()).version().map(String::from)))
+        let answer = self.ask(subject, &Job::version_text(probe), &AtomicBool::new(false))?;
+        Ok(answer.and_then(|(_, page)| {
+            Some(Report::parse(&page.report()).lines.value("version")?.into())
+        }))
+    }
+
+    /// Runs it with a question in place of a job.
+    fn ask(
+        &self,
+        subject: &Subject,
+        question: &str,
+        stop: &AtomicBool,
+    ) -> Result<Option<(End, SharedPage)>> {
+        let page = SharedPage::new(question)?;
+        let mut launch = Launch::new(&self.path, &[], padded(&subject.environment(), 0))?;
+        page.to(launch.command.arg(&self.path));
+        Ok(launch.run(SHORT, stop, None)?.zip(Some(page)))
     }
 }
 
 impl Subject {
     /// The subject of a process without any preloaded library.
     pub fn libc() -> Subject {
-        let allocator = Allocator {
-            name: "libc".into(),
-            family: "libc".into(),
-            about: "the negative control".into(),
-            tier: Tier::Main,
-            source: Source::Libc,
-            ..Allocator::default()
-        };
         Subject {
-            allocator,
+            allocator: Allocator {
+                name: "libc".into(),
+                family: "libc".into(),
+                about: "the negative control".into(),
+                tier: Tier::Main,
+                source: Source::Libc,
+                ..Allocator::default()
+            },
             library: Library::default(),
             refused: None,
         }

@@ -2,9 +2,9 @@
 //! `/proc/PID/fd` of heapmark is open only to heapmark's own user, and a program may close
 //! inherited descriptors.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use rustix::process::geteuid;
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{DirEntry, File, OpenOptions, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -24,22 +24,14 @@ pub(super) struct Handed {
 impl Handed {
     /// A new file of this mode: `0o622` is for processes that only write.
     pub fn new(mode: u32) -> Result<Handed> {
-        let mut refused = None;
-        for place in PLACES
-            .map(PathBuf::from)
-            .into_iter()
-            .chain([std::env::temp_dir()])
-        {
+        let [memory, disk] = PLACES.map(PathBuf::from);
+        let create_in = |place: PathBuf| {
             sweep(&place);
-            match create(&place, mode) {
-                Ok(handed) => return Ok(handed),
-                Err(error) => refused = Some(error),
-            }
-        }
-        match refused {
-            Some(error) => Err(error),
-            None => bail!("no place for a file that is handed on"),
-        }
+            create(&place, mode)
+        };
+        create_in(memory)
+            .or_else(|_| create_in(disk))
+            .or_else(|_| create_in(std::env::temp_dir()))
     }
 
     pub fn file(&self) -> &File {
@@ -65,13 +57,9 @@ fn create(place: &Path, mode: u32) -> Result<Handed> {
             .as_nanos();
         let path = place.join(format!("{PREFIX}{}-{now}", std::process::id()));
         let context = || format!("cannot write {}", path.display());
-        let file = match OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)
-        {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let file = match options.open(&path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
             file => file.with_context(context)?,
         };
@@ -89,22 +77,16 @@ fn create(place: &Path, mode: u32) -> Result<Handed> {
 
 /// Removes files that killed heapmark processes of this user left behind.
 fn sweep(place: &Path) {
-    let is_ours = |path: &PathBuf| {
-        let named = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .is_some_and(|name| name.starts_with(PREFIX));
-        named
-            && path
-                .symlink_metadata()
+    let is_ours = |entry: &DirEntry| {
+        let name = entry.file_name();
+        name.to_str().is_some_and(|name| name.starts_with(PREFIX))
+            && entry
+                .metadata()
                 .is_ok_and(|file| file.is_file() && file.uid() == geteuid().as_raw())
     };
-    let paths = std::fs::read_dir(place)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path());
-    for path in paths.filter(is_ours) {
+    let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
+    for entry in entries.filter(is_ours) {
+        let path = entry.path();
         // Keep the lock until the file is removed: its owner may be about to lock it.
         if let Ok(file) = File::open(&path)
             && file.try_lock().is_ok()

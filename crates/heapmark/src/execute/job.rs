@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 /// One process's work.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Job {
     /// The kernel or program that runs.
     pub kernel: String,
@@ -51,10 +51,9 @@ impl Job {
         let runs = row.map(|row| &row.program).or(of_case);
         let mut parameters = case.job_parameters()?;
         parameters.extend(row.into_iter().flat_map(|row| row.parameters.clone()));
+        let kernel = runs.with_context(|| format!("nothing runs {}", cell.id))?;
         Ok(Job {
-            kernel: runs
-                .with_context(|| format!("nothing runs {}", cell.id))?
-                .clone(),
+            kernel: kernel.clone(),
             threads: case.threads,
             seed: cell.seed,
             cold,
@@ -62,10 +61,8 @@ impl Job {
             check,
             exercise: true,
             padding: cell.padding,
-            series: None,
-            mode: Mode::Time,
-            below: None,
             parameters,
+            ..Job::default()
         })
     }
 
@@ -82,17 +79,12 @@ impl Job {
             kernel: "churn".into(),
             threads: 1,
             seed: 1,
-            cold: 0,
             iterations: 1,
-            check: false,
             exercise: true,
-            padding: 0,
-            series: None,
-            mode: Mode::Time,
-            below: None,
             parameters: parameters
                 .map(|(key, value)| (key.to_string(), value.to_string()))
                 .into(),
+            ..Job::default()
         }
     }
 
@@ -118,16 +110,19 @@ impl Job {
     /// compiled trace by its own key.
     pub fn work(&self, subject: &Subject) -> String {
         let text = self.text(subject);
-        let lines = text.lines().filter(|line| {
-            !["iterations=", "cold=", "param.trace="]
-                .iter()
-                .any(|key| line.starts_with(key))
-        });
-        let lines = lines.map(|line| match line.strip_prefix("param.compiled=") {
-            Some(path) => path.rsplit('/').next().unwrap_or(path),
-            None => line,
-        });
-        lines.collect::<Vec<_>>().join("\n")
+        let is_work = |line: &&str| {
+            let others = ["iterations=", "cold=", "param.trace="];
+            !others.iter().any(|key| line.starts_with(key))
+        };
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(is_work)
+            .map(|line| match line.strip_prefix("param.compiled=") {
+                Some(path) => path.rsplit('/').next().unwrap_or(path),
+                None => line,
+            })
+            .collect();
+        lines.join("\n")
     }
 
     /// The text that the guest reads.
@@ -146,15 +141,10 @@ impl Job {
             if null { "null" } else { "library" },
         );
         if self.check && !null && !subject.library.files.is_empty() {
-            let _ = writeln!(
-                text,
-                "wrapper={}",
-                if subject.allocator.wrapper {
-                    "allowed"
-                } else {
-                    "refused"
-                }
-            );
+            text.push_str(match subject.allocator.wrapper {
+                true => "wrapper=allowed\n",
+                false => "wrapper=refused\n",
+            });
         }
         if let Some(series) = &self.series {
             let _ = writeln!(text, "series={series}");
@@ -185,20 +175,12 @@ impl Job {
                     .collect();
                 // An allocator may consist of two libraries, and the purge function may be in the
                 // one that does not define malloc.
-                let owner = subject
-                    .library
-                    .files
-                    .first()
-                    .and_then(|file| file.file_name())
-                    .unwrap_or_default();
+                let owner = subject.library.files.first();
+                let owner = owner.and_then(|file| file.file_name()).unwrap_or_default();
                 let _ = writeln!(
                     text,
-                    "purge.kind=call\npurge.symbol={symbol}\npurge.args={}",
-                    args.join(" ")
-                );
-                let _ = writeln!(
-                    text,
-                    "purge.per_thread={}\npurge.owner={}",
+                    "purge.kind=call\npurge.symbol={symbol}\npurge.args={}\npurge.per_thread={}\npurge.owner={}",
+                    args.join(" "),
                     u8::from(*per_thread),
                     owner.display()
                 );
@@ -213,13 +195,9 @@ impl Subject {
     /// user's shell can configure an allocator unnoticed.
     pub(super) fn environment(&self) -> BTreeMap<String, String> {
         let mut environment = self.allocator.environment.clone();
-        if !self.library.files.is_empty() {
-            let files: Vec<_> = self
-                .library
-                .files
-                .iter()
-                .map(|file| file.display().to_string())
-                .collect();
+        let files = self.library.files.iter();
+        let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
+        if !files.is_empty() {
             environment.insert("LD_PRELOAD".into(), files.join(":"));
         }
         environment
@@ -244,16 +222,13 @@ impl Subject {
         }
         let calls = heapmark_guest::kernels::find(kernel)?.calls;
         let preloads = !self.library.files.is_empty();
-        let further = job
-            .parameters
-            .get("calls")
-            .into_iter()
-            .flat_map(|calls| calls.split(' '));
+        let further = job.parameters.get("calls").into_iter();
+        let further = further.flat_map(|calls| calls.split(' '));
         let calls = calls.iter().copied().chain(further);
         let names: Vec<&str> = calls
-            .filter(|call| preloads && !self.library.exports.contains(*call))
+            .filter(|call| !self.library.exports.contains(*call))
             .collect();
-        (!names.is_empty()).then(|| {
+        (preloads && !names.is_empty()).then(|| {
             format!(
                 "the library exports no {}, which {kernel} calls: libc would answer for it",
                 names.join(", ")

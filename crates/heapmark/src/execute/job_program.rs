@@ -6,8 +6,8 @@
 //! binding of the malloc family is compared with the library.
 
 use super::bindings::bindings;
-use super::child;
-use super::memory_file::{memory_file, stderr_file, stream_file, text};
+use super::child::{Launch, padded};
+use super::memory_file::{memory_file, stream_file, text};
 use super::program::Program;
 use super::report::Report;
 use super::stdout_program::Printed;
@@ -15,10 +15,8 @@ use super::{Attempt, Guest, Job, Outcome, Subject, prove};
 use crate::catalog::program::Serves;
 use crate::catalog::workload::ProgramRow;
 use anyhow::{Context, Result};
-use heapmark_wire::Phase;
 use std::io::{Seek, Write};
 use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -36,98 +34,72 @@ impl Program {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let end = |outcome| Ok(Some(Attempt::without_process(outcome)));
-        if let Some(why) = subject.refused.clone() {
-            return end(Outcome::NotLoaded { why });
-        }
-        if let Some(why) = self.absent.clone() {
-            return end(Outcome::Absent { why });
-        }
-        if let Some(why) = self
-            .refused
-            .clone()
-            .or_else(|| subject.allocator.except.get(&self.name).cloned())
-        {
-            return end(Outcome::Unsupported { why });
+        let excepted = || subject.allocator.except.get(&self.name).cloned();
+        let obstacle = match (&subject.refused, &self.absent) {
+            (Some(why), _) => Some(Outcome::NotLoaded { why: why.clone() }),
+            (_, Some(why)) => Some(Outcome::Absent { why: why.clone() }),
+            _ => self
+                .refused
+                .clone()
+                .or_else(excepted)
+                .map(|why| Outcome::Unsupported { why }),
+        };
+        if let Some(outcome) = obstacle {
+            return Ok(Some(Attempt::without_process(outcome)));
         }
         let mut environment = self.environment.clone();
         environment.extend(row.into_iter().flat_map(|row| row.environment.clone()));
         environment.extend(subject.environment());
         if let Some(prints) = self.expects_stdout {
-            let launcher = guest.path();
-            return Printed {
+            let printed = Printed {
                 program: self,
                 prints,
                 row,
                 subject,
                 job,
                 environment,
-                launcher,
+                launcher: guest.path(),
                 timeout,
                 stop,
-            }
-            .run();
+            };
+            return printed.run();
         }
         let asked = job.check && self.allocator == Serves::Any;
         if asked {
             environment.insert("LD_DEBUG".into(), "bindings".into());
         }
-        let (mut command, account) = child::below(guest.path(), &environment, job.padding)?;
-        let (program, output) = self.command(&mut command, &job.text(subject))?;
-        let Some(end) = child::run(command, stderr_file()?, timeout, stop, None)? else {
-            return Ok(None);
-        };
-        let end = end.started(&account, program)?;
-        let said = text(&output, 0);
-        let report = Report::parse(&said);
-        let proof = asked.then(|| bindings(&end.stderr(), |path| prove::is_wanted(subject, path)));
-        // A program that reports the end of its work has left phase `load`, even if it reports no
-        // phases.
-        let phase = if report.is_complete() {
-            Phase::Done
-        } else {
-            report.phase()
-        };
-        let outcome = match end.outcome(phase, &report) {
-            Some(outcome) => outcome,
-            None => match proof.as_ref().map(|proof| prove::verify(subject, proof)) {
-                Some(Err(why)) => Outcome::NotLoaded { why },
-                _ => report.verify_program(job.cold, job.iterations),
-            },
-        };
-        let proof = proof.map(|proof| prove::relevant(subject, &proof));
-        Ok(Some(Attempt::of_process(
-            outcome,
-            end,
-            &report,
-            &said,
-            proof,
-            environment,
-            job,
-        )))
-    }
-
-    /// Appends the program to a command and gives it the job on stdin. Returns its name, and the
-    /// file that receives its report.
-    fn command(&self, command: &mut Command, job: &str) -> Result<(&Path, std::fs::File)> {
         let (mut input, output) = (
             memory_file("heapmark-job")?,
             stream_file("heapmark-report")?,
         );
         input
-            .write_all(job.as_bytes())
+            .write_all(job.text(subject).as_bytes())
             .and_then(|()| input.rewind())
             .context("cannot write a job")?;
-        let first = self
-            .executable
+        let command = &self.executable.command;
+        let program = command.first().context("a program without a command")?;
+        let mut launch = Launch::new(guest.path(), &[], padded(&environment, job.padding))?;
+        launch
             .command
-            .first()
-            .context("a program without a command")?;
-        command
-            .args(&self.executable.command)
+            .args(command)
             .current_dir(&self.executable.folder)
-            .stdin(input);
-        command.stdout(output.try_clone().context("cannot hand on a memory file")?);
-        Ok((Path::new(first), output))
+            .stdin(input)
+            .stdout(output.try_clone().context("cannot hand on a memory file")?);
+        let Some(end) = launch.run(timeout, stop, None)? else {
+            return Ok(None);
+        };
+        end.was_started(Path::new(program))?;
+        let said = text(&output, 0);
+        let report = Report::parse(&said);
+        let proof = asked.then(|| bindings(&end.stderr(), |path| prove::is_wanted(subject, path)));
+        let unproven = || prove::verify(subject, proof.as_ref()?).err();
+        let outcome = end
+            .outcome(report.phase(), report.failure())
+            .or_else(|| unproven().map(|why| Outcome::NotLoaded { why }))
+            .unwrap_or_else(|| report.verify_program(job.cold, job.iterations));
+        let proof = proof.map(|proof| prove::relevant(subject, &proof));
+        let measurement = outcome.is_ok().then(|| report.measurement());
+        let attempt = Attempt::of_process(outcome, end, measurement, said, proof, environment, job);
+        Ok(Some(attempt))
     }
 }

@@ -60,10 +60,10 @@ pub struct Bucket {
 impl Latency {
     /// `None` if the process timed no calls, or a line does not have the guest's format.
     pub(super) fn of(lines: &ReportLines<'_>) -> Option<Latency> {
-        let mut clock = lines.values("latency.clock").next()?.split(' ');
+        let mut clock = lines.value("latency.clock")?.split(' ');
         let calls: Vec<Calls> = lines.values("latency").map(calls).collect::<Option<_>>()?;
         Some(Latency {
-            every: lines.values("latency.every").next()?.parse().ok()?,
+            every: lines.value("latency.every")?.parse().ok()?,
             clock: clock.next()?.to_string(),
             timer_least_ns: clock.next()?.parse().ok()?,
             timer_median_ns: clock.next()?.parse().ok()?,

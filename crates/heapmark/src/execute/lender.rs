@@ -4,7 +4,7 @@
 //! which process asks. The process must also know a secret from the tree's environment.
 
 use anyhow::{Context, Result};
-use heapmark_wire::lent::{ADDRESS_BYTES, QUESTION_BYTES, SECRET_BYTES, VARIABLE, filters};
+use heapmark_wire::lent::{ADDRESS_BYTES, QUESTION_BYTES, SECRET_BYTES, filters};
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{ErrorKind, Read};
@@ -26,7 +26,8 @@ const MOST_NAMES: u32 = 1000;
 pub(super) struct Lender {
     socket: Arc<UnixListener>,
     thread: Option<JoinHandle<()>>,
-    word: String,
+    /// Only the environments of the tree's processes contain it.
+    pub word: String,
 }
 
 impl Lender {
@@ -38,10 +39,8 @@ impl Lender {
         let secret = rest[..SECRET_BYTES].to_owned();
         let name = SocketAddr::from_abstract_name(address).context("cannot make an address")?;
         let socket = Arc::new(UnixListener::bind_addr(&name).context("cannot make a socket")?);
-        let own = std::fs::read("/proc/self/status")
-            .ok()
-            .and_then(|status| filters(&status))
-            .unwrap_or(0);
+        let status = std::fs::read("/proc/self/status").unwrap_or_default();
+        let own = filters(&status).unwrap_or(0);
         let word = format!("{address}{secret}{own}");
         let (listener, stem) = (socket.clone(), stem.to_path_buf());
         let lend = move || {
@@ -59,16 +58,6 @@ impl Lender {
             thread: Some(thread),
             word,
         })
-    }
-
-    /// A word that only the environments of the tree's processes contain.
-    pub fn word(&self) -> &str {
-        &self.word
-    }
-
-    /// The environment variable for recorders.
-    pub fn variable(&self) -> (String, &str) {
-        (VARIABLE.to_string_lossy().into_owned(), &self.word)
     }
 }
 
@@ -88,9 +77,8 @@ fn answer(mut stream: &UnixStream, secret: &[u8], stem: &Path) -> Result<()> {
     stream.read_exact(&mut question)?;
     let (told, inode) = question.split_at(SECRET_BYTES);
     let inode = u64::from_le_bytes(inode.try_into()?);
-    let pid = asking(stream)
-        .filter(|_| told == secret)
-        .context("a stranger asks")?;
+    let pid = asking(stream).filter(|_| told == secret);
+    let pid = pid.context("a stranger asks")?;
     let file = match inode {
         0 => create(stem, pid)?,
         inode => names(stem, pid)
@@ -102,45 +90,39 @@ fn answer(mut stream: &UnixStream, secret: &[u8], stem: &Path) -> Result<()> {
 
 /// The process at the other end.
 fn asking(stream: &UnixStream) -> Option<i32> {
-    let mut peer = libc::ucred {
-        pid: 0,
-        uid: 0,
-        gid: 0,
-    };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: fills a local of that length.
-    let told = unsafe {
+    // SAFETY: fills a local of that length, for which zeros are valid.
+    let (told, peer) = unsafe {
+        let mut peer: libc::ucred = std::mem::zeroed();
         let (fd, to) = (stream.as_raw_fd(), (&raw mut peer).cast());
-        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, to, &mut length)
+        let told = libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, to, &mut length);
+        (told, peer)
     };
     (told == 0 && peer.pid > 0).then_some(peer.pid)
 }
 
 /// The capture names that a recorder may give.
 fn names(stem: &Path, pid: i32) -> impl Iterator<Item = PathBuf> {
-    let numbers =
-        std::iter::once(String::new()).chain((2..MOST_NAMES).map(|number| format!(".{number}")));
-    numbers.map(move |number| PathBuf::from(format!("{}.{pid}{number}.cap", stem.display())))
+    (1..MOST_NAMES).map(move |number| {
+        let number = match number {
+            1 => String::new(),
+            _ => format!(".{number}"),
+        };
+        PathBuf::from(format!("{}.{pid}{number}.cap", stem.display()))
+    })
 }
 
 fn open(path: PathBuf) -> Option<File> {
-    File::options()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(path)
-        .ok()
+    let mut options = File::options();
+    options.read(true).write(true);
+    options.custom_flags(libc::O_NOFOLLOW).open(path).ok()
 }
 
 fn create(stem: &Path, pid: i32) -> Result<Option<File>> {
+    let mut options = File::options();
+    options.read(true).write(true).create_new(true).mode(0o600);
     for path in names(stem, pid) {
-        match File::options()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-        {
+        match options.open(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             made => return Ok(Some(made?)),
         }

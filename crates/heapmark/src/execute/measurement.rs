@@ -37,10 +37,32 @@ pub struct Measurement {
 }
 
 impl Measurement {
+    /// Of a process that is the workload as a whole, and did this many operations.
+    pub(super) fn of_whole_process(launched: &Launched, ops: u64) -> Measurement {
+        Measurement {
+            iterations: vec![Iteration {
+                wall_ns: launched.wall_ns,
+                user_ns: launched.user_ns,
+                sys_ns: launched.sys_ns,
+                minor_faults: launched.minor_faults,
+                ops,
+                ..Iteration::default()
+            }],
+            peak_rss_bytes: launched.max_rss_bytes,
+            purge: "none".into(),
+            ..Measurement::default()
+        }
+    }
+
     /// The iterations that results come from: all but the cold ones.
     pub fn measured(&self) -> impl Iterator<Item = &Iteration> + Clone {
         self.iterations.iter().filter(|iteration| !iteration.cold)
     }
+}
+
+/// Name of the figure of a counted process: how often an event occurred per operation.
+pub fn per_operation(event: &str) -> String {
+    format!("{event}_per_operation")
 }
 
 /// One timed repetition.
@@ -115,6 +137,15 @@ pub struct Proof {
     pub owners: BTreeMap<String, usize>,
     /// The objects that define them, and every preloaded object.
     pub objects: Vec<LoadedObject>,
+}
+
+impl Proof {
+    /// Whether the guest got beyond its proof. The last line of the proof names the owner of `free`
+    /// or of an operator; every process has some object that defines `malloc` and `free`.
+    pub(super) fn is_complete(&self) -> bool {
+        let wanted = ["malloc", "free"];
+        wanted.iter().all(|name| self.owners.contains_key(*name))
+    }
 }
 
 /// A shared object that was loaded in a measured process.

@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 
 /// Memory of a smaller file is not worth giving back.
 const MUCH_BYTES: u64 = 16 << 20;
@@ -36,11 +37,6 @@ pub(super) fn stream_file(name: &str) -> Result<File> {
     create(name, MemfdFlags::CLOEXEC)
 }
 
-/// For what a measured process writes to stderr.
-pub(super) fn stderr_file() -> Result<File> {
-    stream_file("heapmark-stderr")
-}
-
 fn create(name: &str, flags: MemfdFlags) -> Result<File> {
     Ok(File::from(
         memfd_create(name, flags | MemfdFlags::ALLOW_SEALING)
@@ -62,11 +58,22 @@ pub(super) fn text(mut file: &File, start: u64) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
+/// The numbers at the beginning of a file, eight bytes each, read with one call.
+pub(super) fn numbers<const COUNT: usize>(file: &File) -> std::io::Result<[u64; COUNT]> {
+    let mut bytes = vec![0; 8 * COUNT];
+    file.read_exact_at(&mut bytes, 0)?;
+    let mut numbers = [0; COUNT];
+    for (number, bytes) in numbers.iter_mut().zip(bytes.chunks(8)) {
+        *number = u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+    }
+    Ok(numbers)
+}
+
 /// Gives the memory of a large file back to the system, except its last bytes: for text of which
 /// only the end matters. The rest reads as zeros from then on.
 pub(super) fn keep_last(file: &File, bytes: u64) -> Result<()> {
-    let length = file
-        .metadata()
+    let known = file.metadata();
+    let length = known
         .context("cannot tell how long a memory file is")?
         .len();
     if length <= MUCH_BYTES {

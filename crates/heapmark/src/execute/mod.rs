@@ -4,6 +4,7 @@
 mod bindings;
 pub mod callgrind;
 pub mod child;
+mod early_end;
 mod exec_tracer;
 mod exit;
 pub mod footprint;
@@ -33,7 +34,9 @@ pub use footprint::Footprint;
 pub use guest::{Corner, Guest};
 pub use job::Job;
 pub use latency::Latency;
-pub use measurement::{Iteration, LoadedObject, Measurement, Proof, ThreadTime, Usage};
+pub use measurement::{
+    Iteration, LoadedObject, Measurement, Proof, ThreadTime, Usage, per_operation,
+};
 pub use outcome::Outcome;
 pub use program::Program;
 pub use tree::descendants;
@@ -41,8 +44,11 @@ pub use tree::descendants;
 use crate::build::Library;
 use crate::catalog::Allocator;
 use anyhow::Result;
+use child::{Launch, padded};
+use exit::End;
 use heapmark_wire::Page;
-use memory_file::stderr_file;
+use page::SharedPage;
+use report::Report;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,12 +86,13 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// The result of a process: a measurement, or the end of its stderr, never both.
+    /// The result of a process that wrote this report: its measurement if it ended `ok`, or else
+    /// the end of its stderr.
     fn of_process(
         outcome: Outcome,
-        end: exit::End,
-        report: &report::Report<'_>,
-        said: &str,
+        end: End,
+        measurement: Option<Measurement>,
+        report: String,
         proof: Option<Proof>,
         environment: BTreeMap<String, String>,
         job: &Job,
@@ -93,13 +100,30 @@ impl Attempt {
         let ok = outcome.is_ok();
         Attempt {
             outcome,
-            measurement: ok.then(|| report.measurement()),
-            stderr: if ok { String::new() } else { end.last_words() },
-            usage: Some(end.usage),
+            measurement,
+            usage: Some(end.launched.into()),
             proof,
             environment: Subject::record_environment(environment, job.padding),
-            report: said.to_string(),
+            stderr: if ok { String::new() } else { end.last_words() },
+            report,
         }
+    }
+
+    /// The result of a process that is the workload as a whole, and reported nothing itself.
+    fn of_whole_process(
+        outcome: Outcome,
+        end: End,
+        measurement: Measurement,
+        proof: Option<Proof>,
+        environment: BTreeMap<String, String>,
+        job: &Job,
+    ) -> Attempt {
+        let figures = measurement.figures.iter();
+        let report = figures
+            .map(|(name, value)| format!("figure={name} {value}\n"))
+            .collect();
+        let measurement = outcome.is_ok().then_some(measurement);
+        Attempt::of_process(outcome, end, measurement, report, proof, environment, job)
     }
 
     /// A result without a process.
@@ -114,11 +138,6 @@ impl Attempt {
             report: String::new(),
         }
     }
-}
-
-/// Name of the figure of a counted process: how often an event occurred per operation.
-pub fn per_operation(event: &str) -> String {
-    format!("{event}_per_operation")
 }
 
 /// A callback that looks at a process while it runs, on the thread that waits for it. Gets the
@@ -155,17 +174,19 @@ pub fn run_watched(
     if stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
-    if let Some(why) = subject.refused.clone() {
-        return Ok(Some(Attempt::without_process(Outcome::NotLoaded { why })));
-    }
-    if let Some(why) = subject.cannot_run(job) {
-        return Ok(Some(Attempt::without_process(Outcome::Unsupported { why })));
-    }
-    if let Err(why) = prove::are_as_first_seen(subject) {
-        return Ok(Some(Attempt::without_process(Outcome::NotLoaded { why })));
+    let not_loaded = |why| Outcome::NotLoaded { why };
+    let refused = subject.refused.clone().map(not_loaded);
+    let unsupported = || {
+        subject
+            .cannot_run(job)
+            .map(|why| Outcome::Unsupported { why })
+    };
+    let replaced = || prove::are_as_first_seen(subject).err().map(not_loaded);
+    if let Some(outcome) = refused.or_else(unsupported).or_else(replaced) {
+        return Ok(Some(Attempt::without_process(outcome)));
     }
     let environment = subject.environment();
-    let page = page::SharedPage::new(&job.text(subject))?;
+    let page = SharedPage::new(&job.text(subject))?;
     let (watched, mut process) = (watch.is_some(), None);
     let mut look = |launcher| {
         process = process.or_else(|| descendants(launcher).first().copied());
@@ -175,25 +196,24 @@ pub fn run_watched(
         watch(process, page.page())
     };
     let watch: Option<child::Look<'_>> = if watched { Some(&mut look) } else { None };
-    let (mut command, account) = child::below(guest.path(), &environment, job.padding)?;
-    command.args(
-        job.below
-            .iter()
-            .flat_map(|valgrind| callgrind::words(valgrind)),
-    );
-    page.to(command.arg(guest.path()));
-    let Some(end) = child::run(command, stderr_file()?, timeout, stop, watch)? else {
+    let mut launch = Launch::new(guest.path(), &[], padded(&environment, job.padding))?;
+    let valgrind = job
+        .below
+        .iter()
+        .flat_map(|valgrind| callgrind::words(valgrind));
+    page.to(launch.command.args(valgrind).arg(guest.path()));
+    let Some(end) = launch.run(timeout, stop, watch)? else {
         return Ok(None);
     };
-    let end = end.started(&account, guest.path())?;
+    end.was_started(guest.path())?;
     let below = job.below.as_ref().map(|_| end.stderr());
     let said = page.report();
-    let report = report::Report::parse(&said);
-    let proof = report.proof_is_complete().then(|| report.proof());
+    let report = Report::parse(&said);
+    let proof = report.proof.is_complete().then_some(&report.proof);
     let outcome = match proof.map(|proof| prove::verify(subject, proof)) {
         // Another allocator served this process, so the way it ended is no evidence about this one.
         Some(Err(why)) => Outcome::NotLoaded { why },
-        proved => match end.outcome(page.phase(), &report) {
+        proved => match end.outcome(page.phase(), report.failure()) {
             Some(outcome) => outcome.at(page.page().watched().steps()),
             None if proved.is_none() => Outcome::NotLoaded {
                 why: "the guest could not find malloc's library".into(),
@@ -202,9 +222,10 @@ pub fn run_watched(
         },
     };
     let proof = proof.map(|proof| prove::relevant(subject, proof));
-    let mut attempt = Attempt::of_process(outcome, end, &report, &said, proof, environment, job);
-    below
-        .iter()
-        .for_each(|stderr| callgrind::note(&mut attempt, stderr));
+    let measurement = outcome.is_ok().then(|| report.measurement());
+    let mut attempt = Attempt::of_process(outcome, end, measurement, said, proof, environment, job);
+    if let Some(stderr) = below {
+        callgrind::note(&mut attempt, &stderr);
+    }
     Ok(Some(attempt))
 }

@@ -109,26 +109,21 @@ impl Outcome {
 /// What the threads of a replay are doing; `None` if nothing is replayed.
 fn place(steps: &[ReplayProgress]) -> Option<String> {
     const MOST: usize = 8;
-    let at_work = || {
-        steps
-            .iter()
-            .enumerate()
-            .filter(|(_, step)| step.is_at_work())
-    };
-    let told = at_work().take(MOST).map(|(thread, step)| {
-        let waits = step
-            .waits_for()
-            .map_or_else(String::new, |other| format!(", waits for thread {other}"));
+    let at_work = steps
+        .iter()
+        .enumerate()
+        .filter(|(_, step)| step.is_at_work());
+    let told = at_work.map(|(thread, step)| {
+        let waits = step.waits_for();
+        let waits = waits.map_or(String::new(), |other| format!(", waits for thread {other}"));
         format!("thread {thread} at its operation {}{waits}", step.done())
     });
-    let told: Vec<String> = told.collect();
-    let more = at_work().count().saturating_sub(MOST);
-    let more = if more > 0 {
-        format!("; and {more} more")
-    } else {
-        String::new()
-    };
-    (!told.is_empty()).then(|| told.join("; ") + &more)
+    let mut told: Vec<String> = told.collect();
+    if told.len() > MOST {
+        let more = told.split_off(MOST).len();
+        told.push(format!("and {more} more"));
+    }
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 impl Outcome {
@@ -140,6 +135,14 @@ impl Outcome {
             Outcome::Hang { after_s, .. } => format!("no end after {after_s} s"),
             other => other.to_string(),
         }
+    }
+}
+
+/// Of heapmark itself.
+impl From<anyhow::Error> for Outcome {
+    fn from(error: anyhow::Error) -> Outcome {
+        let what = format!("{error:#}");
+        Outcome::Error { what }
     }
 }
 

@@ -15,54 +15,43 @@ pub(super) struct SharedPage {
 }
 
 impl SharedPage {
-    pub(super) fn new(job: &str) -> Result<SharedPage> {
+    pub fn new(job: &str) -> Result<SharedPage> {
         let file = mapped_file("heapmark-page", size_of::<Page>())?;
+        let (no_place, bytes) = (std::ptr::null_mut(), size_of::<Page>());
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a fresh shared mapping of a file of that size; zeroed memory is a valid page.
-        let address = unsafe {
-            let protection = ProtFlags::READ | ProtFlags::WRITE;
-            mmap(
-                std::ptr::null_mut(),
-                size_of::<Page>(),
-                protection,
-                MapFlags::SHARED,
-                &file,
-                0,
-            )
-        };
-        let page = SharedPage {
-            address: address.context("cannot map a memory file")?.cast(),
-            file,
-        };
-        page.page().set_job(job).map_err(|_| {
-            anyhow!(
-                "the job's {} bytes do not fit into the shared page",
-                job.len()
-            )
-        })?;
+        let address = unsafe { mmap(no_place, bytes, protection, MapFlags::SHARED, &file, 0) }
+            .context("cannot map a memory file")?
+            .cast();
+        let page = SharedPage { address, file };
+        let bytes = job.len();
+        page.page()
+            .set_job(job)
+            .map_err(|_| anyhow!("the job's {bytes} bytes do not fit into the shared page"))?;
         Ok(page)
     }
 
     /// Adds the page's path, as the guest expects it, to the command that starts the guest.
-    pub(super) fn to(&self, command: &mut Command) {
+    pub fn to(&self, command: &mut Command) {
         command
             .arg(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
             .stdin(Stdio::null())
             .stdout(Stdio::null());
     }
 
-    pub(super) fn page(&self) -> &Page {
+    pub fn page(&self) -> &Page {
         // SAFETY: mapped by `new` until drop; readers of what the guest writes there allow for torn
         // text.
         unsafe { &*self.address }
     }
 
-    pub(super) fn phase(&self) -> Phase {
+    pub fn phase(&self) -> Phase {
         self.page().phase()
     }
 
     /// The report so far; empty if it is not valid UTF-8. A copy: processes that a guest has left
     /// running may still write there.
-    pub(super) fn report(&self) -> String {
+    pub fn report(&self) -> String {
         String::from_utf8(self.page().report().collect()).unwrap_or_default()
     }
 }

@@ -6,13 +6,13 @@ use super::{
     Footprint, Iteration, Latency, LoadedObject, Measurement, Outcome, Proof, ThreadTime,
     per_operation,
 };
-use heapmark_wire::Phase;
+use heapmark_wire::{Phase, numbers};
 use std::collections::BTreeMap;
 
 /// What a measured process reports about itself.
 pub(super) struct Report<'a> {
-    lines: ReportLines<'a>,
-    proof: Proof,
+    pub lines: ReportLines<'a>,
+    pub proof: Proof,
 }
 
 /// Calls by function, in the order of the `done` and `expected` lines; the last number is the
@@ -27,87 +27,56 @@ const CALLS: [&str; 6] = [
 ];
 
 impl<'a> Report<'a> {
-    pub(super) fn parse(text: &'a str) -> Report<'a> {
+    pub fn parse(text: &'a str) -> Report<'a> {
         let lines = ReportLines::parse(text);
         let proof = proof(&lines);
         Report { lines, proof }
     }
 
-    pub(super) fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {
-        self.lines.values(key)
-    }
-
     fn number(&self, key: &str) -> u64 {
-        self.values(key)
-            .next()
-            .and_then(|value| value.parse().ok())
-            .unwrap_or(0)
-    }
-
-    pub(super) fn version(&self) -> Option<&'a str> {
-        self.values("version").next()
+        let number = self.lines.value(key).and_then(|value| value.parse().ok());
+        number.unwrap_or(0)
     }
 
     /// Why the guest gave up: the outcome's word, and the reason.
-    pub(super) fn failure(&self) -> Option<(&'a str, &'a str)> {
-        self.values("fail")
-            .next()
-            .map(|value| value.split_once(' ').unwrap_or((value, "")))
+    pub fn failure(&self) -> Option<(&'a str, &'a str)> {
+        let value = self.lines.value("fail")?;
+        Some(value.split_once(' ').unwrap_or((value, "")))
     }
 
-    pub(super) fn proof(&self) -> &Proof {
-        &self.proof
-    }
-
-    /// Whether the guest got beyond its proof. The last line of the proof names the owner of `free`
-    /// or of an operator; every process has some object that defines `malloc` and `free`.
-    pub(super) fn proof_is_complete(&self) -> bool {
-        ["malloc", "free"]
-            .iter()
-            .all(|name| self.proof.owners.contains_key(*name))
-    }
-
-    /// The phase that a program reports: that of its last `phase=` line.
-    pub(super) fn phase(&self) -> Phase {
-        self.values("phase")
-            .filter_map(Phase::from_word)
-            .last()
-            .unwrap_or(Phase::Load)
-    }
-
-    /// Whether it reports what was done; a program that stopped early does not.
-    pub(super) fn is_complete(&self) -> bool {
-        self.values("done").next().is_some()
+    /// The phase that a program reports: that of its last `phase=` line. A program that reports the
+    /// end of its work has left phase `load`, even if it reports no phases; one that stopped early
+    /// does not.
+    pub fn phase(&self) -> Phase {
+        if self.lines.value("done").is_some() {
+            return Phase::Done;
+        }
+        let phases = self.lines.values("phase").filter_map(Phase::from_word);
+        phases.last().unwrap_or(Phase::Load)
     }
 
     /// As [`Report::verify_work`], for a program: it must also have done the requested number of
     /// iterations.
-    pub(super) fn verify_program(&self, cold: u32, iterations: u32) -> Outcome {
+    pub fn verify_program(&self, cold: u32, iterations: u32) -> Outcome {
         let outcome = self.verify_work();
         let told = self.iterations();
-        let told = (
-            told.iter().filter(|one| one.cold).count(),
-            told.iter().filter(|one| !one.cold).count(),
-        );
-        match outcome {
-            Outcome::Ok if told != (cold as usize, iterations as usize) => Outcome::WrongResult {
-                what: format!(
-                    "{} cold and {} measured iterations, expected {cold} and {iterations}",
-                    told.0, told.1
-                ),
-            },
-            outcome => outcome,
+        let told_cold = told.iter().filter(|one| one.cold).count();
+        let measured = told.len() - told_cold;
+        if outcome.is_ok() && (told_cold, measured) != (cold as usize, iterations as usize) {
+            let what = format!(
+                "{told_cold} cold and {measured} measured iterations, expected {cold} and {iterations}"
+            );
+            return Outcome::WrongResult { what };
         }
+        outcome
     }
 
     /// Whether the work that was done is the work that the parameters imply.
-    pub(super) fn verify_work(&self) -> Outcome {
-        let (Some(done), Some(expected)) =
-            (self.values("done").next(), self.values("expected").next())
-        else {
-            return Outcome::Error {
-                what: "it did not account for its work".into(),
-            };
+    pub fn verify_work(&self) -> Outcome {
+        let told = self.lines.value("done").zip(self.lines.value("expected"));
+        let Some((done, expected)) = told else {
+            let what = "it did not account for its work".into();
+            return Outcome::Error { what };
         };
         let differing: Vec<String> = CALLS
             .iter()
@@ -115,30 +84,21 @@ impl<'a> Report<'a> {
             .filter(|(_, (done, expected))| done != expected)
             .map(|(name, (done, expected))| format!("{name} {done}, expected {expected}"))
             .collect();
-        if !differing.is_empty() {
-            return Outcome::WrongResult {
-                what: differing.join("; "),
-            };
-        }
-        if done != expected {
-            return Outcome::WrongResult {
-                what: format!("`{done}`, expected `{expected}`"),
-            };
-        }
-        if self
-            .iterations()
-            .iter()
-            .all(|iteration| iteration.cold || iteration.ops == 0)
-        {
-            return Outcome::WrongResult {
-                what: "no operation was measured".into(),
-            };
-        }
-        Outcome::Ok
+        let is_nothing = |iteration: &Iteration| iteration.cold || iteration.ops == 0;
+        let what = if !differing.is_empty() {
+            differing.join("; ")
+        } else if done != expected {
+            format!("`{done}`, expected `{expected}`")
+        } else if self.iterations().iter().all(is_nothing) {
+            "no operation was measured".into()
+        } else {
+            return Outcome::Ok;
+        };
+        Outcome::WrongResult { what }
     }
 
     /// As [`Report::verify_work`], for a guest: its clocks must also agree with each other.
-    pub(super) fn verify_guest(&self) -> Outcome {
+    pub fn verify_guest(&self) -> Outcome {
         match (self.verify_work(), self.impossible_times()) {
             (Outcome::Ok, Some(what)) => Outcome::WrongResult { what },
             (outcome, _) => outcome,
@@ -154,11 +114,6 @@ impl<'a> Report<'a> {
         let most_ns = |wall_ns: u64, readings: u64, cpus: u64| {
             (wall_ns + wall_ns / 50 + readings.saturating_mul(10_000_000)).saturating_mul(cpus)
         };
-        let Measurement {
-            iterations,
-            threads,
-            ..
-        } = self.measurement();
         let contradict = |of: &str, cpu_ns: u64, wall_ns: u64| {
             let s = |ns: u64| ns as f64 / 1e9;
             format!(
@@ -167,32 +122,23 @@ impl<'a> Report<'a> {
                 s(wall_ns)
             )
         };
-        let too_much = |thread: &&ThreadTime| thread.cpu_ns > most_ns(thread.wall_ns, 1, 1);
-        if let Some(thread) = threads.iter().find(too_much) {
+        let too_much = |thread: &ThreadTime| thread.cpu_ns > most_ns(thread.wall_ns, 1, 1);
+        if let Some(thread) = self.threads().find(too_much) {
             return Some(contradict("a thread", thread.cpu_ns, thread.wall_ns));
         }
-        let (cpus, cpu_ns, wall_ns) = iterations
-            .iter()
-            .fold((self.number("cpus"), 0, 0), |(cpus, cpu, wall), one| {
-                (cpus, cpu + one.user_ns + one.sys_ns, wall + one.wall_ns)
-            });
+        let (iterations, cpus) = (self.iterations(), self.number("cpus"));
+        let cpu_ns: u64 = iterations.iter().map(|one| one.user_ns + one.sys_ns).sum();
+        let wall_ns: u64 = iterations.iter().map(|one| one.wall_ns).sum();
         let impossible = cpus > 0 && cpu_ns > most_ns(wall_ns, iterations.len() as u64, cpus);
         impossible.then(|| format!("{} on {cpus} CPUs", contradict("it", cpu_ns, wall_ns)))
     }
 
     fn iterations(&self) -> Vec<Iteration> {
-        let lines = self
-            .lines
-            .all()
-            .filter(|(key, _)| matches!(*key, "cold" | "iteration"));
+        let lines = self.lines.all();
         lines
+            .filter(|(key, _)| matches!(*key, "cold" | "iteration"))
             .filter_map(|(key, value)| {
-                let numbers: Vec<u64> = value
-                    .split(' ')
-                    .map(|word| word.parse().ok())
-                    .collect::<Option<_>>()?;
-                let [wall_ns, purge_ns, user_ns, sys_ns, minor_faults, ops] =
-                    numbers.try_into().ok()?;
+                let [wall_ns, purge_ns, user_ns, sys_ns, minor_faults, ops] = numbers(value)?;
                 Some(Iteration {
                     cold: key == "cold",
                     wall_ns,
@@ -206,79 +152,70 @@ impl<'a> Report<'a> {
             .collect()
     }
 
-    pub(super) fn measurement(&self) -> Measurement {
-        let done = self.values("done").next().unwrap_or_default();
-        let calls = CALLS.iter().zip(done.split(' '));
-        let threads = self.values("thread").filter_map(|value| {
-            let (wall, cpu) = value.split_once(' ')?;
-            Some(ThreadTime {
-                wall_ns: wall.parse().ok()?,
-                cpu_ns: cpu.parse().ok()?,
-            })
-        });
-        let figures = self.values("figure").filter_map(|value| {
-            let (name, number) = value.split_once(' ')?;
-            Some((name.to_string(), number.parse().ok()?))
-        });
-        let iterations = self.iterations();
-        let operations: u64 = iterations
-            .iter()
-            .filter(|one| !one.cold)
-            .map(|one| one.ops)
-            .sum();
-        let counts = self.values("count").filter_map(|value| {
-            let (event, number) = value.split_once(' ')?;
-            Some((
-                per_operation(event),
-                number.parse::<f64>().ok()? / operations.max(1) as f64,
-            ))
-        });
-        let notes = self
-            .values("note")
-            .filter_map(|value| value.split_once(' '));
-        Measurement {
-            iterations,
-            threads: threads.collect(),
-            calls: calls
-                .filter(|(name, _)| **name != "checksum")
-                .filter_map(|(name, number)| Some((name.to_string(), number.parse().ok()?)))
-                .filter(|(_, number)| *number > 0)
-                .collect(),
+    fn threads(&self) -> impl Iterator<Item = ThreadTime> {
+        self.lines.values("thread").filter_map(|value| {
+            let [wall_ns, cpu_ns] = numbers(value)?;
+            Some(ThreadTime { wall_ns, cpu_ns })
+        })
+    }
+
+    pub fn measurement(&self) -> Measurement {
+        let done = self.lines.value("done").unwrap_or_default();
+        let calls = CALLS[..CALLS.len() - 1].iter().zip(done.split(' '));
+        let calls = calls
+            .filter_map(|(name, number)| Some((name.to_string(), number.parse().ok()?)))
+            .filter(|(_, number)| *number > 0);
+        let figures = self
+            .lines
+            .named("figure")
+            .filter_map(|(name, number)| Some((name.to_string(), number.parse().ok()?)));
+        let mut measurement = Measurement {
+            iterations: self.iterations(),
+            threads: self.threads().collect(),
+            calls: calls.collect(),
             baseline_rss_bytes: self.number("baseline_rss_bytes"),
             peak_rss_bytes: self.number("peak_rss_bytes"),
             requested_peak_bytes: self.number("requested_peak_bytes"),
-            purge: self.values("purge").next().unwrap_or("none").to_string(),
-            figures: figures.chain(counts).collect(),
-            notes: notes
+            purge: self.lines.value("purge").unwrap_or("none").into(),
+            figures: figures.collect(),
+            notes: self
+                .lines
+                .named("note")
                 .map(|(name, word)| (name.to_string(), word.to_string()))
                 .collect(),
             latency: Latency::of(&self.lines).map(Box::new),
             footprint: Footprint::of(&self.lines).map(Box::new),
-        }
+        };
+        let operations: u64 = measurement.measured().map(|one| one.ops).sum();
+        let counts = self.lines.named("count").filter_map(|(event, number)| {
+            let number: f64 = number.parse().ok()?;
+            Some((per_operation(event), number / operations.max(1) as f64))
+        });
+        measurement.figures.extend(counts);
+        measurement
     }
 }
 
 /// `object=INDEX DEVICE INODE BUILD-ID PATH` and `owner=FUNCTION INDEX`.
 fn proof(lines: &ReportLines<'_>) -> Proof {
     let mut proof = Proof::default();
-    let mut numbers = BTreeMap::new();
+    let mut indices = BTreeMap::new();
     for (key, value) in lines.all() {
         if key == "object" {
             let mut words = value.splitn(5, ' ');
             let mut word = || words.next().unwrap_or_default();
-            let (index, device, inode, build_id, path) = (word(), word(), word(), word(), word());
-            numbers.insert(index.to_string(), proof.objects.len());
+            indices.insert(word(), proof.objects.len());
             proof.objects.push(LoadedObject {
-                path: path.to_string(),
-                device: device.parse().unwrap_or(0),
-                inode: inode.parse().unwrap_or(0),
-                build_id: build_id.trim_start_matches('-').to_string(),
+                device: word().parse().unwrap_or(0),
+                inode: word().parse().unwrap_or(0),
+                build_id: word().trim_start_matches('-').into(),
+                path: word().into(),
             });
         } else if key == "owner"
             && let Some((function, index)) = value.split_once(' ')
-            && let Some(object) = numbers.get(index)
+            && let Some(object) = indices.get(index)
         {
-            proof.owners.insert(function.to_string(), *object);
+            proof.owners.insert(function.into(), *object);
         }
     }
     proof
@@ -311,7 +248,7 @@ mod tests {
             ("clwb", "not supported")
         );
         assert_eq!(
-            report.proof().objects[report.proof().owners["malloc"]].path,
+            report.proof.objects[report.proof.owners["malloc"]].path,
             "/lib/with space.so"
         );
     }

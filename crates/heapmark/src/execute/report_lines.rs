@@ -4,19 +4,29 @@
 pub(super) struct ReportLines<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> ReportLines<'a> {
-    pub(super) fn parse(text: &'a str) -> ReportLines<'a> {
+    pub fn parse(text: &'a str) -> ReportLines<'a> {
         ReportLines(heapmark_wire::pairs(text).collect())
     }
 
     /// The values of a key, in the order of the lines.
-    pub(super) fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {
+    pub fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {
         self.all()
             .filter(move |(name, _)| *name == key)
             .map(|(_, value)| value)
     }
 
+    /// The first value of a key.
+    pub fn value(&self, key: &str) -> Option<&'a str> {
+        self.values(key).next()
+    }
+
+    /// The values of a key that begin with a name, and the rest of each.
+    pub fn named(&self, key: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.values(key).filter_map(|value| value.split_once(' '))
+    }
+
     /// All keys and values.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+    pub fn all(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0.iter().copied()
     }
 }

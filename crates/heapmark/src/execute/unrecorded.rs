@@ -4,16 +4,15 @@
 //! unrecorded process starts, and processes that have left the tree, are missed if they live
 //! shorter than that.
 
-use super::exec_tracer::{Executed, holds};
+use super::exec_tracer::{Executed, holds, resolved};
 use super::handed::Handed;
 use super::memory_file::text;
-use super::tree::descendants;
+use super::tree::{self, descendants};
 use crate::build::command::{find, recognise};
 use anyhow::Result;
-use heapmark_wire::lent::LOG;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -24,20 +23,6 @@ const GRACE: Duration = Duration::from_millis(200);
 const WAIT: Duration = Duration::from_millis(20);
 /// At least this many times the duration of a look.
 const WAITS: u32 = 200;
-
-/// The file in which recorded processes note what they execute.
-pub(super) struct Programs(Handed);
-
-impl Programs {
-    pub fn new() -> Result<Programs> {
-        Ok(Programs(Handed::new(0o622)?))
-    }
-
-    /// The environment variable for recorders.
-    pub fn variable(&self) -> (String, String) {
-        (LOG.to_string_lossy().into_owned(), self.0.path())
-    }
-}
 
 /// A program that a process executed, as the caller of exec named it, and whether it was to be
 /// recorded.
@@ -60,31 +45,22 @@ pub(super) struct Captured {
 fn noted(text: &str) -> Vec<Noted> {
     let mut all: Vec<Noted> = Vec::new();
     // Text after the last zero byte is torn.
-    for part in text
-        .split_inclusive('\0')
-        .filter_map(|part| part.strip_suffix('\0'))
-    {
-        let mut words = part.splitn(3, ' ');
-        let (Some(head), Some(given), Some(path)) = (words.next(), words.next(), words.next())
-        else {
-            continue;
-        };
-        let Some(pid) = head.get(1..).and_then(|pid| pid.parse().ok()) else {
-            continue;
-        };
+    let (whole, _) = text.rsplit_once('\0').unwrap_or_default();
+    let read = |part: &str| {
+        let (head, rest) = part.split_once(' ')?;
+        let (given, path) = rest.split_once(' ')?;
         let one = Noted {
-            pid,
+            pid: head.get(1..)?.parse().ok()?,
             given: given == "1",
             path: path.to_owned(),
         };
-        match head.starts_with('+') {
-            true => all.push(one),
-            false => {
-                _ = all
-                    .iter()
-                    .rposition(|known| *known == one)
-                    .map(|place| all.remove(place))
-            }
+        Some((head.starts_with('+'), one))
+    };
+    for (executed, one) in whole.split('\0').filter_map(read) {
+        if executed {
+            all.push(one);
+        } else if let Some(place) = all.iter().rposition(|known| *known == one) {
+            all.remove(place);
         }
     }
     all
@@ -96,39 +72,23 @@ impl Noted {
         let here = std::env::current_dir().ok()?;
         // Resolved as the kernel or a search of PATH does. A name relative to another folder cannot
         // be resolved, and a name in `/proc` may be the process itself.
-        let file = if self.path.starts_with("/proc/") {
-            None
-        } else {
-            find(&self.path, &here).ok()
-        };
-        let Some(file) = file else {
+        let is_of_kernel = self.path.starts_with("/proc/");
+        let Some(file) = find(&self.path, &here).ok().filter(|_| !is_of_kernel) else {
             return (!self.given).then(|| (self.path.clone(), NOT_GIVEN.to_owned()));
         };
         let recognised = recognise(&file);
-        let program = recognised.program();
-        let program = program
-            .canonicalize()
-            .unwrap_or_else(|_| program.to_path_buf())
-            .display()
-            .to_string();
-        if captured
-            .iter()
-            .any(|one| one.pid == self.pid && one.program == program)
-        {
+        let program = resolved(recognised.program()).display().to_string();
+        let is_ours = |one: &Captured| one.pid == self.pid && one.program == program;
+        if captured.iter().any(is_ours) {
             return None;
         }
-        let given = if self.given {
-            "it had the recorder in LD_PRELOAD, and left no capture"
-        } else {
-            NOT_GIVEN
-        };
-        Some((
-            program,
-            recognised.unreachable().unwrap_or_else(|| given.to_owned()),
-        ))
+        let given = if self.given { GIVEN } else { NOT_GIVEN };
+        let why = recognised.unreachable.unwrap_or_else(|| given.to_owned());
+        Some((program, why))
     }
 }
 
+const GIVEN: &str = "it had the recorder in LD_PRELOAD, and left no capture";
 const NOT_GIVEN: &str = "it was started without the recorder in LD_PRELOAD";
 
 /// Samples a tree until `unrecorded` is called.
@@ -153,9 +113,7 @@ impl Watch {
     /// Of a process and all its descendants.
     pub fn new(root: i32, library: &Path) -> std::io::Result<Watch> {
         let (end, ended) = channel();
-        let library = library
-            .canonicalize()
-            .unwrap_or_else(|_| library.to_path_buf());
+        let library = resolved(library);
         let look = move || {
             let mut seen = Seen::new();
             let mut wait = WAIT;
@@ -176,11 +134,12 @@ impl Watch {
     }
 
     /// Programs that ran without leaving one of these captures, in words. A capture is compared by
-    /// its process and program.
+    /// its process and program. `programs` is the file in which recorded processes note what they
+    /// execute.
     pub fn unrecorded(
         self,
         captured: &[Captured],
-        programs: &Programs,
+        programs: &Handed,
         library: &Path,
     ) -> Vec<String> {
         drop(self.end);
@@ -189,32 +148,23 @@ impl Watch {
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let mut words: BTreeMap<String, usize> = BTreeMap::new();
-        let of = |look: &SeenProgram, one: &Captured| {
-            one.pid == look.own_pid && one.program == look.executed.program
-        };
-        let is_captured = |look: &&SeenProgram| captured.iter().any(|one| of(look, one));
-        for SeenProgram {
-            executed, forked, ..
-        } in seen.values().filter(|look| !is_captured(look))
-        {
+        for look in seen.values() {
+            let (pid, program) = (look.own_pid, &look.executed.program);
+            let is_of_it = |one: &Captured| one.pid == pid && one.program == *program;
             // It made no call that could have been recorded.
-            if executed.loaded == Some(true) && *forked {
-                continue;
+            let is_idle = look.forked && look.executed.loaded == Some(true);
+            if !is_idle && !captured.iter().any(is_of_it) {
+                let why = why(&look.executed, library);
+                *words.entry(format!("{program}: {why}")).or_default() += 1;
             }
-            *words
-                .entry(format!("{}: {}", executed.program, why(executed, library)))
-                .or_default() += 1;
         }
-        let noted = noted(&text(programs.0.file(), 0));
+        let noted = noted(&text(programs.file(), 0));
         // A process with one capture for each program that it executed is fully recorded, whatever
         // names the programs have.
         let is_whole = |pid: i32| {
             let times = noted.iter().filter(|one| one.pid == pid).count();
-            let began = captured
-                .iter()
-                .filter(|one| one.pid == pid && one.started)
-                .count();
-            times + usize::from(pid == self.root) <= began
+            let began = captured.iter().filter(|one| one.pid == pid && one.started);
+            times + usize::from(pid == self.root) <= began.count()
         };
         for noted in noted.iter().filter(|one| !is_whole(one.pid)) {
             if let Some((program, why)) = noted.unrecorded(captured)
@@ -223,17 +173,11 @@ impl Watch {
                 *words.entry(format!("{program}: {why}")).or_default() += 1;
             }
         }
-        let times = |times| {
-            if times > 1 {
-                format!(" ({times} times)")
-            } else {
-                String::new()
-            }
-        };
-        words
-            .into_iter()
-            .map(|(words, count)| format!("{words}{}", times(count)))
-            .collect()
+        let told = words.into_iter().map(|(words, times)| match times {
+            1 => words,
+            _ => format!("{words} ({times} times)"),
+        });
+        told.collect()
     }
 }
 
@@ -269,77 +213,60 @@ fn going_on(word: &str) -> Vec<(i32, String)> {
         holds(&environment, Path::new(word))
     };
     pids.filter(is_ours)
-        .filter_map(|pid| Some((pid, program(pid).ok()?.display().to_string())))
+        .filter_map(|pid| Some((pid, tree::program(pid).ok()?.display().to_string())))
         .collect()
 }
 
 /// Notes what `/proc` reports of a process, once per program.
 fn look(pid: i32, library: &Path, seen: &mut Seen) {
-    let Ok(program) = program(pid) else { return };
+    let Ok(program) = tree::program(pid) else {
+        return;
+    };
     let key = (pid, program.display().to_string());
-    let known = seen.get(&key).and_then(|look| look.executed.loaded);
-    if known == Some(true) {
+    let known = seen.get(&key);
+    if known.is_some_and(|look| look.executed.loaded == Some(true)) {
         return;
     }
     let Ok(maps) = std::fs::read(format!("/proc/{pid}/maps")) else {
         return;
     };
-    // A process that has just ended has no maps.
-    let loaded = (!maps.is_empty()).then(|| holds(&maps, library));
     if !seen.contains_key(&key) {
         let Some(executed) = Executed::at_its_start(pid, library) else {
             return;
         };
-        let parent = number(pid, "PPid:");
-        let forked = parent
-            .is_some_and(|parent| self::program(parent).is_ok_and(|theirs| theirs == program));
+        let parent = number(pid, "PPid:").and_then(|parent| tree::program(parent).ok());
         if key.1 == executed.program {
-            let own_pid = number(pid, "NSpid:").unwrap_or(pid);
-            seen.insert(
-                key.clone(),
-                SeenProgram {
-                    executed,
-                    own_pid,
-                    forked,
-                },
-            );
+            let look = SeenProgram {
+                executed,
+                own_pid: number(pid, "NSpid:").unwrap_or(pid),
+                forked: parent == Some(program),
+            };
+            seen.insert(key.clone(), look);
         }
     }
-    if let (Some(look), Some(loaded)) = (seen.get_mut(&key), loaded) {
-        look.executed.loaded = Some(loaded);
+    // A process that has just ended has no maps.
+    if let Some(look) = seen.get_mut(&key)
+        && !maps.is_empty()
+    {
+        look.executed.loaded = Some(holds(&maps, library));
     }
-}
-
-fn program(pid: i32) -> std::io::Result<PathBuf> {
-    std::fs::read_link(format!("/proc/{pid}/exe"))
 }
 
 /// The last number of a line of `/proc/PID/status`.
 fn number(pid: i32, name: &str) -> Option<i32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix(name))?
-        .split_whitespace()
-        .last()?
-        .parse()
-        .ok()
+    let numbers = tree::field(&status, name)?.split_whitespace();
+    numbers.last()?.parse().ok()
 }
 
 /// The reason, as far as the file and the kernel show it.
 fn why(executed: &Executed, library: &Path) -> String {
-    let Executed {
-        program,
-        uid,
-        given,
-        loaded,
-        ..
-    } = executed;
-    let user = uid.map_or(String::new(), |uid| format!(" as user {uid}"));
-    if let Some(why) = recognise(Path::new(program)).unreachable() {
+    let uid = executed.uid;
+    let user = uid.map(|uid| format!(" as user {uid}")).unwrap_or_default();
+    if let Some(why) = recognise(Path::new(&executed.program)).unreachable {
         return why;
     }
-    match (given, loaded) {
+    match (executed.given, executed.loaded) {
         (Some(false), _) => NOT_GIVEN.into(),
         (Some(true), Some(false)) => match closed(library) {
             Some(place) => format!(
@@ -353,7 +280,7 @@ fn why(executed: &Executed, library: &Path) -> String {
         (_, Some(true)) => format!(
             "the recorder was in it, and it left no capture: it called nothing, or could not write; it ran{user}"
         ),
-        (Some(true), None) => "it had the recorder in LD_PRELOAD, and left no capture".into(),
+        (Some(true), None) => GIVEN.into(),
         (None, _) => {
             format!("it left no capture, and the kernel shows nothing more of it; it ran{user}")
         }
@@ -384,7 +311,8 @@ mod tests {
         let mut child = command.spawn().unwrap();
         let watch = Watch::new(child.id() as i32, &library).unwrap();
         std::thread::sleep(WAIT * 20);
-        let program = program(child.id() as i32).unwrap().display().to_string();
+        let program = tree::program(child.id() as i32).unwrap();
+        let program = program.display().to_string();
         child.kill().and_then(|()| child.wait()).unwrap();
         let pid = child.id() as i32;
         let captured = captured.then_some(Captured {
@@ -392,7 +320,7 @@ mod tests {
             program,
             started: true,
         });
-        watch.unrecorded(captured.as_slice(), &Programs::new().unwrap(), &library)
+        watch.unrecorded(captured.as_slice(), &Handed::new(0o622).unwrap(), &library)
     }
 
     #[test]

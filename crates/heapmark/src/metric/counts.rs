@@ -1,6 +1,6 @@
 //! Metrics of processes in which events were counted: how often each came, per operation.
 
-use super::{Better, Judged, Metric, Unit, Value};
+use super::{Judged, Metric, Unit, Value, described};
 
 /// An event that depends on what else the machine does.
 const fn unsteady(key: &'static str, noun: &'static str, about: &'static str) -> Metric {
@@ -12,14 +12,8 @@ const fn unsteady(key: &'static str, noun: &'static str, about: &'static str) ->
 
 const fn event(key: &'static str, noun: &'static str, about: &'static str) -> Metric {
     Metric {
-        key,
-        alias: None,
-        noun,
-        unit: Unit::Count,
-        better: Better::Lower,
         judged: Judged::ByRange,
-        about,
-        of: Value::PerOperation,
+        ..described(key, noun, Unit::Count, about, Value::PerOperation)
     }
 }
 

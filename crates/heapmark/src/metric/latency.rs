@@ -1,18 +1,9 @@
 //! Metrics of single calls: properties of all timed calls of a row, one for each function.
 
-use super::{Better, Judged, Metric, Unit, Value};
+use super::{Metric, Unit, Value, described};
 
 const fn percentile(key: &'static str, noun: &'static str, about: &'static str) -> Metric {
-    Metric {
-        key,
-        alias: None,
-        noun,
-        unit: Unit::Ns,
-        better: Better::Lower,
-        judged: Judged::No,
-        about,
-        of: Value::Row,
-    }
+    described(key, noun, Unit::Ns, about, Value::Row)
 }
 
 pub(super) const METRICS: &[Metric] = &[

@@ -1,167 +1,161 @@
 //! Metrics of processes whose memory was sampled: what is resident for what is live.
 
-use super::{Better, Judged, Metric, Sample, Unit, Value};
+use super::{Better, Judged, Metric, Sample, Unit, Value, described};
 use crate::execute::Measurement;
 use crate::observe::memory_profile::{MemoryPoint, MemoryProfile};
 
 /// The least requested memory for which an overhead describes the allocator.
 pub const OVERHEAD_FROM_BYTES: f64 = 1_048_576.0;
 
-/// Milliseconds after the last free at which memory is read.
-const AFTER: [u64; 4] = [0, 100, 1000, 5000];
-
-const TIMES: Metric = Metric {
-    key: "",
-    alias: None,
-    noun: "",
-    unit: Unit::Times,
-    better: Better::Lower,
-    judged: Judged::No,
-    about: "",
-    of: Value::Row,
-};
-
 pub(super) const METRICS: &[Metric] = &[
     Metric {
-        key: "peak_demand_bytes",
-        noun: "live bytes at their peak",
-        unit: Unit::Bytes,
         better: Better::Neither,
-        about: "most requested bytes of live blocks in any sample",
-        of: Value::Memory(|it| Some(it.peak_demand.live_bytes as f64)),
-        ..TIMES
+        ..described(
+            "peak_demand_bytes",
+            "live bytes at their peak",
+            Unit::Bytes,
+            "most requested bytes of live blocks in any sample",
+            Value::Memory(|it| Some(it.peak_demand.live_bytes as f64)),
+        )
     },
     Metric {
-        key: "overhead_at_peak_demand",
-        noun: "overhead at peak demand",
         judged: Judged::ByRange,
-        about: "resident heap / live bytes when most was live, if that is 1 MiB or more",
-        of: Value::Memory(|it| overhead(&it.peak_demand)),
-        ..TIMES
+        ..described(
+            "overhead_at_peak_demand",
+            "overhead at peak demand",
+            Unit::Times,
+            "resident heap / live bytes when most was live, if that is 1 MiB or more",
+            Value::Memory(|it| overhead(&it.peak_demand)),
+        )
     },
     Metric {
-        key: "overhead_at_peak_footprint",
-        noun: "overhead at peak RSS",
         judged: Judged::ByRange,
-        about: "resident heap / live bytes when most was resident",
-        of: Value::Memory(|it| overhead(&it.peak_footprint)),
-        ..TIMES
+        ..described(
+            "overhead_at_peak_footprint",
+            "overhead at peak RSS",
+            Unit::Times,
+            "resident heap / live bytes when most was resident",
+            Value::Memory(|it| overhead(&it.peak_footprint)),
+        )
     },
-    Metric {
-        key: "peak_over_peak",
-        noun: "peak over peak",
-        about: "the highest resident heap / the most live bytes, independent of when each occurred",
-        of: Value::Memory(|it| {
+    described(
+        "peak_over_peak",
+        "peak over peak",
+        Unit::Times,
+        "the highest resident heap / the most live bytes, independent of when each occurred",
+        Value::Memory(|it| {
             overhead(&MemoryPoint {
                 heap_bytes: most_heap_bytes(it),
                 ..it.peak_demand
             })
         }),
-        ..TIMES
-    },
+    ),
+    described(
+        "blow_up",
+        "blow-up",
+        Unit::Times,
+        "the highest resident heap / that of one thread that makes the same calls; only of replays in memory mode",
+        Value::Row,
+    ),
     Metric {
-        key: "blow_up",
-        noun: "blow-up",
-        about: "the highest resident heap / that of one thread that makes the same calls; only of replays in memory mode",
-        ..TIMES
-    },
-    Metric {
-        key: "mean_overhead",
-        noun: "mean overhead",
         judged: Judged::ByRange,
-        about: "mean resident heap / mean live bytes while the workload ran",
-        of: Value::Memory(mean_overhead),
-        ..TIMES
+        ..described(
+            "mean_overhead",
+            "mean overhead",
+            Unit::Times,
+            "mean resident heap / mean live bytes while the workload ran",
+            Value::Memory(mean_overhead),
+        )
     },
     Metric {
-        key: "page_occupancy",
-        noun: "page occupancy",
-        unit: Unit::Share,
         better: Better::Higher,
-        about: "live bytes / bytes of the pages that hold any, when most was live",
-        of: Value::Memory(|it| ratio(it.peak_demand.live_bytes, it.peak_demand.occupied_bytes)),
-        ..TIMES
+        ..described(
+            "page_occupancy",
+            "page occupancy",
+            Unit::Share,
+            "live bytes / bytes of the pages that hold any, when most was live",
+            Value::Memory(|it| ratio(it.peak_demand.live_bytes, it.peak_demand.occupied_bytes)),
+        )
     },
-    Metric {
-        key: "internal_fragmentation",
-        noun: "internal fragmentation",
-        unit: Unit::Share,
-        about: "(usable - live) / live bytes when most was live; only of replays in memory mode, as the next three",
-        of: Value::Memory(|it| Some(usable(it)? / overhead_base(&it.peak_demand)? - 1.0)),
-        ..TIMES
-    },
-    Metric {
-        key: "external_fragmentation",
-        noun: "external fragmentation",
-        unit: Unit::Share,
-        about: "(resident heap - usable) / live bytes when most was live",
-        of: Value::Memory(|it| {
+    described(
+        "internal_fragmentation",
+        "internal fragmentation",
+        Unit::Share,
+        "(usable - live) / live bytes when most was live; only of replays in memory mode, as the next three",
+        Value::Memory(|it| Some(usable(it)? / overhead_base(&it.peak_demand)? - 1.0)),
+    ),
+    described(
+        "external_fragmentation",
+        "external fragmentation",
+        Unit::Share,
+        "(resident heap - usable) / live bytes when most was live",
+        Value::Memory(|it| {
             Some((it.peak_demand.heap_bytes as f64 - usable(it)?) / overhead_base(&it.peak_demand)?)
         }),
-        ..TIMES
-    },
+    ),
     Metric {
-        key: "tenth_page",
-        noun: "occupancy of the tenth page",
-        unit: Unit::Share,
         better: Better::Higher,
-        about: "a tenth of the pages with live blocks hold at most this share of live bytes",
-        of: Value::Memory(|it| Some(it.at_peak?.tenth_page_bytes as f64 / PAGE_BYTES)),
-        ..TIMES
+        ..described(
+            "tenth_page",
+            "occupancy of the tenth page",
+            Unit::Share,
+            "a tenth of the pages with live blocks hold at most this share of live bytes",
+            Value::Memory(|it| Some(it.at_peak?.tenth_page_bytes as f64 / PAGE_BYTES)),
+        )
     },
-    Metric {
-        key: "sparse_pages",
-        noun: "sparse pages",
-        unit: Unit::Share,
-        about: "share of the pages with live blocks that are less than a quarter full",
-        of: Value::Memory(|it| {
+    described(
+        "sparse_pages",
+        "sparse pages",
+        Unit::Share,
+        "share of the pages with live blocks that are less than a quarter full",
+        Value::Memory(|it| {
             let pages = it.peak_demand.occupied_bytes as f64 / PAGE_BYTES;
             (pages > 0.0).then_some(it.at_peak?.sparse_pages as f64 / pages)
         }),
-        ..TIMES
-    },
+    ),
     Metric {
-        key: "huge_share",
-        noun: "share of huge pages",
-        unit: Unit::Share,
         better: Better::Neither,
-        about: "growth of the memory in huge pages / the highest resident heap",
-        of: Value::Sample(|sample| {
-            let course = sample.memory?;
-            // Memory in huge pages before the first operation is not due to the workload.
-            let before = sample.measurement.footprint.as_ref()?.begin.anon_huge_bytes;
-            ratio(
-                course.most_anon_huge_bytes.saturating_sub(before),
-                most_heap_bytes(course),
-            )
-        }),
-        ..TIMES
+        ..described(
+            "huge_share",
+            "share of huge pages",
+            Unit::Share,
+            "growth of the memory in huge pages / the highest resident heap",
+            Value::Sample(|sample| {
+                let course = sample.memory?;
+                // Memory in huge pages before the first operation is not due to the workload.
+                let before = sample.measurement.footprint.as_ref()?.begin.anon_huge_bytes;
+                ratio(
+                    course.most_anon_huge_bytes.saturating_sub(before),
+                    most_heap_bytes(course),
+                )
+            }),
+        )
     },
-    retained("retained_bytes_0_ms", |sample| after(sample, AFTER[0])),
-    retained("retained_bytes_100_ms", |sample| after(sample, AFTER[1])),
-    retained("retained_bytes_1000_ms", |sample| after(sample, AFTER[2])),
-    retained("retained_bytes_5000_ms", |sample| after(sample, AFTER[3])),
+    retained("retained_bytes_0_ms", |sample| after(sample, 0)),
+    retained("retained_bytes_100_ms", |sample| after(sample, 100)),
+    retained("retained_bytes_1000_ms", |sample| after(sample, 1000)),
+    retained("retained_bytes_5000_ms", |sample| after(sample, 5000)),
 ];
 
 /// Growth of the resident set that is left so long after everything was freed.
 const fn retained(key: &'static str, of: fn(&Sample) -> Option<f64>) -> Metric {
     Metric {
-        key,
-        noun: "retained memory",
-        unit: Unit::Bytes,
         judged: Judged::ByRange,
-        about: "growth of the resident set that is left so long after everything was freed, without a call",
-        of: Value::Sample(of),
-        ..TIMES
+        ..described(
+            key,
+            "retained memory",
+            Unit::Bytes,
+            "growth of the resident set that is left so long after everything was freed, without a call",
+            Value::Sample(of),
+        )
     }
 }
 
+/// The same, of a process; the guest reads its memory at a few moments after the last free.
 fn after(sample: &Sample, after_ms: u64) -> Option<f64> {
     let footprint = sample.measurement.footprint.as_ref()?;
-    let kept = footprint
-        .retained
-        .iter()
-        .find(|it| it.after_ms == after_ms)?;
+    let mut retained = footprint.retained.iter();
+    let kept = retained.find(|it| it.after_ms == after_ms)?;
     Some(kept.resident.grown_since(&footprint.begin) as f64)
 }
 

@@ -14,7 +14,7 @@ pub use time::WALL;
 use crate::execute::Measurement;
 use crate::observe::mean_heap::MeanHeap;
 use crate::observe::memory_profile::MemoryProfile;
-use crate::plan::{Counter, Mode};
+use crate::plan::Mode;
 
 /// One number per process.
 #[derive(Debug)]
@@ -143,6 +143,26 @@ pub struct Sample<'a> {
     pub mean_heap: Option<&'a MeanHeap>,
 }
 
+/// A metric that is only described, and of which less is better unless it is completed otherwise.
+const fn described(
+    key: &'static str,
+    noun: &'static str,
+    unit: Unit,
+    about: &'static str,
+    of: Value,
+) -> Metric {
+    Metric {
+        key,
+        alias: None,
+        noun,
+        unit,
+        better: Better::Lower,
+        judged: Judged::No,
+        about,
+        of,
+    }
+}
+
 impl Metric {
     /// The value of a process.
     pub fn value(&self, sample: &Sample) -> Option<f64> {
@@ -167,17 +187,14 @@ impl Metric {
 
 /// The metrics of processes of a run's kind, in the order of its tables.
 pub fn of_mode(mode: Mode) -> Vec<&'static Metric> {
-    let counted = |counter: Counter| {
-        let events = counter.events();
-        counts::METRICS
-            .iter()
-            .filter(move |metric| events.contains(&metric.key))
-            .collect()
-    };
     match mode {
         Mode::Time => time::METRICS.iter().collect(),
         Mode::Latency { .. } => latency::METRICS.iter().collect(),
-        Mode::Count(counter) => counted(counter),
+        Mode::Count(counter) => {
+            let events = counter.events();
+            let counted = |metric: &&Metric| events.contains(&metric.key);
+            counts::METRICS.iter().filter(counted).collect()
+        }
         Mode::Memory => memory::METRICS.iter().collect(),
     }
 }
@@ -202,6 +219,7 @@ pub fn judged() -> impl Iterator<Item = &'static Metric> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Counter;
     use std::collections::BTreeSet;
 
     #[test]

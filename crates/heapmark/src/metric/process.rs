@@ -1,7 +1,7 @@
 //! The figures of one process, from its measured iterations. The raw counters stay in
 //! [`Measurement`]; these are quotients of their sums. Must not compare processes.
 
-use crate::execute::Measurement;
+use crate::execute::{Iteration, Measurement};
 
 /// Derived from the iterations of one process that are not cold.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,13 +22,11 @@ impl Process {
     /// `None` if there is nothing to divide: no measured iteration, no operation, no time, no
     /// thread.
     pub fn new(measurement: &Measurement, threads: u32) -> Option<Process> {
-        let measured = || measurement.measured();
-        let ops: f64 = measured().map(|iteration| iteration.ops as f64).sum();
-        let wall_ns: f64 = measured().map(|iteration| iteration.wall_ns as f64).sum();
-        let purge_ns: f64 = measured().map(|iteration| iteration.purge_ns as f64).sum();
-        let cpu_ns: f64 = measured()
-            .map(|iteration| iteration.user_ns as f64 + iteration.sys_ns as f64)
-            .sum();
+        let sum = |of: fn(&Iteration) -> f64| measurement.measured().map(of).sum::<f64>();
+        let ops = sum(|iteration| iteration.ops as f64);
+        let wall_ns = sum(|iteration| iteration.wall_ns as f64);
+        let purge_ns = sum(|iteration| iteration.purge_ns as f64);
+        let cpu_ns = sum(|iteration| iteration.user_ns as f64 + iteration.sys_ns as f64);
         if ops == 0.0 || wall_ns == 0.0 || threads == 0 {
             return None;
         }

@@ -40,10 +40,10 @@ pub struct Case {
     #[serde(default)]
     pub whole_process: bool,
     /// A caution that its table must not be read without.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub caution: Option<String>,
     /// Nanoseconds between two points of the memory over time; `None` if that is not recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub series_ns: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ impl Case {
     pub fn kernel(&self) -> Option<&str> {
         match &self.target {
             Target::Kernel(name) => Some(name),
-            Target::Program(_) | Target::Command(_) | Target::Rows => None,
+            _ => None,
         }
     }
 
@@ -70,7 +70,7 @@ impl Case {
     pub fn program(&self) -> Option<&str> {
         match &self.target {
             Target::Program(name) => Some(name),
-            Target::Kernel(_) | Target::Command(_) | Target::Rows => None,
+            _ => None,
         }
     }
 
@@ -78,7 +78,7 @@ impl Case {
     pub fn command(&self) -> Option<&UserCommand> {
         match &self.target {
             Target::Command(command) => Some(command),
-            Target::Kernel(_) | Target::Program(_) | Target::Rows => None,
+            _ => None,
         }
     }
 
@@ -116,35 +116,30 @@ impl Case {
 
     /// How long one iteration lasts, if the workload is defined by time.
     pub fn seconds(&self) -> Option<f64> {
+        let seconds: Option<f64> = self.parameters.get("seconds")?.parse().ok();
+        seconds.filter(|seconds| *seconds > 0.0)
+    }
+
+    fn has(&self, parameter: &str, value: &str) -> bool {
         self.parameters
-            .get("seconds")?
-            .parse()
-            .ok()
-            .filter(|seconds| *seconds > 0.0)
+            .get(parameter)
+            .is_some_and(|own| own == value)
     }
 
     /// Whether the worker threads themselves record the points of the memory over time, at
     /// operations, instead of a clock.
     pub fn samples_itself(&self) -> bool {
-        self.parameters
-            .get("sample")
-            .is_some_and(|sample| sample == "per-op")
+        self.has("sample", "per-op")
     }
 
     /// Whether it is replayed at the recorded times, so that no allocator changes its duration.
     pub fn is_paced(&self) -> bool {
-        self.is_replay()
-            && self
-                .parameters
-                .get("mode")
-                .is_some_and(|mode| mode == "paced")
+        self.is_replay() && self.has("mode", "paced")
     }
 
     /// Whether one thread replays the calls of several.
     pub fn is_played_by_one(&self) -> bool {
-        self.parameters
-            .get(PLAYERS)
-            .is_some_and(|players| players == ONE)
+        self.has(PLAYERS, ONE)
     }
 
     /// Whether it replays a trace repeatedly, and the first round does not count.
@@ -154,11 +149,9 @@ impl Case {
 
     /// The same case replayed by one thread.
     pub fn played_by_one(&self) -> Case {
-        let mut case = Case {
-            threads: 1,
-            oversubscribed: false,
-            ..self.clone()
-        };
+        let mut case = self.clone();
+        case.threads = 1;
+        case.oversubscribed = false;
         case.parameters.insert(PLAYERS.into(), ONE.into());
         case
     }
@@ -166,10 +159,25 @@ impl Case {
     /// The parameters that the kernel gets, including derived ones.
     pub fn job_parameters(&self) -> Result<BTreeMap<String, String>> {
         let mut parameters = self.parameters.clone();
-        if let Some(classes) = distribution::classes(&self.parameters)? {
-            parameters.insert("classes".into(), classes);
-        }
+        let classes = distribution::classes(&self.parameters)?;
+        parameters.extend(classes.map(|classes| ("classes".to_owned(), classes)));
         Ok(parameters)
+    }
+
+    /// Checks the parameters together: whether they fit each other.
+    fn check(&self) -> Result<()> {
+        let number = |name: &str| self.parameters.get(name)?.parse::<u64>().ok();
+        for (low, high) in [("min", "max"), ("min-size", "max-size")] {
+            if let (Some(min), Some(max)) = (number(low), number(high))
+                && (min > max || max > u64::from(u32::MAX))
+            {
+                bail!(
+                    "{}: {low} = {min} and {high} = {max}: {low} must not be above {high}, {high} below 4 GiB",
+                    self.workload
+                );
+            }
+        }
+        self.job_parameters().map(drop)
     }
 }
 
@@ -208,21 +216,26 @@ pub struct Override {
 impl std::str::FromStr for Override {
     type Err = String;
     fn from_str(text: &str) -> Result<Override, String> {
-        let parts = text
-            .split_once('=')
-            .and_then(|(name, value)| Some((name.rsplit_once('.')?, value)));
-        match parts {
-            Some(((workload, parameter), value)) if ![workload, parameter, value].contains(&"") => {
-                Ok(Override {
-                    workload: workload.into(),
-                    parameter: parameter.into(),
-                    value: value.into(),
-                })
-            }
-            _ => Err(format!(
-                "`{text}`: expected WORKLOAD.PARAMETER=VALUE, for instance larson.chunks=100"
-            )),
+        if let Some((name, value)) = text.split_once('=')
+            && let Some((workload, parameter)) = name.rsplit_once('.')
+            && ![workload, parameter, value].contains(&"")
+        {
+            return Ok(Override {
+                workload: workload.into(),
+                parameter: parameter.into(),
+                value: value.into(),
+            });
         }
+        Err(format!(
+            "`{text}`: expected WORKLOAD.PARAMETER=VALUE, for instance larson.chunks=100"
+        ))
+    }
+}
+
+impl Override {
+    fn is_for(&self, workload: &Workload) -> bool {
+        globset::Glob::new(&self.workload)
+            .is_ok_and(|glob| glob.compile_matcher().is_match(&workload.name))
     }
 }
 
@@ -235,113 +248,74 @@ pub fn cases(
     overrides: &[Override],
 ) -> Result<Vec<Case>> {
     for change in overrides {
-        if !workloads
-            .iter()
-            .any(|workload| matches(&change.workload, &workload.name))
-        {
-            let names = || workloads.iter().map(|workload| workload.name.as_str());
-            let hint = match did_you_mean(&change.workload, names()) {
-                near if !near.is_empty() => near,
-                _ if workloads.len() <= 12 => {
-                    format!(": it has {}", names().collect::<Vec<_>>().join(", "))
-                }
-                _ => String::new(),
-            };
-            bail!(
-                "--set {}.{}: no workload of this run has that name{hint}",
-                change.workload,
-                change.parameter
-            );
+        if workloads.iter().any(|workload| change.is_for(workload)) {
+            continue;
         }
+        let names: Vec<&str> = workloads
+            .iter()
+            .map(|workload| workload.name.as_str())
+            .collect();
+        let mut hint = did_you_mean(&change.workload, names.iter().copied());
+        if hint.is_empty() && names.len() <= 12 {
+            hint = format!(": it has {}", names.join(", "));
+        }
+        bail!(
+            "--set {}.{}: no workload of this run has that name{hint}",
+            change.workload,
+            change.parameter
+        );
     }
     let mut all = Vec::new();
     for workload in workloads {
-        let (Some(values), Some(settings)) =
-            (workload.values(preset), workload.presets.get(preset))
-        else {
+        let name = &workload.name;
+        let Some(settings) = workload.presets.get(preset) else {
             let known: Vec<_> = workload.presets.keys().map(String::as_str).collect();
-            bail!(
-                "workload {} has no preset `{preset}`: it has {}",
-                workload.name,
-                known.join(", ")
-            );
+            let known = known.join(", ");
+            bail!("workload {name} has no preset `{preset}`: it has {known}");
         };
-        let mut parameters = values;
-        for change in overrides
-            .iter()
-            .filter(|change| matches(&change.workload, &workload.name))
-        {
+        let mut parameters = settings.parameters.clone();
+        for change in overrides.iter().filter(|change| change.is_for(workload)) {
             workload
                 .value(&change.parameter, &change.value)
                 .map_err(|why| anyhow!("--set: {why}"))?;
             parameters.insert(change.parameter.clone(), change.value.clone());
         }
-        if let Some(classes) = distribution::of_file(&parameters)
-            .map_err(|why| anyhow!("{}: {why:#}", workload.name))?
-        {
-            parameters.insert("classes".into(), classes);
-        }
-        let implied = workload
-            .threads(&parameters)
-            .transpose()
-            .map_err(|why| anyhow!("{}: {why}", workload.name))?;
-        let interval = workload
-            .series
-            .as_deref()
-            .map(time::interval)
-            .transpose()
-            .map_err(|why| anyhow!(why))?;
+        let classes =
+            distribution::of_file(&parameters).map_err(|why| anyhow!("{name}: {why:#}"))?;
+        parameters.extend(classes.map(|classes| ("classes".to_owned(), classes)));
+        let implied = workload.threads(&parameters).transpose();
+        let implied = implied.map_err(|why| anyhow!("{name}: {why}"))?;
+        let interval = workload.series.as_deref().map(time::interval).transpose();
+        let interval = interval.map_err(|why| anyhow!(why))?;
+        let first = Case {
+            workload: name.clone(),
+            target: match (&workload.kernel, &workload.program) {
+                (Some(kernel), _) => Target::Kernel(kernel.clone()),
+                (None, Some(program)) => Target::Program(program.clone()),
+                (None, None) => Target::Rows,
+            },
+            rows: workload.rows.clone(),
+            operation: workload.operation.clone(),
+            threads: 1,
+            oversubscribed: false,
+            counts_purge: parameters.get("purge").is_some_and(|purge| purge == "true"),
+            parameters,
+            cold: settings.cold,
+            iterations: settings.iterations,
+            whole_process: false,
+            caution: workload.caution.clone(),
+            series_ns: interval.map(|interval| interval.as_nanos() as u64),
+        };
+        first.check()?;
         for &threads in implied.as_ref().map_or(threads, std::slice::from_ref) {
-            let case = Case {
-                workload: workload.name.clone(),
-                target: match (&workload.kernel, &workload.program) {
-                    (Some(kernel), _) => Target::Kernel(kernel.clone()),
-                    (None, Some(program)) => Target::Program(program.clone()),
-                    (None, None) => Target::Rows,
-                },
-                rows: workload.rows.clone(),
-                operation: workload.operation.clone(),
+            all.push(Case {
                 threads,
                 oversubscribed: threads > cpus,
-                counts_purge: parameters.get("purge").is_some_and(|purge| purge == "true"),
-                parameters: parameters.clone(),
-                cold: settings.cold,
-                iterations: settings.iterations,
-                whole_process: false,
-                caution: workload.caution.clone(),
-                series_ns: interval.map(|interval| interval.as_nanos() as u64),
-            };
-            case.check()?;
-            all.push(case);
+                ..first.clone()
+            });
         }
     }
     Ok(all)
-}
-
-impl Case {
-    /// Checks the parameters together: whether they fit each other.
-    fn check(&self) -> Result<()> {
-        let number = |name: &str| {
-            self.parameters
-                .get(name)
-                .and_then(|value| value.parse::<u64>().ok())
-        };
-        for (low, high) in [("min", "max"), ("min-size", "max-size")] {
-            if let (Some(min), Some(max)) = (number(low), number(high))
-                && (min > max || max > u64::from(u32::MAX))
-            {
-                bail!(
-                    "{}: {low} = {min} and {high} = {max}: {low} must not be above {high}, {high} below 4 GiB",
-                    self.workload
-                );
-            }
-        }
-        self.job_parameters().map(|_| ())
-    }
-}
-
-fn matches(pattern: &str, name: &str) -> bool {
-    globset::Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(name))
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! One process of a plan, and its name.
 
 use serde::{Deserialize, Serialize};
-use std::borrow::Borrow;
 use std::fmt;
-use std::ops::Deref;
 
 /// The name of a cell, unique in a run: `larson@2/b03/jemalloc`; `larson@2/b03.1/jemalloc` if the block has several parts,
 /// `larson@2/b03~1/jemalloc` if it is run once more; `larson@2/check/jemalloc`, `larson@2/calibration`.
@@ -44,7 +42,7 @@ impl CellId {
     }
 }
 
-impl Deref for CellId {
+impl std::ops::Deref for CellId {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -65,7 +63,7 @@ impl PartialEq<&str> for CellId {
 }
 
 /// So that a map of cells is asked by a typed name.
-impl Borrow<str> for CellId {
+impl std::borrow::Borrow<str> for CellId {
     fn borrow(&self) -> &str {
         &self.0
     }

@@ -19,11 +19,9 @@ pub use target::Target;
 pub use user_command::{Client, UserCommand};
 
 use crate::catalog::Iterations;
-use heapmark_guest::corners::ALL;
 use heapmark_stats::{ALPHA, ALPHA_UNTIL_PRECISE};
-use rand::RngExt;
-use rand::SeedableRng;
 use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
@@ -35,14 +33,14 @@ pub struct Plan {
     /// How often each allocator runs each case, at least.
     pub blocks: u32,
     /// How often at most; `None`: exactly `blocks` times.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub most_blocks: Option<u32>,
     /// Between the two numbers the run ends as soon as half of each 95 % interval, as a share of
     /// its ratio, is at most this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
     /// No block begins after this many seconds of processes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_s: Option<f64>,
     /// Whether parts with interference are run again.
     #[serde(default)]
@@ -62,10 +60,10 @@ pub struct Plan {
     /// Names of the allocators.
     pub allocators: Vec<String>,
     /// Name of the A/A copy of the baseline, which shows what this run would call a difference.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub aa_copy: Option<String>,
     /// Name of the null allocator, which shows the harness's own cost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<String>,
 }
 
@@ -124,13 +122,10 @@ impl Plan {
     }
 
     fn parts(&self, block: u32, case: usize, random: &mut ChaCha8Rng) -> Vec<Part> {
-        let (seed, baseline) = (random.random(), self.cases[case].baseline(&self.baseline));
-        let mut others: Vec<&str> = self
-            .rows_of(&self.cases[case])
-            .filter(|name| *name != baseline)
-            .collect();
+        let seed = random.random();
+        let (baseline, mut others) = self.baseline_and_others(case);
         others.shuffle(random);
-        let count = self.parts_of(case);
+        let count = parts_for(others.len());
         let size = others.len().div_ceil(count).max(1);
         (0..count)
             .map(|part| {
@@ -164,31 +159,27 @@ impl Plan {
         part.iter().map(again).collect()
     }
 
-    /// In how many parts a block runs the rows of a case.
-    fn parts_of(&self, case: usize) -> usize {
-        let baseline = self.cases[case].baseline(&self.baseline);
-        let others = self
-            .rows_of(&self.cases[case])
-            .filter(|name| *name != baseline);
-        others.count().div_ceil(MOST_IN_A_PART - 1).max(1)
+    /// The row that the others of a case are compared with, and those.
+    fn baseline_and_others(&self, case: usize) -> (&str, Vec<&str>) {
+        let case = &self.cases[case];
+        let baseline = case.baseline(&self.baseline);
+        let others = self.rows_of(case).filter(|name| *name != baseline);
+        (baseline, others.collect())
     }
 
     fn id_in_block(&self, case: usize, block: u32, part: u32, attempt: u32, row: &str) -> CellId {
-        let part = (self.parts_of(case) > 1).then_some(part);
+        let (_, others) = self.baseline_and_others(case);
+        let part = (parts_for(others.len()) > 1).then_some(part);
         CellId::of_block(&self.cases[case].label(), block, part, attempt, row)
     }
 
     /// The names of the rows of a case: its allocators, the A/A copy and the floor, then its
     /// programs.
     pub fn rows_of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a str> {
-        let compared = self
-            .allocators
-            .iter()
-            .chain(&self.aa_copy)
-            .filter(|_| case.is_for_allocators());
-        let floor = self.floor.iter().filter(|_| case.kernel().is_some());
+        let compared = self.allocators.iter().chain(&self.aa_copy);
         compared
-            .chain(floor)
+            .filter(|_| case.is_for_allocators())
+            .chain(self.floor.iter().filter(|_| case.kernel().is_some()))
             .chain(case.rows.iter().map(|row| &row.name))
             .map(String::as_str)
     }
@@ -197,45 +188,31 @@ impl Plan {
     /// timed. None for the two extra rows: the A/A copy is the baseline's library, and blocks of
     /// the null allocator overlap by design.
     pub fn checks(&self) -> Vec<Cell> {
-        let along = |name: &&str| {
-            [&self.aa_copy, &self.floor]
-                .iter()
-                .any(|one| one.as_deref() == Some(*name))
-        };
-        let pairs = self.cases.iter().enumerate();
-        let pairs = pairs.flat_map(|(place, case)| {
-            self.rows_of(case)
-                .filter(|name| !along(name))
-                .map(move |name| (place, name))
-        });
-        pairs.map(|(case, name)| self.check(case, name)).collect()
+        let extra = [self.aa_copy.as_deref(), self.floor.as_deref()];
+        let mut checks = Vec::new();
+        for (place, case) in self.cases.iter().enumerate() {
+            let rows = self
+                .rows_of(case)
+                .filter(|name| !extra.contains(&Some(*name)));
+            checks.extend(rows.map(|name| self.check(place, name)));
+        }
+        checks
     }
 
     fn check(&self, case: usize, name: &str) -> Cell {
-        self.unmeasured(
-            case,
-            name,
-            CellId::of_check(&self.cases[case].label(), name),
-        )
+        let id = CellId::of_check(&self.cases[case].label(), name);
+        unmeasured(case, name, id)
     }
 
     /// Tests functions that few workloads call: a process for each allocator and kind of call.
     pub fn corners(&self) -> Vec<(Cell, &'static str)> {
-        let of = |allocator: &String, corner: &'static str| {
+        let of = |allocator: &str, corner| {
             let id = CellId::of_corner(allocator, corner);
-            (
-                Cell {
-                    id,
-                    allocator: allocator.clone(),
-                    seed: UNMEASURED_SEED,
-                    ..Cell::default()
-                },
-                corner,
-            )
+            (unmeasured(0, allocator, id), corner)
         };
         self.allocators
             .iter()
-            .flat_map(|allocator| ALL.map(|corner| of(allocator, corner)))
+            .flat_map(|allocator| heapmark_guest::corners::ALL.map(|corner| of(allocator, corner)))
             .collect()
     }
 
@@ -246,21 +223,9 @@ impl Plan {
 
     /// The process on the baseline that measures how long this case takes.
     pub fn calibration(&self, case: usize) -> Cell {
-        self.unmeasured(
-            case,
-            self.cases[case].baseline(&self.baseline),
-            CellId::of_calibration(&self.cases[case].label()),
-        )
-    }
-
-    fn unmeasured(&self, case: usize, allocator: &str, id: CellId) -> Cell {
-        Cell {
-            id,
-            case,
-            allocator: allocator.to_string(),
-            seed: UNMEASURED_SEED,
-            ..Cell::default()
-        }
+        let planned = &self.cases[case];
+        let id = CellId::of_calibration(&planned.label());
+        unmeasured(case, planned.baseline(&self.baseline), id)
     }
 
     /// Measured iterations of one process, once the calibration has shown how long one takes on the
@@ -296,5 +261,20 @@ impl Plan {
             }
         }
         (seconds, unknown)
+    }
+}
+
+/// In how many parts a block runs the rows of a case.
+fn parts_for(others: usize) -> usize {
+    others.div_ceil(MOST_IN_A_PART - 1).max(1)
+}
+
+fn unmeasured(case: usize, allocator: &str, id: CellId) -> Cell {
+    Cell {
+        id,
+        case,
+        allocator: allocator.to_string(),
+        seed: UNMEASURED_SEED,
+        ..Cell::default()
     }
 }

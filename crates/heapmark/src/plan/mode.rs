@@ -31,7 +31,7 @@ impl Mode {
     pub fn counter(self) -> Option<Counter> {
         match self {
             Mode::Count(counter) => Some(counter),
-            Mode::Time | Mode::Latency { .. } | Mode::Memory => None,
+            _ => None,
         }
     }
 

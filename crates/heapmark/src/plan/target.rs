@@ -1,6 +1,5 @@
 //! What the processes of a case run.
 
-use super::UserCommand;
 use serde::{Deserialize, Serialize};
 
 /// What runs under every allocator of a case.
@@ -12,7 +11,7 @@ pub enum Target {
     /// A program of the catalogue.
     Program(String),
     /// The user's own command.
-    Command(Box<UserCommand>),
+    Command(Box<super::UserCommand>),
     /// Nothing: the case has no rows but those of programs with memory of their own.
     Rows,
 }

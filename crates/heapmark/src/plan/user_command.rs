@@ -1,8 +1,6 @@
 //! A user's command and how it is run: everything that is needed to resume a run.
 
-use crate::catalog::Settings;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The command that every allocator runs.
@@ -13,10 +11,10 @@ pub struct UserCommand {
     /// The folder in which it starts.
     pub folder: PathBuf,
     /// Its standard input; empty by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<PathBuf>,
     /// Run by `sh` before each process, and not timed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub prepare: Option<String>,
     /// Warm-up processes of each allocator before its check, without results.
     #[serde(default)]
@@ -25,19 +23,19 @@ pub struct UserCommand {
     #[serde(default)]
     pub check_output: bool,
     /// The exit code that it should return, if not 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_exit: Option<i32>,
     /// Whether it may execute other programs under other allocators.
     #[serde(default)]
     pub tree_may_differ: bool,
     /// The user's variables that configure allocators.
     #[serde(default)]
-    pub settings: Settings,
+    pub settings: crate::catalog::Settings,
     /// Those that were set, and the parts that were removed.
     #[serde(default)]
-    pub taken_out: BTreeMap<String, String>,
+    pub taken_out: std::collections::BTreeMap<String, String>,
     /// The client that drives it, if it is a server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
 }
 

@@ -2,12 +2,12 @@
 //! as JSON.
 
 use super::Screen;
-use super::text::{count, json, list, markdown as escape, plain};
-use super::units;
+use super::markdown::row;
+use super::text::{count, enclosed, json, list, plain};
+use super::units::{self, PrintedUnit};
 use crate::analyse::claims::{JudgedClaim, JudgedPart, Number, Said, Verdict};
 use crate::catalog::claim::Measure;
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
-use serde::Serialize;
+use comfy_table::{ColumnConstraint, Width};
 
 /// Comparisons that a reason lists; the others are in the JSON.
 const MOST_PARTS: usize = 3;
@@ -17,93 +17,62 @@ const MOST_PARTS: usize = 3;
 pub fn claims(all: &[JudgedClaim], whole: bool, screen: Screen) -> String {
     let is_shown = |judged: &&JudgedClaim| whole || judged.verdict != Verdict::NotTestable;
     let shown: Vec<&JudgedClaim> = all.iter().filter(is_shown).collect();
+    let summary = summary(all);
     if shown.is_empty() {
-        return format!("{}\n{LEFT_OUT}\n", summary(all));
+        return format!("{summary}\n{LEFT_OUT}\n");
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).force_no_tty();
-    table
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(screen.width.min(u16::MAX.into()) as u16);
-    table.set_header(["id", "verdict", "claim", "reason"]);
-    for judged in &shown {
-        table.add_row([
-            &judged.id,
-            judged.verdict.word(),
-            &plain(&judged.says),
-            &plain(&reason(judged)),
-        ]);
-    }
+    let mut table = screen.table(["id", "verdict", "claim", "reason"]);
+    table.add_rows(
+        shown
+            .iter()
+            .map(|judged| cells(judged).map(|cell| plain(&cell))),
+    );
     // The reason is the longest: it gets the remaining width.
-    let claim = ColumnConstraint::UpperBoundary(Width::Percentage(27));
-    for (place, width) in [
+    table.set_constraints([
         ColumnConstraint::ContentWidth,
         ColumnConstraint::ContentWidth,
-        claim,
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        if let Some(column) = table.column_mut(place) {
-            column.set_constraint(width);
-        }
+        ColumnConstraint::UpperBoundary(Width::Percentage(27)),
+    ]);
+    let mut out = format!("{}\n\n{summary}\n", table.trim_fmt());
+    if shown.len() < all.len() {
+        out += &format!("{LEFT_OUT}\n");
     }
-    let lines: String = table
-        .lines()
-        .map(|line| format!("{}\n", line.trim_end()))
-        .collect();
-    let rest = if shown.len() < all.len() {
-        format!("{LEFT_OUT}\n")
-    } else {
-        String::new()
-    };
-    format!("{lines}\n{}\n{rest}", summary(all))
+    out
 }
 
 /// The formats with the claims that a table does not show.
 const LEFT_OUT: &str = "Claims that are not testable here are left out; --document NAME or --to md lists them with the reason.";
 
+fn cells(judged: &JudgedClaim) -> [String; 4] {
+    [
+        judged.id.clone(),
+        judged.verdict.word().into(),
+        judged.says.clone(),
+        reason(judged),
+    ]
+}
+
 /// The same as a Markdown table.
 pub fn claims_markdown(all: &[JudgedClaim]) -> String {
     let mut out = String::from("| id | verdict | claim | reason |\n|:--|:--|:--|:--|\n");
-    for judged in all {
-        let cells = [
-            &judged.id,
-            judged.verdict.word(),
-            &judged.says,
-            &reason(judged),
-        ]
-        .map(escape);
-        out.push_str(&format!("| {} |\n", cells.join(" | ")));
-    }
+    out.extend(all.iter().map(|judged| row(cells(judged))));
     format!("{out}\n{}\n", summary(all))
 }
 
 /// All claims, each with its reason as a sentence.
 pub fn claims_json(all: &[JudgedClaim]) -> String {
-    #[derive(Serialize)]
-    struct ClaimEntry<'a> {
-        #[serde(flatten)]
-        judged: &'a JudgedClaim,
-        reason: String,
-    }
-    let entries: Vec<ClaimEntry> = all
-        .iter()
-        .map(|judged| ClaimEntry {
-            judged,
-            reason: reason(judged),
-        })
-        .collect();
-    json(&entries)
+    let entry = |judged: &JudgedClaim| {
+        let mut entry = serde_json::json!(judged);
+        entry["reason"] = reason(judged).into();
+        entry
+    };
+    json(&all.iter().map(entry).collect::<Vec<_>>())
 }
 
 /// `20 claims hold, 9 do not, 8 are unclear, 11 are not testable here`.
 pub fn summary(all: &[JudgedClaim]) -> String {
-    let of = |verdict| {
-        all.iter()
-            .filter(|judged| judged.verdict == verdict)
-            .count()
-    };
+    let verdicts = || all.iter().map(|judged| judged.verdict);
+    let of = |wanted| verdicts().filter(|verdict| *verdict == wanted).count();
     format!(
         "Of {}: {} hold, {} do not hold, {} unclear, {} not testable here.",
         count(all.len(), "claim"),
@@ -116,37 +85,26 @@ pub fn summary(all: &[JudgedClaim]) -> String {
 
 /// The comparisons that decided, with their numbers; the missing rows; the size.
 pub fn reason(judged: &JudgedClaim) -> String {
-    let decided: Vec<&JudgedPart> = judged
-        .parts
-        .iter()
-        .filter(|part| part.verdict == judged.verdict)
-        .collect();
+    let parts = &judged.parts;
+    let mut shown: Vec<&JudgedPart> = parts.iter().collect();
+    shown.retain(|part| part.verdict == judged.verdict);
     // A verdict by the larger half, or one that two distributions disagree on, has no part of its
     // own.
-    let shown: Vec<&JudgedPart> = if decided.is_empty() {
-        judged.parts.iter().collect()
-    } else {
-        decided
-    };
-    let mut words: Vec<String> = shown
-        .iter()
-        .take(MOST_PARTS)
-        .map(|part| sentence(part))
-        .collect();
-    let compared = judged
-        .parts
-        .iter()
-        .filter(|part| !part.place.is_empty())
-        .count();
-    let holding = judged
-        .parts
+    if shown.is_empty() {
+        shown.extend(parts);
+    }
+    let more = shown.len().saturating_sub(MOST_PARTS);
+    shown.truncate(MOST_PARTS);
+    let mut words: Vec<String> = shown.into_iter().map(sentence).collect();
+    if more > 0 {
+        words.push(format!("and {more} more"));
+    }
+    let compared = parts.iter().filter(|part| !part.place.is_empty()).count();
+    let holding = parts
         .iter()
         .filter(|part| part.verdict == Verdict::Holds)
         .count();
-    if shown.len() > MOST_PARTS {
-        words.push(format!("and {} more", shown.len() - MOST_PARTS));
-    }
-    if compared > 1 && (shown.len() > MOST_PARTS || holding < compared) {
+    if compared > 1 && (more > 0 || holding < compared) {
         words.push(format!(
             "{holding} of {} hold",
             count(compared, "comparison")
@@ -163,20 +121,16 @@ pub fn reason(judged: &JudgedClaim) -> String {
 }
 
 fn sentence(part: &JudgedPart) -> String {
-    let mut out = if part.place.is_empty() {
-        String::new()
-    } else {
-        format!("{}: ", part.place)
-    };
+    let mut out = enclosed("", &part.place, ": ");
     for (place, said) in part.said.iter().enumerate() {
         let words = match said {
-            Said::Words(words) => words.clone(),
-            Said::Number(number) => text(number),
+            Said::Words(words) => words,
+            Said::Number(number) => &text(number),
         };
         if place > 0 && !words.starts_with([',', ';']) {
             out.push(' ');
         }
-        out.push_str(&words);
+        out += words;
     }
     out
 }
@@ -189,41 +143,31 @@ fn text(number: &Number) -> String {
         (min, max) if min == max => String::new(),
         (min, max) => format!(" ({min}-{max})"),
     };
-    let row = if number.row.is_empty() {
-        String::new()
-    } else {
-        format!("{} ", number.row)
-    };
+    let row = enclosed("", &number.row, " ");
     format!("{row}{}{unit}{range}", digits(number.median))
 }
 
 /// The size of one unit, and its name with a leading space.
 fn unit(number: &Number) -> (f64, String) {
-    let fitting = |unit: units::PrintedUnit, suffix: &str| {
-        (
-            unit.size,
-            format!(" {}", unit.name.trim_end_matches(suffix)),
-        )
-    };
-    match &number.measure {
-        None => (1.0, String::new()),
-        Some(Measure::Time) => fitting(units::time(number.median), ""),
-        Some(Measure::Mops) => (1.0, " Mops/s".into()),
-        Some(Measure::Wall) => fitting(units::time(number.median), "/op"),
+    let PrintedUnit { name, size } = units::time(number.median);
+    let of_time = name.trim_end_matches("/op");
+    let (size, unit) = match &number.measure {
+        None => return (1.0, String::new()),
+        Some(Measure::Time) => (size, name),
+        Some(Measure::Mops) => (1.0, "Mops/s"),
+        Some(Measure::Wall) => (size, of_time),
         Some(measure @ (Measure::User | Measure::Sys | Measure::Cpu)) => {
-            let (size, unit) = fitting(units::time(number.median), "/op");
-            (size, format!("{unit} {measure}"))
+            return (size, format!(" {of_time} {measure}"));
         }
-        Some(Measure::CpuPerWall) => (1.0, " CPU / wall".into()),
-        Some(Measure::Overhead) => (1.0, "x overhead".into()),
-        Some(Measure::HeapGrowth) => (0.01, " % of requested".into()),
-        Some(Measure::TotalGrowth) => (1_048_576.0, " MiB".into()),
-        Some(Measure::TotalFall) => (0.01, " % given back".into()),
-        Some(Measure::Figure(name)) if name.ends_with("_ns") => {
-            fitting(units::time(number.median), "/op")
-        }
-        Some(Measure::Figure(name)) if name.ends_with("_percent") => (1.0, " %".into()),
-        Some(Measure::Figure(name)) if name == "mops_cpu_ref" => (1.0, " Mops/CPU s".into()),
-        Some(Measure::Figure(name)) => (1.0, format!(" {name}")),
-    }
+        Some(Measure::CpuPerWall) => (1.0, "CPU / wall"),
+        Some(Measure::Overhead) => return (1.0, "x overhead".into()),
+        Some(Measure::HeapGrowth) => (0.01, "% of requested"),
+        Some(Measure::TotalGrowth) => (1_048_576.0, "MiB"),
+        Some(Measure::TotalFall) => (0.01, "% given back"),
+        Some(Measure::Figure(name)) if name.ends_with("_ns") => (size, of_time),
+        Some(Measure::Figure(name)) if name.ends_with("_percent") => (1.0, "%"),
+        Some(Measure::Figure(name)) if name == "mops_cpu_ref" => (1.0, "Mops/CPU s"),
+        Some(Measure::Figure(name)) => (1.0, name.as_str()),
+    };
+    (size, format!(" {unit}"))
 }

@@ -1,9 +1,7 @@
 //! A comparison as a table with its notes. Strings from outside are not yet escaped.
 
-use super::screen::Screen;
 use super::sheet::{self, Column, Numberless, Sheet};
-use super::terminal;
-use super::{markdown, text};
+use super::{Screen, markdown, terminal, text};
 use crate::analyse::Verdict;
 use crate::analyse::compare::{Compared, Comparison};
 use crate::metric::{Judged, Metric};
@@ -25,32 +23,19 @@ pub struct ComparisonSubject<'a> {
 
 /// For a terminal.
 pub fn comparison(subject: ComparisonSubject, comparison: &Comparison, screen: Screen) -> String {
-    let mut dropped = Vec::new();
-    let table = terminal::sheet_text(table(subject, comparison), screen, &mut dropped);
-    let words: Vec<String> = words(subject, comparison)
-        .iter()
-        .map(|line| text::plain(line))
-        .collect();
-    let words = words
-        .iter()
-        .map(|line| text::wrap(line, screen.width, 2))
-        .collect::<Vec<_>>()
-        .join("\n");
-    format!("{table}\n{words}\n")
+    let table = terminal::sheet_text(table(subject, comparison), screen, &mut Vec::new());
+    let words = words(subject, comparison);
+    let words = words.iter().map(|line| screen.wrap(line, 2));
+    format!("{table}\n{}\n", text::join(words, "\n"))
 }
 
 /// For an issue or the summary of a CI job.
 pub fn comparison_markdown(subject: ComparisonSubject, comparison: &Comparison) -> String {
-    let table = table(subject, comparison);
-    let words: String = words(subject, comparison)
-        .iter()
-        .map(|line| format!("\n{}\n", text::markdown(line)))
-        .collect();
-    format!(
-        "## {}\n\n{}{words}",
-        text::markdown(&table.heading),
-        markdown::sheet_text(&table)
-    )
+    let mut out = markdown::sheet_text(&table(subject, comparison));
+    for line in words(subject, comparison) {
+        out += &format!("\n{}\n", text::markdown(&line));
+    }
+    out
 }
 
 /// For programs.
@@ -64,61 +49,55 @@ pub fn comparison_json(subject: ComparisonSubject, comparison: &Comparison) -> S
         #[serde(flatten)]
         comparison: &'a Comparison,
     }
-    let document = ComparisonDocument {
+    text::json(&ComparisonDocument {
         by: subject.by.key,
         threshold: subject.threshold,
         old_started: subject.old.map(|old| old.started.as_str()),
         new_started: &subject.new.started,
         comparison,
-    };
-    text::json(&document)
+    })
 }
 
 /// The rows.
 pub(super) fn table(subject: ComparisonSubject, comparison: &Comparison) -> Sheet {
     let clock = subject.by.noun;
     let over = match subject.old {
-        Some(_) => "old".to_owned(),
-        None => subject.new.plan.baseline.clone(),
+        Some(_) => "old",
+        None => &subject.new.plan.baseline,
     };
     let rows = &comparison.rows;
-    let cells = |cell: &dyn Fn(&Compared) -> String| rows.iter().map(cell).collect::<Vec<_>>();
+    let cases = rows
+        .iter()
+        .map(|row| format!("{}@{}", row.workload, row.threads));
+    let allocators = rows.iter().map(|row| row.allocator.clone());
+    let ratios = rows.iter().map(|row| sheet::interval(&row.ratio));
     let mut columns = vec![
-        Column::words(
-            "workload",
-            cells(&|row| format!("{}@{}", row.workload, row.threads)),
-        ),
-        Column::words("allocator", cells(&|row| row.allocator.clone())),
-        Column::numbers(
-            &format!("{clock} / {over}"),
-            cells(&|row| sheet::interval(&row.ratio)),
-        ),
+        Column::words("workload", cases),
+        Column::words("allocator", allocators),
+        Column::numbers(&format!("{clock} / {over}"), ratios),
     ];
     if let Some(anchor) = &comparison.anchor {
-        let beside = |row: &Compared| {
-            row.beside_anchor
-                .as_ref()
-                .map(sheet::interval)
-                .unwrap_or_default()
-        };
-        columns.push(Column::numbers(&format!("beside {anchor}"), cells(&beside)));
+        let ratios = rows.iter().map(|row| row.beside_anchor.as_ref());
+        let ratios = ratios.map(|ratio| ratio.map(sheet::interval).unwrap_or_default());
+        columns.push(Column::numbers(&format!("beside {anchor}"), ratios));
     }
     let verdict = |row: &Compared| match row.verdict {
         None => "the runs themselves".into(),
         Some(verdict @ (Verdict::Faster | Verdict::Slower)) => verdict.word_of(subject.by).into(),
         verdict => sheet::verdict(verdict),
     };
-    columns.push(Column::words("verdict", cells(&verdict)));
-    let left_out = comparison
-        .left_out
-        .iter()
-        .map(|left| Numberless::new(&left.row, None, || left.why.clone()));
+    columns.push(Column::words("verdict", rows.iter().map(verdict)));
+    if rows.is_empty() {
+        columns.clear();
+    }
+    let left_out = comparison.left_out.iter();
+    let left_out = left_out.map(|left| Numberless::new(&left.row, None, || left.why.clone()));
     Sheet {
         heading: match subject.old {
             Some(old) => format!("{} beside {}", moment(subject.new), moment(old)),
             None => format!("{clock} beside {over}"),
         },
-        columns: if rows.is_empty() { Vec::new() } else { columns },
+        columns,
         numberless: left_out.collect(),
         ..Sheet::default()
     }
@@ -134,13 +113,11 @@ fn moment(run: &RunFile) -> String {
 pub(super) fn words(subject: ComparisonSubject, comparison: &Comparison) -> Vec<String> {
     let mut words = Vec::new();
     let Some(old) = subject.old else { return words };
-    let differing: Vec<String> = comparison
-        .differences
-        .iter()
-        .map(|it| format!("{}: {} -> {}", it.what, it.old, it.new))
-        .collect();
+    let differing = comparison.differences.iter();
+    let differing = differing.map(|it| format!("{}: {} -> {}", it.what, it.old, it.new));
+    let differing = text::join(differing, "; ");
     if !differing.is_empty() {
-        words.push(format!("Not the same in both: {}.", differing.join("; ")));
+        words.push(format!("Not the same in both: {differing}."));
     }
     // What other programs do changes such a value hardly: there is no drift to separate.
     if subject.by.judged == Judged::ByRange {
@@ -154,27 +131,21 @@ pub(super) fn words(subject: ComparisonSubject, comparison: &Comparison) -> Vec<
         None => "The runs have no baseline in common, so drift cannot be separated from a change."
             .to_owned(),
     };
-    words.push(format!(
-        "These are two runs, and their blocks were not interleaved: drift of the machine is in every ratio. {drift}"
-    ));
-    words.push(format!(
-        "For a reliable comparison, put both into one run: {}",
-        right(old, subject.new)
-    ));
-    words
-}
-
-/// The command that compares the two libraries, if there are two of one name.
-fn right(old: &RunFile, new: &RunFile) -> String {
-    let changed = new.allocators.iter().find_map(|info| {
-        let before = old
-            .allocators
-            .iter()
-            .find(|before| before.name == info.name && before.sha256 != info.sha256)?;
-        Some((before.files.first()?, info.files.first()?))
+    // The two libraries, if there are two of one name.
+    let changed = subject.new.allocators.iter().find_map(|info| {
+        let mut before = old.allocators.iter();
+        let before =
+            before.find(|before| before.name == info.name && before.sha256 != info.sha256)?;
+        Some((before.files.first()?.as_str(), info.files.first()?.as_str()))
     });
-    match changed {
-        Some((before, now)) => format!("heapmark run -a old={before},new={now} --baseline old"),
-        None => "heapmark run -a old=/path/old.so,new=/path/new.so --baseline old".into(),
-    }
+    let (before, now) = changed.unwrap_or(("/path/old.so", "/path/new.so"));
+    words.extend([
+        format!(
+            "These are two runs, and their blocks were not interleaved: drift of the machine is in every ratio. {drift}"
+        ),
+        format!(
+            "For a reliable comparison, put both into one run: heapmark run -a old={before},new={now} --baseline old"
+        ),
+    ]);
+    words
 }

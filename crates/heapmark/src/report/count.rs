@@ -7,87 +7,74 @@ use crate::plan::Counter;
 
 /// All tables.
 pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
-    let of_case = |counter| {
-        analysis
-            .counts
-            .iter()
-            .map(move |case| of_case(case, counter, analysis.planned_blocks))
+    let Some(counter) = analysis.counter else {
+        return Vec::new();
     };
-    analysis.counter.into_iter().flat_map(of_case).collect()
+    let of_case = |case| of_case(case, counter, analysis.planned_blocks);
+    analysis.counts.iter().map(of_case).collect()
 }
 
 fn of_case(case: &Table, counter: Counter, planned_blocks: u32) -> Sheet {
-    let mut rows: Vec<&TableRow> = case.rows.iter().filter(|row| row.has_run()).collect();
-    let order = |row: &&TableRow| {
-        row.cells
-            .first()
-            .map_or(f64::INFINITY, |cell| cell.spread.median)
+    let (mut rows, others): (Vec<&TableRow>, Vec<&TableRow>) =
+        case.rows.iter().partition(|row| row.has_run());
+    let order = |row: &TableRow| {
+        let first = row.cells.first();
+        first.map_or(f64::INFINITY, |cell| cell.spread.median)
     };
     rows.sort_by(|a, b| order(a).total_cmp(&order(b)));
-    let cells =
-        |cell: &dyn Fn(&TableRow) -> String| rows.iter().map(|row| cell(row)).collect::<Vec<_>>();
-    let mut columns = vec![Column::words(
-        "allocator",
-        cells(&|row| row.allocator.clone()),
-    )];
+    let numbers = |title: &str, cell: &dyn Fn(&TableRow) -> String| {
+        Column::numbers(title, rows.iter().map(|row| cell(row)))
+    };
+    let names = rows.iter().map(|row| row.allocator.clone());
+    let mut columns = vec![Column::words("allocator", names)];
     let mut untold = Vec::new();
     for event in counter.events() {
+        let what = event.replace('_', " ");
+        let why = |row: &TableRow| row.why_not.get(event).cloned();
         if rows.iter().all(|row| row.cell(event).is_none()) {
-            let why = rows
-                .iter()
-                .find_map(|row| row.why_not.get(event))
-                .map_or("not told", String::as_str);
-            untold.push(format!("{}: {why}", event.replace('_', " ")));
+            let why = rows.iter().find_map(|row| why(row));
+            untold.push(format!("{what}: {}", why.unwrap_or("not told".into())));
             continue;
         }
         let (many, per) = scale(counter, event);
-        let count = |row: &TableRow| match row.cell(event) {
-            Some(cell) => units::digits(cell.spread.median * many),
-            None => row
-                .why_not
-                .get(event)
-                .cloned()
-                .unwrap_or_else(|| "-".into()),
-        };
-        columns.push(Column::numbers(
-            &format!("{}/{per}", event.replace('_', " ")),
-            cells(&count),
-        ));
+        columns.push(numbers(&format!("{what}/{per}"), &|row| {
+            let count = row.cell(event);
+            let count = count.map(|cell| units::digits(cell.spread.median * many));
+            count.or_else(|| why(row)).unwrap_or("-".into())
+        }));
         // A share of few calls means nothing.
         let is_first = |row: &&TableRow| {
-            row.cells
-                .first()
-                .is_some_and(|cell| cell.metric.key == event)
+            let first = row.cells.first();
+            first.is_some_and(|cell| cell.metric.key == event)
         };
         if counter != Counter::Kernel && rows.iter().any(is_first) {
-            let of = |cell: fn(&TableCell) -> String| {
-                move |row: &TableRow| row.cell(event).map(cell).unwrap_or_default()
+            let of = |cell: fn(&TableCell) -> Option<String>| {
+                move |row: &TableRow| row.cell(event).and_then(cell).unwrap_or_default()
             };
-            columns.push(Column::numbers("spread", cells(&of(spread))));
-            columns.push(Column::numbers(
-                &format!("/ {}", case.baseline),
-                cells(&of(ratio)),
-            ));
+            columns.push(numbers("spread", &of(spread)));
+            let ratio = |cell: &TableCell| Some(units::ratio(cell.ratio?.ratio));
+            columns.push(numbers(&format!("/ {}", case.baseline), &of(ratio)));
         }
     }
+    if rows.is_empty() {
+        columns.clear();
+    }
+    let (subject, caution) = words(counter);
+    let heading = heading(&case.workload, case.threads, case.oversubscribed);
+    let numberless = |row: &TableRow| {
+        Numberless::new(&row.allocator, row.failed.as_ref(), || {
+            missing(planned_blocks)
+        })
+    };
     Sheet {
-        heading: format!(
-            "{}: {}",
-            heading(&case.workload, case.threads, case.oversubscribed),
-            subject(counter)
-        ),
-        columns: if rows.is_empty() { Vec::new() } else { columns },
-        trust: if untold.is_empty() {
-            Vec::new()
-        } else {
-            vec![untold.join(", ")]
-        },
-        caution: cautions(case.caution.as_deref(), Some(caution(counter))),
-        numberless: case
-            .rows
-            .iter()
-            .filter_map(|row| numberless(row, planned_blocks))
+        heading: format!("{heading}: {subject}"),
+        columns,
+        trust: (!untold.is_empty())
+            .then(|| untold.join(", "))
+            .into_iter()
             .collect(),
+        caution: cautions(case.caution.as_deref(), Some(caution)),
+        numberless: others.into_iter().map(numberless).collect(),
         ..Sheet::default()
     }
 }
@@ -102,46 +89,25 @@ fn scale(counter: Counter, event: &str) -> (f64, &'static str) {
     }
 }
 
-fn spread(cell: &TableCell) -> String {
-    let spread = Some(cell.spread).filter(|spread| spread.median > 0.0);
-    spread
-        .map(|n| units::percent((n.max - n.min) / n.median))
-        .unwrap_or_default()
+fn spread(cell: &TableCell) -> Option<String> {
+    let spread = Some(cell.spread).filter(|spread| spread.median > 0.0)?;
+    Some(units::percent((spread.max - spread.min) / spread.median))
 }
 
-fn ratio(cell: &TableCell) -> String {
-    cell.ratio
-        .map(|ratio| units::ratio(ratio.ratio))
-        .unwrap_or_default()
-}
-
-fn subject(counter: Counter) -> &'static str {
+/// What was counted, and what that means.
+fn words(counter: Counter) -> (&'static str, &'static str) {
     match counter {
-        Counter::Callgrind => "instructions",
-        Counter::Perf => "events in user mode",
-        Counter::Kernel => "calls for memory to the kernel",
+        Counter::Callgrind => (
+            "instructions",
+            "Counted by callgrind, not timed: fewer instructions are often, but not always, less time. Threads take turns there.",
+        ),
+        Counter::Perf => (
+            "events in user mode",
+            "Counted by the kernel (perf_event_open) in the measured phases, in user mode; nothing was timed.",
+        ),
+        Counter::Kernel => (
+            "calls for memory to the kernel",
+            "Counted in the measured phases of the whole process: this includes the stacks of threads that start or end there, as the floor's row shows.",
+        ),
     }
-}
-
-fn caution(counter: Counter) -> &'static str {
-    match counter {
-        Counter::Callgrind => {
-            "Counted by callgrind, not timed: fewer instructions are often, but not always, less time. Threads take turns there."
-        }
-        Counter::Perf => {
-            "Counted by the kernel (perf_event_open) in the measured phases, in user mode; nothing was timed."
-        }
-        Counter::Kernel => {
-            "Counted in the measured phases of the whole process: this includes the stacks of threads that start or end there, as the floor's row shows."
-        }
-    }
-}
-
-fn numberless(row: &TableRow, planned_blocks: u32) -> Option<Numberless> {
-    let numberless = || {
-        Numberless::new(&row.allocator, row.failed.as_ref(), || {
-            missing(planned_blocks)
-        })
-    };
-    (!row.has_run()).then(numberless)
 }

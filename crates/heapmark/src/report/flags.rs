@@ -1,43 +1,37 @@
 //! The compiler flags of the libraries that heapmark builds, beside their authors' own.
 
-use crate::build::flags::{Difference, flags, for_all};
+use super::text::join;
+use crate::build::flags::{flags, for_all};
 use crate::catalog::Allocator;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// One paragraph for each library.
 pub fn text(allocators: &[Allocator]) -> String {
-    let mut out = format!("all: {}\n", for_all().collect::<Vec<_>>().join(" "));
-    out.push_str("Warnings, dialects, paths and debug information are left out; a later flag of its kind counts.\n");
+    let mut out = format!(
+        "all: {}\nWarnings, dialects, paths and debug information are left out; a later flag of its kind counts.\n",
+        join(for_all(), " ")
+    );
     for allocator in allocators {
         let Some(flags) = flags(allocator) else {
             continue;
         };
-        let _ = writeln!(out, "\n{}", allocator.name);
-        let ours = if flags.ours.is_empty() {
-            "-"
-        } else {
-            &flags.ours.join(" ")
+        let ours = match flags.ours.join(" ") {
+            none if none.is_empty() => "-".into(),
+            ours => ours,
         };
-        let _ = writeln!(out, "  ours      {ours}");
+        out += &format!("\n{}\n  ours      {ours}\n", allocator.name);
         for (place, theirs) in &flags.upstream {
-            let _ = writeln!(out, "  upstream  {}  ({place})", theirs.join(" "));
+            out += &format!("  upstream  {}  ({place})\n", theirs.join(" "));
         }
-        let mut by_reason: BTreeMap<(bool, &str), Vec<&str>> = BTreeMap::new();
-        for Difference {
-            flag,
-            is_ours,
-            reason,
-        } in &flags.differences
-        {
-            by_reason
-                .entry((*is_ours, reason.unwrap_or("no reason is known")))
-                .or_default()
-                .push(flag);
+        let mut by_reason: BTreeMap<_, Vec<&str>> = BTreeMap::new();
+        for difference in &flags.differences {
+            let reason = difference.reason.unwrap_or("no reason is known");
+            let like = by_reason.entry((difference.is_ours, reason));
+            like.or_default().push(difference.flag);
         }
         for ((is_ours, reason), flags) in by_reason {
             let whose = if is_ours { "only ours" } else { "not ours " };
-            let _ = writeln!(out, "  {whose} {}: {reason}", flags.join(" "));
+            out += &format!("  {whose} {}: {reason}\n", flags.join(" "));
         }
     }
     out

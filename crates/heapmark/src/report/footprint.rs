@@ -1,181 +1,193 @@
 //! The tables of a run that sampled memory. Strings from outside are not yet escaped.
 
-use super::sheet::{Column, Numberless, Sheet, heading, missing};
+use super::sheet::{Column, Numberless, Sheet, Spare, heading, missing};
 use super::{text, units};
-use crate::analyse::{Analysis, FootprintCase, FootprintRow, Footprints, Spread};
+use crate::analyse::{Analysis, Table, TableCell, TableRow};
+use crate::metric::Unit;
+
+/// The metric that each process has whose memory was seen.
+const PEAK_DEMAND: &str = "peak_demand_bytes";
+/// A metric that only a process has that sampled itself.
+const AT_PEAK: &str = "tenth_page";
+
+/// Title, metric, the metric that some row must have, and what a narrow page does with the column.
+const COLUMNS: [(&str, &str, &str, Spare); 16] = [
+    ("peak demand", PEAK_DEMAND, PEAK_DEMAND, Spare::Early),
+    (
+        "at peak demand",
+        "overhead_at_peak_demand",
+        PEAK_DEMAND,
+        Spare::No,
+    ),
+    (
+        "at peak RSS",
+        "overhead_at_peak_footprint",
+        PEAK_DEMAND,
+        Spare::No,
+    ),
+    ("peak/peak", "peak_over_peak", PEAK_DEMAND, Spare::Early),
+    ("mean", "mean_overhead", PEAK_DEMAND, Spare::No),
+    (
+        "page occupancy",
+        "page_occupancy",
+        PEAK_DEMAND,
+        Spare::Early,
+    ),
+    ("huge pages", "huge_share", PEAK_DEMAND, Spare::Early),
+    ("blow-up", "blow_up", "blow_up", Spare::No),
+    ("internal", "internal_fragmentation", AT_PEAK, Spare::No),
+    ("external", "external_fragmentation", AT_PEAK, Spare::No),
+    ("tenth page", AT_PEAK, AT_PEAK, Spare::Early),
+    ("sparse pages", "sparse_pages", AT_PEAK, Spare::Early),
+    // Besides the columns of such processes, a usual terminal fits the first and the last of these,
+    // a narrow one only the last.
+    (
+        "idle 0 s",
+        "retained_bytes_0_ms",
+        "retained_bytes_0_ms",
+        Spare::Late,
+    ),
+    (
+        "idle 0.1 s",
+        "retained_bytes_100_ms",
+        "retained_bytes_100_ms",
+        Spare::Early,
+    ),
+    (
+        "idle 1 s",
+        "retained_bytes_1000_ms",
+        "retained_bytes_1000_ms",
+        Spare::Early,
+    ),
+    (
+        "idle 5 s",
+        "retained_bytes_5000_ms",
+        "retained_bytes_5000_ms",
+        Spare::No,
+    ),
+];
 
 /// All tables.
 pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
-    analysis
-        .footprints
-        .iter()
-        .map(|case| of_case(case, analysis.planned_blocks))
-        .collect()
+    let of_case = |case| of_case(case, analysis.planned_blocks);
+    analysis.footprints.iter().map(of_case).collect()
 }
 
 /// The meaning of the columns, in their order.
 pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
-    let held = || {
-        analysis
-            .footprints
-            .iter()
-            .flat_map(|case| &case.rows)
-            .filter_map(|row| row.footprints.as_ref())
-    };
-    if held().next().is_none() {
-        return Vec::new();
-    }
-    let mut lines = vec![
-        "Memory of processes in which every call is watched: each takes longer, so an allocator that gives memory back by the clock \
-         has had more time to.",
-        "at peak demand, at peak RSS, mean: overhead there, which is the growth of the resident set over requested bytes.",
+    let rows: Vec<&TableRow> = (analysis.footprints.iter())
+        .flat_map(|case| &case.rows)
+        .collect();
+    let lines = [
+        (
+            PEAK_DEMAND,
+            "Memory of processes in which every call is watched: each takes longer, so an allocator that gives memory back by the clock \
+             has had more time to.",
+        ),
+        (
+            PEAK_DEMAND,
+            "at peak demand, at peak RSS, mean: overhead there, which is the growth of the resident set over requested bytes.",
+        ),
+        (
+            "blow_up",
+            "blow-up: highest memory over that of one thread that makes all calls.",
+        ),
+        (
+            "internal_fragmentation",
+            "internal, external: at peak demand, over requested bytes; rounding of block sizes, and free blocks, caches and metadata.",
+        ),
+        (
+            PEAK_DEMAND,
+            "idle: resident this long after everything was freed, without a single call.",
+        ),
     ];
-    lines.extend(
-        held()
-            .any(|held| held.blow_up.is_some())
-            .then_some("blow-up: highest memory over that of one thread that makes all calls."),
-    );
-    lines.extend(held().any(|held| held.internal.is_some()).then_some(
-        "internal, external: at peak demand, over requested bytes; rounding of block sizes, and free blocks, caches and metadata.",
-    ));
-    lines.push("idle: resident this long after everything was freed, without a single call.");
-    lines.into_iter().map(String::from).collect()
+    let shown = lines.into_iter().filter(|(key, _)| has(&rows, key));
+    shown.map(|(_, line)| line.to_owned()).collect()
 }
 
-fn of_case(case: &FootprintCase, planned_blocks: u32) -> Sheet {
-    let rows: Vec<(&FootprintRow, &Footprints)> = case
+/// Whether some row has a metric.
+fn has(rows: &[&TableRow], key: &str) -> bool {
+    rows.iter().any(|row| row.cell(key).is_some())
+}
+
+fn of_case(case: &Table, planned_blocks: u32) -> Sheet {
+    let (rows, others): (Vec<&TableRow>, Vec<&TableRow>) = case
         .rows
         .iter()
-        .filter_map(|row| Some((row, row.footprints.as_ref()?)))
-        .collect();
-    let sampled = case.sampling_share.filter(|share| *share > 0.0);
+        .partition(|row| row.cell(PEAK_DEMAND).is_some());
+    let shares = case
+        .rows
+        .iter()
+        .filter_map(|row| row.sampling.as_ref()?.share);
+    let sampled = shares.max_by(f64::total_cmp).filter(|share| *share > 0.0);
     let sampled =
         sampled.map(|share| format!("sampling took at most {} of a core", units::percent(share)));
-    let off = rows
-        .iter()
-        .filter_map(|(row, held)| Some(count_off(&row.allocator, held.count_off_by?)));
+    let off = rows.iter().filter_map(|row| {
+        let share = units::percent(row.sampling.as_ref()?.count_off_by?);
+        Some(format!(
+            "{}: the kernel's quick count of memory was {share} off its page tables: at peak demand is exact, the other \
+             figures may be that far off",
+            row.allocator
+        ))
+    });
     Sheet {
         heading: format!(
             "{}: memory",
             heading(&case.workload, case.threads, case.oversubscribed)
         ),
-        columns: if rows.is_empty() {
-            Vec::new()
-        } else {
-            columns(&rows)
-        },
+        columns: columns(&rows),
         trust: sampled.into_iter().chain(off).collect(),
         caution: case.caution.clone(),
-        numberless: case
-            .rows
-            .iter()
-            .filter_map(|row| numberless(row, planned_blocks))
+        numberless: others
+            .into_iter()
+            .map(|row| numberless(row, planned_blocks))
             .collect(),
         ..Sheet::default()
     }
 }
 
-fn count_off(allocator: &str, share: f64) -> String {
-    let share = units::percent(share);
-    format!(
-        "{allocator}: the kernel's quick count of memory was {share} off its page tables: at peak demand is exact, the other \
-         figures may be that far off"
-    )
-}
-
-fn columns(rows: &[(&FootprintRow, &Footprints)]) -> Vec<Column> {
-    let number = |title: &str, cell: &dyn Fn(&Footprints) -> String| {
-        Column::numbers(title, rows.iter().map(|(_, held)| cell(held)))
-    };
-    let mut columns = vec![
-        Column::words(
-            "allocator",
-            rows.iter().map(|(row, _)| row.allocator.clone()),
-        ),
-        number("peak demand", &|held| {
-            units::bytes(held.peak_demand_bytes.median)
-        })
-        .spare(),
-        number("at peak demand", &|held| {
-            median(held.overhead_at_peak_demand, units::times)
-        }),
-        number("at peak RSS", &|held| {
-            median(held.overhead_at_peak_footprint, units::times)
-        }),
-        number("peak/peak", &|held| {
-            median(held.peak_over_peak, units::times)
-        })
-        .spare(),
-        number("mean", &|held| median(held.mean_overhead, units::times)),
-        number("page occupancy", &|held| {
-            median(held.page_occupancy, units::percent)
-        })
-        .spare(),
-        number("huge pages", &|held| {
-            median(held.huge_share, units::percent)
-        })
-        .spare(),
-    ];
-    if rows.iter().any(|(_, held)| held.blow_up.is_some()) {
-        columns.push(number("blow-up", &|held| {
-            median(held.blow_up, units::times)
-        }));
+/// Empty without rows.
+fn columns(rows: &[&TableRow]) -> Vec<Column> {
+    if rows.is_empty() {
+        return Vec::new();
     }
-    let strict = rows.iter().any(|(_, held)| held.tenth_page.is_some());
-    if strict {
-        columns.extend([
-            number("internal", &|held| median(held.internal, units::percent)),
-            number("external", &|held| median(held.external, units::percent)),
-            number("tenth page", &|held| {
-                median(held.tenth_page, units::percent)
-            })
-            .spare(),
-            number("sparse pages", &|held| {
-                median(held.sparse_pages, units::percent)
-            })
-            .spare(),
-        ]);
-    }
-    let moments = rows
-        .first()
-        .map(|(_, held)| held.retained.iter().map(|kept| kept.after_ms))
+    let names = rows.iter().map(|row| row.allocator.clone());
+    let shown = COLUMNS
         .into_iter()
-        .flatten();
-    let moments: Vec<u64> = moments.collect();
-    let ends = [moments.first().copied(), moments.last().copied()];
-    for after_ms in moments {
-        let kept = |held: &Footprints| {
-            let kept = held.retained.iter().find(|kept| kept.after_ms == after_ms);
-            kept.map_or_else(|| "-".into(), |kept| units::bytes(kept.heap_bytes.median))
-        };
-        let column = number(&format!("idle {} s", after_ms as f64 / 1000.0), &kept);
-        // Besides, a usual terminal fits the first and the last of them, a narrow one only the
-        // last.
-        columns.push(match ends {
-            _ if !strict => column,
-            [_, last] if last == Some(after_ms) => column,
-            [first, _] if first == Some(after_ms) => column.spare_late(),
-            _ => column.spare(),
-        });
-    }
-    columns
-}
-
-fn median(spread: Option<Spread>, text: fn(f64) -> String) -> String {
-    spread.map_or_else(|| "-".into(), |spread| text(spread.median))
-}
-
-fn numberless(row: &FootprintRow, planned_blocks: u32) -> Option<Numberless> {
-    let otherwise = || match row.unseen {
-        0 => missing(planned_blocks),
-        unseen => {
-            let processes = text::count(unseen, "process");
-            format!("{processes} ended before a sample saw live memory: use more work (--set)")
+        .filter(|(_, _, shown_with, _)| has(rows, shown_with));
+    let column = |(title, key, _, spare): (&str, &str, &str, Spare)| {
+        let always = title.starts_with("idle") && !has(rows, AT_PEAK);
+        Column {
+            spare: if always { Spare::No } else { spare },
+            ..Column::numbers(title, rows.iter().map(|row| median(row.cell(key))))
         }
     };
-    row.footprints
-        .is_none()
-        .then(|| Numberless::new(&row.allocator, row.failed.as_ref(), otherwise))
+    [Column::words("allocator", names)]
+        .into_iter()
+        .chain(shown.map(column))
+        .collect()
+}
+
+fn median(cell: Option<&TableCell>) -> String {
+    let Some(TableCell { metric, spread, .. }) = cell else {
+        return "-".into();
+    };
+    match metric.unit {
+        Unit::Bytes => units::bytes(spread.median),
+        Unit::Share => units::percent(spread.median),
+        _ => units::times(spread.median),
+    }
+}
+
+fn numberless(row: &TableRow, planned_blocks: u32) -> Numberless {
+    let unseen = row.sampling.as_ref().map_or(0, |sampling| sampling.unseen);
+    Numberless::new(&row.allocator, row.failed.as_ref(), || match unseen {
+        0 => missing(planned_blocks),
+        unseen => format!(
+            "{} ended before a sample saw live memory: use more work (--set)",
+            text::count(unseen, "process")
+        ),
+    })
 }
 
 #[cfg(test)]

@@ -46,41 +46,33 @@ pub struct Exported {
     pub note: Option<String>,
 }
 
+/// The formats of this build and their names on the command line, in the order of messages.
+const NAMES: &[(Format, &str)] = &[
+    (Format::Csv, "csv"),
+    (Format::Samples, "csv-samples"),
+    (Format::Rows, "csv-rows"),
+    (Format::Latency, "csv-latency"),
+    (Format::Json, "json"),
+    (Format::Markdown, "md"),
+    #[cfg(feature = "parquet")]
+    (Format::Parquet, "parquet"),
+    (Format::Bmf, "bmf"),
+    (Format::GithubActionSmaller, "gha-smaller"),
+    (Format::GithubActionBigger, "gha-bigger"),
+    (Format::GoogleBenchmark, "google-benchmark"),
+    (Format::Hyperfine, "hyperfine"),
+];
+
 impl Format {
     /// All formats of this build, in the order of messages.
-    pub const ALL: &[Format] = &[
-        Format::Csv,
-        Format::Samples,
-        Format::Rows,
-        Format::Latency,
-        Format::Json,
-        Format::Markdown,
-        #[cfg(feature = "parquet")]
-        Format::Parquet,
-        Format::Bmf,
-        Format::GithubActionSmaller,
-        Format::GithubActionBigger,
-        Format::GoogleBenchmark,
-        Format::Hyperfine,
-    ];
+    pub fn all() -> impl Iterator<Item = Format> {
+        NAMES.iter().map(|(format, _)| *format)
+    }
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Format::Csv => "csv",
-            Format::Samples => "csv-samples",
-            Format::Rows => "csv-rows",
-            Format::Latency => "csv-latency",
-            Format::Json => "json",
-            Format::Markdown => "md",
-            #[cfg(feature = "parquet")]
-            Format::Parquet => "parquet",
-            Format::Bmf => "bmf",
-            Format::GithubActionSmaller => "gha-smaller",
-            Format::GithubActionBigger => "gha-bigger",
-            Format::GoogleBenchmark => "google-benchmark",
-            Format::Hyperfine => "hyperfine",
-        }
+        let named = NAMES.iter().find(|(format, _)| *format == self);
+        named.expect("each format has a name").1
     }
 
     /// Whether it has each record as it was measured: then [`write_raw`] needs only one at a time.
@@ -124,76 +116,51 @@ pub fn write_raw(
 
 /// A run in a format for files. Fails if nothing of the run fits into the format.
 pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Exported> {
-    let whole = |bytes| Ok(Exported { bytes, note: None });
+    let (name, mut note) = (format.name(), None);
     if format.is_raw() {
         let mut bytes = Vec::new();
-        write_raw(
-            format,
-            run,
-            records,
-            records.iter().cloned().map(Ok),
-            &mut bytes,
-        )?;
-        return whole(bytes);
+        let whole = records.iter().cloned().map(Ok);
+        write_raw(format, run, records, whole, &mut bytes)?;
+        return Ok(Exported { bytes, note });
     }
-    if format == Format::Csv {
-        return filled(format, csv::tables(&tables(run, records)).into());
-    }
-    let analysis = analyse(run, records);
-    match format {
-        Format::Rows => filled(format, csv::rows(&analysis).into()),
-        Format::Latency => filled(format, csv::latency(&analysis).into()),
-        Format::Markdown => whole(markdown::markdown(run, &analysis).into()),
-        Format::Bmf => some(format, other_tools::bmf(&analysis)),
-        Format::GithubActionSmaller => some(format, other_tools::smaller_is_better(&analysis)),
-        Format::GithubActionBigger => some(format, other_tools::bigger_is_better(&analysis)),
-        Format::GoogleBenchmark => some(
-            format,
-            other_tools::google_benchmark(run, &analysis, records),
-        ),
-        Format::Hyperfine => some(format, other_tools::hyperfine(run, &analysis, records)),
-        raw => bail!("{} is made of records, not of tables", raw.name()),
-    }
-}
-
-/// An empty file would pass for a valid result.
-fn filled(format: Format, bytes: Vec<u8>) -> Result<Exported> {
-    match (bytes.is_empty(), format) {
-        (true, Format::Latency) => {
-            bail!(
-                "this run has timed no single calls, so there is nothing for csv-latency: heapmark run --latency"
-            )
+    // An empty file would pass for a run without regressions.
+    let mut some = |foreign: Foreign| {
+        if foreign.rows == 0 {
+            bail!("no row of this run fits into {name}: json has all data of the run");
         }
-        (true, _) => bail!(
-            "this run has no table of times, so there is nothing for {}: csv has what it has measured",
-            format.name()
-        ),
-        (false, _) => Ok(Exported { bytes, note: None }),
-    }
-}
-
-/// An empty file would pass for a run without regressions.
-fn some(format: Format, foreign: Foreign) -> Result<Exported> {
-    let Foreign {
-        text,
-        rows,
-        left_out,
-    } = foreign;
-    if rows == 0 {
+        let left_out = foreign.left_out;
+        let of = count(foreign.rows + left_out, "row");
+        note = (left_out > 0).then(|| {
+            format!(
+                "{left_out} of {of} left out: {name} cannot represent them; csv-rows has the reasons"
+            )
+        });
+        Ok(foreign.text)
+    };
+    let analysis = || analyse(run, records);
+    let text = match format {
+        Format::Csv => csv::tables(&tables(run, records)),
+        Format::Rows => csv::rows(&analysis()),
+        Format::Latency => csv::latency(&analysis()),
+        Format::Markdown => markdown::markdown(run, &analysis()),
+        Format::Bmf => some(other_tools::bmf(&analysis()))?,
+        Format::GithubActionSmaller => some(other_tools::smaller_is_better(&analysis()))?,
+        Format::GithubActionBigger => some(other_tools::bigger_is_better(&analysis()))?,
+        Format::GoogleBenchmark => some(other_tools::google_benchmark(run, &analysis(), records))?,
+        Format::Hyperfine => some(other_tools::hyperfine(run, &analysis(), records))?,
+        _ => bail!("{name} is made of records, not of tables"),
+    };
+    // An empty file would pass for a valid result.
+    if text.is_empty() && format == Format::Latency {
         bail!(
-            "no row of this run fits into {}: json has all data of the run",
-            format.name()
+            "this run has timed no single calls, so there is nothing for csv-latency: heapmark run --latency"
         );
     }
-    let of = count(rows + left_out, "row");
-    let note = (left_out > 0).then(|| {
-        format!(
-            "{left_out} of {of} left out: {} cannot represent them; csv-rows has the reasons",
-            format.name()
-        )
-    });
-    Ok(Exported {
-        bytes: text.into(),
-        note,
-    })
+    if text.is_empty() {
+        bail!(
+            "this run has no table of times, so there is nothing for {name}: csv has what it has measured"
+        );
+    }
+    let bytes = text.into();
+    Ok(Exported { bytes, note })
 }

@@ -3,76 +3,59 @@
 
 use super::sheet::{Column, Numberless, Sheet, cautions, heading, missing};
 use super::{text, units};
-use crate::analyse::{Analysis, Called, LatencyCase, LatencyRow, LatencyState, Role, Timer};
+use crate::analyse::{Analysis, Called, LatencyCase, LatencyRow, Role, Timer, distinct};
 
 /// All tables.
 pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
-    analysis
-        .latency
-        .iter()
-        .flat_map(|case| of_case(case, analysis.planned_blocks))
-        .collect()
+    let of_case = |case| of_case(case, analysis.planned_blocks);
+    analysis.latency.iter().flat_map(of_case).collect()
 }
 
 fn of_case(case: &LatencyCase, planned_blocks: u32) -> Vec<Sheet> {
     let heading = heading(&case.workload, case.threads, case.oversubscribed);
-    let names = functions(case);
-    let sheet = |heading: String, columns: Vec<Column>| Sheet {
-        heading,
-        columns,
-        ..Sheet::default()
-    };
-    let mut sheets: Vec<Sheet> = names
-        .iter()
-        .map(|name| {
-            sheet(
-                format!("{heading}: {name}"),
-                percentiles(&ranked(case, name)),
-            )
-        })
-        .collect();
-    let longest = longest(case);
-    sheets.push(sheet(
-        if longest.is_empty() {
+    let mut sheets = Vec::new();
+    for name in functions(case) {
+        sheets.push(Sheet {
+            heading: format!("{heading}: {name}"),
+            columns: percentiles(&ranked(case, name)),
+            ..Sheet::default()
+        });
+    }
+    let timer = case
+        .timer
+        .as_ref()
+        .map(|timer| timer_line(timer, case.every));
+    let columns = longest(case);
+    sheets.push(Sheet {
+        heading: if columns.is_empty() {
             heading
         } else {
             format!("{heading}: longest call")
         },
-        longest,
-    ));
-    if let Some(last) = sheets.last_mut() {
-        let timer = case
-            .timer
-            .as_ref()
-            .map(|timer| timer_line(timer, case.every));
-        last.caution = cautions(case.caution.as_deref(), timer.as_deref());
-        last.numberless = case
+        columns,
+        caution: cautions(case.caution.as_deref(), timer.as_deref()),
+        numberless: case
             .rows
             .iter()
             .filter_map(|row| numberless(row, planned_blocks))
-            .collect();
-    }
+            .collect(),
+        ..Sheet::default()
+    });
     sheets
 }
 
 /// The functions that some row called, in the order of their first occurrence.
 pub(super) fn functions(case: &LatencyCase) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for called in case.rows.iter().flat_map(LatencyRow::functions) {
-        if !names.contains(&called.function.as_str()) {
-            names.push(&called.function);
-        }
-    }
-    names
+    let called = case.rows.iter().flat_map(|row| &row.functions);
+    distinct(called.map(|called| called.function.as_str()))
 }
 
 /// The time that the clock adds to every figure.
 fn timer_line(timer: &Timer, every: u32) -> String {
-    let clocks: Vec<String> = timer.clocks.iter().cloned().collect();
     format!(
         "1 of {every} calls timed. The clock ({}) shows {} ns with no call at all, {} ns at least: in every figure, not \
          subtracted.",
-        text::list(&clocks),
+        text::list(&timer.clocks),
         timer.median_ns,
         timer.least_ns
     )
@@ -83,94 +66,85 @@ type CalledRow<'a> = (&'a LatencyRow, &'a Called);
 /// From the shortest tail to the longest, by the highest percentile that all have; the harness's
 /// own line last.
 fn ranked<'a>(case: &'a LatencyCase, function: &str) -> Vec<CalledRow<'a>> {
-    let own = |row: &'a LatencyRow| {
-        row.functions()
-            .iter()
-            .find(|called| called.function == function)
-    };
-    let mut lines: Vec<CalledRow> = case
-        .rows
-        .iter()
-        .filter_map(|row| Some((row, own(row)?)))
+    let rows = case.rows.iter();
+    let mut lines: Vec<CalledRow> = rows
+        .filter_map(|row| Some((row, row.function(function)?)))
         .collect();
-    let told: [fn(&Called) -> Option<u64>; 4] =
-        [|c| c.p99_99_ns, |c| c.p99_9_ns, |c| c.p99_ns, |c| c.p90_ns];
-    let all_have = told
-        .iter()
-        .find(|told| lines.iter().all(|(_, called)| told(called).is_some()));
+    // All values but the first, the median, and the last, the longest.
+    let told = |called: &Called, place: usize| called.values()[place];
+    let all_have = (1..5).rev().find(|place| {
+        lines
+            .iter()
+            .all(|(_, called)| told(called, *place).is_some())
+    });
     lines.sort_by_key(|(row, called)| {
         (
             row.role == Role::Floor,
-            all_have.and_then(|told| told(called)),
+            all_have.and_then(|place| told(called, place)),
         )
     });
     lines
 }
 
 fn percentiles(lines: &[CalledRow]) -> Vec<Column> {
-    let number = |title: &str, cell: fn(&Called) -> String| {
-        Column::numbers(title, lines.iter().map(|(_, called)| cell(called)))
-    };
-    vec![
-        Column::words("allocator", lines.iter().map(|(row, _)| name(row))),
-        number("timed", |called| called.count.to_string()).spare(),
-        number("p50", |called| time(called.p50_ns)),
-        number("p90", |called| time(called.p90_ns)).spare(),
-        number("p99", |called| time(called.p99_ns)),
-        number("p99.9", |called| time(called.p99_9_ns)),
-        number("p99.99", |called| time(called.p99_99_ns)),
-        number("max", |called| time(Some(called.longest.ns))),
-    ]
+    let timed = column(lines, "timed", |called| called.count.to_string());
+    let mut columns = vec![names(lines), timed.spare()];
+    let titles = ["p50", "p90", "p99", "p99.9", "p99.99", "max"];
+    for (place, title) in titles.into_iter().enumerate() {
+        let values = lines.iter().map(|(_, called)| time(called.values()[place]));
+        let column = Column::numbers(title, values);
+        columns.push(if title == "p90" {
+            column.spare()
+        } else {
+            column
+        });
+    }
+    columns
 }
 
 /// One line per allocator.
 fn longest(case: &LatencyCase) -> Vec<Column> {
-    let of_row = |row| {
-        LatencyRow::functions(row)
-            .iter()
-            .max_by_key(|called| called.longest.ns)
-    };
-    let mut lines: Vec<CalledRow> = case
-        .rows
-        .iter()
-        .filter_map(|row| Some((row, of_row(row)?)))
-        .collect();
+    let mut lines: Vec<CalledRow> = Vec::new();
+    for row in &case.rows {
+        let called = row.functions.iter().max_by_key(|called| called.longest.ns);
+        lines.extend(called.map(|called| (row, called)));
+    }
     if lines.is_empty() {
         return Vec::new();
     }
     lines.sort_by_key(|(row, called)| (row.role == Role::Floor, called.longest.ns));
-    let number = |title: &str, cell: fn(&Called) -> String| {
-        Column::numbers(title, lines.iter().map(|(_, called)| cell(called)))
+    let number = |title, cell: fn(&Called) -> String| column(&lines, title, cell);
+    let words = |title, cell: fn(&Called) -> String| Column {
+        number: false,
+        ..number(title, cell)
     };
     vec![
-        Column::words("allocator", lines.iter().map(|(row, _)| name(row))),
+        names(&lines),
         number("took", |called| time(Some(called.longest.ns))),
-        Column::words(
-            "function",
-            lines.iter().map(|(_, called)| called.function.clone()),
-        ),
+        words("function", |called| called.function.clone()),
         number("bytes", |called| {
-            called
-                .longest
-                .bytes
-                .map_or("-".into(), |bytes| bytes.to_string())
+            let bytes = called.longest.bytes;
+            bytes.map_or("-".into(), |bytes| bytes.to_string())
         }),
         number("after", |called| time(Some(called.longest.at_ns))),
-        Column::words(
-            "in",
-            lines
-                .iter()
-                .map(|(_, called)| called.longest_cell.to_string()),
-        ),
+        words("in", |called| called.longest_cell.to_string()),
     ]
 }
 
-fn name(row: &LatencyRow) -> String {
-    if row.role == Role::Floor {
-        format!("{} (floor)", row.allocator)
-    } else {
-        row.allocator.clone()
-    }
+fn column(lines: &[CalledRow], title: &str, cell: fn(&Called) -> String) -> Column {
+    Column::numbers(title, lines.iter().map(|(_, called)| cell(called)))
+}
+
+fn names(lines: &[CalledRow]) -> Column {
+    let name = |(row, _): &CalledRow| {
+        let mark = if row.role == Role::Floor {
+            " (floor)"
+        } else {
+            ""
+        };
+        format!("{}{mark}", row.allocator)
+    };
+    Column::words("allocator", lines.iter().map(name))
 }
 
 fn time(ns: Option<u64>) -> String {
@@ -185,32 +159,29 @@ fn time(ns: Option<u64>) -> String {
 }
 
 fn numberless(row: &LatencyRow, planned_blocks: u32) -> Option<Numberless> {
-    let reason = match &row.state {
-        LatencyState::Measured { unusable: 0, .. } => return None,
-        LatencyState::Measured { unusable, .. } => {
+    let reason = match (&row.failed, row.processes, row.unusable) {
+        (Some(failed), ..) => failed.summary(),
+        (None, 0, 0) => missing(planned_blocks),
+        (None, 0, unusable) => format!("missing: the counts of {unusable} that ended ok"),
+        (None, _, 0) => return None,
+        (None, _, unusable) => {
             format!(
                 "the counts of {} are missing",
-                text::count(*unusable, "process")
+                text::count(unusable, "process")
             )
         }
-        LatencyState::Failed(failed) => failed.summary(),
-        LatencyState::Missing { unusable: 0 } => missing(planned_blocks),
-        LatencyState::Missing { unusable } => {
-            format!("missing: the counts of {unusable} that ended ok")
-        }
     };
-    let failed = matches!(row.state, LatencyState::Failed(_));
     Some(Numberless {
         allocator: row.allocator.clone(),
         reason,
-        failed,
+        failed: row.failed.is_some(),
     })
 }
 
 /// The meaning of the columns.
 pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
-    let measured = |case: &LatencyCase| case.rows.iter().any(|row| !row.functions().is_empty());
-    if !analysis.latency.iter().any(measured) {
+    let mut rows = analysis.latency.iter().flat_map(|case| &case.rows);
+    if !rows.clone().any(|row| !row.functions.is_empty()) {
         return Vec::new();
     }
     let lines = [
@@ -221,9 +192,8 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         "A call in which the thread lost its CPU is as long as it was gone: compare with the floor (null), whose calls do \
          nothing.",
     ];
-    let copies = |case: &LatencyCase| case.rows.iter().any(|row| row.role == Role::AaCopy);
     let copy = "(copy): the same library once more. Its difference from the original is chance.";
-    let copy = analysis.latency.iter().any(copies).then_some(copy);
+    let copy = rows.any(|row| row.role == Role::AaCopy).then_some(copy);
     lines.into_iter().chain(copy).map(String::from).collect()
 }
 

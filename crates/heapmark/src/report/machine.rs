@@ -1,101 +1,83 @@
 //! The machine for readers: the page of `heapmark doctor`, and its line in the tables of a run.
 
 use super::Screen;
-use super::text::{count, list, plain, wrap};
+use super::screen::{BOLD, YELLOW};
+use super::text::{count, list, plain};
 use crate::analyse::Analysis;
-use crate::observe::preflight::{ItemState, Preflight, PreflightItem};
-use comfy_table::{ContentArrangement, Table, presets};
+use crate::observe::preflight::{ItemState, Preflight};
 
 /// `machine: 3 warnings (governor, swap, load): heapmark doctor says what they mean`.
 pub fn warnings(names: &[String]) -> String {
-    match names {
-        [] => "machine: no warnings".into(),
-        [_] => format!(
-            "machine: 1 warning ({}): heapmark doctor says what it means",
-            names[0]
-        ),
-        _ => format!(
-            "machine: {} warnings ({}): heapmark doctor says what they mean",
-            names.len(),
-            names.join(", ")
-        ),
-    }
+    let mean = match names.len() {
+        0 => return "machine: no warnings".into(),
+        1 => "it means",
+        _ => "they mean",
+    };
+    format!(
+        "machine: {} ({}): heapmark doctor says what {mean}",
+        count(names.len(), "warning"),
+        names.join(", ")
+    )
 }
 
 /// The line about the machine that the run was made on, if it was inspected.
 pub(super) fn machine_line(analysis: &Analysis) -> Option<String> {
-    analysis
-        .machine_warnings
-        .as_ref()
-        .map(|names| warnings(names))
+    analysis.machine_warnings.as_deref().map(warnings)
 }
 
 /// Every item in a table, then the meaning of warnings and notes and their remedies.
 pub fn doctor(look: &Preflight, screen: Screen) -> String {
-    let mut out = look
-        .root
-        .as_ref()
-        .map(|root| format!("as reported by {}\n\n", root.display()))
-        .unwrap_or_default();
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).force_no_tty();
-    table
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(screen.width.min(u16::MAX.into()) as u16);
-    table.set_header(["item", "state", "found"]);
+    let mut lines = Vec::new();
+    if let Some(root) = &look.root {
+        lines.push(format!("as reported by {}\n", root.display()));
+    }
+    let mut table = screen.table(["item", "state", "found"]);
     for item in &look.items {
         let found = item.found.as_deref().unwrap_or("not told");
-        table.add_row([item.name.as_str(), item.state.word(), &plain(found)]);
+        table.add_row([&item.name, item.state.word(), &plain(found)]);
     }
-    out.extend(table.lines().map(|line| format!("{}\n", line.trim_end())));
-    let told = |state| look.in_state(state).filter(|item| item.found.is_some());
-    for (heading, state) in [("Warnings", ItemState::Warning), ("Notes", ItemState::Note)] {
-        let explained: String = told(state)
-            .map(|item| explain(item, screen.width))
+    lines.push(table.trim_fmt());
+    let mut sums = Vec::new();
+    for (state, colour, heading) in [
+        (ItemState::Warning, YELLOW, "Warnings"),
+        (ItemState::Note, BOLD, "Notes"),
+    ] {
+        let told = look.in_state(state).filter(|item| item.found.is_some());
+        let explained: Vec<String> = told
+            .map(|item| {
+                let means = screen.wrap(&format!("  {}: {}", item.name, item.means), 4);
+                let change = screen.wrap(&format!("    change: {}", item.change), 6);
+                format!("{means}\n{change}")
+            })
             .collect();
+        sums.push(count(explained.len(), state.word()));
         if !explained.is_empty() {
-            out.push_str(&format!(
-                "\n{}\n{explained}",
-                screen.heading(state, heading)
-            ));
+            lines.push(format!("\n{}", screen.paint(colour, heading)));
+            lines.extend(explained);
         }
     }
-    let silent: Vec<String> = look
-        .items
-        .iter()
-        .filter(|item| item.found.is_none())
-        .map(|item| item.name.clone())
-        .collect();
+    let silent = look.items.iter().filter(|item| item.found.is_none());
+    let silent: Vec<&String> = silent.map(|item| &item.name).collect();
     if !silent.is_empty() {
         let line = format!(
             "Not told by this machine, and nothing assumed: {}.",
             list(&silent)
         );
-        out.push_str(&format!("\n{}\n", wrap(&line, screen.width, 2)));
+        lines.push(format!("\n{}", screen.wrap(&line, 2)));
     }
-    let fine = look.in_state(ItemState::Fine).count();
-    let sums = [
-        count(told(ItemState::Warning).count(), "warning"),
-        count(told(ItemState::Note).count(), "note"),
-        format!("{} not told", silent.len()),
-        format!("{fine} fine"),
-    ];
-    out.push_str(&format!(
-        "\n{}; docs/REDUCING-NOISE.md says more\n",
-        sums.join(", ")
+    lines.push(format!(
+        "\n{}, {} not told, {} fine; docs/REDUCING-NOISE.md says more\n",
+        sums.join(", "),
+        silent.len(),
+        look.in_state(ItemState::Fine).count()
     ));
-    out
-}
-
-fn explain(item: &PreflightItem, width: usize) -> String {
-    let means = wrap(&format!("  {}: {}", item.name, item.means), width, 4);
-    let change = wrap(&format!("    change: {}", item.change), width, 6);
-    format!("{means}\n{change}\n")
+    lines.join("\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::preflight::PreflightItem;
 
     fn item(name: &str, found: Option<&str>, state: ItemState) -> PreflightItem {
         let (means, change) = ("times wander".to_string(), "switch it off".to_string());

@@ -1,12 +1,11 @@
 //! The tables of a run as Markdown: the content of the terminal, for an issue or a page.
 
-use super::conclusion;
 use super::legend::legend;
 use super::machine::machine_line;
-use super::sheet::{self, Column, Sheet};
-use super::sheets;
-use super::text::{count, markdown as escape};
-use crate::analyse::{Analysis, Failure};
+use super::sheet::{self, Sheet};
+use super::text::{enclosed, join, markdown as escape};
+use super::{conclusion, sheets};
+use crate::analyse::Analysis;
 use crate::store::RunFile;
 
 /// The verdict first, then where it was measured, all tables, the processes that did not end `ok`,
@@ -18,116 +17,73 @@ pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
         escape(&conclusion::head(run))
     );
     for sheet in sheets::all(analysis) {
-        out.push_str(&format!("\n## {}\n\n", escape(&sheet.heading)));
-        out.push_str(&sheet_text(&sheet));
+        out += &format!("\n{}", sheet_text(&sheet));
     }
-    out.extend(conclusion::interference(analysis).map(|line| format!("\n{}\n", escape(&line))));
+    if let Some(line) = conclusion::interference(analysis) {
+        out += &format!("\n{}\n", escape(&line));
+    }
     let overall = sheet::overall(analysis);
     if !overall.is_empty() {
-        out.push_str(&format!(
-            "\n## {}\n\n",
-            escape(&sheet::overall_heading(analysis))
-        ));
-        out.push_str(&line(
-            ["allocator", "ratio [95 %]"].map(String::from).into_iter(),
-        ));
-        out.push_str(&line([":--", ":--"].map(String::from).into_iter()));
-        overall.iter().for_each(|(name, ratio)| {
-            out.push_str(&line([escape(name), escape(ratio)].into_iter()))
-        });
+        let heading = escape(&sheet::overall_heading(analysis));
+        out += &format!("\n## {heading}\n\n| allocator | ratio [95 %] |\n| :-- | :-- |\n");
+        out.extend(overall.iter().map(|(name, ratio)| row([name, ratio])));
     }
     if !analysis.failures.is_empty() {
-        out.push_str("\n## Not ok\n\n");
-        out.extend(analysis.failures.iter().map(failure_line));
+        out += "\n## Not ok\n\n";
     }
-    out.push_str("\n## Legend\n\n");
-    out.extend(
-        legend(analysis)
-            .iter()
-            .map(|line| format!("- {}\n", escape(line))),
-    );
-    if analysis.unplanned > 0 {
-        out.push_str(&format!(
-            "- {} of no planned row: ignored.\n",
-            count(analysis.unplanned, "record")
-        ));
+    for failure in &analysis.failures {
+        let cells = escape(&failure.cells.join(", "));
+        let outcome = escape(&failure.outcome.to_string());
+        let stderr = enclosed(" (stderr: ", &escape(failure.stderr.trim()), ")");
+        out += &format!("- {cells}: {outcome}{stderr}\n");
     }
-    out.extend(machine_line(analysis).map(|line| format!("\n{}\n", escape(&line))));
+    out += "\n## Legend\n\n";
+    out.extend(legend(analysis).iter().map(bullet));
+    out.extend(conclusion::unplanned(analysis).map(bullet));
+    if let Some(line) = machine_line(analysis) {
+        out += &format!("\n{}\n", escape(&line));
+    }
     if !run.machine.is_empty() {
-        out.push_str("\n## Machine\n\n");
-        out.extend(
-            run.machine
-                .iter()
-                .map(|(key, value)| format!("- {}: {}\n", escape(key), escape(value))),
-        );
-    }
-    out
-}
-
-/// One table.
-pub(super) fn sheet_text(sheet: &Sheet) -> String {
-    let mut out = String::new();
-    if !sheet.columns.is_empty() {
-        out.push_str(&line(
-            sheet.columns.iter().map(|column| escape(&column.title)),
-        ));
-        out.push_str(&line(
-            sheet
-                .columns
-                .iter()
-                .map(|column| if column.number { "--:" } else { ":--" }.to_owned()),
-        ));
-        for row in 0..sheet.columns[0].cells.len() {
-            out.push_str(&line(
-                sheet
-                    .columns
-                    .iter()
-                    .map(|column: &Column| escape(&column.cells[row])),
-            ));
+        out += "\n## Machine\n\n";
+        for (key, value) in &run.machine {
+            out += &bullet(format!("{key}: {value}"));
         }
-        out.push('\n');
     }
-    out.extend(
-        sheet
-            .trust
-            .iter()
-            .map(|line| format!("- {}\n", escape(line))),
-    );
-    out.extend(
-        sheet
-            .caution
-            .iter()
-            .map(|caution| format!("{}\n\n", escape(caution))),
-    );
-    out.extend(
-        sheet
-            .floors
-            .iter()
-            .map(|floor| format!("- {}\n", escape(floor))),
-    );
-    out.extend(sheet.numberless.iter().map(|row| {
-        format!(
-            "- {}: **{}**\n",
-            escape(&row.allocator),
-            escape(&row.reason)
-        )
-    }));
     out
 }
 
-fn line(cells: impl Iterator<Item = String>) -> String {
-    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+/// One table and its heading.
+pub(super) fn sheet_text(sheet: &Sheet) -> String {
+    let mut out = format!("## {}\n\n", escape(&sheet.heading));
+    let columns = &sheet.columns;
+    if let Some(first) = columns.first() {
+        out += &row(columns.iter().map(|column| &column.title));
+        out += &row(columns
+            .iter()
+            .map(|column| if column.number { "--:" } else { ":--" }));
+        for place in 0..first.cells.len() {
+            out += &row(columns.iter().map(|column| &column.cells[place]));
+        }
+        out += "\n";
+    }
+    out.extend(sheet.trust.iter().map(bullet));
+    if let Some(caution) = &sheet.caution {
+        out += &format!("{}\n\n", escape(caution));
+    }
+    out.extend(sheet.floors.iter().map(bullet));
+    for row in &sheet.numberless {
+        let (allocator, reason) = (escape(&row.allocator), escape(&row.reason));
+        out += &format!("- {allocator}: **{reason}**\n");
+    }
+    out
 }
 
-fn failure_line(failure: &Failure) -> String {
-    let cells: Vec<String> = failure.cells.iter().map(|cell| escape(cell)).collect();
-    let stderr = match failure.stderr.trim() {
-        "" => String::new(),
-        text => format!(" (stderr: {})", escape(text)),
-    };
-    format!(
-        "- {}: {}{stderr}\n",
-        cells.join(", "),
-        escape(&failure.outcome.to_string())
-    )
+/// A line of a table.
+pub(super) fn row(cells: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let cells = cells.into_iter().map(|cell| escape(cell.as_ref()));
+    format!("| {} |\n", join(cells, " | "))
+}
+
+fn bullet(line: impl AsRef<str>) -> String {
+    format!("- {}\n", escape(line.as_ref()))
 }

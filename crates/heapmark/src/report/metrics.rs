@@ -10,18 +10,16 @@ pub fn metrics() -> String {
     for metric in metric::all() {
         let alias = metric
             .alias
-            .map_or(String::new(), |alias| format!(", `{alias}`"));
+            .map(|alias| format!(", `{alias}`"))
+            .unwrap_or_default();
         let meaning = text::markdown(metric.about);
-        let words = [
+        page += &format!(
+            "| `{}`{alias} | {} | {} | {} | {meaning} |\n",
+            metric.key,
             metric.unit.word(),
             metric.better.word(),
-            metric.judged.word(),
-        ]
-        .join(" | ");
-        page.push_str(&format!(
-            "| `{}`{alias} | {words} | {meaning} |\n",
-            metric.key
-        ));
+            metric.judged.word()
+        );
     }
     page
 }

@@ -1,7 +1,6 @@
 //! Tables -> terminal, Markdown, CSV, JSON, an HTML page and other tools' files. Pure: values in,
 //! text out. Never measures, never judges.
 
-mod caveats;
 mod claims;
 mod compare;
 mod conclusion;
@@ -42,10 +41,9 @@ pub use claims::{claims, claims_json, claims_markdown, reason};
 pub use compare::{ComparisonSubject, comparison, comparison_json, comparison_markdown};
 pub use flags::text as flags;
 pub use format::{Exported, Format, export, write_raw};
-use heapmark_trace::stats::Stats;
 pub use machine::{doctor, warnings};
 pub use metrics::metrics;
-pub use page::{PageRun, page};
+pub use page::{PageRun, page, traced as trace_page};
 pub use recorded::{RecordedProcess, recorded};
 pub use reproduction::reproduction;
 pub use screen::Screen;
@@ -55,11 +53,6 @@ pub use trace::{Dump, histogram_csv, stats, stats_json, timeline_csv};
 pub use workloads::workloads;
 
 use crate::analyse::Analysis;
-
-/// The page of a trace.
-pub fn trace_page(stats: &Stats) -> String {
-    page::traced(stats)
-}
 
 /// The verdict in words, without escape sequences: the last line of a terminal report, or the first
 /// of a page.

@@ -1,6 +1,6 @@
 //! The columns of a case whose operations are counted.
 
-use super::sheet::{TableColumns, cpu_ratio, memory, memory_title, ratio, verdict};
+use super::sheet::{Spare, TableColumns, cpu_ratio, verdict};
 use super::units;
 use crate::analyse::{Case, MeanFootprint, Numbers};
 
@@ -9,49 +9,35 @@ pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
         return held(table);
     }
     let smallest = |value: fn(&Numbers) -> f64| {
-        table
-            .rows
-            .iter()
-            .map(|(_, n)| value(n))
-            .fold(f64::INFINITY, f64::min)
+        let values = table.rows.iter().map(|(_, n)| value(n));
+        values.fold(f64::INFINITY, f64::min)
     };
     let time = units::time(smallest(|n| n.ns_per_op.median));
     let rate = units::rate(smallest(|n| n.mops_per_s.median));
-    table.column(time.name, |_, n| {
-        units::digits(n.ns_per_op.median / time.size)
-    });
-    table.spare(rate.name, |_, n| {
-        units::digits(n.mops_per_s.median / rate.size)
-    });
+    table.column(time.name, |_, n| time.digits(n.ns_per_op.median));
+    table
+        .column(rate.name, |_, n| rate.digits(n.mops_per_s.median))
+        .spare = Spare::Early;
     if table.rows.iter().any(|(_, n)| n.ratio.is_some()) {
-        table.words(&format!("time / {} [95 %]", case.baseline), |row, n| {
-            ratio(row, n.ratio.as_ref())
-        });
-        table.words("verdict", |_, n| verdict(n.verdict));
-        table.column("CPU", |row, n| cpu_ratio(row, n.cpu_ratio.as_ref()));
-        table.spare_words("by CPU", |_, n| verdict(n.cpu_verdict));
+        table.judged(&case.baseline);
+        table.column("CPU", cpu_ratio);
+        table.words("by CPU", |_, n| verdict(n.cpu_verdict)).spare = Spare::Early;
     }
     held(table);
     if table.rows.iter().any(|(_, n)| n.floor_share.is_some()) {
-        table.spare("floor", |_, n| {
-            n.floor_share.map(units::percent).unwrap_or_default()
-        });
-        table.spare("- floor", |_, n| {
-            n.net_ns_per_op
-                .map(|net| units::digits(net / time.size))
-                .unwrap_or_default()
-        });
-        table.spare("x floor", |_, n| {
-            n.floor_share
-                .map(|share| units::times(1.0 / share))
-                .unwrap_or_default()
-        });
+        let mut of_floor = |title, cell: &dyn Fn(&Numbers) -> Option<String>| {
+            let column = table.column(title, |_, n| cell(n).unwrap_or_default());
+            column.spare = Spare::Early;
+        };
+        of_floor("floor", &|n| n.floor_share.map(units::percent));
+        of_floor("- floor", &|n| n.net_ns_per_op.map(|net| time.digits(net)));
+        of_floor("x floor", &|n| Some(units::times(1.0 / n.floor_share?)));
     }
 }
 
 /// Memory, at its peak and over time.
 fn held(table: &mut TableColumns<'_>) {
-    table.column(memory_title(&table.rows), |_, n| memory(n));
+    table.memory();
     if table.rows.iter().any(|(_, n)| n.mean_footprint.is_some()) {
         let told = |n: &Numbers, text: fn(MeanFootprint) -> String| {
             n.mean_footprint.map_or_else(|| "-".into(), text)

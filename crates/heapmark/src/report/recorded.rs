@@ -1,8 +1,8 @@
 //! The report of `heapmark record` when a program has ended.
 
+use super::screen::numbers_table;
 use super::text::{plain, wrap};
 use super::units;
-use comfy_table::{CellAlignment, Table, presets};
 
 /// A process that was recorded.
 #[derive(Clone, Debug)]
@@ -36,9 +36,7 @@ const MOST_ROWS: usize = 12;
 pub fn recorded(processes: &mut [RecordedProcess], width: usize) -> String {
     processes.sort_by_key(|process| (!process.main, std::cmp::Reverse(process.events)));
     let (shown, rest) = processes.split_at(processes.len().min(MOST_ROWS));
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).force_no_tty();
-    table.set_header([
+    let header = [
         "program",
         "pid",
         "events",
@@ -48,9 +46,9 @@ pub fn recorded(processes: &mut [RecordedProcess], width: usize) -> String {
         "~cost",
         "peak live",
         "trace",
-    ]);
-    for process in shown {
-        table.add_row([
+    ];
+    let rows = shown.iter().map(|process| {
+        [
             plain(&process.program),
             plain(&process.pid),
             process.events.to_string(),
@@ -60,33 +58,25 @@ pub fn recorded(processes: &mut [RecordedProcess], width: usize) -> String {
             units::duration(process.ns_per_event * process.events as f64),
             units::bytes(process.peak_live_bytes as f64),
             plain(&process.trace),
-        ]);
-    }
-    for column in 1..8 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let mut out = table
-        .lines()
-        .map(|line| format!("{}\n", line.trim_end()))
-        .collect::<String>();
+        ]
+    });
+    let mut out = numbers_table(header, 7, rows);
     if !rest.is_empty() {
         let events: u64 = rest.iter().map(|process| process.events).sum();
-        out.push_str(&format!(
+        out += &format!(
             "and {} processes more, with {events} events; their traces lie there, too\n",
             rest.len()
-        ));
+        );
     }
-    let remarks = processes
-        .iter()
-        .flat_map(|process| process.remarks.iter().map(move |remark| (process, remark)));
-    let remarks =
-        remarks.map(|(process, remark)| format!("{} {}: {remark}", process.program, process.pid));
-    let estimate = "~ is an estimate of CPU time: the cost of recording one call in a short loop on this machine, and that times the events";
-    for line in remarks.chain([estimate.to_owned()]) {
-        out.push_str(&format!("{}\n", wrap(&plain(&line), width, 2)));
+    let mut remark = |text: &str| out += &format!("{}\n", wrap(&plain(text), width, 2));
+    for process in processes {
+        for problem in &process.remarks {
+            remark(&format!("{} {}: {problem}", process.program, process.pid));
+        }
     }
+    remark(
+        "~ is an estimate of CPU time: the cost of recording one call in a short loop on this machine, and that times the events",
+    );
     out
 }
 

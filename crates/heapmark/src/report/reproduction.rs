@@ -1,7 +1,8 @@
 //! `docs/REPRODUCTION.md`: every published figure beside ours, and every claim with its verdict.
 
 use super::claims::{reason, summary};
-use super::text::{list, markdown as escape};
+use super::markdown::row;
+use super::text::{enclosed, list, markdown as escape};
 use super::units::digits;
 use crate::analyse::claims::{Evidence, JudgedClaim, Measured, PublishedRow, Reproduced, figures};
 use crate::catalog::Workload;
@@ -19,60 +20,36 @@ pub fn reproduction(
 ) -> String {
     let mut out = head(runs, evidence, judged);
     for document in documents {
-        out.push_str(&format!(
-            "\n## {}: {}\n\n",
+        out += &format!(
+            "\n## {}: {}\n\nNumbers of {}, made on {}.",
             document.short,
-            escape(&document.title)
-        ));
-        out.push_str(&format!(
-            "Numbers of {}, made on {}.",
+            escape(&document.title),
             escape(&document.date),
             escape(&document.machine)
-        ));
-        out.extend(
-            document
-                .remark
-                .iter()
-                .map(|remark| format!(" {}", escape(remark))),
         );
-        out.extend(
-            document
-                .no_figures
-                .iter()
-                .map(|why| format!(" {} So only its claims are here.", escape(why))),
-        );
-        out.push('\n');
-        out.push_str(&versions(document, runs));
-        figures(document, evidence, workloads)
-            .iter()
-            .for_each(|table| out.push_str(&figure(table)));
-        out.push_str("\n### Claims\n\n| id | claim | the document's evidence | verdict | what was found |\n|:--|:--|:--|:--|:--|\n");
-        let ours: Vec<&JudgedClaim> = judged
+        if let Some(remark) = &document.remark {
+            out += &format!(" {}", escape(remark));
+        }
+        if let Some(why) = &document.no_figures {
+            out += &format!(" {} So only its claims are here.", escape(why));
+        }
+        out += &format!("\n{}", versions(document, runs));
+        out.extend(figures(document, evidence, workloads).iter().map(figure));
+        out += "\n### Claims\n\n| id | claim | the document's evidence | verdict | what was found |\n|:--|:--|:--|:--|:--|\n";
+        let mut explained = String::new();
+        for judged in judged
             .iter()
             .filter(|judged| judged.document == document.short)
-            .collect();
-        for judged in &ours {
-            let verdict = format!("**{}**", judged.verdict.word());
+        {
+            let (id, verdict) = (&judged.id, judged.verdict.word());
             let [says, theirs, found] =
                 [&judged.says, &judged.evidence, &reason(judged)].map(|text| escape(text));
-            out.push_str(&format!(
-                "| {} | {says} | {theirs} | {verdict} | {found} |\n",
-                judged.id
-            ));
+            out += &format!("| {id} | {says} | {theirs} | **{verdict}** | {found} |\n");
+            if let Some(why) = &judged.explain {
+                explained += &format!("- **{id}**: {}\n", escape(why));
+            }
         }
-        let explained: String = ours
-            .iter()
-            .filter_map(|judged| {
-                Some(format!(
-                    "- **{}**: {}\n",
-                    judged.id,
-                    escape(judged.explain.as_ref()?)
-                ))
-            })
-            .collect();
-        if !explained.is_empty() {
-            out.push_str(&format!("\nWhy some do not hold here:\n\n{explained}"));
-        }
+        out += &enclosed("\nWhy some do not hold here:\n\n", &explained, "");
     }
     out
 }
@@ -87,46 +64,36 @@ fn head(runs: &[Measured], evidence: &Evidence, judged: &[JudgedClaim]) -> Strin
          [CLAIMS](CLAIMS.md) says what the verdicts mean.\n",
     );
     let fact = |key: &str| {
-        runs.first()
-            .and_then(|run| run.head.machine.get(key))
-            .map_or("unknown", String::as_str)
+        let machine = runs.first().map(|run| &run.head.machine);
+        let fact = machine.and_then(|machine| machine.get(key));
+        escape(fact.map_or("unknown", String::as_str))
     };
-    out.push_str(&format!(
+    out += &format!(
         "\n- Machine: {}, {} usable CPUs, {}, Linux {}\n",
-        escape(fact("cpu_model")),
-        escape(fact("usable_cpus")),
-        escape(fact("architecture")),
-        escape(fact("kernel"))
-    ));
-    for run in runs {
-        out.push_str(&format!(
+        fact("cpu_model"),
+        fact("usable_cpus"),
+        fact("architecture"),
+        fact("kernel")
+    );
+    for Measured { head, .. } in runs {
+        let mut names: Vec<&String> = head.plan.cases.iter().map(|case| &case.workload).collect();
+        names.dedup();
+        out += &format!(
             "- Run of {}: suite {}, preset {}, {} blocks, seed {}, heapmark {}: {}\n",
-            escape(&run.head.started),
-            escape(&run.head.suite),
-            escape(&run.head.preset),
-            run.head.plan.blocks,
-            run.head.plan.seed,
-            escape(&run.head.heapmark),
-            escape(&list(&names(run)))
-        ));
+            escape(&head.started),
+            escape(&head.suite),
+            escape(&head.preset),
+            head.plan.blocks,
+            head.plan.seed,
+            escape(&head.heapmark),
+            escape(&list(names))
+        );
     }
     let (disturbed, parts) = evidence.disturbed();
-    out.push_str(&format!(
-        "- Other programs disturbed {disturbed} of the {parts} parts of all blocks.\n"
-    ));
-    format!("{out}\n{}\n", summary(judged))
-}
-
-fn names(run: &Measured) -> Vec<String> {
-    let mut names: Vec<String> = run
-        .head
-        .plan
-        .cases
-        .iter()
-        .map(|case| case.workload.clone())
-        .collect();
-    names.dedup();
-    names
+    format!(
+        "{out}- Other programs disturbed {disturbed} of the {parts} parts of all blocks.\n\n{}\n",
+        summary(judged)
+    )
 }
 
 /// The mapping of our rows to the document's, with both versions.
@@ -136,51 +103,41 @@ fn versions(document: &Document, runs: &[Measured]) -> String {
         .flat_map(|run| run.head.allocators.iter().chain(&run.head.rows))
         .collect();
     let mut out = String::from("\n| row | its version | ours | our version |\n|:--|:--|:--|:--|\n");
-    for (name, row) in &document.rows {
-        let found = row
+    for (name, theirs) in &document.rows {
+        let found = theirs
             .ours
             .iter()
             .find_map(|pattern| infos.iter().find(|info| matches(pattern, &info.name)));
         let (ours, version) = match found {
-            Some(info) => (info.name.as_str(), info.version.as_str()),
-            None if row.brought => ("not here: no registry has it", ""),
+            Some(info) => (&*info.name, &*info.version),
+            None if theirs.brought => ("not here: no registry has it", ""),
             None => ("not here", ""),
         };
-        let cells = [name.as_str(), &row.version, ours, version].map(escape);
-        out.push_str(&format!("| {} |\n", cells.join(" | ")));
+        out += &row([name.as_str(), &theirs.version, ours, version]);
     }
     out
 }
 
 /// Two lines per row: as published, and ours.
 fn figure(table: &Reproduced) -> String {
-    let Reproduced {
-        figure,
-        columns,
-        rows,
-        sizes,
-    } = table;
+    let (figure, columns, rows) = (table.figure, &table.columns, &table.rows);
     let mut out = format!(
         "\n### {} (ratios to {})\n\n",
         escape(&figure.title),
         escape(&figure.reference)
     );
-    if !sizes.is_empty() {
-        out.push_str(&format!(
-            "Ours was run with {}.\n\n",
-            escape(&sizes.join(", "))
-        ));
-    }
-    out.push_str("| row |");
+    let sizes = escape(&table.sizes.join(", "));
+    out += &enclosed("Ours was run with ", &sizes, ".\n\n");
+    out += "| row |";
     for (threads, measure) in columns {
         let one = if figure.threads == [1] {
             String::new()
         } else {
             format!("{threads} thr. ")
         };
-        out.push_str(&format!(" {one}{} |", heading(measure)));
+        out += &format!(" {one}{} |", heading(measure));
     }
-    out.push_str(&format!("\n|:--|{}\n", "--:|".repeat(columns.len())));
+    out += &format!("\n|:--|{}\n", "--:|".repeat(columns.len()));
     let scaled = |row: &PublishedRow| -> Vec<Option<f64>> {
         let numbers = row.ours.iter().zip(columns);
         numbers
@@ -194,56 +151,38 @@ fn figure(table: &Reproduced) -> String {
     for row in rows {
         // As printed in the document.
         let theirs = |_, value: f64| value.to_string();
-        out.push_str(&line(
-            &format!("{}, published", row.name),
-            &row.published,
-            &reference.published,
-            theirs,
-        ));
-        let ours = row
-            .ours
-            .iter()
-            .flatten()
-            .next()
-            .map_or("not measured", |number| &number.row);
+        let name = format!("{}, published", row.name);
+        out += &line(name, &row.published, &reference.published, theirs);
+        let ours = row.ours.iter().flatten().next();
+        let ours = ours.map_or("not measured", |number| &number.row);
         let shown = |place: usize, value: f64| match columns[place].1 {
             Measure::Overhead => format!("{value:.3}"),
             _ => digits(value),
         };
-        out.push_str(&line(
-            &format!("{}, ours ({ours})", row.name),
-            &scaled(row),
-            &our_reference,
-            shown,
-        ));
+        let name = format!("{}, ours ({ours})", row.name);
+        out += &line(name, &scaled(row), &our_reference, shown);
     }
     out
 }
 
 /// Each number with its ratio to the reference in the same column.
 fn line(
-    name: &str,
+    name: String,
     values: &[Option<f64>],
     reference: &[Option<f64>],
     shown: impl Fn(usize, f64) -> String,
 ) -> String {
-    let cell = |(place, (value, reference)): (usize, (&Option<f64>, &Option<f64>))| {
-        let Some(value) = *value else {
-            return "-".to_owned();
-        };
-        let ratio = reference
-            .map(|reference| value / reference)
-            .filter(|ratio| ratio.is_finite());
-        format!(
-            "{}{}",
-            shown(place, value),
-            ratio
-                .map(|ratio| format!(" ({})", digits(ratio)))
-                .unwrap_or_default()
-        )
-    };
-    let cells: Vec<String> = values.iter().zip(reference).enumerate().map(cell).collect();
-    format!("| {} | {} |\n", escape(name), cells.join(" | "))
+    let mut cells = vec![name];
+    for (place, (value, reference)) in values.iter().zip(reference).enumerate() {
+        let ratio = value
+            .zip(*reference)
+            .map(|(value, reference)| value / reference);
+        let ratio = ratio.filter(|ratio| ratio.is_finite()).map(digits);
+        cells.push(value.map_or("-".into(), |value| {
+            shown(place, value) + &enclosed(" (", &ratio.unwrap_or_default(), ")")
+        }));
+    }
+    row(cells)
 }
 
 /// One of the document's units, in ours.

@@ -1,6 +1,7 @@
 //! The screen that a text is for.
 
-use crate::observe::preflight::ItemState;
+use super::text::{plain, wrap};
+use comfy_table::{CellAlignment, ContentArrangement, Row, Table, presets};
 
 /// The properties of the output.
 #[derive(Clone, Copy, Debug)]
@@ -16,18 +17,6 @@ pub(super) const RED: &str = "31";
 pub(super) const YELLOW: &str = "33";
 
 impl Screen {
-    /// A heading in the colour of its state.
-    pub(super) fn heading(&self, state: ItemState, text: &str) -> String {
-        self.paint(
-            if state == ItemState::Warning {
-                YELLOW
-            } else {
-                BOLD
-            },
-            text,
-        )
-    }
-
     /// Text in a colour, if the screen has any.
     pub(super) fn paint(&self, code: &str, text: &str) -> String {
         if self.colour {
@@ -36,4 +25,41 @@ impl Screen {
             text.to_owned()
         }
     }
+
+    /// A harmless paragraph in lines that fit, all but the first indented.
+    pub(super) fn wrap(&self, text: &str, indent: usize) -> String {
+        wrap(&plain(text), self.width, indent)
+    }
+
+    /// A table that fits.
+    pub(super) fn table(&self, header: impl Into<Row>) -> Table {
+        let mut table = borderless(header);
+        table
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(self.width.min(u16::MAX.into()) as u16);
+        table
+    }
+}
+
+/// A table as wide as its cells: names, columns of numbers, and further words.
+pub(super) fn numbers_table(
+    header: impl Into<Row>,
+    numbers: usize,
+    rows: impl Iterator<Item = impl Into<Row>>,
+) -> String {
+    let mut table = borderless(header);
+    table.add_rows(rows);
+    for column in table.column_iter_mut().skip(1).take(numbers) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.trim_fmt() + "\n"
+}
+
+fn borderless(header: impl Into<Row>) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .force_no_tty()
+        .set_header(header);
+    table
 }

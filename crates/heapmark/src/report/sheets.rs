@@ -6,8 +6,8 @@ use crate::analyse::Analysis;
 
 /// All tables.
 pub(super) fn all(analysis: &Analysis) -> Vec<Sheet> {
-    let timed = timed::sheets(analysis).into_iter();
-    timed
+    timed::sheets(analysis)
+        .into_iter()
         .chain(latency::sheets(analysis))
         .chain(count::sheets(analysis))
         .chain(footprint::sheets(analysis))

@@ -1,112 +1,87 @@
 //! The tables of a run for a terminal: plain words, fitted to its width. Colour only repeats what
 //! the words state.
 
-use super::conclusion;
 use super::legend::legend;
 use super::machine::machine_line;
 use super::screen::{BOLD, RED, Screen, YELLOW};
 use super::sheet::{self, Column, Sheet, Spare};
-use super::sheets;
-use super::text::{count, plain, wrap};
+use super::text::plain;
+use super::{conclusion, sheets};
 use crate::analyse::{Analysis, Conclusion, Failure};
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, Width};
 
 /// All tables, the processes that did not end `ok`, the legend and the verdict.
 pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
-    let mut out = String::new();
-    let mut dropped = Vec::new();
+    let (mut lines, mut dropped) = (Vec::new(), Vec::new());
     for sheet in sheets::all(analysis) {
-        out.push_str(&sheet_text(sheet, screen, &mut dropped));
-        out.push('\n');
+        lines.push(sheet_text(sheet, screen, &mut dropped));
     }
-    out.push_str(&overall(analysis, screen));
+    // The candidates over all cases, if there are several.
+    let overall = sheet::overall(analysis);
+    if !overall.is_empty() {
+        let heading = screen.wrap(&sheet::overall_heading(analysis), 2);
+        lines.push(screen.paint(BOLD, &heading));
+        for (name, ratio) in overall {
+            lines.push(format!("  {:<20}  {ratio}", plain(&name)));
+        }
+        lines.push(String::new());
+    }
     if let Some(line) = conclusion::interference(analysis) {
-        out.push_str(&format!("{}\n\n", wrap(&plain(&line), screen.width, 2)));
+        lines.extend([screen.wrap(&line, 2), String::new()]);
     }
     if !analysis.failures.is_empty() {
-        out.push_str(&format!("{}\n", screen.paint(RED, "Not ok")));
+        lines.push(screen.paint(RED, "Not ok"));
         for failure in &analysis.failures {
-            out.push_str(&failure_text(failure, screen));
+            lines.extend(failure_lines(failure, screen));
         }
-        out.push('\n');
+        lines.push(String::new());
     }
-    for line in legend(analysis)
-        .iter()
-        .map(|line| plain(line))
-        .chain(remarks(analysis, &dropped))
-    {
-        out.push_str(&format!("{}\n", wrap(&line, screen.width, 2)));
-    }
-    let colour = if matches!(analysis.conclusion, Conclusion::Fastest(_)) {
-        BOLD
-    } else {
-        YELLOW
-    };
-    let sentence = wrap(&plain(&conclusion::conclusion(analysis)), screen.width, 0);
-    out.push_str(&format!("\n{}\n", screen.paint(colour, &sentence)));
-    out
-}
-
-/// Remarks about this page and this run, after the legend.
-fn remarks(analysis: &Analysis, dropped: &[String]) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let mut remarks = legend(analysis);
     if !dropped.is_empty() {
         remarks.push(format!(
             "Too narrow for: {}. A wider terminal and the exports have it.",
             dropped.join(", ")
         ));
     }
-    if analysis.unplanned > 0 {
-        remarks.push(format!(
-            "{} of no planned row: ignored.",
-            count(analysis.unplanned, "record")
-        ));
-    }
+    remarks.extend(conclusion::unplanned(analysis));
     remarks.extend(machine_line(analysis));
-    remarks
+    lines.extend(remarks.iter().map(|line| screen.wrap(line, 2)));
+    let colour = match analysis.conclusion {
+        Conclusion::Fastest(_) => BOLD,
+        _ => YELLOW,
+    };
+    let sentence = screen.wrap(&conclusion::conclusion(analysis), 0);
+    lines.extend([String::new(), screen.paint(colour, &sentence)]);
+    lines.join("\n") + "\n"
 }
 
 /// One table.
 pub(super) fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>) -> String {
-    let mut out = format!("{}\n", screen.paint(BOLD, &plain(&sheet.heading)));
+    let mut lines = vec![screen.paint(BOLD, &plain(&sheet.heading))];
     let (columns, below) = fitting(sheet.columns, screen.width, dropped);
     if !columns.is_empty() {
-        out.push_str(&format!("{}\n", table(&columns, screen.width)));
+        lines.push(table(&columns, screen));
     }
-    for note in below {
-        out.push_str(&format!("{}\n", wrap(&note, screen.width, 4)));
-    }
-    for floor in &sheet.floors {
-        out.push_str(&format!("  {}\n", plain(floor)));
-    }
-    for line in &sheet.trust {
-        out.push_str(&format!(
-            "{}\n",
-            wrap(&format!("  {}", plain(line)), screen.width, 4)
-        ));
-    }
-    if let Some(caution) = &sheet.caution {
-        out.push_str(&format!(
-            "{}\n",
-            wrap(&format!("  {}", plain(caution)), screen.width, 2)
-        ));
+    lines.extend(below.iter().map(|note| screen.wrap(note, 4)));
+    lines.extend(
+        sheet
+            .floors
+            .iter()
+            .map(|floor| plain(&format!("  {floor}"))),
+    );
+    let trust = sheet.trust.iter().map(|line| (line, 4));
+    let caution = sheet.caution.iter().map(|line| (line, 2));
+    for (line, indent) in trust.chain(caution) {
+        lines.push(screen.wrap(&format!("  {line}"), indent));
     }
     for row in &sheet.numberless {
-        let line = wrap(
-            &format!("  {}: {}", plain(&row.allocator), plain(&row.reason)),
-            screen.width,
-            4,
-        );
-        out.push_str(&format!(
-            "{}\n",
-            if row.failed {
-                screen.paint(RED, &line)
-            } else {
-                line
-            }
-        ));
+        let line = screen.wrap(&format!("  {}: {}", row.allocator, row.reason), 4);
+        lines.push(match row.failed {
+            true => screen.paint(RED, &line),
+            false => line,
+        });
     }
-    out
+    lines.join("\n") + "\n"
 }
 
 /// If the columns are too wide, moves the notes below the table, then removes spare columns, the
@@ -116,40 +91,35 @@ fn fitting(
     width: usize,
     dropped: &mut Vec<String>,
 ) -> (Vec<Column>, Vec<String>) {
-    let sum = |columns: &[Column], of: fn(&Column) -> usize| {
-        columns.iter().map(|one| of(one) + GAP).sum::<usize>()
+    let too_wide = |columns: &[Column], of: fn(&Column) -> usize| {
+        columns.iter().map(|one| of(one) + GAP).sum::<usize>() > width
     };
-    let too_wide = |columns: &[Column]| sum(columns, width_of) > width;
     let mut below = Vec::new();
-    if too_wide(&columns)
+    if too_wide(&columns, width_of)
         && let Some(notes) = columns.pop_if(|column| column.notes)
     {
         // Rows with the same notes share a line.
-        let mut said: Vec<(&String, Vec<String>)> = Vec::new();
-        for (name, note) in columns[0]
-            .cells
-            .iter()
-            .zip(&notes.cells)
-            .filter(|(_, note)| !note.is_empty())
-        {
+        let mut said: Vec<(&String, Vec<&str>)> = Vec::new();
+        let noted = columns[0].cells.iter().zip(&notes.cells);
+        for (name, note) in noted.filter(|(_, note)| !note.is_empty()) {
             match said.iter_mut().find(|(known, _)| *known == note) {
-                Some((_, names)) => names.push(plain(name)),
-                None => said.push((note, vec![plain(name)])),
+                Some((_, names)) => names.push(name),
+                None => said.push((note, vec![name.as_str()])),
             }
         }
         below = said
             .iter()
-            .map(|(note, names)| format!("  {}: {}", names.join(", "), plain(note)))
+            .map(|(note, names)| format!("  {}: {note}", names.join(", ")))
             .collect();
     }
     let needs: [fn(&Column) -> usize; 2] = [width_of, least_width_of];
     for (spare, of) in [Spare::Early, Spare::Late].into_iter().zip(needs) {
-        while sum(&columns, of) > width
+        while too_wide(&columns, of)
             && let Some(place) = columns.iter().rposition(|column| column.spare == spare)
         {
-            let column = columns.remove(place);
-            if !dropped.contains(&column.title) {
-                dropped.push(column.title);
+            let title = columns.remove(place).title;
+            if !dropped.contains(&title) {
+                dropped.push(title);
             }
         }
     }
@@ -160,21 +130,18 @@ fn fitting(
 const GAP: usize = 2;
 
 fn width_of(column: &Column) -> usize {
-    let texts = column.cells.iter().chain([&column.title]);
-    texts
-        .map(|text| plain(text).chars().count())
-        .max()
-        .unwrap_or(0)
+    widest(column, [column.title.as_str()])
 }
 
 /// With the words of the heading on separate lines.
 fn least_width_of(column: &Column) -> usize {
-    let title = plain(&column.title);
-    let cells = column.cells.iter().map(|cell| plain(cell).chars().count());
-    cells
-        .chain(title.split(' ').map(|word| word.chars().count()))
-        .max()
-        .unwrap_or(0)
+    widest(column, plain(&column.title).split(' '))
+}
+
+fn widest<'a>(column: &'a Column, title: impl IntoIterator<Item = &'a str>) -> usize {
+    let texts = column.cells.iter().map(String::as_str).chain(title);
+    let widths = texts.map(|text| plain(text).chars().count());
+    widths.max().unwrap_or_default()
 }
 
 /// The width of each column: headings break between words before any word is broken. `None` if even
@@ -185,14 +152,9 @@ fn widths(columns: &[Column], width: usize) -> Option<Vec<usize>> {
     let whole: Vec<usize> = columns.iter().map(width_of).collect();
     // Spare width goes where most is missing, so that no heading takes more lines than it must.
     for _ in 0..left {
-        let missing = widths
-            .iter()
-            .zip(&whole)
-            .map(|(own, whole)| whole - own)
-            .enumerate();
-        let Some((place, _)) = missing
-            .filter(|(_, missing)| *missing > 0)
-            .max_by_key(|(_, missing)| *missing)
+        let Some(place) = (0..columns.len())
+            .filter(|place| widths[*place] < whole[*place])
+            .max_by_key(|place| whole[*place] - widths[*place])
         else {
             break;
         };
@@ -201,67 +163,34 @@ fn widths(columns: &[Column], width: usize) -> Option<Vec<usize>> {
     Some(widths)
 }
 
-fn table(columns: &[Column], width: usize) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).force_no_tty();
-    table
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(width.min(u16::MAX.into()) as u16);
-    table.set_header(columns.iter().map(|column| plain(&column.title)));
+fn table(columns: &[Column], screen: Screen) -> String {
+    let mut table = screen.table(columns.iter().map(|column| plain(&column.title)));
     for row in 0..columns[0].cells.len() {
         table.add_row(columns.iter().map(|column| plain(&column.cells[row])));
     }
-    let widths = widths(columns, width);
-    for (place, column) in columns.iter().enumerate() {
-        if let Some(style) = table.column_mut(place) {
-            style.set_padding((GAP as u16, 0));
-            style.set_cell_alignment(if column.number {
-                CellAlignment::Right
-            } else {
-                CellAlignment::Left
-            });
-            if let Some(own) = widths.as_ref().map(|widths| widths[place] + GAP) {
-                style.set_constraint(ColumnConstraint::Absolute(Width::Fixed(
-                    own.min(u16::MAX.into()) as u16,
-                )));
-            }
+    let widths = widths(columns, screen.width);
+    for (place, (column, style)) in columns.iter().zip(table.column_iter_mut()).enumerate() {
+        style.set_padding((GAP as u16, 0));
+        if column.number {
+            style.set_cell_alignment(CellAlignment::Right);
+        }
+        if let Some(widths) = &widths {
+            let width = (widths[place] + GAP).min(u16::MAX.into()) as u16;
+            style.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
         }
     }
     table.trim_fmt()
 }
 
-/// The candidates over all cases, if there are several.
-fn overall(analysis: &Analysis, screen: Screen) -> String {
-    let lines = sheet::overall(analysis);
-    if lines.is_empty() {
-        return String::new();
-    }
-    let heading = wrap(&plain(&sheet::overall_heading(analysis)), screen.width, 2);
-    let mut out = format!("{}\n", screen.paint(BOLD, &heading));
-    lines.iter().for_each(|(name, ratio)| {
-        out.push_str(&format!("  {:<width$}  {ratio}\n", plain(name), width = 20))
-    });
-    out.push('\n');
-    out
-}
-
-fn failure_text(failure: &Failure, screen: Screen) -> String {
+fn failure_lines(failure: &Failure, screen: Screen) -> Vec<String> {
     let more = match failure.cells.len() {
         0 | 1 => String::new(),
         n => format!(" and {} more", n - 1),
     };
     let cell = failure.cells.first().map_or("", |cell| cell);
-    let line = format!(
-        "  {}{more}: {}",
-        plain(cell),
-        plain(&failure.outcome.to_string())
-    );
-    let mut out = format!("{}\n", wrap(&line, screen.width, 4));
+    let mut lines = vec![screen.wrap(&format!("  {cell}{more}: {}", failure.outcome), 4)];
     if let Some(last) = failure.stderr.lines().rfind(|line| !line.trim().is_empty()) {
-        out.push_str(&format!(
-            "{}\n",
-            wrap(&format!("    stderr: {}", plain(last)), screen.width, 6)
-        ));
+        lines.push(screen.wrap(&format!("    stderr: {last}"), 6));
     }
-    out
+    lines
 }

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 /// Removes everything that moves a cursor, changes a colour or turns the direction of the text;
 /// line breaks become spaces.
 pub fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| if matches!(c, '\n' | '\t') { ' ' } else { c })
+    text.replace(['\n', '\t'], " ")
+        .chars()
         .filter(|c| !c.is_control() && !is_invisible(*c))
         .collect()
 }
@@ -41,11 +41,10 @@ impl<W: Write> Write for Escaping<W> {
         let text = str::from_utf8(bytes)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         for c in text.chars() {
-            match c {
-                c if c != '\n' && (c.is_control() || is_invisible(c)) => {
-                    write!(self.0, "\\u{:04x}", u32::from(c))?
-                }
-                c => write!(self.0, "{c}")?,
+            if c != '\n' && (c.is_control() || is_invisible(c)) {
+                write!(self.0, "\\u{:04x}", u32::from(c))?;
+            } else {
+                write!(self.0, "{c}")?;
             }
         }
         Ok(bytes.len())
@@ -95,18 +94,34 @@ pub fn wrap(text: &str, width: usize, indent: usize) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub fn list(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [only] => only.clone(),
-        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+pub fn list(names: impl IntoIterator<Item = impl ToString>) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
+    match names.as_slice() {
+        [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        one_or_none => one_or_none.concat(),
+    }
+}
+
+/// The parts with a text between each two.
+pub fn join(parts: impl IntoIterator<Item = impl ToString>, between: &str) -> String {
+    let parts = parts.into_iter().map(|part| part.to_string());
+    parts.collect::<Vec<_>>().join(between)
+}
+
+/// The text between two others; nothing for an empty one.
+pub fn enclosed(before: &str, text: &str, after: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!("{before}{text}{after}")
     }
 }
 
 /// `1 block`, `2 blocks`, `2 processes`.
-pub fn count(n: usize, noun: &str) -> String {
-    let ending = match n {
-        1 => "",
+pub fn count(n: impl ToString, noun: &str) -> String {
+    let n = n.to_string();
+    let ending = match n.as_str() {
+        "1" => "",
         _ if noun.ends_with('s') => "es",
         _ => "s",
     };

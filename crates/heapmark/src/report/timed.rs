@@ -1,8 +1,8 @@
 //! The tables of a run that timed processes. Strings from outside are not yet escaped.
 
-use super::sheet::{Column, Numberless, Sheet, TableColumns, heading, missing};
-use super::{caveats, operations, text, units, user_command, whole};
-use crate::analyse::{Analysis, Case, Numbers, Purge, Role, Row, State, TwoModes};
+use super::sheet::{Column, Numberless, Sheet, TableColumns, heading, interval, missing};
+use super::{operations, text, units, user_command, whole};
+use crate::analyse::{Analysis, Case, Numbers, Purge, Role, Row, State};
 
 /// All tables.
 pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
@@ -24,23 +24,25 @@ fn of_case(case: &Case, planned_blocks: u32) -> Sheet {
     let by_ratio =
         case.command.is_some() && rows.iter().all(|(_, numbers)| numbers.ratio.is_some());
     let rank = |numbers: &Numbers| match (case.paced, numbers.mean_footprint, numbers.memory) {
-        _ if by_ratio => numbers.ratio.map_or(1.0, |ratio| ratio.ratio),
+        _ if by_ratio => user_command::ratio(numbers),
         (true, Some(mean), _) => mean.bytes.median,
         (true, None, Some(memory)) => memory.peak_rss_bytes,
         _ => numbers.ns_per_op.median,
     };
     rows.sort_by(|(_, a), (_, b)| rank(a).total_cmp(&rank(b)));
     rows.retain(|(row, _)| row.role != Role::AaCopy);
-    let (floors, rows): (Vec<_>, Vec<_>) = rows
-        .into_iter()
-        .partition(|(row, _)| row.role == Role::Floor);
+    let floors = rows.extract_if(.., |(row, _)| row.role == Role::Floor);
+    let floors = floors.map(|(row, numbers)| {
+        let ns = numbers.ns_per_op.median;
+        format!("floor: {} {}", row.allocator, units::time(ns).text(ns))
+    });
+    let mut floors: Vec<String> = floors.collect();
+    if case.paced {
+        floors.clear();
+    }
     Sheet {
         heading: heading_of(case),
-        floors: floors
-            .iter()
-            .filter(|_| !case.paced)
-            .map(|(row, numbers)| floor_line(row, numbers))
-            .collect(),
+        floors,
         numberless: case
             .rows
             .iter()
@@ -51,7 +53,7 @@ fn of_case(case: &Case, planned_blocks: u32) -> Sheet {
         } else {
             columns(rows, case, planned_blocks)
         },
-        trust: caveats::lines(case),
+        trust: caveats(case),
         caution: case.caution.clone(),
     }
 }
@@ -81,10 +83,10 @@ fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, planned_blocks: u32) -> Vec
     } else {
         operations::columns(&mut table, case);
     }
-    table.words("notes", |row, n| notes(row, n, case, planned_blocks));
-    match table.columns.last_mut() {
-        Some(notes) if notes.cells.iter().any(|cell| !cell.is_empty()) => notes.notes = true,
-        _ => _ = table.columns.pop(),
+    let last = table.words("notes", |row, n| notes(row, n, case, planned_blocks));
+    last.notes = true;
+    if last.cells.iter().all(String::is_empty) {
+        table.columns.pop();
     }
     table.columns
 }
@@ -101,27 +103,20 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> Stri
     if !row.findings.is_empty() {
         notes.push("flawed".to_owned());
     }
-    if case.counts_purge {
-        match row.purge {
-            Purge::None => notes.push("not purged".to_owned()),
-            Purge::Unknown => notes.push("purge unknown".to_owned()),
-            Purge::Configured => notes.push("purge configured".to_owned()),
-            Purge::Called => notes.extend(
-                numbers
-                    .purge_share
-                    .map(|share| format!("purge {}", units::percent(share))),
-            ),
-        }
-        if row.purge == Purge::Called {
-            notes.extend(
-                row.purged_as
-                    .iter()
-                    .map(|family| format!("purged as {family}")),
-            );
+    match row.purge {
+        _ if !case.counts_purge => {}
+        Purge::None => notes.push("not purged".to_owned()),
+        Purge::Unknown => notes.push("purge unknown".to_owned()),
+        Purge::Configured => notes.push("purge configured".to_owned()),
+        Purge::Called => {
+            let share = numbers.purge_share.map(units::percent);
+            notes.extend(share.map(|share| format!("purge {share}")));
+            let family = row.purged_as.iter();
+            notes.extend(family.map(|family| format!("purged as {family}")));
         }
     }
     if numbers.blocks < planned_blocks as usize {
-        notes.push(format!("{} of {} blocks", numbers.blocks, planned_blocks));
+        notes.push(format!("{} of {planned_blocks} blocks", numbers.blocks));
     }
     if let Some(stalled) = &numbers.stalled {
         notes.push(format!(
@@ -129,29 +124,21 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> Stri
             stalled.samples, numbers.samples
         ));
     }
-    if let Some(TwoModes {
-        low,
-        low_count,
-        high,
-        high_count,
-    }) = numbers.modes
-    {
-        let unit = units::time(low);
-        let mode =
-            |value: f64, count: usize| format!("{} ({count}x)", units::digits(value / unit.size));
+    if let Some(modes) = numbers.modes {
+        let unit = units::time(modes.low);
         notes.push(format!(
-            "two modes: {} and {} {}",
-            mode(low, low_count),
-            mode(high, high_count),
+            "two modes: {} ({}x) and {} ({}x) {}",
+            unit.digits(modes.low),
+            modes.low_count,
+            unit.digits(modes.high),
+            modes.high_count,
             unit.name
         ));
     }
-    if let Some(pairs) = numbers
-        .ratio
-        .map(|ratio| ratio.pairs)
-        .filter(|pairs| *pairs < numbers.blocks)
+    if let Some(ratio) = numbers.ratio
+        && ratio.pairs < numbers.blocks
     {
-        notes.push(text::count(pairs, "pair"));
+        notes.push(text::count(ratio.pairs, "pair"));
     }
     if numbers.unusable > 0 {
         notes.push(format!("{} unusable", numbers.unusable));
@@ -159,32 +146,48 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> Stri
     notes.join(", ")
 }
 
-fn floor_line(row: &Row, numbers: &Numbers) -> String {
-    let unit = units::time(numbers.ns_per_op.median);
-    format!(
-        "floor: {} {} {}",
-        row.allocator,
-        units::digits(numbers.ns_per_op.median / unit.size),
-        unit.name
-    )
+fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
+    let (failed, unusable) = match &row.state {
+        State::Measured(_) => return None,
+        State::Failed(failed) => (Some(failed), 0),
+        State::Missing { unusable } => (None, *unusable),
+    };
+    Some(Numberless::new(&row.allocator, failed, || match unusable {
+        0 => missing(planned_blocks),
+        _ => format!(
+            "missing: {} ended ok with nothing to divide (no operations or no time)",
+            text::count(unusable, "sample")
+        ),
+    }))
 }
 
-fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
-    let reason = match &row.state {
-        State::Measured(_) => return None,
-        State::Failed(failed) => failed.summary(),
-        State::Missing { unusable: 0 } => missing(planned_blocks),
-        State::Missing { unusable } => {
-            format!(
-                "missing: {} ended ok with nothing to divide (no operations or no time)",
-                text::count(*unusable, "sample")
-            )
-        }
-    };
-    let failed = matches!(&row.state, State::Failed(failed) if !failed.first.is_absent());
-    Some(Numberless {
-        allocator: row.allocator.clone(),
-        reason,
-        failed,
-    })
+/// The caveats below a table: the A/A copy of the baseline, the ceiling, the floor.
+fn caveats(case: &Case) -> Vec<String> {
+    let (name, mut lines) = (&case.baseline, Vec::new());
+    if let Some(aa_copy) = &case.aa_copy {
+        let verdict = if case.aa_copy_differs {
+            ": different, so nothing is claimed here"
+        } else {
+            ""
+        };
+        let takes = interval(aa_copy);
+        lines.push(format!(
+            "A/A: a copy of {name} takes {takes} of its time{verdict}"
+        ));
+    }
+    if let Some(share) = case.won_at_most {
+        lines.push(format!(
+            "ceiling: the fastest allocator here saves {} of the CPU time with {name}; no allocator can save what is not spent \
+             on allocating",
+            units::percent(share)
+        ));
+    }
+    lines.extend(case.command.iter().flat_map(user_command::lines));
+    if case.floor_hides {
+        lines.push(
+            "the harness takes more than half of the fastest time: nothing is claimed here"
+                .to_owned(),
+        );
+    }
+    lines
 }

@@ -9,114 +9,84 @@ pub struct PrintedUnit {
     pub size: f64,
 }
 
-const TIMES: [PrintedUnit; 4] = [
-    PrintedUnit {
-        name: "ns/op",
-        size: 1.0,
-    },
-    PrintedUnit {
-        name: "us/op",
-        size: 1e3,
-    },
-    PrintedUnit {
-        name: "ms/op",
-        size: 1e6,
-    },
-    PrintedUnit {
-        name: "s/op",
-        size: 1e9,
-    },
+/// As they are printed, with their sizes in the base unit.
+type Units = [(&'static str, f64); 4];
+
+const TIMES: Units = [
+    ("ns/op", 1.0),
+    ("us/op", 1e3),
+    ("ms/op", 1e6),
+    ("s/op", 1e9),
 ];
 
-const RATES: [PrintedUnit; 4] = [
-    PrintedUnit {
-        name: "ops/s",
-        size: 1e-6,
-    },
-    PrintedUnit {
-        name: "kops/s",
-        size: 1e-3,
-    },
-    PrintedUnit {
-        name: "Mops/s",
-        size: 1.0,
-    },
-    PrintedUnit {
-        name: "Gops/s",
-        size: 1e3,
-    },
+const RATES: Units = [
+    ("ops/s", 1e-6),
+    ("kops/s", 1e-3),
+    ("Mops/s", 1.0),
+    ("Gops/s", 1e3),
 ];
 
-const BYTES: [PrintedUnit; 4] = [
-    PrintedUnit {
-        name: "B",
-        size: 1.0,
-    },
-    PrintedUnit {
-        name: "KiB",
-        size: 1024.0,
-    },
-    PrintedUnit {
-        name: "MiB",
-        size: 1024.0 * 1024.0,
-    },
-    PrintedUnit {
-        name: "GiB",
-        size: 1024.0 * 1024.0 * 1024.0,
-    },
+const BYTES: Units = [
+    ("B", 1.0),
+    ("KiB", 1024.0),
+    ("MiB", 1024.0 * 1024.0),
+    ("GiB", 1024.0 * 1024.0 * 1024.0),
 ];
+
+impl PrintedUnit {
+    /// A value of the base unit in this one.
+    pub fn digits(self, value: f64) -> String {
+        digits(value / self.size)
+    }
+
+    /// The same with the unit: `14.0 MiB`.
+    pub fn text(self, value: f64) -> String {
+        format!("{} {}", self.digits(value), self.name)
+    }
+}
 
 /// For a column of times in nanoseconds per operation.
 pub fn time(smallest: f64) -> PrintedUnit {
-    fitting(&TIMES, smallest)
+    fitting(TIMES, smallest)
 }
 
 /// For a column of rates in millions of operations per second.
 pub fn rate(smallest: f64) -> PrintedUnit {
-    fitting(&RATES, smallest)
+    fitting(RATES, smallest)
 }
 
 /// `14.0 ms`, from a time in nanoseconds.
 pub fn duration(ns: f64) -> String {
-    let unit = fitting(&TIMES, ns);
-    format!(
-        "{} {}",
-        digits(ns / unit.size),
-        unit.name.trim_end_matches("/op")
-    )
+    time(ns).text(ns).replace("/op", "")
 }
 
 /// `14.0 MiB`.
 pub fn bytes(bytes: f64) -> String {
-    let unit = size(bytes);
-    format!("{} {}", digits(bytes / unit.size), unit.name)
+    size(bytes).text(bytes)
 }
 
 /// For an axis of sizes in bytes.
 pub fn size(bytes: f64) -> PrintedUnit {
-    fitting(&BYTES, bytes)
+    fitting(BYTES, bytes)
 }
 
 /// The largest unit of which the value is at least one.
-fn fitting(units: &[PrintedUnit; 4], value: f64) -> PrintedUnit {
-    units
-        .iter()
-        .rev()
-        .copied()
-        .find(|unit| value >= unit.size)
-        .unwrap_or(units[0])
+fn fitting(units: Units, value: f64) -> PrintedUnit {
+    let fits = units.into_iter().rfind(|(_, size)| value >= *size);
+    let (name, size) = fits.unwrap_or(units[0]);
+    PrintedUnit { name, size }
 }
 
 /// Three significant digits; all digits before the point.
 pub fn digits(value: f64) -> String {
     let decimals = match value.abs() {
         0.0 => 0,
-        size if size < 0.001 => return format!("{value:.1e}"),
-        size if size < 0.009995 => 5,
-        size if size < 0.09995 => 4,
-        size if size < 0.9995 => 3,
-        size if size < 9.995 => 2,
-        size if size < 99.95 => 1,
+        ..0.001 => return format!("{value:.1e}"),
+        ..0.009995 => 5,
+        ..0.09995 => 4,
+        ..0.9995 => 3,
+        ..9.995 => 2,
+        ..99.95 => 1,
         _ => 0,
     };
     format!("{value:.decimals$}")

@@ -2,46 +2,40 @@
 
 use super::text::{self, markdown};
 use crate::catalog::parameter::Kind;
-use crate::catalog::workload::{Preset, ProgramRow};
+use crate::catalog::workload::Preset;
 use crate::catalog::{Iterations, Workload};
 use std::collections::BTreeMap;
 
-/// A reference document; docs/BIBLIOGRAPHY.md has all sources.
-struct SourceDocument {
-    short: &'static str,
-    title: &'static str,
-    origin: &'static str,
-}
-
-const DOCUMENTS: [SourceDocument; 5] = [
-    SourceDocument {
-        short: "MM",
-        title: "the micromalloc benchmarks page (2024)",
-        origin: "`benchmarks.md` of [micromalloc](https://github.com/Thermadiag/micromalloc) (2024) and its programs",
-    },
-    SourceDocument {
-        short: "RP",
-        title: "the rpmalloc benchmarks page (April 2017)",
-        origin: "`BENCHMARKS.md` of [rpmalloc](https://github.com/mjansson/rpmalloc) (April 2017) and \
+/// Short name, title and origin of each reference document; docs/BIBLIOGRAPHY.md has all sources.
+const DOCUMENTS: [(&str, &str, &str); 5] = [
+    (
+        "MM",
+        "the micromalloc benchmarks page (2024)",
+        "`benchmarks.md` of [micromalloc](https://github.com/Thermadiag/micromalloc) (2024) and its programs",
+    ),
+    (
+        "RP",
+        "the rpmalloc benchmarks page (April 2017)",
+        "`BENCHMARKS.md` of [rpmalloc](https://github.com/mjansson/rpmalloc) (April 2017) and \
                  [rpmalloc-benchmark](https://github.com/mjansson/rpmalloc-benchmark)",
-    },
-    SourceDocument {
-        short: "ZA",
-        title: "the post \"Performance Comparison of Different Allocators\" (2019)",
-        origin: "the post \"Performance Comparison of Different Allocators\" (26 August 2019, revised 8 October 2019)",
-    },
-    SourceDocument {
-        short: "LL",
-        title: "the llheap performance chapter (Waterloo, 2022)",
-        origin: "Mubeen Zulfiqar, \"High-Performance Concurrent Memory Allocation\", thesis, University of Waterloo, 2022, \
+    ),
+    (
+        "ZA",
+        "the post \"Performance Comparison of Different Allocators\" (2019)",
+        "the post \"Performance Comparison of Different Allocators\" (26 August 2019, revised 8 October 2019)",
+    ),
+    (
+        "LL",
+        "the llheap performance chapter (Waterloo, 2022)",
+        "Mubeen Zulfiqar, \"High-Performance Concurrent Memory Allocation\", thesis, University of Waterloo, 2022, \
                  chapter Performance ([llheap](https://github.com/cforall/llheap))",
-    },
-    SourceDocument {
-        short: "BT",
-        title: "the binary-trees document (2019)",
-        origin: "README \"Binary tree benchmarks for various memory allocators\" of \
+    ),
+    (
+        "BT",
+        "the binary-trees document (2019)",
+        "README \"Binary tree benchmarks for various memory allocators\" of \
                  [btree-alloc](https://github.com/rbehrends/btree-alloc) (numbers of May and June 2019)",
-    },
+    ),
 ];
 
 /// Every workload: what it does, its source, its parameters, what it shows and does not show.
@@ -56,105 +50,85 @@ pub fn workloads(all: &[Workload]) -> String {
          `-t 1` is one worker thread beside an idle main thread. glibc serves the worker from a secondary arena, and takes longer than in\n\
          a program whose only thread is the main one.\n",
     );
-    for SourceDocument {
-        short,
-        title,
-        origin,
-    } in DOCUMENTS
-    {
-        let ours: Vec<&Workload> = all
-            .iter()
-            .filter(|workload| workload.document == short)
-            .collect();
-        if ours.is_empty() {
-            continue;
+    for (short, title, origin) in DOCUMENTS {
+        let ours = || {
+            let all = all.iter();
+            all.filter(move |workload| workload.document == short)
+        };
+        if ours().next().is_some() {
+            out += &format!("\n## {short}: {title}\n");
         }
-        out.push_str(&format!("\n## {short}: {title}\n"));
-        for main in ours.iter().filter(|workload| workload.variant_of.is_none()) {
-            out.push_str(&section(main, origin));
-            let variants = ours
-                .iter()
-                .filter(|workload| workload.variant_of.as_deref() == Some(&main.name));
+        for main in ours().filter(|workload| workload.variant_of.is_none()) {
+            let variants =
+                ours().filter(|workload| workload.variant_of.as_ref() == Some(&main.name));
             let lines: String = variants
                 .map(|variant| variant_line(main, variant))
                 .collect();
-            if !lines.is_empty() {
-                out.push_str(&format!("\nVariants:\n\n{lines}"));
-            }
+            out += &section(main, origin);
+            out += &text::enclosed("\nVariants:\n\n", &lines, "");
         }
     }
     out
 }
 
 fn section(workload: &Workload, origin: &str) -> String {
-    let runs = workload
-        .kernel
-        .as_ref()
-        .map(|kernel| format!("kernel `{kernel}`"));
-    let runs = runs.or_else(|| {
-        workload
-            .program
-            .as_ref()
-            .map(|program| format!("program `{program}`"))
-    });
-    let mut facts = vec![
-        format!("**What it does**: {}.", markdown(&workload.about)),
-        format!("**Origin**: {origin}."),
-        format!("**Operation**: {}.", markdown(&workload.operation)),
-        format!("**Shows**: {}.", markdown(&workload.shows)),
-        format!("**Does not show**: {}.", markdown(&workload.hides)),
+    let (kernel, program) = (workload.kernel.as_ref(), workload.program.as_ref());
+    let program = program.map(|program| format!("program `{program}`"));
+    let threads = workload.threads.as_ref();
+    let series = workload.series.as_ref();
+    let facts = [
+        ("What it does", Some(markdown(&workload.about))),
+        ("Origin", Some(origin.to_owned())),
+        ("Operation", Some(markdown(&workload.operation))),
+        ("Shows", Some(markdown(&workload.shows))),
+        ("Does not show", Some(markdown(&workload.hides))),
+        ("Rounds of a process", Some(rounds(workload))),
+        (
+            "Runs",
+            kernel
+                .map(|kernel| format!("kernel `{kernel}`"))
+                .or(program),
+        ),
+        (
+            "Threads",
+            threads.map(|threads| format!("`{threads}`, whatever `-t` says")),
+        ),
+        (
+            "Memory over time",
+            series.map(|every| format!("always, every {every}")),
+        ),
     ];
-    facts.push(format!("**Rounds of a process**: {}.", rounds(workload)));
-    facts.extend(runs.map(|runs| format!("**Runs**: {runs}.")));
-    facts.extend(
-        workload
-            .threads
-            .as_ref()
-            .map(|threads| format!("**Threads**: `{threads}`, whatever `-t` says.")),
-    );
-    facts.extend(
-        workload
-            .series
-            .as_ref()
-            .map(|every| format!("**Memory over time**: always, every {every}.")),
-    );
-    facts.extend(
-        workload
-            .caution
-            .as_ref()
-            .map(|caution| format!("**Below its tables**: {}", markdown(caution))),
-    );
-    let (quick, paper) = (values(workload, "quick"), values(workload, "paper"));
-    let mut out = format!("\n### {}\n\n- {}\n", workload.name, facts.join("\n- "));
-    out.push_str("\n| parameter | quick | paper | unit | meaning |\n|---|---|---|---|---|\n");
+    let mut out = format!("\n### {}\n\n", workload.name);
+    for (what, says) in facts {
+        out.extend(says.map(|says| format!("- **{what}**: {says}.\n")));
+    }
+    if let Some(caution) = &workload.caution {
+        out += &format!("- **Below its tables**: {}\n", markdown(caution));
+    }
+    out += "\n| parameter | quick | paper | unit | meaning |\n|---|---|---|---|---|\n";
     for (name, parameter) in &workload.parameters {
         let choices = match parameter.kind {
             Kind::Choice => format!(" ({})", parameter.choices.join(", ")),
             _ => String::new(),
         };
-        out.push_str(&format!(
+        let value = |preset| {
+            let values = values(workload, preset);
+            markdown(values.get(name).map_or("", String::as_str))
+        };
+        out += &format!(
             "| `{name}` | {} | {} | {} | {}{choices} |\n",
-            markdown(quick.get(name).map_or("", String::as_str)),
-            markdown(paper.get(name).map_or("", String::as_str)),
+            value("quick"),
+            value("paper"),
             parameter.kind.unit(),
             markdown(&parameter.about),
-        ));
+        );
     }
     if !workload.rows.is_empty() {
-        out.push_str("\n| row of its own | program | what it is |\n|---|---|---|\n");
+        out += "\n| row of its own | program | what it is |\n|---|---|---|\n";
     }
-    for ProgramRow {
-        name,
-        program,
-        about,
-        ..
-    } in &workload.rows
-    {
-        out.push_str(&format!(
-            "| {} | `{program}` | {} |\n",
-            markdown(name),
-            markdown(about)
-        ));
+    for row in &workload.rows {
+        let (name, about) = (markdown(&row.name), markdown(&row.about));
+        out += &format!("| {name} | `{}` | {about} |\n", row.program);
     }
     out
 }
@@ -164,32 +138,25 @@ fn variant_line(main: &Workload, variant: &Workload) -> String {
     let mut changes = Vec::new();
     for preset in ["quick", "paper"] {
         let before = values(main, preset);
-        let changed: Vec<String> = values(variant, preset)
+        let changed = values(variant, preset)
             .into_iter()
             .filter(|(name, value)| before.get(name) != Some(value))
-            .map(|(name, value)| format!("`{name}` = {}", markdown(&value)))
-            .collect();
+            .map(|(name, value)| format!("`{name}` = {}", markdown(&value)));
+        let changed = text::join(changed, ", ");
         if !changed.is_empty() {
-            changes.push(format!("{preset}: {}", changed.join(", ")));
+            changes.push(format!("{preset}: {changed}"));
         }
     }
     if rounds(variant) != rounds(main) {
         changes.push(format!("rounds: {}", rounds(variant)));
     }
     if variant.rows != main.rows {
-        let names: Vec<String> = variant.rows.iter().map(|row| markdown(&row.name)).collect();
-        changes.push(format!("rows: {}", text::list(&names)));
+        let names = variant.rows.iter().map(|row| markdown(&row.name));
+        changes.push(format!("rows: {}", text::list(names)));
     }
-    let changes = if changes.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", changes.join("; "))
-    };
-    format!(
-        "- **{}**: {}{changes}\n",
-        variant.name,
-        markdown(&variant.about)
-    )
+    let (name, about) = (&variant.name, markdown(&variant.about));
+    let changes = text::enclosed(" (", &changes.join("; "), ")");
+    format!("- **{name}**: {about}{changes}\n")
 }
 
 /// The repetitions of a process, preset by preset unless they agree.
@@ -203,11 +170,10 @@ fn rounds(workload: &Workload) -> String {
             format!("as many as fill the target time, after the first {cold}")
         }
     };
-    let told =
-        ["quick", "paper"].map(|preset| workload.presets.get(preset).map(of).unwrap_or_default());
-    let [quick, paper] = &told;
+    let told = |preset| workload.presets.get(preset).map(of).unwrap_or_default();
+    let [quick, paper] = ["quick", "paper"].map(told);
     if quick == paper {
-        quick.clone()
+        quick
     } else {
         format!("{quick} (quick); {paper} (paper)")
     }

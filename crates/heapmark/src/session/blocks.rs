@@ -2,6 +2,7 @@
 //! enough blocks.
 
 use super::calibrate::Pace;
+use super::run::Due;
 use super::{Progress, Session};
 use crate::analyse::half_widths;
 use crate::analyse::interference::disturbed_by;
@@ -10,6 +11,7 @@ use crate::plan::{Cell, Counter, Mode, Part};
 use crate::store::{Purpose, RunFile};
 use anyhow::Result;
 use heapmark_stats::{Next, Stopping};
+use std::time::Duration;
 
 /// Iterations of a process in which each call, of the kernel or of the allocator, is traced and
 /// takes many times longer.
@@ -32,16 +34,16 @@ impl Session {
             left_over.extend(self.repeat(disturbed, 1, paces, progress)?);
             let widths = half_widths(head, self.known.all());
             let bare: Vec<Option<f64>> = widths.iter().map(|(_, width)| *width).collect();
-            let next = self
-                .stopping()
-                .after(block as usize + 1, &bare, self.over_budget());
+            let blocks = block as usize + 1;
+            let next = self.stopping().after(blocks, &bare, self.over_budget());
             progress.block(block, &self.selection.plan, &widths, next);
             if next != Next::GoOn {
                 break;
             }
         }
         // What disturbed them before may be over now.
-        self.repeat(left_over, 2, paces, progress).map(|_| ())
+        self.repeat(left_over, 2, paces, progress)?;
+        Ok(())
     }
 
     /// Repeats disturbed parts, in total at most as many as were planned; returns those that were
@@ -53,24 +55,20 @@ impl Session {
         paces: &[Pace],
         progress: &mut dyn Progress,
     ) -> Result<Vec<Part>> {
-        let (planned, mut still) = (self.planned_parts(), Vec::new());
+        let plan = &self.selection.clone().plan;
+        let planned = plan.blocks as usize * plan.block(0).len();
+        let mut still = Vec::new();
         for part in parts {
-            if !self.selection.plan.repeats || self.repeats >= planned || self.over_budget() {
-                still.push(part);
-                continue;
-            }
-            self.repeats += 1;
-            let again = self.selection.plan.again(&part, attempt);
-            progress.more(again.len());
-            let quiet = self.part(&again, paces, progress)?;
+            let may_repeat = plan.repeats && self.repeats < planned && !self.over_budget();
+            let quiet = may_repeat && {
+                self.repeats += 1;
+                let again = plan.again(&part, attempt);
+                progress.more(again.len());
+                self.part(&again, paces, progress)?
+            };
             still.extend((!quiet).then_some(part));
         }
         Ok(still)
-    }
-
-    fn planned_parts(&self) -> usize {
-        let plan = &self.selection.plan;
-        plan.blocks as usize * plan.block(0).len()
     }
 
     /// Runs one part: the baseline and a few others, one after the other. Returns whether nothing
@@ -81,23 +79,22 @@ impl Session {
             let run = !self.known.has(&cell.id) && !self.failures.are_enough(self.case(cell), cell);
             if run {
                 let pace = &paces[cell.case];
-                let (purpose, job) = self.measured(cell, pace.iterations)?;
-                self.once(purpose, cell, &job, pace.timeout, progress)?;
+                let due = self.measured(cell, pace.iterations, pace.timeout)?;
+                self.once(&due, progress)?;
             }
             progress.step(run);
         }
-        let found = part
+        let mut found = part
             .iter()
             .filter_map(|cell| self.known.get(&cell.id)?.interference.as_ref());
-        Ok(found.into_iter().all(|one| disturbed_by(one).is_empty()))
+        Ok(found.all(|one| disturbed_by(one).is_empty()))
     }
 
     fn stopping(&self) -> Stopping {
         let plan = &self.selection.plan;
-        let (least, most) = (plan.blocks as usize, plan.most_blocks() as usize);
         Stopping {
-            least,
-            most,
+            least: plan.blocks as usize,
+            most: plan.most_blocks() as usize,
             precision: plan.precision.unwrap_or(0.0),
         }
     }
@@ -105,22 +102,16 @@ impl Session {
     /// Counted over all processes, so that a resumed run ends where it would have ended without the
     /// interruption.
     fn over_budget(&self) -> bool {
-        let usages = || {
-            self.known
-                .all()
-                .iter()
-                .filter_map(|record| record.usage.as_ref())
-        };
-        let spent_s = || usages().map(|usage| usage.wall_ns).sum::<u64>() as f64 / 1e9;
-        self.selection
-            .plan
-            .budget_s
-            .is_some_and(|budget_s| spent_s() >= budget_s)
+        self.selection.plan.budget_s.is_some_and(|budget_s| {
+            let known = self.known.all().iter();
+            let usages = known.filter_map(|record| record.usage.as_ref());
+            usages.map(|usage| usage.wall_ns).sum::<u64>() as f64 / 1e9 >= budget_s
+        })
     }
 
-    /// Purpose and job of a cell of a block. If single calls are timed, no iteration is excluded as
+    /// The process of a cell of a block. If single calls are timed, no iteration is excluded as
     /// a warm-up: the growth of the heap is a part of the tail.
-    pub(super) fn measured(&self, cell: &Cell, iterations: u32) -> Result<(Purpose, Job)> {
+    pub(super) fn measured(&self, cell: &Cell, iterations: u32, timeout: Duration) -> Result<Due> {
         let case = self.case(cell);
         let mode = self.selection.plan.mode;
         let slow = iterations.min(SLOW_ITERATIONS);
@@ -132,7 +123,14 @@ impl Session {
             Mode::Count(Counter::Kernel) => (Purpose::Count, case.cold, slow),
             Mode::Memory => (Purpose::Memory, case.cold, slow),
         };
-        let job = Job::new(case, cell, cold, iterations, false)?;
-        Ok((purpose, Job { mode, ..job }))
+        let mut job = Job::new(case, cell, cold, iterations, false)?;
+        job.mode = mode;
+        Ok(Due {
+            purpose,
+            cell: cell.clone(),
+            job,
+            timeout,
+            place: None,
+        })
     }
 }

@@ -1,11 +1,12 @@
 //! How much work a process does and how long it may take, measured by the first process of the
 //! baseline.
 
+use super::run::Due;
 use super::{Progress, Session};
 use crate::catalog::Iterations;
 use crate::execute::{Job, Measurement};
 use crate::plan::Cell;
-use crate::store::Purpose;
+use crate::store::{Purpose, Record};
 use anyhow::Result;
 use std::time::Duration;
 
@@ -24,11 +25,11 @@ const CHECKED: f64 = 30.0;
 
 /// The result of calibrating a case.
 pub(super) struct Pace {
-    pub(super) iterations: u32,
-    pub(super) timeout: Duration,
+    pub iterations: u32,
+    pub timeout: Duration,
     expected_s: f64,
     /// For a checked process: as many iterations as a timed one makes, cold ones included.
-    pub(super) checked: u32,
+    pub checked: u32,
 }
 
 impl Session {
@@ -56,34 +57,30 @@ impl Session {
     fn fixed(&mut self, case: usize, iterations: u32, progress: &dyn Progress) -> Result<Pace> {
         let cell = self.selection.plan.check_of_baseline(case);
         let checked = self.iterations_of(&cell, iterations)?;
-        self.check(&cell, checked, self.first_timeout(), progress)?;
-        let record = self.known.get(&cell.id);
-        let passed_s = record
-            .and_then(|record| record.passed.as_ref())
-            .map(|passed| passed.wall_ns as f64 / 1e9);
-        let process_s = passed_s.unwrap_or_else(|| self.seconds_of(&cell));
+        if let Some(check) = self.due(&cell, checked, self.first_timeout())? {
+            self.once(&check, progress)?;
+        }
         // A program makes one iteration in its check.
         let share = f64::from(checked) / f64::from(self.checked(&cell, checked)?.iterations.max(1));
-        Ok(self.paced(iterations, checked, process_s * share))
+        Ok(self.paced(iterations, checked, self.seconds_of(&cell) * share))
     }
 
     fn calibrated(&mut self, case: usize, progress: &dyn Progress) -> Result<Pace> {
         let cell = self.selection.plan.calibration(case);
         let cold = self.case(&cell).cold;
-        let job = Job::new(self.case(&cell), &cell, cold, CALIBRATION_ITERATIONS, false)?;
-        self.once(
-            Purpose::Calibration,
-            &cell,
-            &job,
-            self.first_timeout(),
-            progress,
-        )?;
-        let process_s = self.seconds_of(&cell);
-        let measurement = self
-            .known
-            .get(&cell.id)
-            .and_then(|record| record.measurement.as_ref());
-        let one_ns = measurement.map_or(0, one_iteration_ns);
+        let due = Due {
+            purpose: Purpose::Calibration,
+            job: Job::new(self.case(&cell), &cell, cold, CALIBRATION_ITERATIONS, false)?,
+            timeout: self.first_timeout(),
+            cell,
+            place: None,
+        };
+        self.once(&due, progress)?;
+        let cell = &due.cell;
+        let record = self.known.get(&cell.id);
+        let one_ns = record
+            .and_then(|record| record.measurement.as_ref())
+            .map_or(0, one_iteration_ns);
         // A baseline that cannot run a case shows why in its own row; the others run one iteration.
         let iterations = if one_ns == 0 {
             1
@@ -91,13 +88,13 @@ impl Session {
             self.selection.plan.iterations(case, one_ns)
         };
         let share = f64::from(iterations + cold) / f64::from(CALIBRATION_ITERATIONS + cold);
-        let checked = self.iterations_of(&cell, iterations)?;
-        Ok(self.paced(iterations, checked, process_s * share))
+        let checked = self.iterations_of(cell, iterations)?;
+        Ok(self.paced(iterations, checked, self.seconds_of(cell) * share))
     }
 
     /// How many iterations a process of a block makes, cold ones included.
     fn iterations_of(&self, cell: &Cell, iterations: u32) -> Result<u32> {
-        let (_, job) = self.measured(cell, iterations)?;
+        let job = self.measured(cell, iterations, Duration::MAX)?.job;
         Ok(job.cold + job.iterations)
     }
 
@@ -105,7 +102,10 @@ impl Session {
     fn paced(&self, iterations: u32, checked: u32, expected_s: f64) -> Pace {
         Pace {
             iterations,
-            timeout: self.patience(expected_s),
+            timeout: match self.selection.timeout_s {
+                Some(seconds) => Duration::from_secs_f64(seconds),
+                None => LEAST_TIMEOUT.max(Duration::from_secs_f64(expected_s * PATIENCE)),
+            },
             expected_s,
             checked,
         }
@@ -113,12 +113,11 @@ impl Session {
 
     /// The timeout of a check.
     pub(super) fn check_timeout(&self, cell: &Cell, pace: &Pace) -> Duration {
-        match self.runs_kernel(cell) {
-            true => pace
-                .timeout
-                .max(Duration::from_secs_f64(pace.expected_s * CHECKED)),
-            false => pace.timeout,
-        }
+        let longer = match self.runs_kernel(cell) {
+            true => Duration::from_secs_f64(pace.expected_s * CHECKED),
+            false => Duration::ZERO,
+        };
+        pace.timeout.max(longer)
     }
 
     /// The timeout of the first process of a case.
@@ -130,28 +129,15 @@ impl Session {
 
     /// How long a stored process took.
     fn seconds_of(&self, cell: &Cell) -> f64 {
-        let usage = self
-            .known
-            .get(&cell.id)
-            .and_then(|record| record.usage.as_ref());
-        usage.map_or(0.0, |usage| usage.wall_ns as f64 / 1e9)
-    }
-
-    /// The timeout of a process that is expected to take this long.
-    fn patience(&self, expected_s: f64) -> Duration {
-        match self.selection.timeout_s {
-            Some(seconds) => Duration::from_secs_f64(seconds),
-            None => LEAST_TIMEOUT.max(Duration::from_secs_f64(expected_s * PATIENCE)),
-        }
+        let wall_ns = self.known.get(&cell.id).and_then(Record::wall_ns);
+        wall_ns.unwrap_or(0) as f64 / 1e9
     }
 }
 
 /// The median of the measured iterations.
 fn one_iteration_ns(measurement: &Measurement) -> u64 {
-    let mut walls: Vec<u64> = measurement
-        .measured()
-        .map(|iteration| iteration.wall_ns)
-        .collect();
+    let measured = measurement.measured();
+    let mut walls: Vec<u64> = measured.map(|iteration| iteration.wall_ns).collect();
     walls.sort_unstable();
     walls.get(walls.len() / 2).copied().unwrap_or(0)
 }

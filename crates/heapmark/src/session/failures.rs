@@ -11,25 +11,19 @@ const MOST: usize = 2;
 /// Workload, threads, allocator.
 type FailedRow = (String, u32, String);
 
-/// By row, for rows with a failure.
+/// Failed processes by row; a failed check counts as the most.
 #[derive(Default)]
-pub(super) struct Failures(HashMap<FailedRow, Failed>);
-
-#[derive(Default)]
-struct Failed {
-    check: bool,
-    others: usize,
-}
+pub struct Failures(HashMap<FailedRow, usize>);
 
 impl Failures {
-    pub(super) fn of(records: &[Record]) -> Failures {
+    pub fn of(records: &[Record]) -> Failures {
         let mut failures = Failures::default();
         records.iter().for_each(|record| failures.add(record));
         failures
     }
 
     /// Counts one more record.
-    pub(super) fn add(&mut self, record: &Record) {
+    pub fn add(&mut self, record: &Record) {
         if record.outcome.is_ok() {
             return;
         }
@@ -38,18 +32,15 @@ impl Failures {
             record.threads,
             record.allocator.clone(),
         );
-        let failed = self.0.entry(row).or_default();
-        match record.purpose {
-            Purpose::Check => failed.check = true,
-            _ => failed.others += 1,
-        }
+        *self.0.entry(row).or_default() += match record.purpose {
+            Purpose::Check => MOST,
+            _ => 1,
+        };
     }
 
     /// Whether the check of a cell's row has failed, or enough of its processes to report the row.
-    pub(super) fn are_enough(&self, case: &Case, cell: &Cell) -> bool {
+    pub fn are_enough(&self, case: &Case, cell: &Cell) -> bool {
         let row = (case.workload.clone(), case.threads, cell.allocator.clone());
-        self.0
-            .get(&row)
-            .is_some_and(|failed| failed.check || failed.others >= MOST)
+        self.0.get(&row).is_some_and(|failed| *failed >= MOST)
     }
 }

@@ -1,7 +1,7 @@
 //! Runs a plan: the negative control, a calibration per case, a checked process per case and
 //! allocator, then the blocks. Every process is stored before the next one starts.
 //!
-//! What starts processes stands behind [`Runner`]; the order, the repeats and the end of a run are
+//! What starts processes stands behind `Runner`; the order, the repeats and the end of a run are
 //! decided here, and tested with a runner that follows a script.
 
 mod blocks;

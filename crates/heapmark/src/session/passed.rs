@@ -9,6 +9,8 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Changes whenever the same names get another meaning.
@@ -16,11 +18,11 @@ const FORMAT: &str = "heapmark check 1";
 
 /// What is kept of a passed check.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Kept {
-    pub(super) passed: Passed,
+pub struct Kept {
+    pub passed: Passed,
     /// What it reported.
-    pub(super) measurement: Option<Measurement>,
-    pub(super) findings: Vec<String>,
+    pub measurement: Option<Measurement>,
+    pub findings: Vec<String>,
 }
 
 /// The folder of passed checks.
@@ -35,11 +37,9 @@ pub struct Shelf {
 
 impl Shelf {
     /// The folder for this guest and for the C library that the negative control has shown.
-    pub(super) fn open(guest: &Guest, control: &Record) -> Result<Shelf> {
-        let proof = control
-            .proof
-            .as_ref()
-            .context("the negative control shows no C library")?;
+    pub fn open(guest: &Guest, control: &Record) -> Result<Shelf> {
+        let proof = control.proof.as_ref();
+        let proof = proof.context("the negative control shows no C library")?;
         let objects = proof.objects.iter().map(|object| Path::new(&object.path));
         let common = objects
             .chain([guest.path()])
@@ -53,22 +53,24 @@ impl Shelf {
     }
 
     /// Where the check of this work is kept if it was passed.
-    pub(super) fn place(&mut self, subject: &Subject, work: &str) -> Result<PathBuf> {
-        let mut parts = vec![FORMAT.to_owned()];
-        parts.extend(self.common.iter().cloned());
+    pub fn place(&mut self, subject: &Subject, work: &str) -> Result<PathBuf> {
+        let mut hash = Sha256::new();
+        let mut add = |part: &str| {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        };
+        add(FORMAT);
+        for of_file in &self.common {
+            add(of_file);
+        }
         for file in &subject.library.files {
             if !self.hashes.contains_key(file) {
                 self.hashes.insert(file.clone(), build::hash_of_file(file)?);
             }
-            parts.push(self.hashes[file].clone());
+            add(&self.hashes[file]);
         }
-        parts.push(format!("{:?}", subject.allocator.environment));
-        parts.push(work.to_owned());
-        let mut hash = Sha256::new();
-        for part in parts {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part);
-        }
+        add(&format!("{:?}", subject.allocator.environment));
+        add(work);
         let name: String = hash
             .finalize()
             .iter()
@@ -79,25 +81,22 @@ impl Shelf {
 }
 
 /// The check that is kept there, if it made at least this many iterations.
-pub(super) fn find(place: &Path, iterations: u32) -> Option<Kept> {
-    let text = std::fs::read(place).ok()?;
+pub fn find(place: &Path, iterations: u32) -> Option<Kept> {
+    let text = fs::read(place).ok()?;
     let kept: Kept = serde_json::from_slice(&text).ok()?;
     (kept.passed.iterations >= iterations).then_some(kept)
 }
 
 /// Keeps a passed check; removes an earlier one if this one failed.
-pub(super) fn keep(place: &Path, kept: Option<&Kept>) -> Result<()> {
+pub fn keep(place: &Path, kept: Option<&Kept>) -> Result<()> {
     let Some(kept) = kept else {
-        return match std::fs::remove_file(place) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("cannot forget {}", place.display()))
-            }
-            _ => Ok(()),
+        return match fs::remove_file(place) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed.with_context(|| format!("cannot forget {}", place.display())),
         };
     };
     let folder = place.parent().unwrap_or(place);
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot create {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let text = serde_json::to_string(kept).context("cannot write a passed check")?;
     file::replace(place, text.as_bytes(), 0o666)
         .with_context(|| format!("cannot write {}", place.display()))

@@ -7,8 +7,7 @@
 //! as a process will touch are touched here and freed just before it: the kernel then has them
 //! ready for every process alike.
 
-use crate::observe::cgroup::Groups;
-use crate::observe::root::Root;
+use crate::observe::{Groups, Root};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ptr::null_mut;
 
@@ -17,17 +16,11 @@ const PAGE_BYTES: usize = 4096;
 
 /// Touches this many bytes and frees them: at most half of the available memory, so that nothing is
 /// evicted for it. If memory is short, the measured process itself reports it.
-pub(super) fn make_present(root: &Root, bytes: u64) {
-    let groups = Groups::of(root, "memory");
-    let limit = groups
-        .and_then(|groups| groups.memory_left(root))
-        .map(|left| left.bytes);
-    let most = [root.memory_bytes("MemAvailable"), limit]
-        .into_iter()
-        .flatten()
-        .min()
-        .map_or(0, |bytes| bytes / 2);
-    let bytes = bytes.min(most) as usize;
+pub fn make_present(root: &Root, bytes: u64) {
+    let limit = Groups::of(root, "memory").and_then(|groups| groups.memory_left(root));
+    let available = root.memory_bytes("MemAvailable").into_iter();
+    let left = available.chain(limit.map(|left| left.bytes)).min();
+    let bytes = bytes.min(left.unwrap_or(0) / 2) as usize;
     if bytes == 0 {
         return;
     }

@@ -8,12 +8,10 @@ use super::runner::{Ending, Observed, Runner, Task};
 use crate::execute::child::{adopt_orphans, end_orphans, own_descriptors};
 use crate::execute::user_command::Reference;
 use crate::execute::{self, Attempt, Corner, Guest, Outcome, Subject, Watch, callgrind};
-use crate::observe::Watcher;
-use crate::observe::interference::{Counters, Interference};
-use crate::observe::memory_profile::MemoryProfile;
-use crate::observe::memory_sampler::{MemorySampler, csv_of_points};
-use crate::observe::root::Root;
-use crate::observe::series::SeriesSampler;
+use crate::observe::{
+    Counters, Interference, MemoryProfile, MemorySampler, Root, SeriesSampler, Watcher,
+    csv_of_points,
+};
 use crate::plan::{Counter, Mode};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
@@ -40,53 +38,42 @@ impl Processes {
     /// Ended early once `stop` is set.
     pub fn new(guest: Guest, selection: Rc<Selection>, stop: Arc<AtomicBool>) -> Processes {
         adopt_orphans();
-        let counters = RefCell::new(Counters::open(&Root::machine()));
         Processes {
             guest,
             selection,
             stop,
             reference: OnceCell::new(),
-            counters,
+            counters: RefCell::new(Counters::open(&Root::machine())),
         }
     }
 
     /// Runs the guest under an allocator, a program under one, or a program by itself.
-    fn start(&self, task: &Task<'_>, watch: Option<Watch<'_>>) -> Result<Option<Attempt>> {
-        let Task {
-            case,
-            cell,
-            job,
-            timeout,
-            ..
-        } = *task;
-        if let Some(command) = case.command() {
-            return self.tried(command, cell, job, timeout);
+    fn start(&self, task: &Task, watch: Option<Watch>) -> Result<Option<Attempt>> {
+        let (job, timeout, guest, stop) = (task.job, task.timeout, &self.guest, &*self.stop);
+        if let Some(command) = task.case.command() {
+            return self.tried(command, task.cell, job, timeout);
         }
-        let row = case.row(&cell.allocator);
+        let row = task.case.row(&task.cell.allocator);
         let libc = Subject::libc();
         let subject = match row.map(|row| &row.allocator) {
             Some(None) => &libc,
             Some(Some(pinned)) => self.selection.subject(pinned)?,
-            None => self.selection.subject(&cell.allocator)?,
+            None => self.selection.subject(&task.cell.allocator)?,
         };
-        match row.map(|row| row.program.as_str()).or(case.program()) {
+        match row.map(|row| row.program.as_str()).or(task.case.program()) {
             None if job.mode == Mode::Count(Counter::Callgrind) => {
-                callgrind::count(&self.guest, subject, job, timeout, &self.stop)
+                callgrind::count(guest, subject, job, timeout, stop)
             }
-            None => execute::run_watched(&self.guest, subject, job, timeout, &self.stop, watch),
+            None => execute::run_watched(guest, subject, job, timeout, stop, watch),
             // For any purpose: calibrating or checking such a program would be useless.
             Some(_) if self.selection.plan.mode.is_for_kernels() => {
                 let why = "a program's calls cannot be watched one by one: --latency, --counter and --retained are for kernels".into();
                 Ok(Some(Attempt::without_process(Outcome::Unsupported { why })))
             }
-            Some(name) => self.selection.program(name)?.run(
-                &self.guest,
-                row,
-                subject,
-                job,
-                timeout,
-                &self.stop,
-            ),
+            Some(name) => {
+                let program = self.selection.program(name)?;
+                program.run(guest, row, subject, job, timeout, stop)
+            }
         }
     }
 }
@@ -102,7 +89,7 @@ impl Runner for Processes {
         corner
     }
 
-    fn run(&self, task: &Task<'_>) -> Result<Option<Observed>> {
+    fn run(&self, task: &Task) -> Result<Option<Observed>> {
         let purpose = task.purpose;
         if purpose.is_of_a_block() {
             make_present(&Root::machine(), task.largest_bytes);
@@ -122,7 +109,7 @@ impl Runner for Processes {
                 .as_mut()
                 .map_or(Duration::MAX, |watcher| watcher.look(pid, page))
         };
-        let watch: Option<Watch<'_>> = if looks { Some(&mut look) } else { None };
+        let watch: Option<Watch> = if looks { Some(&mut look) } else { None };
         let before = self.counters.borrow_mut().snapshot();
         let attempt = self.start(&Task { job: &job, ..*task }, watch);
         // Also after an error: nothing of a process may run beside the next one.
@@ -133,59 +120,46 @@ impl Runner for Processes {
         let counts = attempt.usage.is_some() && purpose.is_of_a_block();
         let interference =
             counts.then(|| Interference::between(&before, &self.counters.borrow_mut().snapshot()));
-        let footprint = attempt
-            .measurement
-            .as_ref()
-            .and_then(|measurement| measurement.footprint.as_ref());
-        let seen = footprint.and_then(|told| Some((told, told.peak.as_ref()?)));
-        let memory = match seen {
-            Some((told, peak)) => Some(MemoryProfile::of_points(
-                &told.points,
-                peak,
-                &told.rss_cross_check,
-            )),
-            None => watcher
-                .as_ref()
-                .zip(footprint)
-                .and_then(|(it, told)| it.profile(told.begin.without_harness())),
-        };
-        let mean_heap =
-            watcher
-                .as_ref()
-                .zip(attempt.measurement.as_ref())
-                .and_then(|(watcher, measured)| {
-                    let (count, wall_ns) = measured
-                        .measured()
-                        .fold((0, 0), |(n, sum), it| (n + 1, sum + it.wall_ns));
-                    watcher.mean_heap(measured.baseline_rss_bytes, wall_ns.checked_div(count)?)
-                });
-        let own_points =
-            seen.map(|(told, _)| csv_of_points(&told.points, told.begin.without_harness()));
-        let series = match (watcher, own_points) {
-            (Some(_), Some(own)) => Some(own),
-            (Some(watcher), None) => watcher.csv()?,
-            (None, _) => None,
-        };
-        Ok(Some(Observed {
-            attempt,
+        let mut observed = Observed {
             interference,
-            memory,
-            mean_heap,
-            series,
-        }))
+            ..Observed::from(attempt)
+        };
+        let Some(watcher) = watcher else {
+            return Ok(Some(observed));
+        };
+        let measured = observed.attempt.measurement.as_ref();
+        observed.mean_heap = measured.and_then(|measured| {
+            let (count, wall_ns) = measured
+                .measured()
+                .fold((0, 0), |(n, sum), it| (n + 1, sum + it.wall_ns));
+            watcher.mean_heap(measured.baseline_rss_bytes, wall_ns.checked_div(count)?)
+        });
+        let footprint = measured.and_then(|measured| measured.footprint.as_ref());
+        let before_bytes = footprint.map_or(0, |told| told.begin.without_harness());
+        if let Some(told) = footprint
+            && let Some(peak) = &told.peak
+        {
+            let (points, cross_checks) = (&told.points, &told.rss_cross_check);
+            observed.memory = Some(MemoryProfile::of_points(points, peak, cross_checks));
+            observed.series = Some(csv_of_points(points, before_bytes));
+        } else {
+            observed.memory = footprint.and_then(|_| watcher.profile(before_bytes));
+            observed.series = watcher.csv()?;
+        }
+        Ok(Some(observed))
     }
 
     fn side_by_side(
         &self,
         lanes: usize,
-        tasks: &[Task<'_>],
+        tasks: &[Task],
         ended: &mut dyn FnMut(Ending) -> Result<()>,
     ) -> Result<Option<()>> {
-        let subjects = tasks
-            .iter()
-            .map(|task| self.selection.subject(&task.cell.allocator));
-        let subjects = subjects.collect::<Result<Vec<_>>>()?;
-        let work: Vec<_> = tasks.iter().map(|task| (task.job, task.timeout)).collect();
+        let work = tasks.iter().map(|task| {
+            let subject = self.selection.subject(&task.cell.allocator)?;
+            anyhow::Ok((subject, task.job, task.timeout))
+        });
+        let work: Vec<_> = work.collect::<Result<_>>()?;
         let (guest, stop) = (&self.guest, &*self.stop);
         let next = AtomicUsize::new(0);
         let (sender, endings) = channel();
@@ -195,12 +169,13 @@ impl Runner for Processes {
             if !own_descriptors() && number > 0 {
                 return;
             }
-            while let Some(index) =
-                Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < work.len())
-            {
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some((subject, job, timeout)) = work.get(index) else {
+                    return;
+                };
                 let started = now();
-                let (job, timeout) = work[index];
-                let attempt = execute::run(guest, subjects[index], job, timeout, stop);
+                let attempt = execute::run(guest, subject, job, *timeout, stop);
                 // If the receiver is gone, something else has failed.
                 _ = sender.send((index, started, attempt));
             }

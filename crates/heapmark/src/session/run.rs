@@ -5,11 +5,12 @@ use super::passed::Shelf;
 use super::runner::{Observed, Runner, Task};
 use super::{Progress, Selection};
 use crate::execute::{Attempt, Job, Subject};
+use crate::observe::Root;
 use crate::observe::preflight::{Preflight, When};
-use crate::observe::root::Root;
 use crate::plan::{Case, Cell};
 use crate::store::{Purpose, Record, Records, RunFile, Store};
 use anyhow::{Result, bail};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,29 @@ pub struct Session {
     pub(super) memory_bytes: Option<u64>,
 }
 
+/// A process that must run unless it is stored.
+pub(super) struct Due {
+    pub purpose: Purpose,
+    pub cell: Cell,
+    pub job: Job,
+    pub timeout: Duration,
+    /// Where the result of a check is kept if it passes.
+    pub place: Option<PathBuf>,
+}
+
+impl Due {
+    pub fn task<'a>(&'a self, selection: &'a Selection, largest_bytes: u64) -> Task<'a> {
+        Task {
+            purpose: self.purpose,
+            case: &selection.plan.cases[self.cell.case],
+            cell: &self.cell,
+            job: &self.job,
+            timeout: self.timeout,
+            largest_bytes,
+        }
+    }
+}
+
 /// The negative control's cell.
 pub(super) const CONTROL: &str = "control";
 
@@ -50,7 +74,7 @@ pub struct Ended {
 pub struct Interrupted;
 
 impl std::fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         f.write_str("interrupted")
     }
 }
@@ -121,31 +145,21 @@ impl Session {
     /// Runs one cell of the plan by itself, as often as it takes to know how, and keeps nothing.
     pub fn single(&mut self, cell: &Cell, progress: &dyn Progress) -> Result<Attempt> {
         let pace = self.pace(cell.case, progress)?;
-        let is_check = self
-            .selection
-            .plan
-            .checks()
-            .iter()
-            .any(|check| check.id == cell.id);
-        let (job, timeout) = if is_check {
-            (
-                self.checked(cell, pace.checked)?,
-                self.check_timeout(cell, &pace),
-            )
-        } else {
-            (self.measured(cell, pace.iterations)?.1, pace.timeout)
-        };
-        Ok(self.observed(Purpose::Check, cell, &job, timeout)?.attempt)
+        let checks = self.selection.plan.checks();
+        let mut due = self.measured(cell, pace.iterations, pace.timeout)?;
+        due.purpose = Purpose::Check;
+        if checks.iter().any(|check| check.id == cell.id) {
+            due.job = self.checked(cell, pace.checked)?;
+            due.timeout = self.check_timeout(cell, &pace);
+        }
+        Ok(self.observed(&due)?.attempt)
     }
 
     /// The negative control: without a preload the proof must show libc. Once per run, and again if
     /// it failed: `--resume` does not skip it.
     fn control(&mut self) -> Result<()> {
-        if self
-            .known
-            .get(CONTROL)
-            .is_some_and(|record| record.outcome.is_ok())
-        {
+        let known = self.known.get(CONTROL);
+        if known.is_some_and(|record| record.outcome.is_ok()) {
             return Ok(());
         }
         let (libc, started) = (Subject::libc(), now());
@@ -157,10 +171,8 @@ impl Session {
             seed: 1,
             ..Cell::default()
         };
-        self.keep(
-            record(Purpose::Control, &cell, "churn", 1, started, attempt),
-            None,
-        )?;
+        let record = record(Purpose::Control, &cell, "churn", 1, started, attempt);
+        self.keep(record, None)?;
         if !outcome.is_ok() {
             bail!(
                 "the guest without any preload must be served by the C library, but: {outcome}. No number would mean anything"
@@ -169,79 +181,50 @@ impl Session {
         Ok(())
     }
 
-    /// Runs one cell unless it is stored already.
-    pub(super) fn once(
-        &mut self,
-        purpose: Purpose,
-        cell: &Cell,
-        job: &Job,
-        timeout: Duration,
-        progress: &dyn Progress,
-    ) -> Result<()> {
-        if self.known.has(&cell.id) {
+    /// Runs a process by itself unless it is stored already.
+    pub(super) fn once(&mut self, due: &Due, progress: &dyn Progress) -> Result<()> {
+        if self.known.has(&due.cell.id) {
             return Ok(());
         }
         let started = now();
-        let Observed {
-            attempt,
-            interference,
-            memory,
-            mean_heap,
-            series,
-        } = self.observed(purpose, cell, job, timeout)?;
+        let observed = self.observed(due)?;
+        self.ended(due, started, observed, progress)
+    }
+
+    /// Stores a process that has ended.
+    pub(super) fn ended(
+        &mut self,
+        due: &Due,
+        started: String,
+        observed: Observed,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let (cell, case, attempt) = (&due.cell, self.case(&due.cell), observed.attempt);
         if !attempt.outcome.is_ok() {
             progress.say(&format!("{}: {}", cell.id, attempt.outcome));
         }
-        let case = self.case(cell);
-        let record = record(
-            purpose,
-            cell,
-            &case.workload,
-            case.threads,
-            started,
-            attempt,
-        );
-        let memory = memory.map(Box::new);
-        let mean_heap = mean_heap.map(Box::new);
-        self.keep(
-            Record {
-                interference,
-                memory,
-                mean_heap,
-                ..record
-            },
-            series.as_deref(),
-        )
+        let (workload, threads) = (&case.workload, case.threads);
+        let record = Record {
+            interference: observed.interference,
+            memory: observed.memory.map(Box::new),
+            mean_heap: observed.mean_heap.map(Box::new),
+            ..record(due.purpose, cell, workload, threads, started, attempt)
+        };
+        self.keep(record, observed.series.as_deref())?;
+        self.shelve(due)
     }
 
-    fn observed(
-        &self,
-        purpose: Purpose,
-        cell: &Cell,
-        job: &Job,
-        timeout: Duration,
-    ) -> Result<Observed> {
-        let case = self.case(cell);
-        let task = Task {
-            purpose,
-            case,
-            cell,
-            job,
-            timeout,
-            largest_bytes: self.largest_bytes(cell),
-        };
+    fn observed(&self, due: &Due) -> Result<Observed> {
+        let task = due.task(&self.selection, self.largest_bytes(&due.cell));
         Ok(self.runner.run(&task)?.ok_or(Interrupted)?)
     }
 
     /// The largest resident set that any process of this case has had.
-    pub(super) fn largest_bytes(&self, cell: &Cell) -> u64 {
+    fn largest_bytes(&self, cell: &Cell) -> u64 {
         let case = self.case(cell);
-        let of_case =
-            |record: &&Record| record.workload == case.workload && record.threads == case.threads;
-        self.known
-            .all()
-            .iter()
-            .filter(of_case)
+        let known = self.known.all().iter();
+        let of_case = known.filter(|it| it.workload == case.workload && it.threads == case.threads);
+        of_case
             .filter_map(Record::peak_rss_bytes)
             .max()
             .unwrap_or(0)
@@ -254,11 +237,8 @@ impl Session {
     /// Stores a process, with its memory over time if that was sampled.
     pub(super) fn keep(&mut self, mut record: Record, series: Option<&str>) -> Result<()> {
         if let (Purpose::Sample, Some(measurement)) = (record.purpose, &record.measurement) {
-            self.measured_ns += measurement
-                .iterations
-                .iter()
-                .map(|iteration| iteration.wall_ns)
-                .sum::<u64>();
+            let walls = measurement.iterations.iter().map(|it| it.wall_ns);
+            self.measured_ns += walls.sum::<u64>();
         }
         if let Some(store) = &mut self.store {
             store.append(&mut record, series)?;
@@ -275,7 +255,7 @@ pub(super) fn now() -> String {
 }
 
 /// What is stored of a process, except what was observed from outside.
-pub(super) fn record(
+fn record(
     purpose: Purpose,
     cell: &Cell,
     workload: &str,

@@ -2,9 +2,7 @@
 
 use super::passed::Shelf;
 use crate::execute::{Attempt, Corner, Job, Subject};
-use crate::observe::interference::Interference;
-use crate::observe::mean_heap::MeanHeap;
-use crate::observe::memory_profile::MemoryProfile;
+use crate::observe::{Interference, MeanHeap, MemoryProfile};
 use crate::plan::{Case, Cell};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
@@ -40,6 +38,19 @@ pub struct Observed {
     pub series: Option<String>,
 }
 
+impl From<Attempt> for Observed {
+    /// Of a process that was not observed from outside.
+    fn from(attempt: Attempt) -> Observed {
+        Observed {
+            attempt,
+            interference: None,
+            memory: None,
+            mean_heap: None,
+            series: None,
+        }
+    }
+}
+
 /// A check that has ended: its index, when it began, its result.
 pub type Ending = (usize, String, Attempt);
 
@@ -51,12 +62,12 @@ pub trait Runner {
     /// One kind of call that few workloads make.
     fn corner(&self, subject: &Subject, corner: &str) -> Result<Option<Corner>>;
     /// One process, by itself.
-    fn run(&self, task: &Task<'_>) -> Result<Option<Observed>>;
+    fn run(&self, task: &Task) -> Result<Option<Observed>>;
     /// Checks of kernels, this many at a time; `ended` gets each as soon as it has ended.
     fn side_by_side(
         &self,
         lanes: usize,
-        tasks: &[Task<'_>],
+        tasks: &[Task],
         ended: &mut dyn FnMut(Ending) -> Result<()>,
     ) -> Result<Option<()>>;
     /// Where passed checks are kept; `None`: nowhere. The record is the negative control's.

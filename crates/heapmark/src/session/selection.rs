@@ -6,6 +6,7 @@ use crate::plan::Plan;
 use anyhow::{Result, anyhow};
 
 /// The plan of a run, and all that it names.
+#[derive(Default)]
 pub struct Selection {
     /// What is measured, how often and in which order.
     pub plan: Plan,

@@ -2,11 +2,11 @@
 //! a process tree.
 
 use super::{Processes, Session};
-use crate::execute::user_command::{CommandRunner, PSS_MISSED, Tools};
+use crate::execute::user_command::{CommandRunner, EarlyEnd, PSS_MISSED, Tools};
 use crate::execute::{Attempt, Job, Outcome, descendants};
-use crate::observe::tree::TreeSampler;
+use crate::observe::TreeSampler;
 use crate::plan::{Cell, UserCommand};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 
 /// The library that reports which allocator serves memory, and the one that times calls.
@@ -36,11 +36,14 @@ impl Processes {
             stop,
         };
         if self.reference.get().is_none() {
-            match of(self.selection.subject(baseline)?).reference()? {
-                None => return Ok(None),
-                Some(Ok(reference)) => _ = self.reference.set(reference),
-                Some(Err(attempt)) if cell.allocator == *baseline => return Ok(Some(*attempt)),
-                Some(Err(attempt)) => bail!(
+            match of(self.selection.subject(baseline)?).reference() {
+                Ok(reference) => _ = self.reference.set(reference),
+                Err(EarlyEnd::Stopped) => return Ok(None),
+                Err(EarlyEnd::Error(error)) => return Err(error),
+                Err(EarlyEnd::Attempt(attempt)) if cell.allocator == *baseline => {
+                    return Ok(Some(*attempt));
+                }
+                Err(EarlyEnd::Attempt(attempt)) => bail!(
                     "the command does not run under {baseline} any more: {}",
                     attempt.outcome
                 ),
@@ -61,53 +64,34 @@ impl Processes {
             // The kernel's own peak of the largest process misses nothing; the sum over a tree is
             // sampled from outside.
             measurement.peak_rss_bytes = measurement.peak_rss_bytes.max(seen.peak_rss_bytes);
-            let figure = |name: &str| {
-                measurement
-                    .figures
-                    .get(name)
-                    .map_or(0, |value| *value as u64)
-            };
-            let missed = seen.missed(
-                figure("largest_process_rss_bytes"),
-                figure("processes") as usize,
-            );
-            let pss =
-                (job.check && missed.is_none()).then_some(("peak_pss_bytes", seen.peak_pss_bytes));
-            measurement.notes.extend(
-                missed
-                    .filter(|_| job.check)
-                    .map(|why| (PSS_MISSED.to_owned(), why)),
-            );
-            let figures = [
-                ("processes_at_once", seen.processes as u64),
-                ("looks", seen.looks),
-            ]
-            .into_iter()
-            .chain(pss);
-            measurement
-                .figures
-                .extend(figures.map(|(name, value)| (name.to_owned(), value as f64)));
+            let figures = &mut measurement.figures;
+            let figure = |name: &str| figures.get(name).map_or(0, |value| *value as u64);
+            let largest_bytes = figure("largest_process_rss_bytes");
+            let missed = seen.missed(largest_bytes, figure("processes") as usize);
+            let mut add = |name: &str, value: u64| _ = figures.insert(name.into(), value as f64);
+            add("processes_at_once", seen.processes as u64);
+            add("looks", seen.looks);
+            match missed {
+                _ if !job.check => {}
+                None => add("peak_pss_bytes", seen.peak_pss_bytes),
+                Some(why) => _ = measurement.notes.insert(PSS_MISSED.into(), why),
+            }
         }
         Ok(Some(attempt))
     }
 
     fn tools(&self) -> Result<Tools> {
         let library = |name: &str, file: &str| -> Result<PathBuf> {
-            let found = self
-                .selection
-                .programs
-                .iter()
-                .find(|program| program.name == name);
-            match found.map(|program| {
-                (
-                    program.refused.as_ref().or(program.absent.as_ref()),
-                    program.executable.folder.join(file),
-                )
-            }) {
-                Some((None, path)) if path.is_file() => Ok(path),
-                Some((Some(why), _)) => bail!("{name}: {why}"),
-                _ => bail!("{name} is gone: start a new run"),
+            let mut programs = self.selection.programs.iter();
+            let program = programs.find(|program| program.name == name);
+            let why = program.and_then(|it| it.refused.as_ref().or(it.absent.as_ref()));
+            if let Some(why) = why {
+                bail!("{name}: {why}");
             }
+            program
+                .map(|program| program.executable.folder.join(file))
+                .filter(|path| path.is_file())
+                .with_context(|| format!("{name} is gone: start a new run"))
         };
         Ok(Tools {
             witness: library(TOOLS[0], "witness.so")?,
@@ -121,7 +105,7 @@ impl Processes {
 pub struct DoesNotRun(String);
 
 impl std::fmt::Display for DoesNotRun {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
@@ -141,11 +125,8 @@ impl Session {
                 Outcome::Ok => {}
                 Outcome::Exit { code, .. } => {
                     let (line, under) = (command.line(), &check.allocator);
-                    let words = record
-                        .stderr
-                        .lines()
-                        .last()
-                        .map_or(String::new(), |words| format!(": {words}"));
+                    let words = record.stderr.lines().last();
+                    let words = words.map_or(String::new(), |words| format!(": {words}"));
                     let meant = match command.expect_exit {
                         Some(meant) => format!("--expect-exit says {meant}"),
                         None => format!("if it is meant to: --expect-exit {code}"),

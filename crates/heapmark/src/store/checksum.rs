@@ -9,23 +9,19 @@ const DIGITS: usize = 8;
 /// A JSON object with one more key, `crc`: the CRC-32 of everything before the comma in front of
 /// it.
 pub fn sealed(object: &str) -> String {
-    let open = object
-        .trim_end()
-        .strip_suffix('}')
-        .unwrap_or(object)
-        .trim_end();
+    let open = object.trim_end().strip_suffix('}');
+    let open = open.unwrap_or(object).trim_end();
     format!("{open}{}", end(open.as_bytes()))
 }
 
 /// Whether a document ends with the checksum of the rest.
-pub(super) fn is_intact(document: &[u8]) -> bool {
+pub fn is_intact(document: &[u8]) -> bool {
     let document = document.trim_ascii_end();
-    let end_at = document
-        .len()
-        .checked_sub(FRONT.len() + DIGITS + BACK.len());
-    end_at
-        .map(|at| document.split_at(at))
-        .is_some_and(|(open, seal)| seal == end(open).as_bytes())
+    let length = FRONT.len() + DIGITS + BACK.len();
+    document.len() >= length && {
+        let (open, seal) = document.split_at(document.len() - length);
+        seal == end(open).as_bytes()
+    }
 }
 
 fn end(open: &[u8]) -> String {
@@ -33,7 +29,7 @@ fn end(open: &[u8]) -> String {
 }
 
 /// The CRC-32 of these bytes, as the store writes it.
-pub(super) fn checksum(bytes: &[u8]) -> String {
+pub fn checksum(bytes: &[u8]) -> String {
     format!("{:0DIGITS$x}", crc32fast::hash(bytes))
 }
 

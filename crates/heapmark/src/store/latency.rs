@@ -3,36 +3,23 @@
 
 use super::{Record, tables};
 use crate::execute::Latency;
-use crate::execute::latency::Bucket;
-use serde::Deserialize;
+use crate::execute::latency::{Bucket, Calls};
 use std::path::Path;
 
-#[derive(Deserialize)]
-struct BucketLine {
-    function: String,
-    from_ns: u64,
-    to_ns: u64,
-    count: u64,
-}
-
 /// The counts as a table.
-pub(super) fn table(latency: &Latency) -> String {
+pub fn table(latency: &Latency) -> String {
     let mut text = String::from("function,from_ns,to_ns,count\n");
     for calls in &latency.functions {
-        for Bucket {
-            from_ns,
-            to_ns,
-            count,
-        } in &calls.buckets
-        {
-            text.push_str(&format!("{},{from_ns},{to_ns},{count}\n", calls.function));
+        for bucket in &calls.buckets {
+            let (from_ns, to_ns) = (bucket.from_ns, bucket.to_ns);
+            text += &format!("{},{from_ns},{to_ns},{}\n", calls.function, bucket.count);
         }
     }
     text
 }
 
 /// Adds the counts to a record; a record whose file lacks them loses its latency.
-pub(super) fn count(dir: &Path, record: &mut Record) {
+pub fn count(dir: &Path, record: &mut Record) {
     let Some(told) = record
         .measurement
         .as_mut()
@@ -42,47 +29,32 @@ pub(super) fn count(dir: &Path, record: &mut Record) {
     };
     let table = tables::read(dir, tables::LATENCY, record);
     if let Some(measurement) = &mut record.measurement {
-        measurement.latency = table
-            .and_then(|table| with_counts(*told, &table))
-            .map(Box::new);
+        let latency = table.and_then(|table| with_counts(*told, &table));
+        measurement.latency = latency.map(Box::new);
     }
 }
 
 /// The record's latency with the counts of its file; `None` if the file does not hold all calls
 /// that the record counts: part of a tail is no tail.
 fn with_counts(mut told: Latency, table: &str) -> Option<Latency> {
-    for line in csv::Reader::from_reader(table.as_bytes()).into_deserialize::<BucketLine>() {
-        let BucketLine {
-            function,
-            from_ns,
-            to_ns,
-            count,
-        } = line.ok()?;
-        let calls = told
-            .functions
-            .iter_mut()
-            .find(|calls| calls.function == function)?;
-        calls.buckets.push(Bucket {
-            from_ns,
-            to_ns,
-            count,
-        });
+    for line in csv::Reader::from_reader(table.as_bytes()).into_records() {
+        // By position: after the function the columns are the fields of a bucket, in their order.
+        let (function, bucket): (String, Bucket) = line.ok()?.deserialize(None).ok()?;
+        let mut functions = told.functions.iter_mut();
+        let calls = functions.find(|calls| calls.function == function)?;
+        calls.buckets.push(bucket);
     }
-    let sum = |buckets: &[Bucket]| {
-        buckets
-            .iter()
-            .try_fold(0u64, |sum, bucket| sum.checked_add(bucket.count))
+    let is_whole = |calls: &Calls| {
+        let mut counts = calls.buckets.iter().map(|bucket| bucket.count);
+        counts.try_fold(0u64, u64::checked_add) == Some(calls.count)
     };
-    told.functions
-        .iter()
-        .all(|calls| sum(&calls.buckets) == Some(calls.count))
-        .then_some(told)
+    told.functions.iter().all(is_whole).then_some(told)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execute::latency::{Calls, Stall};
+    use crate::execute::latency::Stall;
 
     fn latency() -> Latency {
         let bucket = |from_ns, to_ns, count| Bucket {

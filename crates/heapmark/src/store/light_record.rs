@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const EVIDENCE: [&str; 3] = ["usage", "proof", "environment"];
 
 /// The identity and measurement of a process. A sample keeps the figures that `reads` accepts.
-pub(super) fn record(line: &[u8], reads: fn(&str) -> bool) -> serde_json::Result<Record> {
+pub fn record(line: &[u8], reads: fn(&str) -> bool) -> serde_json::Result<Record> {
     let mut json = serde_json::Deserializer::from_slice(line);
     let mut record = json.deserialize_map(Shorter)?;
     json.end()?;

@@ -58,11 +58,8 @@ impl Store {
         let mode = if head.is_private() { PRIVATE } else { PUBLIC };
         let store = Store::begin(dir, mode)?;
         holds_no_run(dir)?;
-        if store
-            .samples
-            .metadata()
-            .is_ok_and(|metadata| metadata.len() > 0)
-        {
+        let samples = store.samples.metadata();
+        if samples.is_ok_and(|metadata| metadata.len() > 0) {
             bail!(
                 "{} holds samples of a run whose run.json is gone: give another directory with -o",
                 dir.display()
@@ -92,11 +89,12 @@ impl Store {
             bail!("{} is being written to by another heapmark", dir.display());
         }
         // A line torn by a kill must not swallow the next one.
-        let mut mend = || match last_byte(&mut samples)? {
-            None | Some(b'\n') => Ok(()),
-            Some(_) => samples.write_all(b"\n"),
-        };
-        mend().with_context(|| format!("cannot mend {}", path.display()))?;
+        last_byte(&mut samples)
+            .and_then(|last| match last {
+                None | Some(b'\n') => Ok(()),
+                Some(_) => samples.write_all(b"\n"),
+            })
+            .with_context(|| format!("cannot mend {}", path.display()))?;
         Ok(Store {
             dir: dir.to_path_buf(),
             samples,
@@ -106,26 +104,23 @@ impl Store {
     /// Stores one record and its memory over time, if it has one; when this returns, a crash of the
     /// machine does not lose them.
     pub fn append(&mut self, record: &mut Record, series: Option<&str>) -> Result<()> {
-        let latency = record
-            .measurement
-            .as_ref()
-            .and_then(|measurement| measurement.latency.as_ref());
-        let latency = latency.map(|latency| latency::table(latency));
+        let measurement = record.measurement.as_ref();
+        let latency = measurement.and_then(|measurement| measurement.latency.as_deref());
+        let latency = latency.map(latency::table);
         // Before the record: a reader that finds the record finds its tables complete.
         for (folder, table) in [
             (tables::SERIES, series),
             (tables::LATENCY, latency.as_deref()),
         ] {
-            table.map_or(Ok(()), |table| {
-                tables::keep(&self.dir, folder, record, table)
-            })?;
+            if let Some(table) = table {
+                tables::keep(&self.dir, folder, record, table)?;
+            }
         }
         let line = line(record)?;
-        let write = |file: &mut File| {
-            file.write_all(line.as_bytes())
-                .and_then(|()| file.sync_data())
-        };
-        write(&mut self.samples).with_context(|| format!("cannot write to {}", self.dir.display()))
+        self.samples
+            .write_all(line.as_bytes())
+            .and_then(|()| self.samples.sync_data())
+            .with_context(|| format!("cannot write to {}", self.dir.display()))
     }
 
     /// Stores a preflight of the machine beside those of earlier parts of the run.
@@ -202,20 +197,16 @@ pub const RESULTS: &str = "heapmark-results";
 pub fn find(run: &str) -> Result<PathBuf> {
     if run != "latest" {
         let dir = PathBuf::from(run);
-        return if head_of(&dir).is_file() {
-            Ok(dir)
-        } else {
-            bail!(no_run(&dir))
-        };
+        if !head_of(&dir).is_file() {
+            bail!(no_run(&dir));
+        }
+        return Ok(dir);
     }
-    let folders = fs::read_dir(RESULTS)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path());
-    let newest = folders
-        .filter(|folder| head_of(folder).is_file())
-        .max_by_key(|folder| number(folder));
+    let entries = fs::read_dir(RESULTS).into_iter().flatten().flatten();
+    let runs = entries
+        .map(|entry| entry.path())
+        .filter(|folder| head_of(folder).is_file());
+    let newest = runs.max_by_key(|folder| number(folder));
     newest.with_context(|| format!("no run in ./{RESULTS}: name a run directory"))
 }
 
@@ -243,17 +234,14 @@ pub fn may_begin(dir: &Path) -> Result<()> {
         );
     }
     holds_no_run(dir)?;
-    match OTHERS
-        .iter()
-        .map(|name| dir.join(name))
-        .find(|other| is_there(other))
-    {
-        Some(other) => bail!(
+    let mut others = OTHERS.iter().map(|name| dir.join(name));
+    if let Some(other) = others.find(|other| is_there(other)) {
+        bail!(
             "{} is there already, and of no run: give another directory with -o",
             other.display()
-        ),
-        None => Ok(()),
+        );
     }
+    Ok(())
 }
 
 fn holds_no_run(dir: &Path) -> Result<()> {
@@ -268,18 +256,10 @@ fn holds_no_run(dir: &Path) -> Result<()> {
 
 /// Date and number of a run directory, so that `2026-01-02-10` comes after `2026-01-02-9`.
 fn number(folder: &Path) -> (String, u32) {
-    let name = folder
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    match name
-        .rsplit_once('-')
-        .and_then(|(date, n)| Some((date.to_string(), n.parse().ok()?)))
-    {
-        Some(key) => key,
-        None => (name, 0),
-    }
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let key = name.rsplit_once('-');
+    let key = key.and_then(|(date, n)| Some((date.to_string(), n.parse().ok()?)));
+    key.unwrap_or_else(|| (name.to_string(), 0))
 }
 
 #[cfg(test)]

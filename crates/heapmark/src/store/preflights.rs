@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// All preflights of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -39,14 +39,14 @@ impl Preflights {
 /// Those of a run directory.
 pub(super) fn read(dir: &Path) -> Result<Preflights> {
     Ok(Preflights {
-        before: list(&file(dir, When::Before))?,
-        after: list(&file(dir, When::After))?,
+        before: list(dir, When::Before)?,
+        after: list(dir, When::After)?,
     })
 }
 
 /// Adds one.
 pub(super) fn add(dir: &Path, when: When, look: Preflight) -> Result<()> {
-    let mut preflights = list(&file(dir, when))?;
+    let mut preflights = list(dir, when)?;
     preflights.push(look);
     let folder = dir.join(FOLDER);
     make_folder(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -57,15 +57,12 @@ pub(super) fn add(dir: &Path, when: When, look: Preflight) -> Result<()> {
 
 const FOLDER: &str = "machine";
 
-fn file(dir: &Path, when: When) -> PathBuf {
-    dir.join(name(when))
-}
-
-fn name(when: When) -> PathBuf {
-    Path::new(FOLDER).join(match when {
-        When::Before => "before.json",
-        When::After => "after.json",
-    })
+fn name(when: When) -> String {
+    let part = match when {
+        When::Before => "before",
+        When::After => "after",
+    };
+    format!("{FOLDER}/{part}.json")
 }
 
 /// A file without its checksum.
@@ -74,17 +71,18 @@ struct PreflightFile {
     preflights: Vec<Preflight>,
 }
 
-fn list(file: &Path) -> Result<Vec<Preflight>> {
-    match fs::read(file) {
-        Ok(text) => parse(&text).with_context(|| {
-            format!(
-                "{} is damaged: without it the run can be read, but without its preflights",
-                file.display()
-            )
-        }),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
-    }
+fn list(dir: &Path, when: When) -> Result<Vec<Preflight>> {
+    let path = dir.join(name(when));
+    let text = match fs::read(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text.with_context(|| format!("cannot read {}", path.display()))?,
+    };
+    parse(&text).with_context(|| {
+        format!(
+            "{} is damaged: without it the run can be read, but without its preflights",
+            path.display()
+        )
+    })
 }
 
 fn parse(text: &[u8]) -> Result<Vec<Preflight>> {

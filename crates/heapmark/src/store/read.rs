@@ -46,30 +46,24 @@ fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
     let mut head = head(dir)?;
     head.preflights = preflights::read(dir)?;
     let samples = samples_of(dir);
-    let read = || match samples.exists() {
-        true => records(BufReader::new(File::open(&samples)?), parse),
+    let found = match samples.exists() {
+        true => File::open(&samples).and_then(|file| records(BufReader::new(file), parse)),
         false => Ok(FoundRecords::default()),
     };
-    let FoundRecords {
-        kept,
-        places,
-        unreadable_lines,
-    } = read().with_context(|| format!("cannot read {}", samples.display()))?;
-    let mut records = kept.into_all();
-    records
-        .iter_mut()
-        .for_each(|record| latency::count(dir, record));
-    let damaged_tables = tables::damaged(dir, &records);
-    let lines = Lines {
-        dir: dir.to_path_buf(),
-        places,
-    };
+    let found = found.with_context(|| format!("cannot read {}", samples.display()))?;
+    let mut records = found.kept.into_all();
+    for record in &mut records {
+        latency::count(dir, record);
+    }
     Ok(Run {
         head,
+        lines: Lines {
+            dir: dir.to_path_buf(),
+            places: found.places,
+        },
+        unreadable_lines: found.unreadable_lines,
+        damaged_tables: tables::damaged(dir, &records),
         records,
-        lines,
-        unreadable_lines,
-        damaged_tables,
     })
 }
 
@@ -83,16 +77,12 @@ fn head(dir: &Path) -> Result<RunFile> {
     };
     let text = fs::read(&path).with_context(|| no_run(dir))?;
     let value: Value = serde_json::from_slice(&text).with_context(damaged)?;
-    let schema = value
-        .get("schema")
-        .and_then(Value::as_u64)
-        .with_context(damaged)?;
+    let schema = value["schema"].as_u64().with_context(damaged)?;
     // Before the checksum, which a newer schema may place elsewhere.
     if schema != u64::from(SCHEMA) {
-        let age = if schema > u64::from(SCHEMA) {
-            "a newer"
-        } else {
-            "an older"
+        let age = match schema > u64::from(SCHEMA) {
+            true => "a newer",
+            false => "an older",
         };
         bail!(
             "{} has schema {schema}, this heapmark reads {SCHEMA}: read it with {age} heapmark, or run it again",
@@ -110,15 +100,15 @@ fn head(dir: &Path) -> Result<RunFile> {
 
 /// The records of `samples.jsonl`.
 #[derive(Default)]
-pub(super) struct FoundRecords {
-    pub(super) kept: Records,
+pub struct FoundRecords {
+    pub kept: Records,
     /// Where the line of each record begins.
-    pub(super) places: Vec<u64>,
-    pub(super) unreadable_lines: usize,
+    pub places: Vec<u64>,
+    pub unreadable_lines: usize,
 }
 
 /// Line by line: the file may be larger than the records that are kept.
-pub(super) fn records(mut samples: impl BufRead, parse: Parse) -> io::Result<FoundRecords> {
+pub fn records(mut samples: impl BufRead, parse: Parse) -> io::Result<FoundRecords> {
     let (mut found, mut line, mut at) = (FoundRecords::default(), Vec::new(), 0);
     loop {
         let length = next_line(&mut samples, &mut line)?;

@@ -1,9 +1,7 @@
 //! The lines of `samples.jsonl`: one per process that ran, whatever its outcome.
 
 use crate::execute::{Measurement, Outcome, Proof, Usage};
-use crate::observe::interference::Interference;
-use crate::observe::mean_heap::MeanHeap;
-use crate::observe::memory_profile::MemoryProfile;
+use crate::observe::{Interference, MeanHeap, MemoryProfile};
 use crate::plan::{Cell, CellId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,7 +41,7 @@ impl Purpose {
 }
 
 /// A check that an earlier run has passed, with the same library, guest and work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passed {
     /// The cell's name in that run.
     pub cell: CellId,
@@ -92,30 +90,30 @@ pub struct Record {
     /// How it ended.
     pub outcome: Outcome,
     /// What it measured; absent unless the outcome is `ok`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub measurement: Option<Measurement>,
     /// Faults in functions that few workloads call; only of the process that tests them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
     /// For a check that was not run: the check of an earlier run that replaces it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub passed: Option<Box<Passed>>,
     /// The kernel's counts; absent if no process was started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Box<Usage>>,
     /// Interference by the rest of the machine; only of measured processes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub interference: Option<Interference>,
     /// Samples of its memory while the workload ran; only of processes that ran for that purpose,
     /// and long enough for a few samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Box<MemoryProfile>>,
     /// The mean resident memory; only of samples whose memory over time was observed from outside,
     /// often enough.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_heap: Option<Box<MeanHeap>>,
     /// The library that served the malloc family; absent if the process did not get that far.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<Box<Proof>>,
     /// The complete environment of the process (padding as its length).
     #[serde(default)]
@@ -131,11 +129,15 @@ pub struct Record {
 impl Record {
     /// The highest resident set of its life, or of the earlier check that replaces it.
     pub fn peak_rss_bytes(&self) -> Option<u64> {
-        let measured = self
-            .measurement
-            .as_ref()
-            .map(|measurement| measurement.peak_rss_bytes);
-        measured.or(self.passed.as_ref().map(|passed| passed.peak_rss_bytes))
+        let measured = self.measurement.as_ref();
+        let measured = measured.map(|measurement| measurement.peak_rss_bytes);
+        measured.or_else(|| Some(self.passed.as_ref()?.peak_rss_bytes))
+    }
+
+    /// From spawn to reaped, or that of the earlier check that replaces it.
+    pub fn wall_ns(&self) -> Option<u64> {
+        let passed = self.passed.as_ref().map(|passed| passed.wall_ns);
+        passed.or_else(|| Some(self.usage.as_ref()?.wall_ns))
     }
 
     /// A process of which only the outcome is known.

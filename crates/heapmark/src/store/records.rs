@@ -15,17 +15,13 @@ pub struct Records {
 impl Records {
     /// Adds a record, replacing an earlier one of its cell; returns its place.
     pub fn add(&mut self, record: Record) -> usize {
-        match self.places.get(&record.cell) {
-            Some(place) => {
-                self.all[*place] = record;
-                *place
-            }
-            None => {
-                self.places.insert(record.cell.clone(), self.all.len());
-                self.all.push(record);
-                self.all.len() - 1
-            }
+        let cell = record.cell.clone();
+        let place = *self.places.entry(cell).or_insert(self.all.len());
+        match self.all.get_mut(place) {
+            Some(earlier) => *earlier = record,
+            None => self.all.push(record),
         }
+        place
     }
 
     /// The record of a cell.

@@ -88,6 +88,5 @@ pub struct AllocatorInfo {
     /// `called`, `configured` or `none`.
     pub purge: String,
     /// The catalogue family whose purge is called, for a library given by its path.
-    #[serde(default)]
     pub purged_as: Option<String>,
 }

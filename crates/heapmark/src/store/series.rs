@@ -63,25 +63,18 @@ pub fn columns(dir: &Path, record: &Record) -> Option<Columns> {
 
 /// For each allocator in each case, the first process that ended `ok` and whose file exists.
 pub fn series(dir: &Path, records: &[Record]) -> Vec<Series> {
-    let (mut known, mut all) = (HashSet::new(), Vec::new());
     if !dir.join(tables::SERIES).is_dir() {
-        return all;
+        return Vec::new();
     }
-    let has_series = |record: &&Record| matches!(record.purpose, Purpose::Sample | Purpose::Memory);
-    for record in records
-        .iter()
-        .filter(has_series)
-        .filter(|record| record.outcome.is_ok())
-    {
-        let row = (
-            record.workload.as_str(),
-            record.threads,
-            record.allocator.as_str(),
-        );
-        if known.contains(&row) {
-            continue;
-        }
-        if let Some(columns) = columns(dir, record) {
+    let mut known = HashSet::new();
+    let mut all = Vec::new();
+    for record in records {
+        let row = (&record.workload, record.threads, &record.allocator);
+        if matches!(record.purpose, Purpose::Sample | Purpose::Memory)
+            && record.outcome.is_ok()
+            && !known.contains(&row)
+            && let Some(columns) = columns(dir, record)
+        {
             known.insert(row);
             all.push(Series {
                 cell: record.cell.clone(),
@@ -114,29 +107,23 @@ fn parse(table: &str) -> Option<Columns> {
     let (lines, _) = table.rsplit_once('\n')?;
     let mut reader = csv::Reader::from_reader(lines.as_bytes());
     let heads = reader.headers().ok()?.clone();
+    let phase = heads.iter().position(|head| head == "phase")?;
     let mut found = Columns::default();
     for line in reader.into_records().map_while(Result::ok) {
-        let number = |cell: &str| {
-            if cell.is_empty() {
-                Some(None)
-            } else {
-                cell.parse().ok().map(Some)
-            }
-        };
-        let cells = || heads.iter().zip(line.iter());
-        let numbers: Option<Vec<(&str, Option<u64>)>> = cells()
-            .filter(|(head, _)| *head != "phase")
-            .map(|(head, cell)| Some((head, number(cell)?)))
+        let cells = heads.iter().zip(&line).filter(|(head, _)| *head != "phase");
+        let numbers: Option<Vec<_>> = cells
+            .map(|(head, cell)| match cell {
+                "" => Some((head, None)),
+                _ => Some((head, Some(cell.parse().ok()?))),
+            })
             .collect();
-        let (Some(numbers), Some((_, phase))) =
-            (numbers, cells().find(|(head, _)| *head == "phase"))
-        else {
+        let Some(numbers) = numbers else {
             break;
         };
-        found.phases.push(phase.into());
-        numbers
-            .into_iter()
-            .for_each(|(head, number)| found.columns.entry(head.into()).or_default().push(number));
+        found.phases.push(line[phase].into());
+        for (head, number) in numbers {
+            found.columns.entry(head.into()).or_default().push(number);
+        }
     }
     (!found.phases.is_empty()).then_some(found)
 }

@@ -121,6 +121,7 @@ fn two_libraries_of_one_name_are_refused() {
         "./libhonest.so,other/libhonest.so",
         "foo=./libhonest.so,foo=other/libhonest.so",
         "mimalloc3,mimalloc3=./libhonest.so --replace",
+        "foo=./libhonest.so --baseline foo=other/libhonest.so",
     ];
     for words in pairs {
         let words: Vec<&str> = words.split(' ').collect();

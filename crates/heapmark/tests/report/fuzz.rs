@@ -82,9 +82,7 @@ fn show(dir: &Path, run: &Run) {
             colour: true,
         },
     );
-    Format::ALL
-        .iter()
-        .for_each(|format| drop(export(*format, &run.head, &run.records)));
+    Format::all().for_each(|format| drop(export(format, &run.head, &run.records)));
     let again: Vec<String> = run
         .lines
         .records()

@@ -5,6 +5,7 @@
 use super::super::stopping::{Next, Stopping, half_width};
 use super::super::{Finding, THRESHOLD, judge_family, mean, paired, shift, signed_rank};
 use super::noise::{CPU, Noise, WALL, normal, share};
+use super::stopping::usual;
 use crate::{ALPHA, ALPHA_UNTIL_PRECISE};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -112,7 +113,7 @@ fn stopping_on_significance_calls_equals_different() {
 fn until_precise(precision: f64, mut most: impl FnMut(usize) -> Vec<f64>) -> Vec<f64> {
     let stopping = Stopping {
         precision,
-        ..Stopping::usual(10)
+        ..usual(10)
     };
     let mut differences = most(stopping.most);
     let ends = |blocks: &usize| {

@@ -9,7 +9,7 @@ mod noise;
 mod stopping;
 
 use super::bootstrap::tail;
-use super::normal::{upper_point, upper_tail};
+use super::normal::{EXACT_UP_TO, upper_point, upper_tail};
 use super::{Shift, holm, mean_shift, median, rank_sum, shift, shift_between, signed_rank};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -80,6 +80,8 @@ fn unpaired_samples_agree_with_scipy() {
         (None, None)
     );
     assert_eq!(rank_sum(&[1.0, 1.0], &[1.0]), Some(1.0));
+    let many = [1.0; EXACT_UP_TO + 1];
+    assert_eq!(shift_between(&many, &[1.0]).unwrap().interval, None);
 }
 
 #[test]

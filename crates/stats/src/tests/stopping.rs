@@ -2,12 +2,21 @@
 
 use super::super::{Next, Stop, Stopping, half_width, shift};
 
+/// 1 %, or 40 blocks; all of `least` blocks if these are more.
+pub(super) fn usual(least: usize) -> Stopping {
+    Stopping {
+        least,
+        most: least.max(40),
+        precision: 0.01,
+    }
+}
+
 const WIDE: Option<f64> = Some(0.0101);
 const NARROW: Option<f64> = Some(0.01);
 
 #[test]
 fn every_interval_has_to_be_narrow() {
-    let usual = Stopping::usual(10);
+    let usual = usual(10);
     assert_eq!(
         usual.after(20, &[NARROW, NARROW], false),
         Next::Stop(Stop::Precision)
@@ -18,7 +27,7 @@ fn every_interval_has_to_be_narrow() {
 
 #[test]
 fn precision_waits_for_the_least_number_of_blocks() {
-    let usual = Stopping::usual(13);
+    let usual = usual(13);
     assert_eq!(usual.after(12, &[NARROW], false), Next::GoOn);
     assert_eq!(
         usual.after(13, &[NARROW], false),
@@ -28,7 +37,7 @@ fn precision_waits_for_the_least_number_of_blocks() {
 
 #[test]
 fn limits_end_a_run_however_wide_its_intervals_are() {
-    let usual = Stopping::usual(10);
+    let usual = usual(10);
     assert_eq!(usual.after(39, &[WIDE], false), Next::GoOn);
     assert_eq!(usual.after(40, &[WIDE], false), Next::Stop(Stop::MaxBlocks));
     assert_eq!(usual.after(3, &[None], true), Next::Stop(Stop::Budget));
@@ -40,10 +49,7 @@ fn limits_end_a_run_however_wide_its_intervals_are() {
 
 #[test]
 fn the_most_blocks_are_never_fewer_than_the_least() {
-    assert_eq!(
-        (Stopping::usual(10).most, Stopping::usual(60).most),
-        (40, 60)
-    );
+    assert_eq!((usual(10).most, usual(60).most), (40, 60));
 }
 
 /// The same scatter around another value ends at the same block.

@@ -1,91 +1,48 @@
-//! Numbers and texts: appended to a buffer when written, taken off its front when read.
+//! Numbers and texts: appended to a payload when written, taken off its front when read.
 
 use super::{MOST_MARK, OPERATION_BITS};
-use crate::fault::{Fault, damaged};
+use crate::fault::{Result, damaged};
 use heapmark_wire::varint;
 
-/// A buffer that events are written to.
-pub(crate) struct Pen {
-    bytes: Box<[u8]>,
-    used: usize,
-}
-
-impl Pen {
-    pub(crate) fn new(room: usize) -> Pen {
-        Pen {
-            bytes: vec![0; room].into(),
-            used: 0,
-        }
-    }
-
-    pub(crate) fn written(&self) -> &[u8] {
-        &self.bytes[..self.used]
-    }
-
-    pub(crate) fn left(&self) -> usize {
-        self.bytes.len() - self.used
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.used = 0;
-    }
-
-    #[inline(always)]
-    pub(crate) fn number(&mut self, number: u64) {
-        let rest = &mut self.bytes[self.used..];
-        assert!(
-            rest.len() >= varint::MOST_BYTES,
-            "the caller looks at `left`"
-        );
-        let start = rest.as_mut_ptr();
-        // SAFETY: it has room for the longest number, as was just seen, and both pointers are into it.
-        self.used += unsafe { varint::put(start, number).offset_from_unsigned(start) };
-    }
-
-    #[inline(always)]
-    pub(super) fn first(&mut self, operation: u64, field: u64) {
-        self.number(field << OPERATION_BITS | operation);
-    }
-
-    pub(super) fn rare(&mut self, which: u64, fields: &[u64]) {
-        self.first(super::RARE, which);
-        fields.iter().for_each(|field| self.number(*field));
-    }
-
-    pub(super) fn text(&mut self, text: &str) {
-        let bytes = &text.as_bytes()[..text.floor_char_boundary(MOST_MARK)];
-        self.number(bytes.len() as u64);
-        self.bytes[self.used..][..bytes.len()].copy_from_slice(bytes);
-        self.used += bytes.len();
+/// Appends a number to a payload.
+#[inline(always)]
+pub fn put_number(payload: &mut Vec<u8>, number: u64) {
+    payload.reserve(varint::MOST_BYTES);
+    let used = payload.len();
+    // SAFETY: it has room for the longest number, and both pointers are into it.
+    unsafe {
+        let start = payload.as_mut_ptr().add(used);
+        let length = varint::put(start, number).offset_from_unsigned(start);
+        payload.set_len(used + length);
     }
 }
 
-/// A payload; events are taken off its front.
-pub(crate) struct Bytes<'a> {
-    pub(crate) all: &'a [u8],
-    pub(crate) at: usize,
+/// Appends the first number of an event.
+#[inline(always)]
+pub fn put_first(payload: &mut Vec<u8>, operation: u64, field: u64) {
+    put_number(payload, field << OPERATION_BITS | operation);
 }
 
-impl Bytes<'_> {
-    #[inline(always)]
-    pub(crate) fn number(&mut self) -> Result<u64, Fault> {
-        let Some((number, length)) = varint::get(&self.all[self.at..]) else {
-            return Err(damaged("the chunk ends within an event"));
-        };
-        self.at += length;
-        Ok(number)
-    }
+/// Takes a number off the front of a payload.
+#[inline(always)]
+pub fn take_number(payload: &mut &[u8]) -> Result<u64> {
+    let Some((number, length)) = varint::get(payload) else {
+        return damaged("the chunk ends within an event");
+    };
+    *payload = &payload[length..];
+    Ok(number)
+}
 
-    pub(super) fn text(&mut self) -> Result<Box<str>, Fault> {
-        let length = self.number()?;
-        let rest = &self.all[self.at..];
-        if length > MOST_MARK as u64 || length > rest.len() as u64 {
-            return Err(damaged(format!(
-                "a mark of {length} bytes in a chunk that has {} left",
-                rest.len()
-            )));
-        }
-        self.at += length as usize;
-        Ok(String::from_utf8_lossy(&rest[..length as usize]).into())
+/// Takes a text off the front of a payload.
+pub fn take_text(payload: &mut &[u8]) -> Result<Box<str>> {
+    let length = take_number(payload)?;
+    let left = payload.len();
+    if length > MOST_MARK as u64 || length > left as u64 {
+        return damaged(format!(
+            "a mark of {length} bytes in a chunk that has {left} left"
+        ));
     }
+    let (text, rest) = payload.split_at(length as usize);
+    *payload = rest;
+    Ok(String::from_utf8_lossy(text).into())
 }

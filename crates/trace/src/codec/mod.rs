@@ -7,11 +7,12 @@ mod bytes;
 mod read;
 mod write;
 
-pub(super) use bytes::{Bytes, Pen};
+pub use bytes::{put_number, take_number};
 
 use super::event::Token;
-use super::fault::{Fault, impossible};
-use super::layout::MOST_THREADS;
+use super::fault::{Result, impossible};
+use super::grown::grown;
+use super::layout::checked_thread;
 use heapmark_wire::varint;
 
 const OPERATION_BITS: u32 = 3;
@@ -24,28 +25,26 @@ const FREE_SIZED: u64 = 5;
 const FREE_REMOTE: u64 = 6;
 const RARE: u64 = 7;
 
-/// Rare events, by number.
-mod rare {
-    pub const CALLOC: u64 = 0;
-    pub const FREE_NULL: u64 = 1;
-    pub const CLOCK: u64 = 2;
-    pub const ALIGNED: u64 = 3;
-    pub const REALLOC_REMOTE: u64 = 4;
-    pub const FREE_SIZED_REMOTE: u64 = 5;
-    pub const FREE_ALIGNED_SIZED: u64 = 6;
-    pub const REALLOC_FREE: u64 = 7;
-    pub const USABLE_SIZE: u64 = 8;
-    pub const FAILED: u64 = 9;
-    pub const THREAD_START: u64 = 10;
-    pub const THREAD_EXIT: u64 = 11;
-    pub const FORK: u64 = 12;
-    pub const TOUCH: u64 = 13;
-    pub const MARK: u64 = 14;
-    pub const INHERIT: u64 = 15;
-    pub const DROPPED: u64 = 16;
-    pub const END: u64 = 17;
-    pub const FREE_ALIGNED: u64 = 18;
-}
+// Rare events, by number.
+const CALLOC: u64 = 0;
+const FREE_NULL: u64 = 1;
+const CLOCK: u64 = 2;
+const ALIGNED: u64 = 3;
+const REALLOC_REMOTE: u64 = 4;
+const FREE_SIZED_REMOTE: u64 = 5;
+const FREE_ALIGNED_SIZED: u64 = 6;
+const REALLOC_FREE: u64 = 7;
+const USABLE_SIZE: u64 = 8;
+const FAILED: u64 = 9;
+const THREAD_START: u64 = 10;
+const THREAD_EXIT: u64 = 11;
+const FORK: u64 = 12;
+const TOUCH: u64 = 13;
+const MARK: u64 = 14;
+const INHERIT: u64 = 15;
+const DROPPED: u64 = 16;
+const END: u64 = 17;
+const FREE_ALIGNED: u64 = 18;
 
 /// Sizes below this fit above an operation. No machine has so much memory, so no call that asked
 /// for more succeeded.
@@ -55,22 +54,20 @@ const MOST_MARK: usize = 4096;
 /// Allocations of a thread: limited by [`Token::packed`].
 const MOST_INDEX: u64 = 1 << 48;
 /// No event is longer than this, including the switch of threads before it.
-pub(super) const MOST_EVENT: usize = MOST_MARK + 8 * varint::MOST_BYTES;
+pub const MOST_EVENT: usize = MOST_MARK + 8 * varint::MOST_BYTES;
 
 /// What each thread has done so far; writer and reader both keep it.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Thread {
     /// Objects it has allocated.
     allocations: u64,
-    /// The one of them that this thread named last.
-    own: u64,
-    /// The one of them that another thread named last.
-    remote: u64,
+    /// The one of them that another thread named last, and the one that this thread named last.
+    last: [u64; 2],
 }
 
 /// What writer and reader both know of all earlier events.
 #[derive(Default)]
-pub(super) struct CodecState {
+pub struct CodecState {
     thread: u32,
     threads: Vec<Thread>,
     clock_ns: u64,
@@ -78,66 +75,45 @@ pub(super) struct CodecState {
 
 impl CodecState {
     /// Threads that were named so far.
-    pub(super) fn threads(&self) -> u64 {
+    pub fn threads(&self) -> u64 {
         self.threads.len() as u64
     }
 
     /// Objects that were allocated so far.
-    pub(super) fn allocations(&self) -> u64 {
+    pub fn allocations(&self) -> u64 {
         self.threads.iter().map(|thread| thread.allocations).sum()
     }
 
-    fn switch(&mut self, thread: u64) -> Result<(), Fault> {
-        if thread >= u64::from(MOST_THREADS) {
-            return Err(impossible(format!(
-                "thread {thread}: a trace has {MOST_THREADS} threads at most"
-            )));
-        }
-        self.thread = thread as u32;
-        let needed = self.thread as usize + 1;
-        if self.threads.len() < needed {
-            self.threads.resize(needed, Thread::default());
-        }
+    fn switch(&mut self, thread: u64) -> Result<()> {
+        self.thread = checked_thread(thread)?;
+        grown(&mut self.threads, self.thread as usize);
         Ok(())
     }
 
-    fn current(&mut self) -> &mut Thread {
-        &mut self.threads[self.thread as usize]
-    }
-
-    fn born(&mut self) -> Result<(), Fault> {
-        let thread = self.current();
+    fn born(&mut self) -> Result<()> {
+        let thread = &mut self.threads[self.thread as usize];
         if thread.allocations == MOST_INDEX {
-            return Err(impossible(format!(
-                "more than {MOST_INDEX} allocations of one thread"
-            )));
+            return impossible(format!("more than {MOST_INDEX} allocations of one thread"));
         }
         thread.allocations += 1;
         Ok(())
     }
 
     /// The object of `owner` at this distance from the last one.
-    fn token(&mut self, owner: u64, distance: u64) -> Result<Token, Fault> {
-        let by_owner = owner == u64::from(self.thread);
-        let Some(thread) = usize::try_from(owner)
-            .ok()
-            .and_then(|owner| self.threads.get_mut(owner))
-        else {
-            return Err(impossible(format!(
+    fn token(&mut self, owner: u64, distance: u64) -> Result<Token> {
+        let by_owner = usize::from(owner == self.thread.into());
+        let Some(thread) = self.threads.get_mut(owner as usize) else {
+            return impossible(format!(
                 "an object of thread {owner}, which has allocated nothing so far"
-            )));
+            ));
         };
-        let last = if by_owner {
-            &mut thread.own
-        } else {
-            &mut thread.remote
-        };
+        let count = thread.allocations;
+        let last = &mut thread.last[by_owner];
         let index = last.wrapping_add(varint::unzigzag(distance) as u64);
-        if index >= thread.allocations {
-            let count = thread.allocations;
-            return Err(impossible(format!(
+        if index >= count {
+            return impossible(format!(
                 "object {index} of thread {owner}, which has allocated {count} so far"
-            )));
+            ));
         }
         *last = index;
         Ok(Token {
@@ -147,23 +123,20 @@ impl CodecState {
     }
 
     /// The distance of a token from the last one.
-    fn distance(&mut self, token: Token) -> Result<u64, Fault> {
-        let by_owner = token.thread == self.thread;
-        match self.threads.get_mut(token.thread as usize) {
-            Some(thread) if token.index < thread.allocations => {
-                let last = if by_owner {
-                    &mut thread.own
-                } else {
-                    &mut thread.remote
-                };
-                let distance = varint::zigzag(token.index.wrapping_sub(*last) as i64);
-                *last = token.index;
-                Ok(distance)
-            }
-            _ => Err(impossible(format!(
-                "object {} of thread {}, which is not allocated yet",
-                token.index, token.thread
-            ))),
-        }
+    fn distance(&mut self, token: Token) -> Result<u64> {
+        let Token { thread, index } = token;
+        let Some(owner) = self
+            .threads
+            .get_mut(thread as usize)
+            .filter(|owner| index < owner.allocations)
+        else {
+            return impossible(format!(
+                "object {index} of thread {thread}, which is not allocated yet"
+            ));
+        };
+        let last = &mut owner.last[usize::from(thread == self.thread)];
+        let distance = index.wrapping_sub(*last) as i64;
+        *last = index;
+        Ok(varint::zigzag(distance))
     }
 }

@@ -1,114 +1,97 @@
 //! Writes events.
 
+use super::bytes::put_first;
 use super::*;
-use crate::Event;
+use crate::Event::{self, *};
 
 impl CodecState {
     /// Appends an event of a thread.
     #[inline]
-    pub(crate) fn write(&mut self, pen: &mut Pen, thread: u32, event: &Event) -> Result<(), Fault> {
+    pub fn write(&mut self, payload: &mut Vec<u8>, thread: u32, event: &Event) -> Result<()> {
         if thread != self.thread || self.threads.is_empty() {
             self.switch(thread.into())?;
-            pen.first(SWITCH, thread.into());
+            put_first(payload, SWITCH, thread.into());
         }
+        let object = event.names().map_or(Ok(0), |token| self.distance(token))?;
         match *event {
-            Event::Malloc { size, operator } if size < MOST_SIZE => {
-                pen.first(if operator { NEW } else { MALLOC }, size);
-                self.born()
+            Malloc { size, .. } if size >= MOST_SIZE => {
+                return impossible(format!("an allocation of {size} bytes that did not fail"));
             }
-            Event::Malloc { size, .. } => Err(impossible(format!(
-                "an allocation of {size} bytes that did not fail"
-            ))),
-            Event::Free { token } if token.thread == self.thread => {
-                let distance = self.distance(token)?;
-                pen.first(FREE, distance);
-                Ok(())
+            Malloc { size, operator } => {
+                put_first(payload, if operator { NEW } else { MALLOC }, size);
             }
-            Event::Free { token } => {
-                let distance = self.distance(token)?;
-                pen.first(FREE_REMOTE, distance);
-                pen.number(token.thread.into());
-                Ok(())
+            Free { token } if token.thread == thread => put_first(payload, FREE, object),
+            Free { token } => {
+                put_first(payload, FREE_REMOTE, object);
+                put_number(payload, token.thread.into());
             }
-            Event::Realloc { token, size } => {
-                let distance = self.distance(token)?;
-                match token.thread == self.thread {
-                    true => pen.first(REALLOC, distance),
-                    false => pen.rare(rare::REALLOC_REMOTE, &[token.thread.into(), distance]),
-                }
-                pen.number(size);
-                self.born()
+            Realloc { token, size } if token.thread == thread => {
+                put_first(payload, REALLOC, object);
+                put_number(payload, size);
             }
-            Event::FreeSized { token, size } => {
-                let distance = self.distance(token)?;
-                match token.thread == self.thread {
-                    true => pen.first(FREE_SIZED, distance),
-                    false => pen.rare(rare::FREE_SIZED_REMOTE, &[token.thread.into(), distance]),
-                }
-                pen.number(size);
-                Ok(())
+            FreeSized { token, size } if token.thread == thread => {
+                put_first(payload, FREE_SIZED, object);
+                put_number(payload, size);
             }
-            _ => self.write_rare(pen, event),
+            _ => self.write_rare(payload, event, object)?,
         }
+        if event.begins().is_some() {
+            self.born()?;
+        }
+        Ok(())
     }
 
-    fn write_rare(&mut self, pen: &mut Pen, event: &Event) -> Result<(), Fault> {
-        let object = event.names().map_or(Ok(0), |token| self.distance(token))?;
+    fn write_rare(&mut self, payload: &mut Vec<u8>, event: &Event, object: u64) -> Result<()> {
         let owner = event.names().map_or(0, |token| token.thread.into());
-        match *event {
-            Event::Calloc { count, size } => pen.rare(rare::CALLOC, &[count, size]),
-            Event::Aligned {
+        let (which, fields): (u64, &[u64]) = match *event {
+            Calloc { count, size } => (CALLOC, &[count, size]),
+            Aligned {
                 align,
                 size,
                 variant,
-            } => pen.rare(rare::ALIGNED, &[align, size, variant as u64]),
-            Event::FreeNull => pen.rare(rare::FREE_NULL, &[]),
-            Event::Clock { ns } => {
-                let Some(later) = ns.checked_sub(self.clock_ns) else {
-                    return Err(impossible(format!(
-                        "the clock goes back from {} to {ns} ns",
-                        self.clock_ns
-                    )));
-                };
+            } => (ALIGNED, &[align, size, variant as u64]),
+            FreeNull => (FREE_NULL, &[]),
+            Clock { ns } => {
+                let before = self.clock_ns;
+                if ns < before {
+                    return impossible(format!("the clock goes back from {before} to {ns} ns"));
+                }
                 self.clock_ns = ns;
-                pen.rare(rare::CLOCK, &[later]);
+                (CLOCK, &[ns - before])
             }
-            Event::FreeAlignedSized { align, size, .. } => {
-                pen.rare(rare::FREE_ALIGNED_SIZED, &[owner, object, align, size]);
+            Realloc { size, .. } => (REALLOC_REMOTE, &[owner, object, size]),
+            FreeSized { size, .. } => (FREE_SIZED_REMOTE, &[owner, object, size]),
+            FreeAlignedSized { align, size, .. } => {
+                (FREE_ALIGNED_SIZED, &[owner, object, align, size])
             }
-            Event::FreeAligned { align, .. } => {
-                pen.rare(rare::FREE_ALIGNED, &[owner, object, align])
-            }
-            Event::ReallocFree { .. } => pen.rare(rare::REALLOC_FREE, &[owner, object]),
-            Event::UsableSize { .. } => pen.rare(rare::USABLE_SIZE, &[owner, object]),
-            Event::Failed { call, size } => pen.rare(rare::FAILED, &[call as u64, size]),
-            Event::ThreadStart { child } => pen.rare(rare::THREAD_START, &[child.into()]),
-            Event::ThreadExit => pen.rare(rare::THREAD_EXIT, &[]),
-            Event::Fork { pid } => pen.rare(rare::FORK, &[pid.into()]),
-            Event::Touch {
+            FreeAligned { align, .. } => (FREE_ALIGNED, &[owner, object, align]),
+            ReallocFree { .. } => (REALLOC_FREE, &[owner, object]),
+            UsableSize { .. } => (USABLE_SIZE, &[owner, object]),
+            Failed { call, size } => (FAILED, &[call as u64, size]),
+            ThreadStart { child } => (THREAD_START, &[child.into()]),
+            ThreadExit => (THREAD_EXIT, &[]),
+            Fork { pid } => (FORK, &[pid.into()]),
+            Touch {
                 resident_pages,
                 pages,
                 ..
-            } => {
-                pen.rare(rare::TOUCH, &[owner, object, resident_pages, pages]);
-            }
-            Event::Mark { ref text } => {
-                pen.rare(rare::MARK, &[]);
-                pen.text(text);
-            }
-            Event::Inherit { objects } => pen.rare(rare::INHERIT, &[objects]),
-            Event::Dropped { count } => pen.rare(rare::DROPPED, &[count]),
-            Event::End { peak_rss_bytes } => pen.rare(rare::END, &[peak_rss_bytes]),
-            // `write` handles the others.
-            Event::Malloc { .. }
-            | Event::Free { .. }
-            | Event::FreeSized { .. }
-            | Event::Realloc { .. } => {}
+            } => (TOUCH, &[owner, object, resident_pages, pages]),
+            Mark { .. } => (MARK, &[]),
+            Inherit { objects } => (INHERIT, &[objects]),
+            Dropped { count } => (DROPPED, &[count]),
+            End { peak_rss_bytes } => (END, &[peak_rss_bytes]),
+            // `write` handles them.
+            Malloc { .. } | Free { .. } => return Ok(()),
+        };
+        put_first(payload, RARE, which);
+        for field in fields {
+            put_number(payload, *field);
         }
-        if event.begins().is_some() {
-            self.born()
-        } else {
-            Ok(())
+        if let Mark { text } = event {
+            let text = &text.as_bytes()[..text.floor_char_boundary(MOST_MARK)];
+            put_number(payload, text.len() as u64);
+            payload.extend_from_slice(text);
         }
+        Ok(())
     }
 }

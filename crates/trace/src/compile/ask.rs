@@ -1,94 +1,122 @@
 //! The calls that make objects, as ops.
 
-use super::object::Maker;
+use crate::Event::{self, *};
+use crate::Variant;
+use anyhow::{Context, Result};
 use heapmark_wire::compiled::{ALL_PAGES, CompiledHead, MOST_SIZE, Op, PAGES_FROM_BYTES, Rare};
 
+/// No process has this many addresses, so no request for that many bytes succeeded.
+pub const MOST_BYTES: u64 = 1 << 47;
+
 /// The call that makes an object.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ask {
-    Malloc,
-    Calloc { count: u64, size: u64 },
-    Realloc,
-    Aligned { align: u64 },
-    New,
-    NewAligned { align: u64 },
+pub struct Ask<'e> {
+    event: &'e Event,
+    pub bytes: u64,
+    /// It is one of `operator new`.
+    pub operator: bool,
+    /// The alignment, a power of two; 0 if there is none.
+    pub align: u64,
 }
 
 /// Some words, at most four.
-pub(super) struct Words {
+#[derive(Default)]
+pub struct Words {
     words: [u64; 4],
     count: usize,
 }
 
 impl Words {
-    pub(super) fn all(&self) -> &[u64] {
+    pub fn all(&self) -> &[u64] {
         &self.words[..self.count]
     }
 
-    fn add<const N: usize>(&mut self, words: [u64; N]) {
-        self.words[self.count..self.count + N].copy_from_slice(&words);
-        self.count += N;
+    pub fn add(&mut self, words: &[u64]) {
+        self.words[self.count..][..words.len()].copy_from_slice(words);
+        self.count += words.len();
+    }
+
+    /// Adds the op of one word if the size fits into it, and otherwise the rare one.
+    pub fn add_sized(&mut self, op: Op, rare: Rare, slot: u32, bytes: u64) {
+        if bytes <= MOST_SIZE {
+            self.add(&[op.word(slot, bytes)]);
+        } else {
+            self.add(&[rare.word(slot), bytes]);
+        }
     }
 }
 
-impl Ask {
-    /// The words of a call for this many bytes in a slot. Those of large blocks begin with the word
-    /// that holds how many of their pages are touched.
-    pub(super) fn words(self, slot: u32, bytes: u64) -> Words {
-        let mut words = Words {
-            words: [0; 4],
-            count: 0,
-        };
-        if has_pages(bytes) {
-            words.add([Rare::Pages.word(ALL_PAGES)]);
-        }
-        match (self, bytes <= MOST_SIZE) {
-            (Ask::Malloc, true) => words.add([Op::Malloc.word(slot, bytes)]),
-            (Ask::Malloc, false) => words.add([Rare::Malloc.word(slot), bytes]),
-            (Ask::Calloc { count: 1, .. }, true) => words.add([Op::Calloc.word(slot, bytes)]),
-            (Ask::Calloc { count, size }, _) => words.add([Rare::Calloc.word(slot), count, size]),
-            (Ask::Realloc, true) => words.add([Op::Realloc.word(slot, bytes)]),
-            (Ask::Realloc, false) => words.add([Rare::Realloc.word(slot), bytes]),
-            (Ask::Aligned { align }, _) => words.add([Rare::Aligned.word(slot), align, bytes]),
-            (Ask::New, true) => words.add([Op::New.word(slot, bytes)]),
-            (Ask::New, false) => words.add([Rare::New.word(slot), bytes]),
-            (Ask::NewAligned { align }, _) => {
-                words.add([Rare::NewAligned.word(slot), align, bytes])
+impl Ask<'_> {
+    pub fn of(event: &Event) -> Result<Ask<'_>> {
+        let operator = matches!(
+            event,
+            Malloc { operator: true, .. }
+                | Aligned {
+                    variant: Variant::Operator,
+                    ..
+                }
+        );
+        let mut align = 0;
+        let bytes = match *event {
+            Calloc { count, size } => count
+                .checked_mul(size)
+                .with_context(|| format!("calloc({count}, {size}) overflows"))?,
+            Aligned {
+                align: asked, size, ..
+            } => {
+                // What posix_memalign accepts: powers of two that are at least as large as a
+                // pointer.
+                align = asked.clamp(8, MOST_BYTES).next_power_of_two();
+                size
             }
+            // A size of 0 frees in some libraries; the recorded program got a block.
+            Realloc { size, .. } => size.max(1),
+            _ => event.begins().unwrap_or(0),
+        };
+        Ok(Ask {
+            event,
+            // As the C++ library does if the allocator has no operators of its own.
+            bytes: bytes.max(operator.into()),
+            operator,
+            align,
+        })
+    }
+
+    /// The words of the call into a slot. Those of large blocks begin with the word that holds how
+    /// many of their pages are touched.
+    pub fn words(&self, slot: u32) -> Words {
+        let mut words = Words::default();
+        if self.has_pages() {
+            words.add(&[Rare::Pages.word(ALL_PAGES)]);
+        }
+        let (bytes, align) = (self.bytes, self.align);
+        match *self.event {
+            Calloc { count: 1, .. } if bytes <= MOST_SIZE => {
+                words.add(&[Op::Calloc.word(slot, bytes)]);
+            }
+            Calloc { count, size } => words.add(&[Rare::Calloc.word(slot), count, size]),
+            Realloc { .. } => words.add_sized(Op::Realloc, Rare::Realloc, slot, bytes),
+            Aligned { .. } if self.operator => {
+                words.add(&[Rare::NewAligned.word(slot), align, bytes]);
+            }
+            Aligned { .. } => words.add(&[Rare::Aligned.word(slot), align, bytes]),
+            _ if self.operator => words.add_sized(Op::New, Rare::New, slot, bytes),
+            _ => words.add_sized(Op::Malloc, Rare::Malloc, slot, bytes),
         }
         words
     }
 
-    /// The requested alignment; 0 if there is none.
-    pub(super) fn alignment(self) -> u64 {
-        match self {
-            Ask::Aligned { align } | Ask::NewAligned { align } => align,
-            Ask::Malloc | Ask::Calloc { .. } | Ask::Realloc | Ask::New => 0,
-        }
-    }
-
-    /// What made the object; the op that ends it depends on that.
-    pub(super) fn maker(self) -> Maker {
-        match self {
-            Ask::Malloc | Ask::Calloc { .. } | Ask::Realloc => Maker::C,
-            Ask::Aligned { .. } => Maker::Aligned,
-            Ask::New => Maker::New,
-            Ask::NewAligned { align } => Maker::NewAligned(align.ilog2() as u8),
-        }
-    }
-
     /// Counts one more call of this kind.
-    pub(super) fn count(self, head: &mut CompiledHead) {
-        *match self {
-            Ask::Malloc | Ask::New => &mut head.malloc,
-            Ask::Calloc { .. } => &mut head.calloc,
-            Ask::Realloc => &mut head.realloc,
-            Ask::Aligned { .. } | Ask::NewAligned { .. } => &mut head.aligned,
+    pub fn count(&self, head: &mut CompiledHead) {
+        *match self.event {
+            Calloc { .. } => &mut head.calloc,
+            Realloc { .. } => &mut head.realloc,
+            Aligned { .. } => &mut head.aligned,
+            _ => &mut head.malloc,
         } += 1;
     }
-}
 
-/// Whether a block of this size is large enough that its touched pages are recorded.
-pub(super) fn has_pages(bytes: u64) -> bool {
-    bytes >= PAGES_FROM_BYTES
+    /// Whether the block is large enough that its touched pages are recorded.
+    pub fn has_pages(&self) -> bool {
+        self.bytes >= PAGES_FROM_BYTES
+    }
 }

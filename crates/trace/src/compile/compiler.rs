@@ -1,23 +1,37 @@
 //! Compiles events into ops, one by one.
 
-use super::super::{Event, Fault, FaultKind, Live, Token, Variant};
 use super::Order;
-use super::ask::{Ask, has_pages};
-use super::object::{Maker, Object};
+use super::ask::{Ask, MOST_BYTES, Words};
 use super::slots::Slots;
 use super::stream::WordWriter;
-use super::thread_streams::ThreadStreams;
+use super::thread_streams::{Moment, ThreadStreams};
 use super::window::{self, ThreadEvent};
+use crate::Event::{self, *};
+use crate::{Fault, FaultKind, Live, Token};
 use anyhow::{Context, Result, bail};
-use heapmark_wire::compiled::{
-    self, ALL_PAGES, CompiledHead, HEAD_WORDS, MOST_SIZE, MOST_SLOTS, Op, Rare,
-};
+use heapmark_wire::compiled::{self, ALL_PAGES, CompiledHead, HEAD_WORDS, MOST_SLOTS, Op, Rare};
 use std::fs::File;
 
 /// Bytes that are allocated between two memory points.
 const POINT_EVERY_BYTES: u64 = 1 << 20;
-/// No process has this many addresses, so no request for that many bytes succeeded.
-const MOST_BYTES: u64 = 1 << 47;
+
+/// A live object: its slot, and what must have happened before it is used.
+#[derive(Clone, Copy)]
+struct Object {
+    slot: u32,
+    /// The requested size.
+    bytes: u64,
+    /// How many ops of its owner must be done before it can be used: up to the one that made it.
+    born: u64,
+    /// Another thread that used it last, and how many ops that thread must have done.
+    user: Option<Moment>,
+    /// Where the stream of its owner holds the number of its touched pages.
+    pages_at: Option<u64>,
+    /// `operator new` made it, and so `operator delete` must free it.
+    operator: bool,
+    /// It was made with an alignment of two to the power of this.
+    align_log: Option<u8>,
+}
 
 struct Compiler {
     streams: ThreadStreams,
@@ -34,14 +48,12 @@ pub fn compile(
     order: Order,
     file: File,
 ) -> Result<CompiledHead> {
+    let writer = WordWriter {
+        file,
+        words: HEAD_WORDS as u64,
+    };
     let mut compiler = Compiler {
-        streams: ThreadStreams::new(
-            order,
-            WordWriter {
-                file,
-                words: HEAD_WORDS as u64,
-            },
-        ),
+        streams: ThreadStreams::new(order, writer),
         objects: Live::default(),
         live_bytes: 0,
         slots: Slots::default(),
@@ -63,9 +75,8 @@ impl Compiler {
     fn play(&mut self, window: &mut Vec<ThreadEvent>) -> Result<()> {
         window::put_ends_last(window);
         if self.streams.order.is_strict() {
-            *window = window::coalesce(std::mem::take(window), |thread| {
-                self.objects.allocations(thread)
-            });
+            let allocations = &self.objects.allocations;
+            *window = window::coalesce(std::mem::take(window), |thread| allocations.of(thread));
         }
         for (thread, event) in window.drain(..) {
             let at = self.streams.position;
@@ -78,64 +89,42 @@ impl Compiler {
 
     fn event(&mut self, thread: u32, event: &Event) -> Result<()> {
         match *event {
-            Event::Malloc {
-                size,
-                operator: false,
-            } => self.begin(thread, size, Ask::Malloc)?,
-            // As the C++ library does if the allocator has no operators of its own.
-            Event::Malloc {
-                size,
-                operator: true,
-            } => self.begin(thread, size.max(1), Ask::New)?,
-            Event::Calloc { count, size } => {
-                let bytes = count
-                    .checked_mul(size)
-                    .with_context(|| format!("calloc({count}, {size}) overflows"))?;
-                self.begin(thread, bytes, Ask::Calloc { count, size })?;
+            Malloc { .. } | Calloc { .. } | Aligned { .. } => {
+                self.begin(thread, Ask::of(event)?)?;
             }
-            Event::Aligned {
-                align,
-                size,
-                variant,
-            } => {
-                // What posix_memalign accepts: powers of two that are at least as large as a
-                // pointer.
-                let align = align.clamp(8, MOST_BYTES).next_power_of_two();
-                let operator = variant == Variant::Operator;
-                let ask = if operator {
-                    Ask::NewAligned { align }
-                } else {
-                    Ask::Aligned { align }
-                };
-                self.begin(thread, if operator { size.max(1) } else { size }, ask)?;
+            Realloc { token, .. } => {
+                let (player, object) = self.reach(thread, token, true)?;
+                self.make(thread, player, object.slot, Ask::of(event)?)?;
             }
-            Event::Realloc { token, size } => self.realloc(thread, token, size)?,
-            Event::Free { token }
-            | Event::FreeAligned { token, .. }
-            | Event::ReallocFree { token } => {
+            Free { token } | FreeAligned { token, .. } | ReallocFree { token } => {
                 self.end(thread, token, None)?;
             }
-            Event::FreeSized { token, size } | Event::FreeAlignedSized { token, size, .. } => {
+            FreeSized { token, size } | FreeAlignedSized { token, size, .. } => {
                 self.end(thread, token, Some(size))?;
             }
-            Event::FreeNull => {
+            FreeNull => {
                 let player = self.streams.player_of(thread)?;
                 self.streams.prepare(player)?;
                 self.call(player, &[Rare::FreeNull.word(0)])?;
             }
-            Event::UsableSize { token } => self.use_of(thread, token)?,
-            Event::Touch {
+            UsableSize { token } => {
+                let (player, object) = self.reach(thread, token, false)?;
+                let (_, ops) = self.call(player, &[Rare::UsableSize.word(object.slot)])?;
+                // This op waits for the previous user, and so does every op that waits for this
+                // one.
+                self.objects.get_mut(token)?.user = Some((player, ops));
+            }
+            Touch {
                 token,
                 resident_pages,
                 ..
             } => self.touch(token, resident_pages)?,
-            Event::ThreadStart { child } => self.streams.start(thread, child)?,
-            Event::ThreadExit => self.streams.exit(thread)?,
-            Event::Clock { ns } => self.streams.now_ns = ns,
-            Event::Failed { .. } => self.head.failed += 1,
-            Event::Dropped { count } => self.head.dropped = self.head.dropped.saturating_add(count),
-            Event::Fork { .. } | Event::Mark { .. } | Event::Inherit { .. } | Event::End { .. } => {
-            }
+            ThreadStart { child } => self.streams.start(thread, child)?,
+            ThreadExit => self.streams.exit(thread)?,
+            Clock { ns } => self.streams.now_ns = ns,
+            Failed { .. } => self.head.failed += 1,
+            Dropped { count } => self.head.dropped = self.head.dropped.saturating_add(count),
+            Fork { .. } | Mark { .. } | Inherit { .. } | End { .. } => {}
         }
         Ok(())
     }
@@ -147,14 +136,23 @@ impl Compiler {
         self.streams.op(player, words)
     }
 
-    /// Called before a thread uses an object: the object must exist, and the thread that used it
-    /// before must be done.
-    fn wait_for_object(&mut self, player: u32, owner: u32, object: &Object) -> Result<()> {
+    /// Called for each use of an object: it must exist, and the thread that used it before must be
+    /// done. Returns the thread that plays this.
+    fn reach(&mut self, thread: u32, token: Token, ends: bool) -> Result<(u32, Object)> {
+        let player = self.streams.player_of(thread)?;
+        let object = if ends {
+            self.objects.end(token)?
+        } else {
+            *self.objects.get_mut(token)?
+        };
+        if ends {
+            self.live_bytes -= object.bytes;
+        }
         self.streams.prepare(player)?;
-        self.streams.wait_for(player, owner, object.born)?;
-        object.user.map_or(Ok(()), |(user, ops)| {
-            self.streams.wait_for(player, user, ops)
-        })
+        self.streams
+            .wait_for(player, Some((token.thread, object.born)))?;
+        self.streams.wait_for(player, object.user)?;
+        Ok((player, object))
     }
 
     /// Whose freed slots a thread reuses: if one thread plays at a time, all threads share them.
@@ -167,49 +165,44 @@ impl Compiler {
     }
 
     /// Makes a new object in a slot of its own.
-    fn begin(&mut self, thread: u32, bytes: u64, ask: Ask) -> Result<()> {
+    fn begin(&mut self, thread: u32, ask: Ask) -> Result<()> {
         let player = self.streams.player_of(thread)?;
-        let (slot, wait) = self
-            .slots
-            .take(self.shelf(player), self.streams.ops(player));
+        let ops = self.streams.threads[player as usize].ops;
+        let (slot, wait) = self.slots.take(self.shelf(player), ops);
         if u64::from(slot) >= MOST_SLOTS {
             bail!(
                 "more than {MOST_SLOTS} objects are live at a time: no compiled trace has room for so many"
             );
         }
         self.streams.prepare(player)?;
-        wait.map_or(Ok(()), |(other, ops)| {
-            self.streams.wait_for(player, other, ops)
-        })?;
-        self.make(thread, player, slot, bytes, ask)
+        self.streams.wait_for(player, wait)?;
+        self.make(thread, player, slot, ask)
     }
 
     /// Appends the op that makes an object: the object is of `thread`, the op of `player`.
-    fn make(&mut self, thread: u32, player: u32, slot: u32, bytes: u64, ask: Ask) -> Result<()> {
+    fn make(&mut self, thread: u32, player: u32, slot: u32, ask: Ask) -> Result<()> {
+        let bytes = ask.bytes;
         if bytes >= MOST_BYTES {
             bail!("an allocation of {bytes} bytes that did not fail");
         }
-        // Below 2^48, since both are below 2^47.
-        let live_bytes = self.live_bytes + bytes;
-        if live_bytes >= MOST_BYTES {
-            bail!(
-                "objects of {live_bytes} bytes live at once: a process has addresses for {MOST_BYTES}"
-            );
-        }
-        let all_bytes = self
-            .head
-            .bytes
-            .checked_add(bytes)
-            .context("more than 2^64 bytes are allocated in all")?;
         // Before the op: after it another thread may continue.
         if self.streams.order.is_strict() && self.head.bytes >= self.next_point {
-            let (allocated, live) = (self.head.bytes, self.live_bytes);
-            self.next_point = allocated + POINT_EVERY_BYTES;
+            self.next_point = self.head.bytes + POINT_EVERY_BYTES;
             self.head.points += 1;
-            self.streams
-                .push(player, &[Rare::Point.word(0), allocated, live])?;
+            let point = [Rare::Point.word(0), self.head.bytes, self.live_bytes];
+            self.streams.push(player, &point)?;
         }
-        let (place, ops) = self.call(player, ask.words(slot, bytes).all())?;
+        // Below 2^48, since both are below 2^47.
+        self.live_bytes += bytes;
+        if self.live_bytes >= MOST_BYTES {
+            bail!(
+                "objects of {} bytes live at once: a process has addresses for {MOST_BYTES}",
+                self.live_bytes
+            );
+        }
+        let all_bytes = self.head.bytes.checked_add(bytes);
+        self.head.bytes = all_bytes.context("more than 2^64 bytes are allocated in all")?;
+        let (place, ops) = self.call(player, ask.words(slot).all())?;
         ask.count(&mut self.head);
         let object = Object {
             slot,
@@ -217,149 +210,97 @@ impl Compiler {
             // A stray's object keeps its thread's name, but another thread makes it.
             born: if player == thread { ops } else { 0 },
             user: (player != thread).then_some((player, ops)),
-            pages_at: has_pages(bytes).then_some(place),
-            maker: ask.maker(),
+            pages_at: ask.has_pages().then_some(place),
+            operator: ask.operator,
+            align_log: ask.align.checked_ilog2().map(|log| log as u8),
         };
         self.objects.begin(thread, object)?;
-        (self.live_bytes, self.head.bytes) = (live_bytes, all_bytes);
-        self.head.largest_bytes = self.head.largest_bytes.max(bytes + ask.alignment());
+        let largest = bytes + ask.align;
+        self.head.largest_bytes = self.head.largest_bytes.max(largest);
         if self.live_bytes > self.head.requested_peak_bytes {
-            (self.head.requested_peak_bytes, self.head.peak) =
-                (self.live_bytes, (player.into(), ops));
+            self.head.requested_peak_bytes = self.live_bytes;
+            self.head.peak = (player.into(), ops);
         }
         Ok(())
     }
 
-    fn realloc(&mut self, thread: u32, token: Token, size: u64) -> Result<()> {
-        let player = self.streams.player_of(thread)?;
-        let object = self.objects.end(token)?;
-        self.live_bytes -= object.bytes;
-        self.wait_for_object(player, token.thread, &object)?;
-        // A size of 0 frees in some libraries; the recorded program got a block.
-        self.make(thread, player, object.slot, size.max(1), Ask::Realloc)
-    }
-
     fn end(&mut self, thread: u32, token: Token, size: Option<u64>) -> Result<()> {
-        let player = self.streams.player_of(thread)?;
-        let object = self.objects.end(token)?;
-        self.live_bytes -= object.bytes;
-        self.wait_for_object(player, token.thread, &object)?;
-        let Object {
-            slot, bytes, maker, ..
-        } = object;
+        let (player, object) = self.reach(thread, token, true)?;
+        let Object { slot, bytes, .. } = object;
         // To pass a wrong size is a fault of the program, and undefined.
         let is_sized = size.is_some_and(|size| size.max(1) == bytes);
         // What frees a block follows from what made it: a correct program frees it so, and the
         // mistake of an incorrect one is not repeated.
-        let (_, ops) = match (maker, is_sized) {
-            (Maker::C, true) if bytes <= MOST_SIZE => {
-                self.call(player, &[Op::FreeSized.word(slot, bytes)])?
-            }
-            (Maker::C, true) => self.call(player, &[Rare::FreeSized.word(slot), bytes])?,
+        let mut words = Words::default();
+        match (object.operator, object.align_log, is_sized) {
+            (false, None, true) => words.add_sized(Op::FreeSized, Rare::FreeSized, slot, bytes),
             // With its alignment the size would have to be passed, too: few allocators accept that.
-            (Maker::C | Maker::Aligned, _) => self.call(player, &[Op::Free.word(slot, 0)])?,
-            (Maker::New, false) => self.call(player, &[Op::Delete.word(slot, 0)])?,
-            (Maker::New, true) if bytes <= MOST_SIZE => {
-                self.call(player, &[Op::DeleteSized.word(slot, bytes)])?
+            (false, ..) => words.add(&[Op::Free.word(slot, 0)]),
+            (true, None, false) => words.add(&[Op::Delete.word(slot, 0)]),
+            (true, None, true) => words.add_sized(Op::DeleteSized, Rare::DeleteSized, slot, bytes),
+            (true, Some(log), false) => words.add(&[Rare::DeleteAligned.word(slot), 1 << log]),
+            (true, Some(log), true) => {
+                words.add(&[Rare::DeleteAlignedSized.word(slot), 1 << log, bytes]);
             }
-            (Maker::New, true) => self.call(player, &[Rare::DeleteSized.word(slot), bytes])?,
-            (Maker::NewAligned(log), false) => {
-                self.call(player, &[Rare::DeleteAligned.word(slot), 1 << log])?
-            }
-            (Maker::NewAligned(log), true) => self.call(
-                player,
-                &[Rare::DeleteAlignedSized.word(slot), 1 << log, bytes],
-            )?,
-        };
+        }
+        let (_, ops) = self.call(player, words.all())?;
         self.head.free += 1;
         self.slots.give(self.shelf(player), slot, ops);
         Ok(())
     }
 
-    fn use_of(&mut self, thread: u32, token: Token) -> Result<()> {
-        let player = self.streams.player_of(thread)?;
-        let object = *self.objects.get_mut(token)?;
-        self.wait_for_object(player, token.thread, &object)?;
-        let (_, ops) = self.call(player, &[Rare::UsableSize.word(object.slot)])?;
-        // This op waits for the previous user, and so does every op that waits for this one.
-        self.objects.get_mut(token)?.user = Some((player, ops));
-        Ok(())
-    }
-
     fn touch(&mut self, token: Token, resident_pages: u64) -> Result<()> {
-        let object = self.objects.get_mut(token)?;
-        let (Some(place), user) = (object.pages_at, object.user) else {
+        let object = *self.objects.get_mut(token)?;
+        let Some(place) = object.pages_at else {
             return Ok(());
         };
-        let pages = u32::try_from(resident_pages)
-            .unwrap_or(ALL_PAGES)
-            .min(ALL_PAGES - 1);
+        let pages = resident_pages.min(u64::from(ALL_PAGES) - 1) as u32;
         // A stray's block was made in another stream, whose own buffer may hold the place.
-        self.streams
-            .mend(token.thread, place, Rare::Pages.word(pages))?;
-        user.map_or(Ok(()), |(user, _)| {
-            self.streams.mend(user, place, Rare::Pages.word(pages))
-        })
+        let user = object.user.map(|(user, _)| user);
+        for thread in [token.thread].into_iter().chain(user) {
+            self.streams.mend(thread, place, Rare::Pages.word(pages))?;
+        }
+        Ok(())
     }
 
     /// Ends the streams, writes the table of threads and the head.
     fn finish(mut self) -> Result<CompiledHead> {
         if self.head.events == 0 {
-            return Err(Fault::new(
-                FaultKind::Foreign,
-                "the trace has no call that could be replayed",
-            )
-            .into());
+            let why = "the trace has no call that could be replayed";
+            return Err(Fault::new(FaultKind::Foreign, why).into());
         }
-        let table = self.streams.end()?;
+        let streams = &mut self.streams;
+        let table = streams.end()?;
         let free = self.head.free + self.objects.len();
-        let left = self
-            .objects
-            .into_objects()
-            .filter_map(|(_, Object { slot, maker, .. })| match maker {
-                Maker::C | Maker::Aligned => None,
-                Maker::New => Some(compiled::left(slot, None)),
-                Maker::NewAligned(log) => Some(compiled::left(slot, Some(1 << log))),
-            });
-        let mut left: Vec<u64> = left.collect();
+        let objects = self.objects.into_objects().map(|(_, object)| object);
+        let mut left: Vec<u64> = objects
+            .filter(|object| object.operator)
+            .map(|object| compiled::left(object.slot, object.align_log.map(|log| 1 << log)))
+            .collect();
         // Live objects come in no fixed order; sorted, so that the same trace always gives the same
         // compiled trace.
         left.sort_unstable();
-        let ThreadStreams {
-            writer,
-            most_alive,
-            strays,
-            now_ns,
-            ..
-        } = &mut self.streams;
-        let (at, left_at, words) = (
-            writer.reserve(table.len()),
-            writer.reserve(left.len()),
-            writer.words,
-        );
-        let written = writer
-            .write(at, &table)
-            .and_then(|()| writer.write(left_at, &left));
-        written
-            .and_then(|()| writer.file.set_len(words * 8))
+        let writer = &mut streams.writer;
+        let table = writer.append(&table)?;
+        let left_at = writer.append(&left)?;
+        writer
+            .file
+            .set_len(writer.words * 8)
             .context("cannot write the compiled trace")?;
         let head = CompiledHead {
-            words,
+            words: writer.words,
             checksum: super::checksum(&writer.file)?.into(),
-            table: at,
-            threads_at_a_time: *most_alive,
-            strays: *strays,
-            recorded_ns: *now_ns,
-            threads: self.streams.count(),
+            table,
+            threads_at_a_time: streams.most_alive,
+            strays: streams.strays,
+            recorded_ns: streams.now_ns,
+            threads: streams.threads.len() as u64,
             slots: self.slots.used,
             free,
             left: (left_at, left.len() as u64),
             ..self.head
         };
-        self.streams
-            .writer
-            .write(0, &head.encode())
-            .context("cannot write the compiled trace")?;
+        streams.writer.write(0, &head.encode())?;
         Ok(head)
     }
 }

@@ -6,7 +6,6 @@
 
 mod ask;
 mod compiler;
-mod object;
 mod slots;
 mod stream;
 mod thread_streams;

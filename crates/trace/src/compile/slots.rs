@@ -2,6 +2,8 @@
 //! program order makes that safe. Otherwise it takes slots that another thread freed long ago, and
 //! must wait for those frees.
 
+use super::thread_streams::Moment;
+use crate::grown::grown;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -29,57 +31,57 @@ struct Own {
 
 /// All slots of a compiled trace.
 #[derive(Default)]
-pub(super) struct Slots {
+pub struct Slots {
     threads: Vec<Own>,
     /// Threads by the number of their oldest free when they were entered here.
     donors: BinaryHeap<Reverse<(u64, u32)>>,
     frees: u64,
-    pub(super) used: u64,
+    pub used: u64,
 }
-
-/// A slot, and what its thread must wait for before it fills the slot: a thread and its number of
-/// ops.
-pub(super) type Taken = (u32, Option<(u32, u64)>);
 
 impl Slots {
     fn own(&mut self, thread: u32) -> &mut Own {
-        let index = thread as usize;
-        if self.threads.len() <= index {
-            self.threads.resize_with(index + 1, Own::default);
-        }
-        &mut self.threads[index]
+        grown(&mut self.threads, thread as usize)
     }
 
-    /// Returns a slot for an object of a thread that has done this many ops.
-    pub(super) fn take(&mut self, thread: u32, ops: u64) -> Taken {
+    /// Returns a slot for an object of a thread that has done this many ops, and what the thread
+    /// must wait for before it fills the slot.
+    pub fn take(&mut self, thread: u32, ops: u64) -> (u32, Option<Moment>) {
+        let wait = if self.own(thread).freed.is_empty() {
+            self.take_over(thread, ops)
+        } else {
+            None
+        };
         if let Some(freed) = self.own(thread).freed.pop_back() {
-            return (freed.slot, None);
-        }
-        if let Some((donor, until)) = self.take_over(thread, ops)
-            && let Some(freed) = self.own(thread).freed.pop_back()
-        {
-            return (freed.slot, Some((donor, until)));
+            return (freed.slot, wait);
         }
         self.used += 1;
         ((self.used - 1) as u32, None)
     }
 
     /// Takes back a slot that a thread has freed with this op.
-    pub(super) fn give(&mut self, thread: u32, slot: u32, ops: u64) {
+    pub fn give(&mut self, thread: u32, slot: u32, ops: u64) {
         self.frees += 1;
         let number = self.frees;
         let own = self.own(thread);
         own.freed.push_back(Freed { slot, ops, number });
         if !own.is_donor {
-            own.is_donor = true;
-            let oldest = own.freed.front().map_or(number, |freed| freed.number);
-            self.donors.push(Reverse((oldest, thread)));
+            self.enter(thread);
         }
+    }
+
+    /// Enters a thread among the donors by its oldest slot, if it has one.
+    fn enter(&mut self, thread: u32) {
+        let own = self.own(thread);
+        let oldest = own.freed.front();
+        let entry = oldest.map(|freed| Reverse((freed.number, thread)));
+        own.is_donor = entry.is_some();
+        self.donors.extend(entry);
     }
 
     /// Takes over the oldest slots of the thread that has the oldest; returns that thread and how
     /// many ops it must have done.
-    fn take_over(&mut self, thread: u32, ops: u64) -> Option<(u32, u64)> {
+    fn take_over(&mut self, thread: u32, ops: u64) -> Option<Moment> {
         while let Some(&Reverse((told, donor))) = self.donors.peek() {
             if self.frees < told + QUARANTINE {
                 return None;
@@ -87,18 +89,11 @@ impl Slots {
             self.donors.pop();
             let frees = self.frees;
             let own = self.own(donor);
-            let rested = |freed: &Freed| frees >= freed.number + QUARANTINE;
-            let count = own
-                .freed
-                .iter()
-                .take(BATCH)
-                .take_while(|freed| rested(freed))
-                .count();
+            let oldest = own.freed.iter().take(BATCH);
+            let rested = oldest.take_while(|freed| frees >= freed.number + QUARANTINE);
+            let count = rested.count();
             let batch: Vec<Freed> = own.freed.drain(..count).collect();
-            own.is_donor = !own.freed.is_empty();
-            let oldest = own.freed.front().map(|freed| freed.number);
-            self.donors
-                .extend(oldest.map(|number| Reverse((number, donor))));
+            self.enter(donor);
             if let Some(until) = batch.iter().map(|freed| freed.ops).max() {
                 // From now on they belong to this thread, as if it had freed them itself; and it
                 // has waited once its next op is done.

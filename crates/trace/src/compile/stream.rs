@@ -2,9 +2,9 @@
 //! double up to a limit: ten thousand short threads take little space, and a long one is read in
 //! long runs.
 
+use anyhow::{Context, Result};
 use heapmark_wire::compiled::Rare;
 use std::fs::File;
-use std::io::Result;
 use std::os::unix::fs::FileExt;
 
 const FIRST_ROOM: usize = 64;
@@ -13,37 +13,46 @@ const MOST_ROOM: usize = 8192;
 const JUMP: usize = 2;
 
 /// A file of words that is handed out in ranges.
-pub(super) struct WordWriter {
-    pub(super) file: File,
+pub struct WordWriter {
+    pub file: File,
     /// Words that are handed out so far.
-    pub(super) words: u64,
+    pub words: u64,
 }
 
 impl WordWriter {
     /// Hands out a range of this many words.
-    pub(super) fn reserve(&mut self, words: usize) -> u64 {
+    pub fn reserve(&mut self, words: usize) -> u64 {
         let at = self.words;
         self.words += words as u64;
         at
     }
 
     /// Writes words at a place.
-    pub(super) fn write(&self, at: u64, words: &[u64]) -> Result<()> {
+    pub fn write(&self, at: u64, words: &[u64]) -> Result<()> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        self.file.write_all_at(&bytes, at * 8)
+        self.file
+            .write_all_at(&bytes, at * 8)
+            .context("cannot write the compiled trace")
+    }
+
+    /// Writes words behind all that are handed out; returns their place.
+    pub fn append(&mut self, words: &[u64]) -> Result<u64> {
+        let at = self.reserve(words.len());
+        self.write(at, words).map(|()| at)
     }
 }
 
-/// One thread's ops.
-pub(super) struct Stream {
-    pub(super) first: u64,
+/// One thread's ops; by default of a thread that plays nothing.
+#[derive(Default)]
+pub struct Stream {
+    pub first: u64,
     at: u64,
     room: usize,
     words: Vec<u64>,
 }
 
 impl Stream {
-    pub(super) fn new(writer: &mut WordWriter) -> Stream {
+    pub fn new(writer: &mut WordWriter) -> Stream {
         let first = writer.reserve(FIRST_ROOM);
         Stream {
             first,
@@ -53,24 +62,15 @@ impl Stream {
         }
     }
 
-    /// The stream of a thread that plays nothing.
-    pub(super) fn none() -> Stream {
-        Stream {
-            first: 0,
-            at: 0,
-            room: 0,
-            words: Vec::new(),
-        }
-    }
-
     /// Appends words that must stay together; returns the place of the first.
-    pub(super) fn push(&mut self, writer: &mut WordWriter, words: &[u64]) -> Result<u64> {
+    pub fn push(&mut self, writer: &mut WordWriter, words: &[u64]) -> Result<u64> {
         if self.words.len() + words.len() + JUMP > self.room {
             let room = (2 * self.room).min(MOST_ROOM);
             let next = writer.reserve(room);
             self.words.extend([Rare::Jump.word(0), next]);
             self.flush(writer)?;
-            (self.at, self.room) = (next, room);
+            self.at = next;
+            self.room = room;
         }
         let place = self.at + self.words.len() as u64;
         self.words.extend_from_slice(words);
@@ -78,21 +78,19 @@ impl Stream {
     }
 
     /// Replaces the word at a place that `push` returned.
-    pub(super) fn mend(&mut self, writer: &WordWriter, place: u64, word: u64) -> Result<()> {
+    pub fn mend(&mut self, writer: &WordWriter, place: u64, word: u64) -> Result<()> {
         let here = place
             .checked_sub(self.at)
             .and_then(|offset| self.words.get_mut(offset as usize));
-        match here {
-            Some(old) => {
-                *old = word;
-                Ok(())
-            }
-            None => writer.write(place, &[word]),
-        }
+        let Some(old) = here else {
+            return writer.write(place, &[word]);
+        };
+        *old = word;
+        Ok(())
     }
 
     /// Writes the buffered words.
-    pub(super) fn flush(&mut self, writer: &WordWriter) -> Result<()> {
+    pub fn flush(&mut self, writer: &WordWriter) -> Result<()> {
         writer.write(self.at, &self.words)?;
         self.at += self.words.len() as u64;
         self.room -= self.words.len().min(self.room);
@@ -101,7 +99,7 @@ impl Stream {
     }
 
     /// As [`Stream::flush`], for a stream that gets no more words.
-    pub(super) fn end(&mut self, writer: &WordWriter) -> Result<()> {
+    pub fn end(&mut self, writer: &WordWriter) -> Result<()> {
         self.flush(writer)?;
         self.words.shrink_to_fit();
         Ok(())

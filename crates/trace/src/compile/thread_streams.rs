@@ -1,8 +1,9 @@
 //! The threads of a compiled trace and their waits. Independent of objects.
 
-use super::super::MOST_THREADS;
 use super::Order;
 use super::stream::{Stream, WordWriter};
+use crate::MOST_THREADS;
+use crate::grown::grown;
 use anyhow::{Context, Result, bail};
 use heapmark_wire::compiled::{CompiledThread, Op, POSITION_EVERY, Rare};
 use std::collections::HashMap;
@@ -10,12 +11,16 @@ use std::collections::HashMap;
 /// A thread gets the clock again after this much recorded time.
 const CLOCK_EVERY_NS: u64 = 50_000;
 
-struct ThreadStream {
+/// A thread, and how many of its ops are done.
+pub type Moment = (u32, u64);
+
+#[derive(Default)]
+pub struct ThreadStream {
     stream: Stream,
     /// Whether an event names it; other entries only fill the numbers below one that is named.
     plays: bool,
     /// Ops that other threads wait for.
-    ops: u64,
+    pub ops: u64,
     is_started: bool,
     has_ended: bool,
     /// The last position and clock that were written to its stream.
@@ -26,27 +31,28 @@ struct ThreadStream {
 }
 
 /// All threads.
-pub(super) struct ThreadStreams {
-    pub(super) order: Order,
-    pub(super) writer: WordWriter,
+pub struct ThreadStreams {
+    pub order: Order,
+    pub writer: WordWriter,
     /// Position of the current event in the recorded order, and its time.
-    pub(super) position: u64,
-    pub(super) now_ns: u64,
-    pub(super) most_alive: u64,
+    pub position: u64,
+    pub now_ns: u64,
+    pub most_alive: u64,
     /// Calls of threads that had already ended.
-    pub(super) strays: u64,
-    threads: Vec<ThreadStream>,
+    pub strays: u64,
+    /// By their numbers.
+    pub threads: Vec<ThreadStream>,
     /// How many ops of another thread a thread has already waited for.
     known: HashMap<(u32, u32), u64, foldhash::fast::RandomState>,
-    /// Threads that have ended, and the number of ops to wait for.
-    ends: Vec<(u32, u64)>,
+    /// Threads that have ended.
+    ends: Vec<Moment>,
     alive: u64,
-    /// The thread that played last, and the number of ops to wait for.
-    last: Option<(u32, u64)>,
+    /// The thread that played last.
+    last: Option<Moment>,
 }
 
 impl ThreadStreams {
-    pub(super) fn new(order: Order, writer: WordWriter) -> ThreadStreams {
+    pub fn new(order: Order, writer: WordWriter) -> ThreadStreams {
         ThreadStreams {
             order,
             writer,
@@ -63,41 +69,25 @@ impl ThreadStreams {
     }
 
     /// The thread that plays an event of this thread: another one if this one has ended.
-    pub(super) fn player_of(&mut self, thread: u32) -> Result<u32> {
+    pub fn player_of(&mut self, thread: u32) -> Result<u32> {
         if thread >= MOST_THREADS {
             bail!("thread {thread}: a replay has {MOST_THREADS} threads at most");
         }
         let thread = self.player(thread);
-        while self.threads.len() <= thread as usize {
-            self.threads.push(ThreadStream {
-                stream: Stream::none(),
-                plays: false,
-                ops: 0,
-                is_started: false,
-                has_ended: false,
-                position: None,
-                clock_ns: None,
-                ends_seen: 0,
-            });
-        }
-        let own = &mut self.threads[thread as usize];
+        let own = grown(&mut self.threads, thread as usize);
         if !own.plays {
             own.plays = true;
             own.stream = Stream::new(&mut self.writer);
             self.alive += 1;
+            self.most_alive = self.most_alive.max(self.alive);
         }
-        self.most_alive = self.most_alive.max(self.alive);
-        if !self.threads[thread as usize].has_ended {
+        if !own.has_ended {
             return Ok(thread);
         }
         self.strays += 1;
-        let other = self
-            .threads
-            .iter()
-            .position(|own| own.plays && !own.has_ended);
-        other
-            .map(|other| other as u32)
-            .context("it goes on after all threads have ended")
+        let mut threads = self.threads.iter();
+        let other = threads.position(|own| own.plays && !own.has_ended);
+        Ok(other.context("it goes on after all threads have ended")? as u32)
     }
 
     /// The thread whose stream holds a thread's events until the thread ends.
@@ -109,27 +99,16 @@ impl ThreadStreams {
         }
     }
 
-    /// Ops of a thread so far.
-    pub(super) fn ops(&self, thread: u32) -> u64 {
-        self.threads[thread as usize].ops
-    }
-
-    /// Number of threads: the last one's number plus one.
-    pub(super) fn count(&self) -> u64 {
-        self.threads.len() as u64
-    }
-
     /// Appends words that are not ops; returns the place of the first.
-    pub(super) fn push(&mut self, thread: u32, words: &[u64]) -> Result<u64> {
+    pub fn push(&mut self, thread: u32, words: &[u64]) -> Result<u64> {
         self.threads[thread as usize]
             .stream
             .push(&mut self.writer, words)
-            .context("cannot write the compiled trace")
     }
 
     /// Appends an op, which other threads may wait for; returns its place and the thread's number
     /// of ops, including this one.
-    pub(super) fn op(&mut self, thread: u32, words: &[u64]) -> Result<(u64, u64)> {
+    pub fn op(&mut self, thread: u32, words: &[u64]) -> Result<(u64, u64)> {
         let place = self.push(thread, words)?;
         let own = &mut self.threads[thread as usize];
         own.ops += 1;
@@ -138,84 +117,77 @@ impl ThreadStreams {
     }
 
     /// Replaces the word at a place that may be in the stream of this thread.
-    pub(super) fn mend(&mut self, thread: u32, place: u64, word: u64) -> Result<()> {
+    pub fn mend(&mut self, thread: u32, place: u64, word: u64) -> Result<()> {
         let player = self.player(thread) as usize;
-        self.threads[player]
-            .stream
-            .mend(&self.writer, place, word)
-            .context("cannot write the compiled trace")
+        self.threads[player].stream.mend(&self.writer, place, word)
     }
 
     /// Writes what precedes any op of this thread: a wait for the previous turn, its position, the
     /// clock.
-    pub(super) fn prepare(&mut self, thread: u32) -> Result<()> {
+    pub fn prepare(&mut self, thread: u32) -> Result<()> {
         if self.order.is_strict() {
-            let other = self.last.filter(|(other, _)| *other != thread);
-            return other.map_or(Ok(()), |(other, ops)| self.wait(thread, other, ops));
+            return self.wait(thread, self.last);
         }
-        let (position, now_ns) = (self.position, self.now_ns);
+        let position = self.position;
+        let now_ns = self.now_ns;
         let own = &mut self.threads[thread as usize];
-        let tells = own
+        if own
             .position
-            .is_none_or(|last| position >= last + POSITION_EVERY);
-        if tells {
+            .is_none_or(|last| position >= last + POSITION_EVERY)
+        {
             own.position = Some(position);
+            own.stream
+                .push(&mut self.writer, &[Op::position(position)])?;
         }
-        let ticks = self.order == Order::Timed
-            && own
-                .clock_ns
-                .map_or(now_ns > 0, |last| now_ns - last >= CLOCK_EVERY_NS);
-        if ticks {
+        let ticks = own
+            .clock_ns
+            .map_or(now_ns > 0, |last| now_ns - last >= CLOCK_EVERY_NS);
+        if ticks && self.order == Order::Timed {
             own.clock_ns = Some(now_ns);
-        }
-        if tells {
-            self.push(thread, &[Op::position(position)])?;
-        }
-        if ticks {
-            self.push(thread, &[Rare::Clock.word(0), now_ns])?;
+            own.stream
+                .push(&mut self.writer, &[Rare::Clock.word(0), now_ns])?;
         }
         Ok(())
     }
 
-    /// Makes a thread wait until another one has done this many ops. In strict order every op has
-    /// waited for all earlier ones.
-    pub(super) fn wait_for(&mut self, thread: u32, other: u32, ops: u64) -> Result<()> {
+    /// Makes a thread wait until another one has done its ops, if there is one. In strict order
+    /// every op has waited for all earlier ones.
+    pub fn wait_for(&mut self, thread: u32, moment: Option<Moment>) -> Result<()> {
         if self.order.is_strict() {
-            Ok(())
-        } else {
-            self.wait(thread, other, ops)
+            return Ok(());
         }
+        self.wait(thread, moment)
     }
 
-    fn wait(&mut self, thread: u32, other: u32, ops: u64) -> Result<()> {
-        if thread == other || ops == 0 {
-            return Ok(());
+    fn wait(&mut self, thread: u32, moment: Option<Moment>) -> Result<()> {
+        if let Some((other, ops)) = moment
+            && other != thread
+        {
+            let known = self.known.entry((thread, other)).or_insert(0);
+            if *known < ops {
+                *known = ops;
+                self.push(thread, &[Op::wait(other, ops)])?;
+            }
         }
-        let known = self.known.entry((thread, other)).or_insert(0);
-        if *known >= ops {
-            return Ok(());
-        }
-        *known = ops;
-        self.push(thread, &[Op::wait(other, ops)]).map(|_| ())
+        Ok(())
     }
 
     /// Starts a thread from another, unless it is started already.
-    pub(super) fn start(&mut self, thread: u32, child: u32) -> Result<()> {
+    pub fn start(&mut self, thread: u32, child: u32) -> Result<()> {
         if self.order == Order::Alone {
             return Ok(());
         }
         let own = self.player_of(thread)?;
         let known = self.threads.get(child as usize);
-        if own == child
-            || known.is_some_and(|child| child.ops > 0 || child.is_started || child.has_ended)
-        {
+        let is_known =
+            known.is_some_and(|child| child.ops > 0 || child.is_started || child.has_ended);
+        if own == child || is_known {
             return Ok(());
         }
         // No more threads at a time than recorded: those that had ended by now have ended.
         let seen = std::mem::replace(&mut self.threads[own as usize].ends_seen, self.ends.len());
         for place in seen..self.ends.len() {
-            let (ended, ops) = self.ends[place];
-            self.wait_for(own, ended, ops)?;
+            self.wait_for(own, Some(self.ends[place]))?;
         }
         self.player_of(child)?;
         self.threads[child as usize].is_started = true;
@@ -224,7 +196,7 @@ impl ThreadStreams {
     }
 
     /// Ends a thread.
-    pub(super) fn exit(&mut self, thread: u32) -> Result<()> {
+    pub fn exit(&mut self, thread: u32) -> Result<()> {
         if self.order == Order::Alone || self.player_of(thread)? != thread {
             return Ok(());
         }
@@ -232,9 +204,7 @@ impl ThreadStreams {
         self.push(thread, &[Rare::Exit.word(0)])?;
         let own = &mut self.threads[thread as usize];
         own.has_ended = true;
-        own.stream
-            .end(&self.writer)
-            .context("cannot write the compiled trace")?;
+        own.stream.end(&self.writer)?;
         // The exit of the thread counts as one more op.
         let gone = (thread, own.ops + 1);
         self.ends.push(gone);
@@ -244,20 +214,18 @@ impl ThreadStreams {
     }
 
     /// Ends all streams; returns the table of threads.
-    pub(super) fn end(&mut self) -> Result<Vec<u64>> {
+    pub fn end(&mut self) -> Result<Vec<u64>> {
         let mut table = Vec::new();
         for own in &mut self.threads {
             if own.plays && !own.has_ended {
                 own.stream.push(&mut self.writer, &[Rare::End.word(0)])?;
                 own.stream.end(&self.writer)?;
             }
-            table.extend(
-                CompiledThread {
-                    first: own.stream.first,
-                    is_started: own.is_started,
-                }
-                .encode(),
-            );
+            let thread = CompiledThread {
+                first: own.stream.first,
+                is_started: own.is_started,
+            };
+            table.extend(thread.encode());
         }
         Ok(table)
     }

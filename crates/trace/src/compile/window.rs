@@ -3,46 +3,41 @@
 //! brought together as far as they do not depend on the events between them, because each change of
 //! threads costs microseconds.
 
-use super::super::{Event, Token};
-use std::collections::{HashMap, VecDeque};
+use crate::{Event, Token};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Events of a window.
-pub(super) const EVENTS: usize = 1024;
+pub const EVENTS: usize = 1024;
 
 /// An event and its thread.
-pub(super) type ThreadEvent = (u32, Event);
+pub type ThreadEvent = (u32, Event);
 
 /// Moves the ends of threads behind their late events.
-pub(super) fn put_ends_last(events: &mut Vec<ThreadEvent>) {
-    if !events.iter().any(|(_, event)| *event == Event::ThreadExit) {
+pub fn put_ends_last(events: &mut Vec<ThreadEvent>) {
+    let ends = events
+        .iter()
+        .filter(|(_, event)| *event == Event::ThreadExit);
+    let mut ended: HashSet<u32> = ends.map(|(thread, _)| *thread).collect();
+    if ended.is_empty() {
         return;
     }
-    let last: HashMap<u32, usize> = events
-        .iter()
-        .enumerate()
-        .map(|(place, (thread, _))| (*thread, place))
-        .collect();
+    // Backwards: the first event of a thread is its last one.
     let mut sorted = Vec::with_capacity(events.len());
-    let mut ended = Vec::new();
-    for (place, (thread, event)) in events.drain(..).enumerate() {
-        match event {
-            Event::ThreadExit => ended.push(thread),
-            event => sorted.push((thread, event)),
-        }
-        if last[&thread] == place && ended.contains(&thread) {
-            ended.retain(|other| *other != thread);
+    for (thread, event) in events.drain(..).rev() {
+        if ended.remove(&thread) {
             sorted.push((thread, Event::ThreadExit));
         }
+        if event != Event::ThreadExit {
+            sorted.push((thread, event));
+        }
     }
+    sorted.reverse();
     *events = sorted;
 }
 
 /// Brings each thread's events together. `allocations` returns how many objects a thread had made
 /// before.
-pub(super) fn coalesce(
-    events: Vec<ThreadEvent>,
-    allocations: impl Fn(u32) -> u64,
-) -> Vec<ThreadEvent> {
+pub fn coalesce(events: Vec<ThreadEvent>, allocations: impl Fn(u32) -> u64) -> Vec<ThreadEvent> {
     let before = dependences(&events, allocations);
     let mut queues: HashMap<u32, VecDeque<usize>> = HashMap::new();
     for (place, (thread, _)) in events.iter().enumerate() {
@@ -57,10 +52,9 @@ pub(super) fn coalesce(
             continue;
         }
         let queue = queues.entry(events[first].0).or_default();
-        while let Some(&place) = queue.front() {
-            if before[place].iter().any(|needed| !done[*needed]) {
-                break;
-            }
+        while let Some(&place) = queue.front()
+            && before[place].iter().all(|needed| done[*needed])
+        {
             queue.pop_front();
             done[place] = true;
             order.push(place);
@@ -76,10 +70,10 @@ pub(super) fn coalesce(
 /// For each event, those that must come before it: the last one of the same object, the start of
 /// its thread, the ends of other threads before a start.
 fn dependences(events: &[ThreadEvent], allocations: impl Fn(u32) -> u64) -> Vec<Vec<usize>> {
-    let mut made: HashMap<u32, u64> = HashMap::new();
-    let mut used: HashMap<Token, usize> = HashMap::new();
-    let mut started: HashMap<u32, usize> = HashMap::new();
-    let mut ends: Vec<usize> = Vec::new();
+    let mut made = HashMap::new();
+    let mut used = HashMap::new();
+    let mut started = HashMap::new();
+    let mut ends = Vec::new();
     let mut before = Vec::with_capacity(events.len());
     for (place, (thread, event)) in events.iter().enumerate() {
         let mut needed: Vec<usize> = started.remove(thread).into_iter().collect();
@@ -88,13 +82,11 @@ fn dependences(events: &[ThreadEvent], allocations: impl Fn(u32) -> u64) -> Vec<
         }
         if event.begins().is_some() {
             let index = made.entry(*thread).or_insert_with(|| allocations(*thread));
-            used.insert(
-                Token {
-                    thread: *thread,
-                    index: *index,
-                },
-                place,
-            );
+            let token = Token {
+                thread: *thread,
+                index: *index,
+            };
+            used.insert(token, place);
             *index += 1;
         }
         match event {

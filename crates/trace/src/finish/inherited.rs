@@ -6,14 +6,14 @@ use crate::{Event, Live};
 
 /// Maintained only for processes that have children: it takes as long as the merge itself.
 #[derive(Default)]
-pub(super) struct Heritage {
+pub struct Heritage {
     live: Live<(u64, Event)>,
     events: u64,
 }
 
 impl Heritage {
     /// Applies an event.
-    pub(super) fn follow(&mut self, thread: u32, event: &Event) {
+    pub fn follow(&mut self, thread: u32, event: &Event) {
         self.events += 1;
         let number = self.events;
         // Events that cannot have happened change no object.
@@ -24,18 +24,15 @@ impl Heritage {
     }
 
     /// Addresses and calls, in the order in which the objects were allocated.
-    pub(super) fn alive(&self, addresses: &Addresses) -> Vec<(u64, Event)> {
-        let mut alive: Vec<(u64, u64, Event)> = addresses
+    pub fn alive(&self, addresses: &Addresses) -> Vec<(u64, Event)> {
+        let objects = addresses
             .live()
-            .filter_map(|(address, token)| {
-                let (number, event) = self.live.get(token)?;
-                Some((*number, address, event.clone()))
-            })
-            .collect();
-        alive.sort_unstable_by_key(|(number, ..)| *number);
+            .filter_map(|(address, token)| Some((address, self.live.get(token)?)));
+        let mut alive: Vec<_> = objects.collect();
+        alive.sort_unstable_by_key(|(_, (number, _))| *number);
         alive
             .into_iter()
-            .map(|(_, address, event)| (address, event))
+            .map(|(address, (_, event))| (address, event.clone()))
             .collect()
     }
 }

@@ -3,156 +3,118 @@
 use super::capture::Capture;
 use super::clock::Rate;
 use super::stream::{RecordPart, Stream};
-use crate::Event;
-use crate::addresses::{Addresses, MemoryPoint, Mended, PlacedObject, birth, death};
-use crate::fault::Fault;
-use heapmark_wire::capture;
+use crate::Event::{self, *};
+use crate::Token;
+use crate::addresses::{Addresses, MemoryPoint, PlacedObject, moved};
+use heapmark_wire::capture::Event as Recorded;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// Events between two readings of the clock.
 const CLOCK_EVERY: u32 = 64;
-
-/// The result of a merge, besides its events.
-#[derive(Debug, Default)]
-pub(super) struct Merged {
-    pub mended: Mended,
-    /// Calls that use addresses which were never given out.
-    pub unknown_uses: u64,
-    /// Events that are missing.
-    pub lost: u64,
-    /// Bytes of events in the capture.
-    pub bytes: u64,
-    /// Peak of the live bytes.
-    pub peak_live_bytes: u64,
-    pub damage: Vec<String>,
-}
+/// When the objects from before the recording began.
+const BEFORE: MemoryPoint = MemoryPoint {
+    key: 0,
+    thread: 0,
+    stream: usize::MAX,
+};
 
 /// The next item of a merge.
-pub(super) enum MergeStep {
+pub enum MergeStep {
     Event(u32, Event),
     /// The child that names this moment inherits what is alive now.
     Forking(u64),
 }
 
 /// A merge in progress.
-pub(super) struct Merge<'a> {
-    capture: &'a Capture,
-    streams: Vec<Stream<'a>>,
+pub struct Merge<'a> {
+    pub streams: Vec<Stream<'a>>,
+    /// The stream that is read, and the keys of all others that have events.
+    current: usize,
+    waiting: BinaryHeap<Reverse<(u64, usize)>>,
     rate: Rate,
     pub addresses: Addresses,
+    /// Objects from before the recording that are still to come.
+    inherited: std::vec::IntoIter<(u64, Event)>,
     /// Of each stream, the object that a `realloc` has freed and not yet replaced.
     moving: Vec<Option<PlacedObject>>,
-    unknown_uses: u64,
+    ready: VecDeque<MergeStep>,
+    /// Calls that use addresses which were never given out.
+    pub unknown_uses: u64,
     until_clock: u32,
     ns: u64,
 }
 
 impl<'a> Merge<'a> {
-    pub(super) fn new(capture: &'a Capture) -> Merge<'a> {
+    /// Begins with the objects from before the recording.
+    pub fn new(capture: &'a Capture, inherited: Vec<(u64, Event)>) -> Merge<'a> {
         let streams: Vec<Stream> = capture
             .streams
             .iter()
             .map(|places| Stream::new(capture, places))
             .collect();
-        let (moving, addresses) = (vec![None; streams.len()], Addresses::default());
-        let rate = Rate::of(capture);
+        let keys = streams.iter().map(Stream::key);
         Merge {
-            capture,
-            streams,
-            rate,
-            addresses,
-            moving,
+            current: usize::MAX,
+            waiting: std::iter::zip(keys, 0..)
+                .filter_map(|(key, place)| Some(Reverse((key?, place))))
+                .collect(),
+            rate: Rate::of(capture),
+            addresses: Addresses::default(),
+            inherited: inherited.into_iter(),
+            moving: vec![None; streams.len()],
+            ready: VecDeque::new(),
             unknown_uses: 0,
             until_clock: 0,
             ns: 0,
+            streams,
         }
     }
 
-    /// Adds an object from before the recording.
-    pub(super) fn inherit(&mut self, address: u64, event: Event, put: &mut impl FnMut(u32, Event)) {
-        self.addresses.begin(
-            MemoryPoint {
-                key: 0,
-                thread: 0,
-                stream: usize::MAX,
-            },
-            address,
-            event,
-            put,
-        );
-    }
-
-    /// Emits all events in order, until there are none or `put` returns false.
-    pub(super) fn run(
-        mut self,
-        mut put: impl FnMut(&Addresses, MergeStep) -> Result<bool, Fault>,
-    ) -> Result<Merged, Fault> {
-        let mut heap: BinaryHeap<Reverse<(u64, usize)>> = self
-            .streams
-            .iter()
-            .enumerate()
-            .filter_map(|(place, stream)| Some(Reverse((stream.key()?, place))))
-            .collect();
-        let mut ready = Vec::new();
-        'all: while let Some(Reverse((_, place))) = heap.pop() {
-            let limit = heap.peek().map_or(u64::MAX, |Reverse((key, _))| *key);
-            loop {
-                self.step(place, &mut |step| ready.push(step));
-                for step in ready.drain(..) {
-                    if !put(&self.addresses, step)? {
-                        break 'all;
-                    }
-                }
-                self.streams[place].advance();
-                match self.streams[place].key() {
-                    Some(key) if key > limit => {
-                        heap.push(Reverse((key, place)));
-                        break;
-                    }
-                    Some(_) => {}
-                    None => break,
-                }
-            }
-        }
-        let Addresses {
-            mended,
-            most_bytes: peak_live_bytes,
-            ..
-        } = self.addresses;
-        let mut merged = Merged {
-            mended,
-            peak_live_bytes,
-            unknown_uses: self.unknown_uses,
-            ..Merged::default()
-        };
-        for stream in self.streams {
-            merged.lost = merged.lost.saturating_add(stream.lost);
-            merged.bytes += stream.bytes;
-            merged.damage.extend(stream.damage);
-        }
-        if let Some(length) = self.capture.shortened.get() {
-            merged.damage.push(format!(
-                "the file became shorter while it was read: what stood behind byte {length} is lost"
-            ));
-        }
-        Ok(merged)
-    }
-
-    /// Emits the next item of a stream, as events without addresses: mostly one.
+    /// The next item in order; `None` at the end.
     #[inline]
-    fn step(&mut self, place: usize, give: &mut impl FnMut(MergeStep)) {
-        let mut put = |thread, event| give(MergeStep::Event(thread, event));
-        let put = &mut put;
+    pub fn next(&mut self) -> Option<MergeStep> {
+        while self.ready.is_empty() {
+            if let Some((address, event)) = self.inherited.next() {
+                self.begin(BEFORE, address, event);
+                continue;
+            }
+            // A stream goes on until another one is earlier.
+            let key = self.streams.get(self.current).and_then(Stream::key);
+            let other = self.waiting.peek().map(|Reverse((key, _))| *key);
+            if key.is_none() || other.is_some() && key > other {
+                self.waiting
+                    .extend(key.map(|key| Reverse((key, self.current))));
+                Reverse((_, self.current)) = self.waiting.pop()?;
+            }
+            self.step();
+            self.streams[self.current].advance();
+        }
+        self.ready.pop_front()
+    }
+
+    fn begin(&mut self, at: MemoryPoint, address: u64, event: Event) {
+        self.addresses
+            .begin(at, address, event, &mut |thread, event| {
+                self.ready.push_back(MergeStep::Event(thread, event));
+            });
+    }
+
+    /// Makes the next record of the current stream events without addresses: mostly one.
+    #[inline]
+    fn step(&mut self) {
+        let place = self.current;
         let stream = &self.streams[place];
-        let (Some(key), Some((part, record))) = (stream.key(), stream.next()) else {
+        let Some((key, part, record)) = stream.next() else {
             return;
         };
+        let thread = record.thread;
         let at = MemoryPoint {
             key,
-            thread: record.thread,
+            thread,
             stream: place,
         };
+        let mut put = |event| self.ready.push_back(MergeStep::Event(thread, event));
         match self.until_clock.checked_sub(1) {
             Some(left) => self.until_clock = left,
             None => {
@@ -160,85 +122,115 @@ impl<'a> Merge<'a> {
                 let ns = self.rate.ns(stream.known, record.stamp);
                 if ns > self.ns {
                     self.ns = ns;
-                    put(at.thread, Event::Clock { ns });
+                    put(Clock { ns });
                 }
             }
         }
-        if let Some((address, event)) = birth(&record.event) {
-            self.addresses.begin(at, address, event, put);
-        } else if let Some((address, mut event)) = death(&record.event) {
-            if let (Some(found), Some(token)) = (self.addresses.end(at, address), event.names_mut())
-            {
-                *token = found.token();
-                self.addresses.gone(found);
-                put(at.thread, event);
-            }
-        } else if let capture::Event::Realloc { old, new, size, .. } = record.event {
-            if part != RecordPart::Return && old != 0 {
-                self.moving[place] = self.addresses.end(at, old);
-            }
-            if part != RecordPart::Entry {
-                let old = self.moving[place].take();
-                if let Some(old) = old {
-                    self.addresses.gone(old);
+        match record.event {
+            Recorded::Realloc { old, new, size, .. } => {
+                if part != RecordPart::Return && old != 0 {
+                    self.moving[place] = self.addresses.end(at, old);
                 }
-                match (old.map(PlacedObject::token), new) {
-                    (None, 0) => {}
-                    (Some(token), 0) => put(at.thread, Event::ReallocFree { token }),
-                    (Some(token), new) => {
-                        self.addresses
-                            .begin(at, new, Event::Realloc { token, size }, put)
+                if part != RecordPart::Entry {
+                    let old = self.moving[place].take();
+                    let old = old.map(|old| self.addresses.gone(old));
+                    if new != 0 {
+                        self.begin(at, new, moved(old, size));
+                    } else if let Some(token) = old {
+                        put(ReallocFree { token });
                     }
-                    (None, new) => self.addresses.begin(
-                        at,
-                        new,
-                        Event::Malloc {
-                            size,
-                            operator: false,
-                        },
-                        put,
-                    ),
                 }
             }
-        } else if let capture::Event::Forking { moment } = record.event {
-            give(MergeStep::Forking(moment));
-        } else {
-            self.other(place, put);
-        }
-    }
-
-    /// Handles events that begin and end no object.
-    fn other(&mut self, place: usize, put: &mut impl FnMut(u32, Event)) {
-        let Some((_, record)) = self.streams[place].next() else {
-            return;
-        };
-        let known = |address: u64| self.addresses.at(address);
-        let event = match record.event {
-            capture::Event::UsableSize { address } => {
-                known(address).map(|token| Event::UsableSize { token })
+            Recorded::Forking { moment } => {
+                self.ready.push_back(MergeStep::Forking(moment));
             }
-            capture::Event::Touch {
-                address,
-                resident,
-                pages,
-            } => known(address).map(|token| Event::Touch {
-                token,
-                resident_pages: resident,
-                pages,
-            }),
-            capture::Event::FreeNull => Some(Event::FreeNull),
-            capture::Event::Failed { call, size } => Some(Event::Failed { call, size }),
-            capture::Event::ThreadStart { child } => Some(Event::ThreadStart { child }),
-            capture::Event::ThreadExit => Some(Event::ThreadExit),
-            capture::Event::Fork { pid } => Some(Event::Fork { pid }),
-            capture::Event::Mark { text } => Some(Event::Mark {
-                text: String::from_utf8_lossy(text).into(),
-            }),
-            _ => return,
-        };
-        match event {
-            Some(event) => put(record.thread, event),
-            None => self.unknown_uses += 1,
+            event => {
+                let Some((address, mut event)) = without_address(event) else {
+                    return;
+                };
+                if event.begins().is_some() {
+                    return self.begin(at, address, event);
+                }
+                let ends = event.ends().is_some();
+                if let Some(name) = event.names_mut() {
+                    let found = if ends {
+                        let object = self.addresses.end(at, address);
+                        object.map(|object| self.addresses.gone(object))
+                    } else {
+                        self.addresses.at(address)
+                    };
+                    let Some(token) = found else {
+                        self.unknown_uses += u64::from(!ends);
+                        return;
+                    };
+                    *name = token;
+                }
+                put(event);
+            }
         }
     }
+}
+
+/// An event and its address, if it has one: the caller fills in the token. `None` for what is no
+/// event of a trace.
+#[inline]
+fn without_address(event: Recorded) -> Option<(u64, Event)> {
+    let token = Token::default();
+    Some(match event {
+        Recorded::Malloc {
+            address,
+            size,
+            operator,
+        } => (address, Malloc { size, operator }),
+        Recorded::Calloc {
+            address,
+            count,
+            size,
+        } => (address, Calloc { count, size }),
+        Recorded::Aligned {
+            address,
+            align,
+            size,
+            variant,
+        } => (
+            address,
+            Aligned {
+                align,
+                size,
+                variant,
+            },
+        ),
+        Recorded::Free { address, .. } => (address, Free { token }),
+        Recorded::FreeSized { address, size, .. } => (address, FreeSized { token, size }),
+        Recorded::FreeAlignedSized {
+            address,
+            align,
+            size,
+            ..
+        } => (address, FreeAlignedSized { token, align, size }),
+        Recorded::FreeAligned { address, align } => (address, FreeAligned { token, align }),
+        Recorded::UsableSize { address } => (address, UsableSize { token }),
+        Recorded::Touch {
+            address,
+            resident: resident_pages,
+            pages,
+        } => (
+            address,
+            Touch {
+                token,
+                resident_pages,
+                pages,
+            },
+        ),
+        Recorded::FreeNull => (0, FreeNull),
+        Recorded::Failed { call, size } => (0, Failed { call, size }),
+        Recorded::ThreadStart { child } => (0, ThreadStart { child }),
+        Recorded::ThreadExit => (0, ThreadExit),
+        Recorded::Fork { pid } => (0, Fork { pid }),
+        Recorded::Mark { text } => {
+            let text = String::from_utf8_lossy(text).into();
+            (0, Mark { text })
+        }
+        _ => return None,
+    })
 }

@@ -10,11 +10,11 @@ mod stream;
 
 use super::addresses::Mended;
 use super::check::alone;
-use super::fault::Fault;
+use super::fault::Result;
 use super::{Done, Event, Head, Totals, Writer};
 use capture::Capture;
 use inherited::Heritage;
-use merge::{Merge, MergeStep, Merged};
+use merge::{Merge, MergeStep};
 use process_tree::{Family, Turn};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -58,12 +58,12 @@ impl Finished {
     /// Repairs that may be due to a wrong order. In a process with one thread, `unseen` ones are
     /// not.
     pub fn doubts(&self) -> u64 {
-        self.mended.repairs()
-            + if self.totals.threads > 1 {
-                self.mended.unseen
-            } else {
-                0
-            }
+        let unseen = if self.totals.threads > 1 {
+            self.mended.unseen
+        } else {
+            0
+        };
+        self.mended.repairs() + unseen
     }
 
     /// Whether so much was repaired that the order of events is doubtful.
@@ -73,14 +73,15 @@ impl Finished {
 }
 
 /// The metadata that a capture has of its process.
-pub fn head_of(capture: &Path) -> Result<Head, Fault> {
+pub fn head_of(capture: &Path) -> Result<Head> {
     Ok(Capture::open(capture)?.head)
 }
 
 /// Makes the trace of one capture. If its process was forked and the parent's capture lies beside
 /// it, the trace begins with the inherited objects.
-pub fn finish<W: Write>(capture: &Path, to: W) -> Result<Finished, Fault> {
-    let (mut to, mut finished) = (Some(to), None);
+pub fn finish<W: Write>(capture: &Path, to: W) -> Result<Finished> {
+    let mut to = Some(to);
+    let mut finished = None;
     finish_all(&[capture.to_path_buf()], Done::default(), &mut |one| {
         finished = to.take().map(|to| one.finish(to, &mut |_| {}))
     });
@@ -114,20 +115,16 @@ impl<'f> Unfinished<'f> {
             more: Vec::new(),
         }
     }
-}
 
-impl Unfinished<'_> {
     /// The capture.
     pub fn path(&self) -> &Path {
         &self.turn.member.path
     }
 
     /// Leaves the words of the command line out of the trace.
-    pub fn without_argv(self) -> Self {
-        Unfinished {
-            without_argv: true,
-            ..self
-        }
+    pub fn without_argv(mut self) -> Self {
+        self.without_argv = true;
+        self
     }
 
     /// Adds metadata that the recorder could not know.
@@ -137,70 +134,66 @@ impl Unfinished<'_> {
     }
 
     /// Writes the trace. If the process forks, `each` gets the child, as in [`finish_all`].
-    pub fn finish<W: Write>(
-        self,
-        to: W,
-        each: &mut dyn FnMut(Unfinished),
-    ) -> Result<Finished, Fault> {
+    pub fn finish<W: Write>(self, to: W, each: &mut dyn FnMut(Unfinished)) -> Result<Finished> {
         let mut capture = Capture::open(self.path())?;
         capture.done = self.family.done.clone();
-        let head = capture.head.without(stream::EVENTS);
-        let mut head = if self.without_argv {
-            head.without("argv.")
-        } else {
-            head
-        };
-        self.more
-            .iter()
-            .for_each(|(key, value)| head.set(key, value));
+        let mut damage = std::mem::take(&mut capture.damage);
+        let mut head = capture.head.clone().without(stream::EVENTS);
+        if self.without_argv {
+            head = head.without("argv.");
+        }
+        for (key, value) in &self.more {
+            head.set(key, value);
+        }
         let mut writer = Writer::new(to, &head)?;
         let inherited = self.turn.inherited.len() as u64;
         if inherited > 0 {
             writer.write(0, &Event::Inherit { objects: inherited })?;
         }
-        let (mut impossible, mut first) = (0, None);
-        let merged = self.merge(&capture, each, |thread, event| {
+        let mut impossible = 0;
+        let mut first = None;
+        let Merge {
+            streams,
+            addresses,
+            unknown_uses,
+            ..
+        } = self.merge(&capture, each, |thread, event| {
             if let Err(fault) = alone(event) {
                 impossible += 1;
                 first.get_or_insert(fault);
             }
             writer.write(thread, event)
         })?;
-        let Merged {
-            mended,
-            unknown_uses,
-            bytes: capture_bytes,
-            peak_live_bytes,
-            ..
-        } = merged;
-        let lost = capture.dropped.saturating_add(merged.lost);
-        if lost > 0 {
-            writer.write(0, &Event::Dropped { count: lost })?;
+        let mut lost = capture.dropped;
+        let mut capture_bytes = 0;
+        for stream in streams {
+            lost = lost.saturating_add(stream.lost);
+            capture_bytes += stream.bytes;
+            damage.extend(stream.damage);
         }
-        if let Some(peak_rss_bytes) = capture
-            .head
-            .get("end.peak-rss-bytes")
-            .and_then(|text| text.parse().ok())
-        {
-            writer.write(0, &Event::End { peak_rss_bytes })?;
+        if let Some(length) = capture.shortened.get() {
+            damage.push(format!(
+                "the file became shorter while it was read: what stood behind byte {length} is lost"
+            ));
         }
-        let (_, totals) = writer.finish()?;
-        let Capture {
-            head, mut damage, ..
-        } = capture;
-        damage.extend(merged.damage);
         damage.extend(
             first.map(|first| format!("{impossible} events cannot have happened: {first}")),
         );
+        if lost > 0 {
+            writer.write(0, &Event::Dropped { count: lost })?;
+        }
+        if let Some(peak_rss_bytes) = capture.head.number("end.peak-rss-bytes") {
+            writer.write(0, &Event::End { peak_rss_bytes })?;
+        }
         Ok(Finished {
-            head,
-            totals,
+            head: capture.head,
+            totals: writer.finish()?.1,
             inherited,
-            mended,
+            mended: addresses.mended,
             unknown_uses,
             lost,
             capture_bytes,
-            peak_live_bytes,
+            peak_live_bytes: addresses.most_bytes,
             damage,
         })
     }
@@ -216,65 +209,49 @@ impl Unfinished<'_> {
     }
 
     /// Emits the inherited objects of the process and its own events; a child begins at its fork.
-    fn merge(
+    fn merge<'c>(
         self,
-        capture: &Capture,
+        capture: &'c Capture,
         each: &mut dyn FnMut(Unfinished),
-        mut put: impl FnMut(u32, &Event) -> Result<(), Fault>,
-    ) -> Result<Merged, Fault> {
-        let Unfinished {
-            turn:
-                Turn {
-                    member,
-                    inherited,
-                    depth,
-                },
-            family,
-            ..
-        } = self;
-        let own = member.process.filter(|own| family.awaits(own));
-        let mut heritage = own.as_ref().map(|_| Heritage::default());
-        let mut merge = Merge::new(capture);
-        let mut told = Ok(());
-        for (address, event) in inherited {
-            merge.inherit(address, event, &mut |thread, event| {
-                heritage
-                    .iter_mut()
-                    .for_each(|heritage| heritage.follow(thread, &event));
-                if told.is_ok() {
-                    told = put(thread, &event);
-                }
-            });
-        }
-        told?;
-        merge.run(|addresses, step| {
-            let moment = match step {
+        mut put: impl FnMut(u32, &Event) -> Result<()>,
+    ) -> Result<Merge<'c>> {
+        let turn = self.turn;
+        let family = self.family;
+        let own = turn.member.process.filter(|own| family.awaits(own));
+        let mut heritage = own.map(|own| (own, Heritage::default()));
+        let mut merge = Merge::new(capture, turn.inherited);
+        while let Some(step) = merge.next() {
+            match step {
                 MergeStep::Event(thread, event) => {
+                    if let Some((_, known)) = &mut heritage {
+                        known.follow(thread, &event);
+                    }
                     put(thread, &event)?;
-                    heritage
-                        .iter_mut()
-                        .for_each(|heritage| heritage.follow(thread, &event));
-                    return Ok(member.wanted || heritage.is_some());
                 }
-                MergeStep::Forking(moment) => moment,
-            };
-            if let (Some(known), Some(own)) = (&heritage, &own)
-                && let Some(child) = family.born(own, moment)
-            {
-                let turn = Turn {
-                    member: child,
-                    inherited: known.alive(addresses),
-                    depth: depth + 1,
-                };
-                match turn.depth < MOST_AT_ONCE {
-                    true => Unfinished::new(turn, family).begin(each),
-                    false => family.later(turn),
-                }
-                if !family.awaits(own) {
-                    heritage = None;
+                MergeStep::Forking(moment) => {
+                    if let Some((own, known)) = &heritage
+                        && let Some(member) = family.born(own, moment)
+                    {
+                        let child = Turn {
+                            member,
+                            inherited: known.alive(&merge.addresses),
+                            depth: turn.depth + 1,
+                        };
+                        if child.depth < MOST_AT_ONCE {
+                            Unfinished::new(child, family).begin(each);
+                        } else {
+                            family.later(child);
+                        }
+                        if !family.awaits(own) {
+                            heritage = None;
+                        }
+                    }
                 }
             }
-            Ok(member.wanted || heritage.is_some())
-        })
+            if !turn.member.wanted && heritage.is_none() {
+                break;
+            }
+        }
+        Ok(merge)
     }
 }

@@ -3,16 +3,16 @@
 //! while its own trace is written.
 
 use super::capture::Capture;
-use crate::{Done, Event};
+use crate::{Done, Event, Head};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 /// A process: the folder of its capture, and its process id.
-pub(super) type ProcessId = (PathBuf, u32);
+pub type ProcessId = (PathBuf, u32);
 
 /// A capture in its process tree.
-pub(super) struct Member {
+pub struct Member {
     pub path: PathBuf,
     /// Whether it becomes a trace. Others are read only for their children.
     pub wanted: bool,
@@ -24,7 +24,7 @@ pub(super) struct Member {
 }
 
 /// A capture that can be processed now.
-pub(super) struct Turn {
+pub struct Turn {
     pub member: Member,
     /// What the parent had at the fork: addresses, and the calls that make these objects.
     pub inherited: Vec<(u64, Event)>,
@@ -33,7 +33,7 @@ pub(super) struct Turn {
 }
 
 /// Which captures wait for which.
-pub(super) struct Family {
+pub struct Family {
     /// Captures that can be processed now.
     ready: RefCell<VecDeque<Turn>>,
     /// Children by their parents.
@@ -44,9 +44,10 @@ pub(super) struct Family {
 
 impl Family {
     /// Builds the tree of these captures, and of those beside them that are needed to finish them.
-    pub(super) fn of(captures: &[PathBuf], done: Done) -> Family {
+    pub fn of(captures: &[PathBuf], done: Done) -> Family {
         let mut members: Vec<Member> = captures.iter().map(|path| Member::of(path, true)).collect();
-        let (mut folders, mut sought) = (HashMap::new(), HashSet::new());
+        let mut folders = HashMap::new();
+        let mut sought = HashSet::new();
         let mut at = 0;
         while let Some(member) = members.get(at) {
             at += 1;
@@ -61,31 +62,24 @@ impl Family {
                 .entry(folder.clone())
                 .or_insert_with(|| captures_in(&folder));
             let word = format!(".{pid}.");
-            let may_be_its = |path: &&PathBuf| {
-                path.file_name()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .contains(&word)
-            };
-            for path in beside.iter().filter(may_be_its) {
+            for path in beside {
+                let name = path.file_name().unwrap_or_default();
+                let is_known = |known: &Member| {
+                    known.path.file_name() == Some(name)
+                        && known.process.as_ref().is_some_and(|own| own.0 == folder)
+                };
+                if !name.to_string_lossy().contains(&word) || members.iter().any(is_known) {
+                    continue;
+                }
                 let other = Member::of(path, false);
-                let is_known = members.iter().any(|known| known.is(&folder, path));
-                if !is_known && other.process == Some((folder.clone(), pid)) {
+                if other.process.as_ref() == Some(&(folder.clone(), pid)) {
                     members.push(other);
                 }
             }
         }
-        let processes: HashSet<ProcessId> = members
-            .iter()
-            .filter_map(|member| member.process.clone())
-            .collect();
-        let (mut ready, mut waiting) = (VecDeque::new(), BTreeMap::<ProcessId, Vec<Member>>::new());
+        let (mut ready, mut waiting) = (VecDeque::new(), BTreeMap::<_, Vec<Member>>::new());
         for member in members {
-            match member
-                .parent
-                .clone()
-                .filter(|parent| processes.contains(parent))
-            {
+            match member.parent.clone() {
                 Some(parent) => waiting.entry(parent).or_default().push(member),
                 None => ready.push_back(Turn::first(member)),
             }
@@ -98,19 +92,17 @@ impl Family {
     }
 
     /// The next capture to process. Last come those whose fork is in no capture.
-    pub(super) fn next(&self) -> Option<Turn> {
+    pub fn next(&self) -> Option<Turn> {
         let mut ready = self.ready.borrow_mut();
         if ready.is_empty() {
             let mut waiting = self.waiting.borrow_mut();
-            let processes: HashSet<ProcessId> = waiting
-                .values()
-                .flatten()
-                .filter_map(|member| member.process.clone())
+            let children = waiting.values().flatten();
+            let processes: HashSet<_> = children
+                .filter_map(|child| child.process.as_ref())
                 .collect();
-            let is_eldest = |parent: &ProcessId| !processes.contains(parent);
             let mut eldest: Vec<ProcessId> = waiting
                 .keys()
-                .filter(|parent| is_eldest(parent))
+                .filter(|parent| !processes.contains(parent))
                 .cloned()
                 .collect();
             if eldest.is_empty() {
@@ -127,17 +119,17 @@ impl Family {
     }
 
     /// Puts a capture off until later.
-    pub(super) fn later(&self, turn: Turn) {
+    pub fn later(&self, turn: Turn) {
         self.ready.borrow_mut().push_back(Turn { depth: 0, ..turn });
     }
 
     /// Whether a capture waits for this process.
-    pub(super) fn awaits(&self, parent: &ProcessId) -> bool {
+    pub fn awaits(&self, parent: &ProcessId) -> bool {
         self.waiting.borrow().contains_key(parent)
     }
 
     /// The child that a process forked at a moment.
-    pub(super) fn born(&self, parent: &ProcessId, moment: u64) -> Option<Member> {
+    pub fn born(&self, parent: &ProcessId, moment: u64) -> Option<Member> {
         let mut waiting = self.waiting.borrow_mut();
         let children = waiting.get_mut(parent)?;
         let child = children
@@ -165,29 +157,16 @@ impl Member {
     /// Of a file that cannot be read nothing is known; finishing it reports why.
     fn of(path: &Path, wanted: bool) -> Member {
         let folder = folder(path);
-        let head = Capture::open(path).ok().map(|capture| capture.head);
-        let number = |key: &str| head.as_ref()?.get(key)?.parse::<u32>().ok();
-        let forked = head
-            .as_ref()
-            .is_some_and(|head| head.get("begin") == Some("fork"));
-        let parent = number("parent")
-            .filter(|_| forked)
-            .map(|parent| (folder.clone(), parent));
-        let fork = head
-            .as_ref()
-            .and_then(|head| head.get("forked-ns")?.parse().ok());
+        let head = Capture::open(path).map_or(Head::default(), |capture| capture.head);
+        let process = |key| Some((folder.clone(), head.number(key)?));
+        let forked = head.get("begin") == Some("fork");
         Member {
             path: path.to_path_buf(),
             wanted,
-            process: number("pid").map(|pid| (folder, pid)),
-            parent,
-            fork,
+            process: process("pid"),
+            parent: process("parent").filter(|_| forked),
+            fork: head.number("forked-ns"),
         }
-    }
-
-    fn is(&self, folder: &Path, path: &Path) -> bool {
-        let same_folder = self.process.as_ref().is_some_and(|(own, _)| own == folder);
-        same_folder && self.path.file_name() == path.file_name()
     }
 }
 
@@ -203,14 +182,10 @@ fn folder(path: &Path) -> PathBuf {
 }
 
 fn captures_in(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return Vec::new();
-    };
-    let is_capture = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "cap");
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries
-        .flatten()
         .map(|entry| entry.path())
-        .filter(is_capture)
+        .filter(|path| path.extension().is_some_and(|ending| ending == "cap"))
         .collect();
     paths.sort();
     paths

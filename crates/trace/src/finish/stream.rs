@@ -1,18 +1,18 @@
 //! One stream of a capture: its chunks in order, and for each event the key that orders it among
 //! the streams.
 
-use super::capture::{Capture, ChunkPlace};
-use heapmark_wire::capture::{CHUNK_BYTES, Chunk, Damage, Event, Record, Records, Start};
+use super::capture::Capture;
+use heapmark_wire::capture::{Chunk, Damage, Event, Record, Records, Start};
 use std::slice::Iter;
 
 /// Key in the capture's text: the events of each stream when the process ended. The stream's number
 /// follows.
-pub(super) const EVENTS: &str = "end.events.";
+pub const EVENTS: &str = "end.events.";
 
 /// A `realloc` has two moments: the old address is free when it begins, and the new one is valid
 /// when it returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RecordPart {
+#[derive(Clone, Copy, PartialEq)]
+pub enum RecordPart {
     /// Everything at once.
     Whole,
     /// The old address becomes free.
@@ -23,8 +23,7 @@ pub(super) enum RecordPart {
 
 /// A chunk that is being read.
 struct Reading<'a> {
-    start: Start,
-    bytes: u64,
+    chunk: Chunk<'a>,
     records: Records<'a>,
     /// The last item read. Stored where it is written: to move an event takes longer than to read
     /// it.
@@ -41,11 +40,12 @@ self_cell::self_cell! {
 }
 
 /// A stream that is being read.
-pub(super) struct Stream<'a> {
+pub struct Stream<'a> {
     capture: &'a Capture,
     /// Its number.
     name: u32,
-    places: Iter<'a, ChunkPlace>,
+    /// Its further chunks.
+    starts: Iter<'a, Start>,
     opened: Option<Opened>,
     /// The buffer of the previous chunk, for reuse.
     room: Vec<u8>,
@@ -70,18 +70,16 @@ pub(super) struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn new(capture: &'a Capture, places: &'a [ChunkPlace]) -> Stream<'a> {
-        let number = |key: &str| capture.head.get(key).and_then(|text| text.parse().ok());
-        let end = number("end.stamp").unwrap_or(u64::MAX);
-        let name = places.first().map_or(0, |place| place.start.stream);
+    pub fn new(capture: &'a Capture, starts: &'a [Start]) -> Stream<'a> {
+        let name = starts.first().map_or(0, |start| start.stream);
         let mut stream = Stream {
             capture,
             name,
-            places: places.iter(),
+            starts: starts.iter(),
             opened: None,
             room: Vec::new(),
-            end,
-            told: number(&format!("{EVENTS}{name}")).unwrap_or(0),
+            end: capture.head.number("end.stamp").unwrap_or(u64::MAX),
+            told: capture.head.number(&format!("{EVENTS}{name}")).unwrap_or(0),
             expected: 0,
             key: 0,
             part: None,
@@ -96,29 +94,24 @@ impl<'a> Stream<'a> {
 
     /// The key of the next event.
     #[inline]
-    pub(super) fn key(&self) -> Option<u64> {
+    pub fn key(&self) -> Option<u64> {
         self.part.map(|_| self.key)
     }
 
-    /// The next event.
+    /// The next event and its key.
     #[inline]
-    pub(super) fn next(&self) -> Option<(RecordPart, &Record<'_>)> {
-        Some((self.part?, self.record()?))
+    pub fn next(&self) -> Option<(u64, RecordPart, &Record<'_>)> {
+        Some((self.key, self.part?, self.record()?))
     }
 
     fn record(&self) -> Option<&Record<'_>> {
-        self.opened
-            .as_ref()?
-            .borrow_dependent()
-            .next
-            .as_ref()?
-            .as_ref()
-            .ok()
+        let reading = self.opened.as_ref()?.borrow_dependent();
+        reading.next.as_ref()?.as_ref().ok()
     }
 
     /// Advances to the next event.
     #[inline]
-    pub(super) fn advance(&mut self) {
+    pub fn advance(&mut self) {
         if self.part == Some(RecordPart::Entry) {
             let returned = self.record().and_then(|record| record.stamp).unwrap_or(0);
             self.key = self.key.max(order(returned, true));
@@ -157,12 +150,11 @@ impl<'a> Stream<'a> {
         loop {
             if let Some(opened) = &mut self.opened {
                 opened.with_dependent_mut(|_, reading| reading.next = reading.records.next());
-                let reading = opened.borrow_dependent();
-                match &reading.next {
+                match &opened.borrow_dependent().next {
                     Some(Ok(_)) => return,
-                    Some(Err(damage)) => self
-                        .damage
-                        .push(format!("stream {}: {damage}", reading.start.stream)),
+                    Some(Err(damage)) => {
+                        self.damage.push(format!("stream {}: {damage}", self.name));
+                    }
                     None => {}
                 }
             }
@@ -179,76 +171,66 @@ impl<'a> Stream<'a> {
             self.expected = opened.borrow_dependent().records.next_number();
             self.room = opened.into_owner();
         }
-        for &place in self.places.by_ref() {
-            let name = format!("chunk {}", place.at / CHUNK_BYTES as u64);
-            if let Err(error) = self.capture.read(place.at, &mut self.room) {
-                self.damage.push(format!("{name}: {error}"));
+        for start in self.starts.by_ref() {
+            let number = start.place;
+            if let Err(error) = self.capture.read(number, &mut self.room) {
+                self.damage.push(format!("chunk {number}: {error}"));
                 continue;
             }
             let opened = Opened::try_new_or_recover(std::mem::take(&mut self.room), |bytes| {
                 let chunk = Chunk::parse(bytes).map_err(|wrong| wrong.to_string())?;
                 let chunk = chunk.ok_or("it was there, and is not any more")?;
-                let bytes = chunk.payload.len() as u64;
                 Ok::<_, String>(Reading {
-                    start: chunk.start,
-                    bytes,
+                    chunk,
                     records: chunk.records(),
                     next: None,
                 })
             });
             match opened {
                 Ok(opened) => {
-                    self.begin(opened);
+                    self.begin(&opened.borrow_dependent().chunk);
+                    self.opened = Some(opened);
                     return true;
                 }
                 Err((room, wrong)) => {
                     self.room = room;
                     // If the file became shorter, one line reports that for all streams.
                     if self.capture.shortened.get().is_none() {
-                        self.damage.push(format!("{name}: {wrong}"));
+                        self.damage.push(format!("chunk {number}: {wrong}"));
                     }
                 }
             }
         }
         if self.told > self.expected {
-            let missing = self.told - self.expected;
-            self.lost = self.lost.saturating_add(missing);
-            self.damage.push(format!(
-                "stream {}: {missing} events at its end are missing",
-                self.name
-            ));
+            self.lose(self.told - self.expected, "at its end");
             self.told = 0;
         }
         false
     }
 
-    fn begin(&mut self, opened: Opened) {
-        let Start {
-            stream,
-            first_event,
-            stamp,
-            ns,
-            ..
-        } = opened.borrow_dependent().start;
-        self.missing(stream, first_event);
-        self.known = (stamp, ns);
-        self.key = self.key.max(order(stamp, false));
-        self.bytes += opened.borrow_dependent().bytes;
-        self.opened = Some(opened);
-    }
-
-    fn missing(&mut self, stream: u32, first: u64) {
-        if first > self.expected {
-            let missing = first - self.expected;
-            self.lost = self.lost.saturating_add(missing);
+    fn begin(&mut self, chunk: &Chunk) {
+        let start = &chunk.start;
+        let first = start.first_event;
+        let expected = self.expected;
+        if first > expected {
+            self.lose(first - expected, &format!("before event {first}"));
+        } else if first < expected {
             self.damage.push(format!(
-                "stream {stream}: {missing} events before event {first} are missing"
-            ));
-        } else if first < self.expected {
-            self.damage.push(format!(
-                "stream {stream}: events from {first} on are there twice"
+                "stream {}: events from {first} on are there twice",
+                self.name
             ));
         }
+        self.known = (start.stamp, start.ns);
+        self.key = self.key.max(order(start.stamp, false));
+        self.bytes += chunk.payload.len() as u64;
+    }
+
+    fn lose(&mut self, missing: u64, place: &str) {
+        self.lost = self.lost.saturating_add(missing);
+        self.damage.push(format!(
+            "stream {}: {missing} events {place} are missing",
+            self.name
+        ));
     }
 }
 

@@ -1,6 +1,7 @@
 //! A histogram of numbers: exact for small numbers, and no bucket is wider than 1/64 of its
 //! numbers.
 
+use crate::grown::grown;
 use heapmark_wire::{BUCKETS, bucket_of, bucket_range};
 use serde::{Serialize, Serializer};
 
@@ -36,7 +37,8 @@ impl Histogram {
     #[inline]
     pub fn add(&mut self, number: u64) {
         let (count, sum) = &mut self.buckets[bucket_of(number)];
-        (*count, *sum) = (*count + 1, *sum + u128::from(number));
+        *count += 1;
+        *sum += u128::from(number);
     }
 
     /// How many there were.
@@ -46,18 +48,15 @@ impl Histogram {
 
     /// The non-empty buckets, smallest first.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
-        let filled = self
-            .buckets
-            .iter()
-            .enumerate()
-            .filter(|(_, (count, _))| *count > 0);
-        filled.filter_map(|(place, (count, sum))| {
+        let counts = std::iter::zip(0.., &self.buckets);
+        let filled = counts.filter(|(_, (count, _))| *count > 0);
+        filled.filter_map(|(place, &(count, sum))| {
             let (low, high) = bucket_range(place)?;
             Some(Bucket {
                 low,
                 high,
-                count: *count,
-                mean: *sum as f64 / *count as f64,
+                count,
+                mean: sum as f64 / count as f64,
             })
         })
     }
@@ -66,15 +65,10 @@ impl Histogram {
     pub fn powers(&self) -> Vec<(u64, f64)> {
         let mut powers = Vec::new();
         for bucket in self.buckets() {
-            let power = bucket
-                .low
-                .checked_ilog2()
-                .map_or(0, |power| power as usize + 1);
-            if power >= powers.len() {
-                powers.resize(power + 1, (0, 0.0));
-            }
-            powers[power].0 += bucket.count;
-            powers[power].1 += bucket.mean * bucket.count as f64;
+            let power = bucket.low.checked_ilog2().map_or(0, |power| power + 1);
+            let (count, sum) = grown(&mut powers, power as usize);
+            *count += bucket.count;
+            *sum += bucket.mean * bucket.count as f64;
         }
         powers
     }

@@ -9,9 +9,10 @@ pub use histogram::{Bucket, Histogram};
 pub use threads::{Pair, Thread};
 pub use timeline::TimelinePoint;
 
+use super::Event::{self, *};
 use super::check::alone;
-use super::fault::Fault;
-use super::{Event, Live, Reader};
+use super::fault::{Fault, Result};
+use super::{Live, Reader};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -19,7 +20,7 @@ use threads::Threads;
 use timeline::Timeline;
 
 /// Everything that can be computed from a trace without keeping its events.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub struct Stats {
     /// The trace's metadata on its program, escaped as in the file.
     pub head: BTreeMap<String, String>,
@@ -81,12 +82,7 @@ struct LiveObject {
 
 /// Reads to the end. Everything before damage counts; the damage is returned with it.
 pub fn stats<R: Read>(mut reader: Reader<R>) -> (Stats, Option<Fault>) {
-    let head = reader
-        .head()
-        .pairs()
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect();
-    let mut count = Count::new(head);
+    let mut count = Count::default();
     let mut damage = None;
     while let Some(next) = reader.next() {
         let followed = next.and_then(|(thread, event)| count.event(thread, &event));
@@ -95,179 +91,125 @@ pub fn stats<R: Read>(mut reader: Reader<R>) -> (Stats, Option<Fault>) {
             break;
         }
     }
-    (count.end(), damage)
+    let (threads, pairs) = count.threads.end();
+    let head = reader.head().pairs();
+    let stats = Stats {
+        head: head
+            .map(|(key, value)| (key.into(), value.into()))
+            .collect(),
+        end_live_objects: count.live.len(),
+        threads,
+        pairs,
+        timeline: count.timeline.end(),
+        ..count.stats
+    };
+    (stats, damage)
 }
 
+#[derive(Default)]
 struct Count {
     stats: Stats,
     live: Live<LiveObject>,
-    live_bytes: u64,
     inherited_left: u64,
     threads: Threads,
     timeline: Timeline,
 }
 
 impl Count {
-    fn new(head: BTreeMap<String, String>) -> Count {
-        let stats = Stats {
-            head,
-            events: 0,
-            duration_ns: 0,
-            calls: BTreeMap::new(),
-            allocations: 0,
-            allocated_bytes: 0,
-            inherited: 0,
-            peak_live_bytes: 0,
-            peak_event: 0,
-            peak_live_objects: 0,
-            end_live_bytes: 0,
-            end_live_objects: 0,
-            touched_pages: (0, 0),
-            peak_rss_bytes: 0,
-            dropped: 0,
-            sizes: Histogram::default(),
-            lifetimes_bytes: Histogram::default(),
-            lifetimes_ns: Histogram::default(),
-            realloc_chains: Histogram::default(),
-            threads: Vec::new(),
-            pairs: Vec::new(),
-            timeline: Vec::new(),
-        };
-        let (threads, timeline) = (Threads::default(), Timeline::default());
-        Count {
-            stats,
-            live: Live::default(),
-            live_bytes: 0,
-            inherited_left: 0,
-            threads,
-            timeline,
-        }
-    }
-
-    fn event(&mut self, thread: u32, event: &Event) -> Result<(), Fault> {
+    fn event(&mut self, thread: u32, event: &Event) -> Result<()> {
+        let stats = &mut self.stats;
         let inherited = self.inherited_left > 0;
         self.inherited_left = self.inherited_left.saturating_sub(1);
-        let (at_bytes, at_ns) = (self.stats.allocated_bytes, self.stats.duration_ns);
-        let about = |size, before: Option<&LiveObject>| {
-            let steps = before.map_or(0, |before| before.steps.saturating_add(1));
-            LiveObject {
-                size,
-                at_bytes,
-                at_ns,
-                steps,
-                inherited,
-            }
+        let about = |size, before: Option<&LiveObject>| LiveObject {
+            size,
+            at_bytes: stats.allocated_bytes,
+            at_ns: stats.duration_ns,
+            steps: before.map_or(0, |before| before.steps.saturating_add(1)),
+            inherited,
         };
         alone(event)?;
-        let (_, ended) = self.live.follow(thread, event, about)?;
-        let moves = event.begins().is_some();
-        if let Some(object) = ended {
-            self.ended(&object, moves);
-            self.threads.free(
-                thread,
-                event.ends().map_or(thread, |token| token.thread),
-                self.stats.duration_ns,
-            );
+        let ended = self.live.follow(thread, event, about)?;
+        if let Some((object, token)) = ended.zip(event.ends()) {
+            stats.ended(&object, event);
+            self.threads.free(thread, token.thread, stats.duration_ns);
         }
         if let Some(size) = event.begins() {
-            self.begun(thread, size, inherited);
+            if inherited {
+                stats.inherited += 1;
+            } else {
+                stats.allocations += 1;
+                stats.allocated_bytes = stats.allocated_bytes.saturating_add(size);
+                stats.sizes.add(size);
+                self.threads.allocate(thread, size, stats.duration_ns);
+            }
+            stats.end_live_bytes = stats.end_live_bytes.saturating_add(size);
+            if stats.end_live_bytes > stats.peak_live_bytes {
+                stats.peak_live_bytes = stats.end_live_bytes;
+                stats.peak_event = stats.events;
+            }
+            stats.peak_live_objects = stats.peak_live_objects.max(self.live.len());
         }
         self.timeline
-            .add(self.stats.events, self.stats.duration_ns, self.live_bytes);
-        self.stats.events += 1;
+            .add(stats.events, stats.duration_ns, stats.end_live_bytes);
+        stats.events += 1;
         // Inherited objects stand for an earlier time: they are not calls of the program.
         if !inherited {
-            self.other(event);
+            stats.count(event);
+            if let Inherit { objects } = *event {
+                self.inherited_left = objects;
+            }
         }
         Ok(())
     }
+}
 
-    fn ended(&mut self, object: &LiveObject, moves: bool) {
-        self.live_bytes -= object.size.min(self.live_bytes);
+impl Stats {
+    fn ended(&mut self, object: &LiveObject, event: &Event) {
+        self.end_live_bytes = self.end_live_bytes.saturating_sub(object.size);
         if !object.inherited {
-            self.stats
-                .lifetimes_bytes
-                .add(self.stats.allocated_bytes - object.at_bytes);
-            self.stats
-                .lifetimes_ns
-                .add(self.stats.duration_ns - object.at_ns);
+            self.lifetimes_bytes
+                .add(self.allocated_bytes - object.at_bytes);
+            self.lifetimes_ns.add(self.duration_ns - object.at_ns);
         }
-        if object.steps > 0 && !moves {
-            self.stats.realloc_chains.add(object.steps.into());
+        if object.steps > 0 && event.begins().is_none() {
+            self.realloc_chains.add(object.steps.into());
         }
     }
 
-    fn begun(&mut self, thread: u32, size: u64, inherited: bool) {
-        self.live_bytes = self.live_bytes.saturating_add(size);
-        if inherited {
-            self.stats.inherited += 1;
-        } else {
-            self.stats.allocations += 1;
-            self.stats.allocated_bytes = self.stats.allocated_bytes.saturating_add(size);
-            self.stats.sizes.add(size);
-            self.threads.allocate(thread, size, self.stats.duration_ns);
-        }
-        if self.live_bytes > self.stats.peak_live_bytes {
-            (self.stats.peak_live_bytes, self.stats.peak_event) =
-                (self.live_bytes, self.stats.events);
-        }
-        self.stats.peak_live_objects = self.stats.peak_live_objects.max(self.live.len());
-    }
-
-    fn other(&mut self, event: &Event) {
+    fn count(&mut self, event: &Event) {
         let call = match *event {
-            Event::Malloc { operator: true, .. } => "operator new",
-            Event::Malloc { .. } => "malloc",
-            Event::Calloc { .. } => "calloc",
-            Event::Realloc { .. } | Event::ReallocFree { .. } => "realloc",
-            Event::Aligned { variant, .. } => variant.word(),
-            Event::Free { .. } => "free",
-            Event::FreeNull => "free(NULL)",
-            Event::FreeSized { .. } => "free with a size",
-            Event::FreeAlignedSized { .. } | Event::FreeAligned { .. } => "free with an alignment",
-            Event::UsableSize { .. } => "malloc_usable_size",
-            Event::Failed { .. } => "failed",
-            Event::Inherit { objects } => {
-                self.inherited_left = objects;
-                return;
-            }
-            Event::Clock { ns } => {
-                self.stats.duration_ns = ns;
-                return;
-            }
-            Event::Touch {
+            Malloc { operator: true, .. } => "operator new",
+            Malloc { .. } => "malloc",
+            Calloc { .. } => "calloc",
+            Realloc { .. } | ReallocFree { .. } => "realloc",
+            Aligned { variant, .. } => variant.word(),
+            Free { .. } => "free",
+            FreeNull => "free(NULL)",
+            FreeSized { .. } => "free with a size",
+            FreeAlignedSized { .. } | FreeAligned { .. } => "free with an alignment",
+            UsableSize { .. } => "malloc_usable_size",
+            Failed { .. } => "failed",
+            _ => return self.count_other(event),
+        };
+        *self.calls.entry(call).or_default() += 1;
+    }
+
+    /// Counts what is no call.
+    fn count_other(&mut self, event: &Event) {
+        match *event {
+            Clock { ns } => self.duration_ns = ns,
+            Touch {
                 resident_pages,
                 pages,
                 ..
             } => {
-                let (resident, all) = &mut self.stats.touched_pages;
-                (*resident, *all) = (
-                    resident.saturating_add(resident_pages),
-                    all.saturating_add(pages),
-                );
-                return;
+                let (resident, all) = &mut self.touched_pages;
+                *resident = resident.saturating_add(resident_pages);
+                *all = all.saturating_add(pages);
             }
-            Event::Dropped { count } => {
-                self.stats.dropped = self.stats.dropped.saturating_add(count);
-                return;
-            }
-            Event::End { peak_rss_bytes } => {
-                self.stats.peak_rss_bytes = peak_rss_bytes;
-                return;
-            }
-            Event::ThreadStart { .. }
-            | Event::ThreadExit
-            | Event::Fork { .. }
-            | Event::Mark { .. } => return,
-        };
-        *self.stats.calls.entry(call).or_default() += 1;
-    }
-
-    fn end(mut self) -> Stats {
-        (self.stats.end_live_bytes, self.stats.end_live_objects) =
-            (self.live_bytes, self.live.len());
-        (self.stats.threads, self.stats.pairs) = self.threads.end();
-        self.stats.timeline = self.timeline.end();
-        self.stats
+            Dropped { count } => self.dropped = self.dropped.saturating_add(count),
+            End { peak_rss_bytes } => self.peak_rss_bytes = peak_rss_bytes,
+            _ => {}
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What each thread allocates and frees, and whose objects.
 
+use crate::grown::grown;
 use foldhash::fast::RandomState;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -43,18 +44,14 @@ pub struct Pair {
 
 /// Counts as events come.
 #[derive(Default)]
-pub(super) struct Threads {
+pub struct Threads {
     threads: Vec<Option<Thread>>,
     pairs: HashMap<(u32, u32), u64, RandomState>,
 }
 
 impl Threads {
     fn seen(&mut self, thread: u32, ns: u64) -> &mut Thread {
-        let place = thread as usize;
-        if place >= self.threads.len() {
-            self.threads.resize(place + 1, None);
-        }
-        let known = self.threads[place].get_or_insert(Thread {
+        let known = grown(&mut self.threads, thread as usize).get_or_insert(Thread {
             thread,
             first_ns: ns,
             ..Thread::default()
@@ -63,13 +60,13 @@ impl Threads {
         known
     }
 
-    pub(super) fn allocate(&mut self, thread: u32, size: u64, ns: u64) {
+    pub fn allocate(&mut self, thread: u32, size: u64, ns: u64) {
         let own = self.seen(thread, ns);
         own.allocations += 1;
         own.allocated_bytes = own.allocated_bytes.saturating_add(size);
     }
 
-    pub(super) fn free(&mut self, thread: u32, owner: u32, ns: u64) {
+    pub fn free(&mut self, thread: u32, owner: u32, ns: u64) {
         let own = self.seen(thread, ns);
         own.frees += 1;
         if thread == owner {
@@ -85,7 +82,7 @@ impl Threads {
         }
     }
 
-    pub(super) fn end(self) -> (Vec<Thread>, Vec<Pair>) {
+    pub fn end(self) -> (Vec<Thread>, Vec<Pair>) {
         let mut pairs: Vec<Pair> = self
             .pairs
             .into_iter()

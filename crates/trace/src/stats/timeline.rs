@@ -19,60 +19,49 @@ pub struct TimelinePoint {
 }
 
 /// Points that become coarser as their number grows.
-pub(super) struct Timeline {
+#[derive(Default)]
+pub struct Timeline {
     points: Vec<TimelinePoint>,
-    /// Events of a point.
-    width: u64,
+    /// How often neighbours were merged: a point has two to the power of this events.
+    merges: u32,
+    /// Events that the last point has room for.
     left: u64,
-}
-
-impl Default for Timeline {
-    fn default() -> Timeline {
-        Timeline {
-            points: Vec::new(),
-            width: 1,
-            left: 0,
-        }
-    }
 }
 
 impl Timeline {
     #[inline]
-    pub(super) fn add(&mut self, event: u64, ns: u64, bytes: u64) {
-        if self.left == 0 {
+    pub fn add(&mut self, event: u64, ns: u64, bytes: u64) {
+        let point = TimelinePoint {
+            event,
+            ns,
+            most_bytes: bytes,
+            least_bytes: bytes,
+        };
+        if let Some(last) = self.points.last_mut()
+            && self.left > 0
+        {
+            *last = last.with(point);
+        } else {
             if self.points.len() == 2 * MOST {
                 let pairs = self.points.as_chunks::<2>().0.iter();
                 self.points = pairs.map(|[one, other]| one.with(*other)).collect();
-                self.width *= 2;
+                self.merges += 1;
             }
-            self.points.push(TimelinePoint {
-                event,
-                ns,
-                most_bytes: bytes,
-                least_bytes: bytes,
-            });
-            self.left = self.width;
-        } else if let Some(last) = self.points.last_mut() {
-            *last = last.with(TimelinePoint {
-                event,
-                ns,
-                most_bytes: bytes,
-                least_bytes: bytes,
-            });
+            self.points.push(point);
+            self.left = 1 << self.merges;
         }
         self.left -= 1;
     }
 
-    pub(super) fn end(self) -> Vec<TimelinePoint> {
+    pub fn end(self) -> Vec<TimelinePoint> {
         self.points
     }
 }
 
 impl TimelinePoint {
     fn with(self, later: TimelinePoint) -> TimelinePoint {
-        let most_bytes = self.most_bytes.max(later.most_bytes);
         TimelinePoint {
-            most_bytes,
+            most_bytes: self.most_bytes.max(later.most_bytes),
             least_bytes: self.least_bytes.min(later.least_bytes),
             ..later
         }

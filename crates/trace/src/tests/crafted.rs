@@ -88,9 +88,11 @@ pub(super) fn crafted(
 
 /// Numbers as a payload, each of one to nine bytes.
 fn numbers(numbers: &[u64]) -> Vec<u8> {
-    let mut pen = super::super::codec::Pen::new(numbers.len() * 9);
-    numbers.iter().for_each(|number| pen.number(*number));
-    pen.written().to_vec()
+    let mut payload = Vec::new();
+    for number in numbers {
+        crate::codec::put_number(&mut payload, *number);
+    }
+    payload
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub struct CompiledHead {
     pub requested_peak_bytes: u64,
     /// The thread that reaches this peak, and after how many of its ops.
     pub peak: (u64, u64),
-    /// [`Rare::Point`] ops.
+    /// `Rare::Point` ops.
     pub points: u64,
     /// Nanoseconds that the recorded program took, if the trace has them.
     pub recorded_ns: u64,

@@ -3,9 +3,9 @@
 use super::judged::Number;
 use super::scene::{Measured, Scene};
 use super::values::values;
+use crate::analyse::Spread;
 use crate::analyse::group::Group;
 use crate::analyse::interference::InterferenceSummary;
-use crate::analyse::{Role, Spread};
 use crate::catalog::claim::{Document, DocumentRow, Measure, Threads};
 use crate::catalog::malloc_api::matches;
 use crate::plan::Case;
@@ -34,32 +34,17 @@ pub struct Evidence<'a> {
 }
 
 /// Why there is no value.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug)]
 pub(super) enum Lack {
-    Workload(String),
-    Cores {
-        needed: u32,
-        cores: u32,
-    },
-    Threads {
-        workload: String,
-        threads: u32,
-    },
-    Row {
-        name: String,
-        workload: String,
-        bring: Option<String>,
-    },
+    /// Nothing measured it.
+    Missing(String),
+    /// A process of the row did not end `ok`.
     Failed {
-        name: String,
-        workload: String,
-        summary: String,
+        words: String,
+        /// The row and how it failed.
+        row: String,
     },
-    Figure {
-        name: String,
-        workload: String,
-        measure: String,
-    },
+    /// There are values, but not such that they can be compared.
     Other(String),
 }
 
@@ -75,13 +60,9 @@ impl<'a> Evidence<'a> {
             .filter(|run| !run.head.plan.mode.is_for_kernels());
         let first = runs.first().map(machine).unwrap_or_default();
         let (here, elsewhere): (Vec<_>, Vec<_>) = timed.partition(|run| machine(run) == first);
-        let cpus = runs
-            .first()
-            .and_then(|run| fact(run, "usable_cpus").parse::<u32>().ok())
-            .unwrap_or(1);
-        let smt = runs
-            .first()
-            .is_some_and(|run| fact(run, "smt_active") == "1");
+        let of_first = |key| runs.first().map(|run| fact(run, key)).unwrap_or_default();
+        let cpus: u32 = of_first("usable_cpus").parse().unwrap_or(1);
+        let smt = of_first("smt_active") == "1";
         let scenes = |runs: Vec<&'a Measured>| runs.into_iter().map(Scene::new).collect();
         Evidence {
             here: scenes(here),
@@ -97,24 +78,17 @@ impl<'a> Evidence<'a> {
             self.here.iter().map(|scene| of(&scene.interference)).sum()
         };
         (
-            sum(|interference| interference.disturbed),
-            sum(|interference| interference.parts),
+            sum(|summary| summary.disturbed),
+            sum(|summary| summary.parts),
         )
     }
 
     /// Thread counts that a workload was run with here, ascending.
     pub fn counts(&self, workload: &str, distribution: Option<&str>) -> Vec<u32> {
-        let cases = self
-            .here
-            .iter()
-            .flat_map(|scene| &scene.cases)
-            .map(|(case, _)| *case);
-        let wanted = cases.filter(|case| case.workload == workload && is_of(case, distribution));
-        wanted
-            .map(|case| case.threads)
-            .collect::<BTreeSet<u32>>()
-            .into_iter()
-            .collect()
+        let own = |case: &&Case| case.workload == workload && is_of(case, distribution);
+        let cases = self.tables().map(|(_, case, _)| case).filter(own);
+        let counts: BTreeSet<u32> = cases.map(|case| case.threads).collect();
+        Vec::from_iter(counts)
     }
 
     /// The places of a workload that a claim covers.
@@ -125,37 +99,31 @@ impl<'a> Evidence<'a> {
         distribution: Option<&str>,
     ) -> Result<Vec<Spot>, Lack> {
         let counts = self.counts(workload, distribution);
-        let fewest = *counts
-            .first()
-            .ok_or_else(|| Lack::Workload(named(workload, distribution)))?;
-        let fitting: Vec<u32> = counts
-            .iter()
-            .copied()
-            .filter(|count| *count <= self.cores)
-            .collect();
-        let chosen = match threads {
+        let Some(fewest) = counts.first().copied() else {
+            let under = distribution.map_or(String::new(), |name| format!(" ({name})"));
+            return Err(Lack::Missing(format!("{workload}{under} is in no run")));
+        };
+        let cores = self.cores;
+        let too_few_cores = |needed: u32| {
+            Lack::Missing(format!(
+                "{needed} threads need as many cores, and {cores} are usable"
+            ))
+        };
+        let fitting = counts.iter().copied().filter(|count| *count <= cores);
+        let chosen: Vec<u32> = match threads {
             Threads::Any => counts,
-            Threads::Each => fitting,
-            Threads::Most => fitting.last().copied().into_iter().collect(),
-            Threads::Count(needed) if needed > self.cores => {
-                return Err(Lack::Cores {
-                    needed,
-                    cores: self.cores,
-                });
-            }
+            Threads::Each => fitting.collect(),
+            Threads::Most => fitting.max().into_iter().collect(),
+            Threads::Count(needed) if needed > cores => return Err(too_few_cores(needed)),
             Threads::Count(threads) if !counts.contains(&threads) => {
-                return Err(Lack::Threads {
-                    workload: workload.into(),
-                    threads,
-                });
+                return Err(Lack::Missing(format!(
+                    "{workload} was not run with {threads} threads"
+                )));
             }
             Threads::Count(threads) => vec![threads],
         };
         if chosen.is_empty() {
-            return Err(Lack::Cores {
-                needed: fewest,
-                cores: self.cores,
-            });
+            return Err(too_few_cores(fewest));
         }
         let spot = |threads| Spot {
             workload: workload.into(),
@@ -176,57 +144,55 @@ impl<'a> Evidence<'a> {
         let Some(entry) = document.rows.get(row) else {
             return Err(Lack::Other(format!("no row {row}")));
         };
-        let workload = entry
-            .workload
-            .clone()
-            .unwrap_or_else(|| spot.workload.clone());
+        let workload = entry.workload.as_ref().unwrap_or(&spot.workload);
         // A sentence gives the place of its claim; the row's workload is added if it is another
         // one.
-        let aside = if workload == spot.workload {
+        let aside = if *workload == spot.workload {
             String::new()
         } else {
             format!(" ({workload})")
         };
-        let spot = &Spot {
-            workload: workload.clone(),
-            ..spot.clone()
-        };
+        let spot = &spot.on(workload);
         if self.case(spot).is_none() {
-            return Err(Lack::Workload(format!("{workload}@{}", spot.threads)));
+            return Err(Lack::Missing(format!("{spot} is in no run")));
         }
         // One run's plan may name the row without having samples of it yet, while another has them.
         let mut lack = None;
-        for (scene, group) in self
-            .at(spot)
-            .filter_map(|(scene, groups)| Some((scene, find(entry, groups)?)))
-        {
+        for (scene, groups) in self.at(spot) {
+            let Some(group) = find(entry, groups) else {
+                continue;
+            };
             if let Some(number) = number(scene, group, measure) {
                 return Ok(Number {
                     row: number.row + &aside,
                     ..number
                 });
             }
-            let (name, workload) = (group.allocator.name.clone(), workload.clone());
-            lack = lack.or_else(|| match &group.failed {
-                Some(failed) => Some(Lack::Failed {
-                    name,
-                    workload,
-                    summary: failed.summary(),
-                }),
-                None => Some(Lack::Figure {
-                    name,
-                    workload,
-                    measure: measure.to_string(),
-                }),
+            let name = &group.allocator.name;
+            lack = lack.or_else(|| {
+                Some(match &group.failed {
+                    Some(failed) => {
+                        let summary = failed.summary();
+                        // The words after the colon describe the row alone.
+                        let outcome = summary.split(':').next().unwrap_or_default();
+                        Lack::Failed {
+                            row: format!("{name} ({outcome})"),
+                            words: format!("{name} on {workload}: {summary}"),
+                        }
+                    }
+                    None => Lack::Missing(format!("{name} on {workload} has no {measure}")),
+                })
             });
         }
-        let bring = entry
-            .brought
-            .then(|| entry.ours[0].trim_end_matches('*').to_string());
-        Err(lack.unwrap_or_else(|| Lack::Row {
-            name: row.into(),
-            workload,
-            bring,
+        Err(lack.unwrap_or_else(|| {
+            Lack::Missing(if entry.brought {
+                let bring = entry.ours[0].trim_end_matches('*');
+                format!(
+                    "{row} has no row: no registry has it, bring it with -a {bring}=/path/lib.so"
+                )
+            } else {
+                format!("{row} has no row on {workload}")
+            })
         }))
     }
 
@@ -234,45 +200,39 @@ impl<'a> Evidence<'a> {
     pub(super) fn allocators(&self, spot: &Spot, measure: &Measure) -> Vec<Number> {
         let mut all: Vec<Number> = Vec::new();
         for (scene, groups) in self.at(spot) {
-            for group in groups
-                .iter()
-                .filter(is_compared)
-                .filter(|group| group.allocator.tier != "program")
-            {
+            for group in groups.iter().filter(is_compared) {
                 let known = all.iter().any(|number| number.row == group.allocator.name);
-                all.extend(number(scene, group, measure).filter(|_| !known));
+                if !known && group.allocator.tier != "program" {
+                    all.extend(number(scene, group, measure));
+                }
             }
         }
         all
     }
 
+    /// All cases here and their rows, run by run.
+    fn tables<'e>(&'e self) -> impl Iterator<Item = (&'e Scene<'a>, &'a Case, &'e [Group<'a>])> {
+        self.here.iter().flat_map(|scene| {
+            let cases = scene.cases.iter();
+            cases.map(move |(case, rows)| (scene, *case, rows.as_slice()))
+        })
+    }
+
     /// The case at a place, as the first run that has it ran it.
     pub(super) fn case(&self, spot: &Spot) -> Option<&'a Case> {
-        self.here
-            .iter()
-            .flat_map(|scene| &scene.cases)
-            .map(|(case, _)| *case)
-            .find(|case| spot.is(case))
+        let mut cases = self.tables().map(|(_, case, _)| case);
+        cases.find(|case| spot.is(case))
     }
 
     /// The rows at a place, run by run. Runs with other parameters than the first one's are other
     /// experiments.
-    fn at<'e>(
-        &'e self,
-        spot: &'e Spot,
-    ) -> impl Iterator<Item = (&'e Scene<'a>, &'e Vec<Group<'a>>)> {
+    fn at<'e>(&'e self, spot: &'e Spot) -> impl Iterator<Item = (&'e Scene<'a>, &'e [Group<'a>])> {
         let first = self.case(spot);
-        let same =
-            move |case: &Case| first.is_some_and(|first| first.parameters == case.parameters);
-        let cases = self.here.iter().flat_map(|scene| {
-            scene
-                .cases
-                .iter()
-                .map(move |(case, rows)| (scene, *case, rows))
-        });
-        cases
-            .filter(move |(_, case, _)| spot.is(case) && same(case))
-            .map(|(scene, _, rows)| (scene, rows))
+        let same = move |case: &Case| {
+            spot.is(case) && first.is_some_and(|first| first.parameters == case.parameters)
+        };
+        let own = self.tables().filter(move |(_, case, _)| same(case));
+        own.map(|(scene, _, rows)| (scene, rows))
     }
 }
 
@@ -288,15 +248,14 @@ pub(super) fn find<'g, 'a>(entry: &DocumentRow, groups: &'g [Group<'a>]) -> Opti
 }
 
 fn is_compared(group: &&Group) -> bool {
-    !matches!(Role::of(group.allocator, ""), Role::AaCopy | Role::Floor)
+    !group.role.is_companion()
 }
 
 fn number(scene: &Scene, group: &Group, measure: &Measure) -> Option<Number> {
     let values = values(scene, group, measure);
     let Spread { median, min, max } = Spread::of(&values)?;
-    let row = group.allocator.name.clone();
     Some(Number {
-        row,
+        row: group.allocator.name.clone(),
         measure: Some(measure.clone()),
         median,
         min,
@@ -310,21 +269,19 @@ impl Spot {
         (&case.workload, case.threads) == (&self.workload, self.threads)
             && is_of(case, self.distribution.as_deref())
     }
+
+    /// The same in another workload.
+    pub(super) fn on(&self, workload: &str) -> Spot {
+        Spot {
+            workload: workload.into(),
+            ..self.clone()
+        }
+    }
 }
 
 fn is_of(case: &Case, distribution: Option<&str>) -> bool {
-    distribution.is_none_or(|wanted| {
-        case.parameters
-            .get("distribution")
-            .is_some_and(|value| value == wanted)
-    })
-}
-
-fn named(workload: &str, distribution: Option<&str>) -> String {
-    distribution.map_or_else(
-        || workload.to_string(),
-        |distribution| format!("{workload} ({distribution})"),
-    )
+    let own = case.parameters.get("distribution").map(String::as_str);
+    distribution.is_none() || own == distribution
 }
 
 impl fmt::Display for Spot {
@@ -335,41 +292,7 @@ impl fmt::Display for Spot {
 
 impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Lack::Workload(workload) => write!(f, "{workload} is in no run"),
-            Lack::Cores { needed, cores } => write!(
-                f,
-                "{needed} threads need as many cores, and {cores} are usable"
-            ),
-            Lack::Threads { workload, threads } => {
-                write!(f, "{workload} was not run with {threads} threads")
-            }
-            Lack::Row {
-                name,
-                bring: Some(bring),
-                ..
-            } => {
-                write!(
-                    f,
-                    "{name} has no row: no registry has it, bring it with -a {bring}=/path/lib.so"
-                )
-            }
-            Lack::Row {
-                name,
-                workload,
-                bring: None,
-            } => write!(f, "{name} has no row on {workload}"),
-            Lack::Failed {
-                name,
-                workload,
-                summary,
-            } => write!(f, "{name} on {workload}: {summary}"),
-            Lack::Figure {
-                name,
-                workload,
-                measure,
-            } => write!(f, "{name} on {workload} has no {measure}"),
-            Lack::Other(words) => f.write_str(words),
-        }
+        let (Lack::Missing(words) | Lack::Failed { words, .. } | Lack::Other(words)) = self;
+        f.write_str(words)
     }
 }

@@ -5,7 +5,7 @@ use super::evidence::{Evidence, Spot};
 use super::judged::Number;
 use super::sizes;
 use crate::catalog::Workload;
-use crate::catalog::claim::{Document, Figure, Measure};
+use crate::catalog::claim::{Document, Figure, FigureRow, Measure};
 use std::collections::BTreeSet;
 
 /// A published table with ours in the same columns.
@@ -49,13 +49,18 @@ fn reproduced<'a>(
     evidence: &Evidence,
     workloads: &[Workload],
 ) -> Reproduced<'a> {
+    let spot = |threads| Spot {
+        workload: figure.workload.clone(),
+        threads,
+        distribution: None,
+    };
     let ours = evidence.counts(&figure.workload, None);
+    let first: Vec<Spot> = ours.iter().take(1).map(|threads| spot(*threads)).collect();
+    let sizes = sizes::other_than_paper(&first, evidence, workloads, None);
     let counts: BTreeSet<u32> = figure.threads.iter().copied().chain(ours).collect();
     let of = |threads| {
-        figure
-            .measures
-            .iter()
-            .map(move |measure| (threads, measure))
+        let measures = figure.measures.iter();
+        measures.map(move |measure| (threads, measure))
     };
     let columns: Vec<(u32, &Measure)> = counts.into_iter().flat_map(of).collect();
     let published = |values: &[f64], threads: u32, measure: &Measure| {
@@ -63,35 +68,19 @@ fn reproduced<'a>(
         let place = figure.measures.iter().position(|other| other == measure)?;
         values.get(group * figure.measures.len() + place).copied()
     };
-    let ours = |row: &str, threads: u32, measure: &Measure| {
-        let spot = Spot {
-            workload: figure.workload.clone(),
-            threads,
-            distribution: None,
+    let row = |row: &'a FigureRow| {
+        let of_column = |(threads, measure): &(u32, &Measure)| {
+            let ours = evidence.number(document, &row.row, &spot(*threads), measure);
+            (published(&row.values, *threads, measure), ours.ok())
         };
-        evidence.number(document, row, &spot, measure).ok()
-    };
-    let row = |row: &'a crate::catalog::claim::FigureRow| PublishedRow {
-        name: &row.row,
-        published: columns
-            .iter()
-            .map(|(threads, measure)| published(&row.values, *threads, measure))
-            .collect(),
-        ours: columns
-            .iter()
-            .map(|(threads, measure)| ours(&row.row, *threads, measure))
-            .collect(),
+        let (published, ours) = columns.iter().map(of_column).unzip();
+        PublishedRow {
+            name: &row.row,
+            published,
+            ours,
+        }
     };
     let rows = figure.rows.iter().map(row).collect();
-    let first = evidence.counts(&figure.workload, None).into_iter().take(1);
-    let spots: Vec<Spot> = first
-        .map(|threads| Spot {
-            workload: figure.workload.clone(),
-            threads,
-            distribution: None,
-        })
-        .collect();
-    let sizes = sizes::other_than_paper(&spots, evidence, workloads, None);
     Reproduced {
         figure,
         columns,

@@ -92,9 +92,35 @@ pub struct Number {
     pub samples: usize,
 }
 
+impl Number {
+    /// A value without a row and without a range.
+    pub(super) fn bare(value: f64, samples: usize) -> Number {
+        Number {
+            row: String::new(),
+            measure: None,
+            median: value,
+            min: value,
+            max: value,
+            samples,
+        }
+    }
+}
+
+/// The processes of the number that has the fewest; 0 without numbers.
+pub(super) fn fewest_samples<'a>(numbers: impl IntoIterator<Item = &'a Number>) -> usize {
+    let samples = numbers.into_iter().map(|number| number.samples);
+    samples.min().unwrap_or(0)
+}
+
 impl From<&str> for Said {
     fn from(words: &str) -> Said {
         Said::Words(words.into())
+    }
+}
+
+impl From<String> for Said {
+    fn from(words: String) -> Said {
+        Said::Words(words)
     }
 }
 

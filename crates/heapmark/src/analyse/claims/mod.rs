@@ -44,21 +44,16 @@ fn judged(
     evidence: &Evidence,
 ) -> JudgedClaim {
     let (ways, notes) = ways(claim, evidence);
-    let tried: Vec<(Option<&str>, Findings)> = ways
-        .into_iter()
-        .map(|distribution| {
-            (
-                distribution,
-                Findings::of(document, claim, evidence, distribution),
-            )
-        })
-        .collect();
-    let verdicts: Vec<Verdict> = tried
-        .iter()
-        .map(|(_, findings)| findings.verdict())
-        .collect();
-    let verdict = together(&verdicts);
+    let tried = ways.into_iter().map(|distribution| {
+        let findings = Findings::of(document, claim, evidence, distribution);
+        (distribution, findings.verdict(), findings)
+    });
+    let tried: Vec<(Option<&str>, Verdict, Findings)> = tried.collect();
     let several = tried.len() > 1;
+    let differ = tried.iter().any(|(_, verdict, _)| *verdict != tried[0].1);
+    let verdict = together(tried.iter().map(|(_, verdict, _)| *verdict).collect());
+    let explain = (verdict == Verdict::DoesNotHold && !claim.explain.is_empty())
+        .then(|| claim.explain.clone());
     let mut judged = JudgedClaim {
         id: claim.id.clone(),
         document: document.short.clone(),
@@ -69,32 +64,29 @@ fn judged(
         missing: Vec::new(),
         notes,
         sizes: Vec::new(),
-        explain: Some(&claim.explain)
-            .filter(|why| verdict == Verdict::DoesNotHold && !why.is_empty())
-            .cloned(),
+        explain,
     };
-    for (distribution, findings) in tried {
+    for (distribution, verdict, findings) in tried {
         let word = distribution.filter(|_| several);
-        if let Some(word) = word.filter(|_| verdicts.iter().any(|other| *other != verdicts[0])) {
+        if let Some(word) = word.filter(|_| differ) {
             judged
                 .notes
-                .push(format!("{} under {word}", findings.verdict().word()));
+                .push(format!("{} under {word}", verdict.word()));
         }
-        let few = findings
-            .few
-            .filter(|_| findings.verdict() == Verdict::Unclear);
-        judged
-            .notes
-            .extend(few.map(|few| format!("only {few} of the 5 processes that a row needs")));
-        judged.sizes.extend(sizes::other_than_paper(
-            &findings.spots,
-            evidence,
-            workloads,
-            distribution,
-        ));
-        for part in findings.parts.into_iter().map(|part| part.under(word)) {
+        if let Some(few) = findings.few.filter(|_| verdict == Verdict::Unclear) {
+            let note = format!("only {few} of the 5 processes that a row needs");
+            judged.notes.push(note);
+        }
+        let spots = &findings.spots;
+        let sizes = sizes::other_than_paper(spots, evidence, workloads, distribution);
+        judged.sizes.extend(sizes);
+        for mut part in findings.parts {
+            let is_place = !part.place.is_empty();
+            if let Some(word) = word.filter(|_| is_place) {
+                part.place += &format!(" ({word})");
+            }
             // What is missing under two distributions is listed once.
-            if !part.place.is_empty() || !judged.parts.contains(&part) {
+            if is_place || !judged.parts.contains(&part) {
                 judged.parts.push(part);
             }
         }
@@ -111,48 +103,24 @@ fn judged(
 /// it names none.
 fn ways<'a>(claim: &'a Claim, evidence: &Evidence) -> (Vec<Option<&'a str>>, Vec<String>) {
     let has = |way: &&str| {
-        claim
-            .workloads
-            .iter()
-            .any(|workload| !evidence.counts(workload, Some(way)).is_empty())
+        let mut workloads = claim.workloads.iter();
+        workloads.any(|workload| !evidence.counts(workload, Some(way)).is_empty())
     };
-    let (run, missing): (Vec<&str>, Vec<&str>) = claim
-        .distributions
-        .iter()
-        .map(String::as_str)
-        .partition(has);
-    let first = claim.distributions.first().map(String::as_str);
-    let notes = |missing: Vec<&str>| {
-        missing
-            .iter()
-            .map(|way| format!("not run under {way}"))
-            .collect()
-    };
+    let named = claim.distributions.iter().map(String::as_str);
+    let first = named.clone().next();
+    let (run, missing): (Vec<&str>, Vec<&str>) = named.partition(has);
     if run.is_empty() {
-        (vec![first], Vec::new())
-    } else {
-        (run.into_iter().map(Some).collect(), notes(missing))
+        return (vec![first], Vec::new());
     }
+    let notes = missing.iter().map(|way| format!("not run under {way}"));
+    (run.into_iter().map(Some).collect(), notes.collect())
 }
 
 /// A claim that depends on a distribution that we had to guess stays undecided.
-fn together(verdicts: &[Verdict]) -> Verdict {
+fn together(verdicts: Vec<Verdict>) -> Verdict {
     let has = |verdict| verdicts.contains(&verdict);
     if has(Verdict::Holds) && has(Verdict::DoesNotHold) {
         return Verdict::Unclear;
     }
-    verdicts
-        .iter()
-        .copied()
-        .max()
-        .unwrap_or(Verdict::NotTestable)
-}
-
-impl JudgedPart {
-    fn under(mut self, distribution: Option<&str>) -> JudgedPart {
-        if let Some(distribution) = distribution.filter(|_| !self.place.is_empty()) {
-            self.place.push_str(&format!(" ({distribution})"));
-        }
-        self
-    }
+    verdicts.into_iter().max().unwrap_or(Verdict::NotTestable)
 }

@@ -31,44 +31,39 @@ pub(super) fn order(a: &Number, b: &Number) -> Order {
 
 /// Whether `a` has the wanted order relative to `b`.
 pub(super) fn lies(a: &Number, wanted: Order, b: &Number) -> Verdict {
-    match order(a, b) {
-        _ if a.samples.min(b.samples) < LEAST_SAMPLES => Verdict::Unclear,
-        Order::Level => Verdict::Unclear,
-        found if found == wanted => Verdict::Holds,
-        _ => Verdict::DoesNotHold,
-    }
+    let found = order(a, b);
+    let samples = a.samples.min(b.samples);
+    verdict(samples, found == wanted, found != Order::Level)
 }
 
 /// Whether the median lies between two bounds; outside, it must differ from the nearer one.
 pub(super) fn between(value: &Number, low: f64, high: f64) -> Verdict {
-    let bound = |bound| Number {
-        median: bound,
-        min: bound,
-        max: bound,
-        ..value.clone()
-    };
-    if value.samples < LEAST_SAMPLES {
+    let bound = |bound| Number::bare(bound, value.samples);
+    let is_inside = (low..=high).contains(&value.median);
+    let is_outside =
+        order(value, &bound(low)) == Order::Below || order(value, &bound(high)) == Order::Above;
+    verdict(value.samples, is_inside, is_outside)
+}
+
+/// Unclear with too few processes, and if it neither holds nor fails; what holds does not fail.
+pub(super) fn verdict(samples: usize, holds: bool, fails: bool) -> Verdict {
+    if samples < LEAST_SAMPLES || !(holds || fails) {
         Verdict::Unclear
-    } else if (low..=high).contains(&value.median) {
+    } else if holds {
         Verdict::Holds
-    } else if order(value, &bound(low)) == Order::Below
-        || order(value, &bound(high)) == Order::Above
-    {
-        Verdict::DoesNotHold
     } else {
-        Verdict::Unclear
+        Verdict::DoesNotHold
     }
 }
 
 /// `a` over `b`; the range is the widest that both ranges allow.
 pub(super) fn quotient(a: &Number, b: &Number) -> Number {
-    let row = if a.row == b.row {
-        a.row.clone()
-    } else {
-        format!("{} / {}", a.row, b.row)
-    };
     Number {
-        row,
+        row: if a.row == b.row {
+            a.row.clone()
+        } else {
+            format!("{} / {}", a.row, b.row)
+        },
         measure: None,
         median: a.median / b.median,
         min: a.min / b.max,

@@ -1,5 +1,6 @@
 //! A run, and its rows grouped for claims.
 
+use crate::analyse::grid;
 use crate::analyse::group::{Group, RecordsByRow};
 use crate::analyse::interference::{self, InterferenceSummary};
 use crate::plan::{Case, CellId};
@@ -29,14 +30,8 @@ impl<'a> Scene<'a> {
         let (records, interference) =
             interference::pass(&measured.records.iter().collect::<Vec<_>>());
         let filed = RecordsByRow::new(&records);
-        let groups = |case| {
-            let rows = measured.head.rows_of(case);
-            (
-                case,
-                rows.map(|row| Group::new(case, row, &filed)).collect(),
-            )
-        };
-        let cases = measured.head.plan.cases.iter().map(groups).collect();
+        let cases = measured.head.plan.cases.iter();
+        let cases = cases.zip(grid(&measured.head, &filed)).collect();
         Scene {
             measured,
             records,

@@ -16,19 +16,14 @@ pub(super) fn other_than_paper(
         let paper = workloads
             .iter()
             .find(|workload| workload.name == case.workload);
-        for (name, theirs) in paper
-            .and_then(|workload| workload.values("paper"))
-            .into_iter()
-            .flatten()
-        {
-            let Some(ours) = case.parameters.get(&name).filter(|ours| **ours != theirs) else {
-                continue;
-            };
+        let parameters = paper.and_then(|workload| workload.values("paper"));
+        for (name, theirs) in parameters.into_iter().flatten() {
             // The claim itself sets it.
-            if distribution.is_some() && name == "distribution" {
-                continue;
+            let is_set = distribution.is_some() && name == "distribution";
+            let ours = case.parameters.get(&name).filter(|ours| **ours != theirs);
+            if let Some(ours) = ours.filter(|_| !is_set) {
+                sizes.push(format!("{name} = {ours} (the document: {theirs})"));
             }
-            sizes.push(format!("{name} = {ours} (the document: {theirs})"));
         }
     }
     sizes

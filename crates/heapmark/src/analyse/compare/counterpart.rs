@@ -11,38 +11,21 @@ const PASSING: [&str; 2] = ["load_average", "memory_available"];
 /// The index of the same case in another plan, or the reason why there is none.
 pub(super) fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
     let same = |other: &Case| (&other.workload, other.threads) == (&case.workload, case.threads);
-    let Some(place) = others.iter().position(same) else {
-        return Err("the old run does not have its case".into());
-    };
-    let other = &others[place];
-    let names: BTreeSet<&String> = case
-        .parameters
-        .keys()
-        .chain(other.parameters.keys())
-        .collect();
-    let differs = names
-        .into_iter()
-        .find(|name| case.parameters.get(*name) != other.parameters.get(*name));
-    match differs {
-        None => Ok(place),
-        Some(name) => {
-            let said = |case: &Case| {
-                case.parameters
-                    .get(name)
-                    .cloned()
-                    .unwrap_or_else(|| "not set".into())
-            };
-            Err(format!(
-                "{name} was {} and is {}: other work",
-                said(other),
-                said(case)
-            ))
+    let place = others.iter().position(same);
+    let place = place.ok_or("the old run does not have its case")?;
+    let (ours, theirs) = (&case.parameters, &others[place].parameters);
+    for name in ours.keys().chain(theirs.keys()).collect::<BTreeSet<_>>() {
+        let (old, new) = (theirs.get(name), ours.get(name));
+        if old != new {
+            let [old, new] = [old, new].map(|value| value.map_or("not set", String::as_str));
+            return Err(format!("{name} was {old} and is {new}: other work"));
         }
     }
+    Ok(place)
 }
 
 /// The versions and facts of the machine that differ.
-pub(super) fn differences(old: &RunFile, new: &RunFile) -> Vec<Difference> {
+pub(super) fn differences<'a>(old: &'a RunFile, new: &'a RunFile) -> Vec<Difference> {
     let mut all = Vec::new();
     let mut note = |what: &str, old: &str, new: &str| {
         if old != new {
@@ -55,17 +38,11 @@ pub(super) fn differences(old: &RunFile, new: &RunFile) -> Vec<Difference> {
     };
     note("heapmark", &old.heapmark, &new.heapmark);
     let keys: BTreeSet<&String> = old.machine.keys().chain(new.machine.keys()).collect();
-    for key in keys
-        .into_iter()
-        .filter(|key| !PASSING.contains(&key.as_str()))
-    {
-        let told = |run: &RunFile| {
-            run.machine
-                .get(key)
-                .cloned()
-                .unwrap_or_else(|| "not told".into())
-        };
-        note(key, &told(old), &told(new));
+    for key in keys {
+        let told = |run: &'a RunFile| run.machine.get(key).map_or("not told", String::as_str);
+        if !PASSING.contains(&key.as_str()) {
+            note(key, told(old), told(new));
+        }
     }
     for info in &new.allocators {
         if let Some(before) = old.allocators.iter().find(|other| other.name == info.name) {

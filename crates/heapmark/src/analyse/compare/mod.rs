@@ -11,16 +11,14 @@ mod tests;
 
 pub use between::between;
 
-use super::group::Group;
 use super::ratio::Ratio;
 use super::role::Role;
 use super::verdict::{self, JudgedTable, Verdict};
 use super::{counting, grid, judged};
-use crate::metric::{self, Metric, Process, Value};
+use crate::metric::{self, Metric, Value};
 use crate::plan::Case;
 use crate::store::{Record, RunFile};
-use heapmark_stats::blocks_needed;
-use heapmark_stats::{Rule, Tested, judge_tested, paired};
+use heapmark_stats::{Rule, Tested, blocks_needed, judge_tested, paired};
 use serde::Serialize;
 
 /// One of the runs that are compared.
@@ -32,7 +30,7 @@ pub struct Side<'a> {
 }
 
 /// All rows that could be compared.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Comparison {
     /// In plan order.
     pub rows: Vec<Compared>,
@@ -84,123 +82,102 @@ pub struct Difference {
 /// Why the times of a paced row carry no information.
 const PACED: &str = "it was replayed at the recorded times, which no allocator changes";
 
+/// Why a row cannot be compared with the baseline of its run.
+const NO_BASELINE: &str = "it has no numbers beside the baseline's";
+/// Why a row cannot be compared with an earlier run.
+const NO_EARLIER: &str = "the old run does not have it";
+/// Why a row of two runs cannot be compared.
+const NO_NUMBERS: &str = "one of the runs has no numbers for it";
+
 /// Compares every candidate with the baseline of its run.
 pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
-    let Some(value) = of_process(by) else {
+    let Value::Process(value) = by.of else {
         return ranges::within(side, by, threshold);
     };
+    let (plan, small) = (&side.head.plan, threshold.ln_1p());
     let grid = grid(side.head, &counting(side.records));
-    let cases = side.head.plan.cases.iter();
-    let tables: Vec<JudgedTable> = cases
-        .clone()
-        .zip(&grid)
-        .map(|(case, groups)| judged(side.head, case, groups))
-        .collect();
-    let (mut rows, mut left_out) = (Vec::new(), Vec::new());
-    for ((case, table), calls) in cases
-        .zip(&tables)
-        .zip(verdict::verdicts(&tables, side.head.plan.alpha()))
-    {
+    let cases = plan.cases.iter();
+    let tables = cases.clone().zip(&grid);
+    let tables: Vec<JudgedTable> = tables.map(|(case, groups)| judged(case, groups)).collect();
+    let verdicts = verdict::verdicts(&tables, plan.alpha());
+    let (mut comparison, mut tests) = (Comparison::default(), Vec::new());
+    for ((case, table), calls) in cases.zip(&tables).zip(verdicts) {
         for group in table.of(Role::Candidate) {
-            if table.paced {
-                left_out.push(LeftAlone::new(case, group, PACED));
-                continue;
-            }
-            match paired(&table.logs(group, value), threshold.ln_1p()) {
-                Some(tested) => rows.push((
-                    Compared::new(case, group, &tested, calls.withheld()),
-                    Some(tested),
-                )),
-                None => left_out.push(LeftAlone::new(
-                    case,
-                    group,
-                    "it has no numbers beside the baseline's",
-                )),
-            }
+            let name = &group.allocator.name;
+            let tested = if table.paced {
+                Err(PACED)
+            } else {
+                paired(&table.logs(group, value), small).ok_or(NO_BASELINE)
+            };
+            tests.extend(tested.ok().map(Some));
+            let row = tested.map(|tested| Compared {
+                verdict: calls.withheld(),
+                ..Compared::new(case, name, Ratio::of_shift(tested.shift))
+            });
+            comparison.add(case, name, row);
         }
     }
-    let rows = judge(rows, threshold, side.head.plan.alpha());
-    Comparison {
-        rows,
-        left_out,
-        differences: Vec::new(),
-        anchor: None,
+    comparison.judge(&tests, threshold, plan.alpha());
+    comparison
+}
+
+impl Comparison {
+    /// Adds a row, or why it is left out.
+    fn add(&mut self, case: &Case, allocator: &str, row: Result<Compared, &str>) {
+        match row {
+            Ok(row) => self.rows.push(row),
+            Err(why) => self.left_out.push(LeftAlone {
+                row: format!("{}/{allocator}", case.label()),
+                why: why.to_owned(),
+            }),
+        }
     }
-}
 
-/// Fills in the verdict of each tested row; rows without a test get none.
-fn judge(rows: Vec<(Compared, Option<Tested>)>, threshold: f64, alpha: f64) -> Vec<Compared> {
-    let family: Vec<Option<Tested>> = rows
-        .iter()
-        .map(|(_, tested)| *tested)
-        .filter(Option::is_some)
-        .collect();
-    let least = blocks_needed(family.len(), alpha) as usize;
-    let rule = Rule {
-        threshold: threshold.ln_1p(),
-        ..Rule::new(family.len(), least, alpha)
-    };
-    let mut judged = judge_tested(&family, &rule).into_iter().flatten();
-    let call = |(mut row, tested): (Compared, Option<Tested>)| {
-        let call = tested
-            .and_then(|_| judged.next())
-            .map(|judgement| Verdict::of(&judgement));
-        row.verdict = call.map(|call| row.verdict.unwrap_or(call));
-        row
-    };
-    rows.into_iter().map(call).collect()
-}
-
-/// How a timed process shows a metric; `None` if it is not one of timed processes.
-fn of_process(by: &Metric) -> Option<fn(&Process) -> Option<f64>> {
-    match by.of {
-        Value::Process(of) => Some(of),
-        Value::Sample(_) | Value::Memory(_) | Value::PerOperation | Value::Row => None,
+    /// Fills in the verdicts that are not withheld, from a test for each row; rows without a test
+    /// get none.
+    fn judge(&mut self, tests: &[Option<Tested>], threshold: f64, alpha: f64) {
+        let family: Vec<Option<Tested>> = tests.iter().copied().filter(Option::is_some).collect();
+        let least = blocks_needed(family.len(), alpha) as usize;
+        let rule = Rule {
+            threshold: threshold.ln_1p(),
+            ..Rule::new(family.len(), least, alpha)
+        };
+        let mut judgements = judge_tested(&family, &rule).into_iter().flatten();
+        for (row, tested) in self.rows.iter_mut().zip(tests) {
+            let judgement = tested.and_then(|_| judgements.next());
+            let call = judgement.map(|judgement| Verdict::of(&judgement));
+            row.verdict = call.map(|call| row.verdict.unwrap_or(call));
+        }
     }
 }
 
 /// Why a run cannot be compared by a metric, if so.
 pub fn refusal(side: &Side, by: &Metric) -> Option<String> {
-    let measured = metric::of_mode(side.head.plan.mode);
-    let usable: Vec<&str> = measured
-        .iter()
-        .filter(|one| one.judged != metric::Judged::No)
-        .map(|one| one.key)
-        .collect();
-    let is_there = usable.contains(&by.key);
-    let hint = || match &usable[..] {
+    let mut measured = metric::of_mode(side.head.plan.mode);
+    measured.retain(|one| one.judged != metric::Judged::No);
+    let usable: Vec<&str> = measured.iter().map(|one| one.key).collect();
+    let hint = match &usable[..] {
         [] => "nothing in it is judged".to_owned(),
         keys => format!("it can be compared by {}", keys.join(", ")),
     };
-    (!is_there).then(|| {
+    (!usable.contains(&by.key)).then(|| {
         format!(
-            "the run of {} did not measure {}: {}",
-            side.head.started,
-            by.key,
-            hint()
+            "the run of {} did not measure {}: {hint}",
+            side.head.started, by.key
         )
     })
 }
 
 impl Compared {
-    /// Without a verdict yet, unless it is withheld.
-    fn new(case: &Case, group: &Group, tested: &Tested, withheld: Option<Verdict>) -> Compared {
+    /// Without a verdict yet.
+    fn new(case: &Case, allocator: &str, ratio: Ratio) -> Compared {
         Compared {
             workload: case.workload.clone(),
             threads: case.threads,
-            allocator: group.allocator.name.clone(),
-            ratio: Ratio::of_shift(tested.shift),
+            allocator: allocator.to_owned(),
+            ratio,
             beside_anchor: None,
-            verdict: withheld,
-        }
-    }
-}
-
-impl LeftAlone {
-    fn new(case: &Case, group: &Group, why: &str) -> LeftAlone {
-        LeftAlone {
-            row: format!("{}/{}", case.label(), group.allocator.name),
-            why: why.to_owned(),
+            verdict: None,
         }
     }
 }

@@ -74,7 +74,7 @@ fn a_copy_that_differs_takes_the_words_away_and_one_that_does_not_leaves_them() 
             && (equal.cases[0].aa_copy.unwrap().ratio - 1.0).abs() < 0.005
     );
     let other = run(&build(&[("glibc", 20.0), ("half", 10.0), ("copy", 21.0)]));
-    assert_eq!(called(&other, "half"), Verdict::ShadowDiffers);
+    assert_eq!(called(&other, "half"), Verdict::AaCopyDiffers);
     let Conclusion::Withheld(Withheld::AaCopy { ratio }) = other.conclusion else {
         panic!("{:?}", other.conclusion)
     };

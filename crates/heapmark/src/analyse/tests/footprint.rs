@@ -1,8 +1,9 @@
 //! Memory tables by values: the ratios, and the figures that stay missing.
 
 use super::super::fake_run::{FakeRun, crash};
-use super::super::{FootprintRow, Footprints, analyse};
+use super::super::{TableRow, analyse};
 use crate::observe::memory_profile::RssCrossCheck;
+use crate::store::Record;
 
 fn lab(course: impl Fn(&str) -> Option<(u64, u64)>) -> FakeRun {
     FakeRun::new(&["glibc", "hoard"], &["larson"], 3)
@@ -10,14 +11,14 @@ fn lab(course: impl Fn(&str) -> Option<(u64, u64)>) -> FakeRun {
         .following_memory(course)
 }
 
-fn rows(lab: &FakeRun) -> Vec<FootprintRow> {
+fn rows(lab: &FakeRun) -> Vec<TableRow> {
     let analysis = analyse(&lab.run, &lab.records);
     assert!(analysis.cases.is_empty(), "nothing of such a run is a time");
     analysis.footprints[0].rows.clone()
 }
 
-fn held(row: &FootprintRow) -> &Footprints {
-    row.footprints.as_ref().unwrap()
+fn median(row: &TableRow, metric: &str) -> f64 {
+    row.cell(metric).unwrap().spread.median
 }
 
 #[test]
@@ -26,35 +27,30 @@ fn each_overhead_is_resident_over_live_at_its_moment() {
         Some(if name == "hoard" { (8, 12) } else { (8, 16) })
     }));
     assert_eq!(rows[0].allocator, "hoard", "the least first");
-    let held = held(&rows[0]);
-    let median = |spread: Option<crate::analyse::Spread>| spread.unwrap().median;
-    assert_eq!(
-        (held.processes, held.peak_demand_bytes.median),
-        (3, f64::from(8 << 20))
-    );
+    let median = |metric: &str| median(&rows[0], metric);
+    let peak = rows[0].cell("peak_demand_bytes").unwrap();
+    assert_eq!((peak.n, peak.spread.median), (3, f64::from(8 << 20)));
     assert_eq!(
         (
-            median(held.overhead_at_peak_demand),
-            median(held.overhead_at_peak_footprint)
+            median("overhead_at_peak_demand"),
+            median("overhead_at_peak_footprint")
         ),
         (1.5, 3.0)
     );
     assert_eq!(
-        (median(held.peak_over_peak), median(held.mean_overhead)),
+        (median("peak_over_peak"), median("mean_overhead")),
         (3.0, 3.0)
     );
-    assert_eq!(
-        (median(held.page_occupancy), median(held.huge_share)),
-        (0.5, 0.5)
-    );
-    let kept: Vec<(u64, f64)> = held
-        .retained
+    assert_eq!((median("page_occupancy"), median("huge_share")), (0.5, 0.5));
+    let kept: Vec<(&str, f64)> = rows[0]
+        .cells
         .iter()
-        .map(|kept| (kept.after_ms, kept.heap_bytes.median))
+        .filter(|cell| cell.metric.key.starts_with("retained_bytes_"))
+        .map(|cell| (cell.metric.key, cell.spread.median))
         .collect();
     assert_eq!(
         kept,
-        [(100, f64::from(3 << 20))],
+        [("retained_bytes_100_ms", f64::from(3 << 20))],
         "the harness's tables taken out"
     );
 }
@@ -62,12 +58,9 @@ fn each_overhead_is_resident_over_live_at_its_moment() {
 #[test]
 fn below_a_mebibyte_pages_decide_and_no_overhead_is_told() {
     let rows = rows(&lab(|_| Some((0, 1))));
-    let held = held(&rows[0]);
-    assert!(
-        held.overhead_at_peak_demand.is_none()
-            && held.mean_overhead.is_none()
-            && held.peak_over_peak.is_none()
-    );
+    for overhead in ["overhead_at_peak_demand", "mean_overhead", "peak_over_peak"] {
+        assert!(rows[0].cell(overhead).is_none(), "{overhead}");
+    }
 }
 
 #[test]
@@ -77,13 +70,14 @@ fn what_was_over_too_soon_or_failed_has_a_reason_and_no_figure() {
         .into_iter()
         .find(|row| row.allocator == "hoard")
         .unwrap();
-    assert_eq!((row.footprints.is_none(), row.unseen), (true, 3));
+    assert!(row.cell("peak_demand_bytes").is_none());
+    assert_eq!(row.sampling.unwrap().unseen, 3);
     let lab = lab.fail("larson@2/b01/glibc", crash());
     let row = rows(&lab)
         .into_iter()
         .find(|row| row.allocator == "glibc")
         .unwrap();
-    assert!(row.footprints.is_none() && row.failed.is_some());
+    assert!(row.cells.is_empty() && row.failed.is_some());
 }
 
 /// hoard holds 48 MiB with two threads, and the MiB that `alone` returns with one.
@@ -111,10 +105,8 @@ fn blow_up_is_the_footprint_of_several_threads_over_that_of_one_in_the_same_bloc
     let footprints = analyse(&lab.run, &lab.records).footprints;
     let blow_up = |case: usize| {
         footprints[case].rows[0]
-            .footprints
-            .as_ref()
-            .unwrap()
-            .blow_up
+            .cell("blow_up")
+            .map(|cell| cell.spread)
     };
     let found = blow_up(0).unwrap();
     assert_eq!((found.min, found.median, found.max), (0.5, 2.0, 4.0));
@@ -124,10 +116,27 @@ fn blow_up_is_the_footprint_of_several_threads_over_that_of_one_in_the_same_bloc
         "one thread has none"
     );
     let small = with_one_thread(0, |_| 24);
-    assert!(held(&rows(&small)[0]).blow_up.is_none(), "below a mebibyte");
+    assert!(
+        rows(&small)[0].cell("blow_up").is_none(),
+        "below a mebibyte"
+    );
+    let mut unseen = with_one_thread(8, |_| 24);
+    let is_last = |record: &&mut Record| (record.threads, record.block) == (1, 2);
+    for record in unseen.records.iter_mut().filter(is_last) {
+        record.memory = None;
+    }
+    assert_eq!(
+        rows(&unseen)[0].cell("blow_up").unwrap().n,
+        2,
+        "only blocks that have both"
+    );
     let failed = lab.fail("trace:a@1/b01/hoard", crash());
     let rows = rows(&failed);
-    let of = |name: &str| held(rows.iter().find(|row| row.allocator == name).unwrap()).blow_up;
+    let of = |name: &str| {
+        let row = rows.iter().find(|row| row.allocator == name).unwrap();
+        assert!(row.cell("peak_demand_bytes").is_some());
+        row.cell("blow_up")
+    };
     assert!(
         of("hoard").is_none() && of("glibc").is_some(),
         "a row that failed is no measure"
@@ -144,8 +153,10 @@ fn a_count_that_is_more_than_a_hundredth_off_the_page_tables_is_told() {
             walked_bytes,
         }));
         let rows = rows(&lab);
-        let of =
-            |name: &str| held(rows.iter().find(|row| row.allocator == name).unwrap()).count_off_by;
+        let of = |name: &str| {
+            let row = rows.iter().find(|row| row.allocator == name).unwrap();
+            row.sampling.as_ref().unwrap().count_off_by
+        };
         assert_eq!(of("hoard"), None);
         of("glibc")
     };

@@ -1,7 +1,7 @@
 //! Tails by values: what is merged, what is reported, and what is not.
 
 use super::super::fake_run::{FakeRun, crash};
-use super::super::{Called, LatencyState, analyse};
+use super::super::{Called, analyse};
 use crate::plan::Mode;
 use crate::store::Purpose;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn lab(blocks: u32, times: impl Fn(&str) -> Vec<(u64, u64)>) -> FakeRun {
 
 fn malloc(lab: &FakeRun, row: usize) -> Option<Called> {
     let analysis = analyse(&lab.run, &lab.records);
-    analysis.latency[0].rows[row].functions().first().cloned()
+    analysis.latency[0].rows[row].functions.first().cloned()
 }
 
 #[test]
@@ -72,9 +72,8 @@ fn one_process_that_is_not_ok_leaves_the_row_without_a_tail() {
     assert!(malloc(&lab, 0).is_some());
     assert!(malloc(&lab, 1).is_none());
     let analysis = analyse(&lab.run, &lab.records);
-    assert!(
-        matches!(&analysis.latency[0].rows[1].state, LatencyState::Failed(failed) if failed.of == 4)
-    );
+    let failed = analysis.latency[0].rows[1].failed.as_ref();
+    assert_eq!(failed.unwrap().of, 4);
     assert_eq!(analysis.failures.len(), 1);
 }
 

@@ -3,9 +3,8 @@
 
 mod inside;
 
-use anyhow::{Result, bail};
-use std::fs::Metadata;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use anyhow::{Context, Result, bail};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A file that can be executed.
@@ -14,8 +13,8 @@ pub struct Recognised {
     /// The executed files, from the one that was named to the one that the machine understands: a
     /// script comes first.
     pub chain: Vec<PathBuf>,
-    /// Why nothing can be preloaded into it, if so.
-    unreachable: Option<Unreachable>,
+    /// Why a preloaded allocator does not reach it, worded to follow its name.
+    pub unreachable: Option<String>,
     /// Allocator libraries that it is linked to.
     pub linked: Vec<String>,
     /// Allocators that are linked into it statically, under names of their own.
@@ -24,41 +23,15 @@ pub struct Recognised {
     pub imports_malloc: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Unreachable {
-    Static { go: bool },
-    Privileged,
-    OtherMachine(String),
-    OtherLibc,
-    OwnMalloc,
-    Sanitizer(String),
-    Unreadable(String),
-}
-
 /// The most scripts that are interpreted by scripts; the kernel's own limit is lower.
 const DEEPEST: usize = 5;
 
 impl Recognised {
-    /// Why a preloaded allocator does not reach it, worded to follow its name.
-    pub fn unreachable(&self) -> Option<String> {
-        Some(match self.unreachable.as_ref()? {
-            Unreachable::Static { go: true } => {
-                "a static Go program: it has no dynamic linker that could preload".into()
-            }
-            Unreachable::Static { go: false } => "static: it has no dynamic linker that could preload".into(),
-            Unreachable::Privileged => {
-                "runs with the privileges of its file (set-user-ID, set-group-ID or capabilities): the \
-                 dynamic linker preloads nothing into it"
-                    .into()
-            }
-            Unreachable::OtherMachine(what) => format!("made for {what}: no allocator here is"),
-            Unreachable::OtherLibc => "linked to musl: libraries for glibc cannot be preloaded into it".into(),
-            Unreachable::OwnMalloc => "defines a malloc of its own, which comes before any that is preloaded".into(),
-            Unreachable::Sanitizer(library) => {
-                format!("linked to {library}, which serves malloc itself: build the program without -fsanitize")
-            }
-            Unreachable::Unreadable(why) => why.clone(),
-        })
+    fn refused(why: impl Into<String>) -> Recognised {
+        Recognised {
+            unreachable: Some(why.into()),
+            ..Recognised::default()
+        }
     }
 
     /// The program that the machine executes in the end.
@@ -69,64 +42,54 @@ impl Recognised {
 
 /// The file of a command, as a shell finds it from that folder.
 pub fn find(word: &str, folder: &Path) -> Result<PathBuf> {
-    let executable = |path: &PathBuf| {
-        path.metadata()
-            .is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0)
-    };
     if !word.contains('/') {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let found = std::env::split_paths(&path)
             .map(|place| folder.join(place).join(word))
-            .find(executable);
-        return found.ok_or_else(|| anyhow::anyhow!("{word}: no such command in PATH"));
+            .find(|path| is_executable(path));
+        return found.with_context(|| format!("{word}: no such command in PATH"));
     }
     // Without `.` components.
     let path: PathBuf = folder.join(word).components().collect();
     match path.metadata() {
         Err(error) => bail!("{word}: {error}"),
         Ok(file) if !file.is_file() => bail!("{word}: not a file that could be executed"),
-        Ok(_) if !executable(&path) => {
+        Ok(_) if !is_executable(&path) => {
             bail!("{word}: not executable; chmod +x {word}, or name its interpreter first")
         }
         Ok(_) => Ok(path),
     }
 }
 
+/// Whether a file can be executed.
+pub fn is_executable(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0)
+}
+
 /// Reads a file, and follows scripts to their interpreter.
 pub fn recognise(path: &Path) -> Recognised {
-    let (mut chain, mut privileged) = (vec![path.to_path_buf()], false);
-    loop {
-        let file = chain.last().cloned().unwrap_or_default();
-        let (data, metadata) = match (std::fs::read(&file), std::fs::metadata(&file)) {
+    let mut chain = vec![path.to_path_buf()];
+    let found = loop {
+        let file = &chain[chain.len() - 1];
+        let (data, metadata) = match (std::fs::read(file), file.metadata()) {
             (Ok(data), Ok(metadata)) => (data, metadata),
             (Err(error), _) | (_, Err(error)) => {
-                let why = format!("it cannot be read ({error})");
-                return Recognised {
-                    chain,
-                    unreachable: Some(Unreachable::Unreadable(why)),
-                    ..Recognised::default()
-                };
+                break Recognised::refused(format!("it cannot be read ({error})"));
             }
         };
-        let interpreter = interpreter(&data).filter(|_| chain.len() <= DEEPEST);
-        privileged |= interpreter.is_none() && is_privileged(&file, &metadata);
-        match interpreter {
-            Some(next) => chain.push(next),
-            None if privileged => {
-                return Recognised {
-                    chain,
-                    unreachable: Some(Unreachable::Privileged),
-                    ..Recognised::default()
-                };
+        match interpreter(&data) {
+            Some(next) if chain.len() <= DEEPEST => chain.push(next),
+            _ if is_privileged(file, &metadata) => {
+                break Recognised::refused(
+                    "runs with the privileges of its file (set-user-ID, set-group-ID or capabilities): the \
+                     dynamic linker preloads nothing into it",
+                );
             }
-            None => {
-                return Recognised {
-                    chain,
-                    ..inside::look(&data)
-                };
-            }
+            _ => break inside::look(&data),
         }
-    }
+    };
+    Recognised { chain, ..found }
 }
 
 /// The interpreter of a script; for `env`, the command that follows it.
@@ -135,7 +98,7 @@ fn interpreter(data: &[u8]) -> Option<PathBuf> {
         .strip_prefix(b"#!")?
         .split(|byte| *byte == b'\n')
         .next()?;
-    let line = String::from_utf8_lossy(line).into_owned();
+    let line = String::from_utf8_lossy(line);
     let mut words = line.split_whitespace();
     let first = PathBuf::from(words.next()?);
     if !first.ends_with("env") {
@@ -147,12 +110,10 @@ fn interpreter(data: &[u8]) -> Option<PathBuf> {
         .or(Some(first))
 }
 
-fn is_privileged(path: &Path, file: &Metadata) -> bool {
-    let mode = file.permissions().mode();
-    let (user, group) = (
-        rustix::process::geteuid().as_raw(),
-        rustix::process::getegid().as_raw(),
-    );
+fn is_privileged(path: &Path, file: &std::fs::Metadata) -> bool {
+    let mode = file.mode();
+    let user = rustix::process::geteuid().as_raw();
+    let group = rustix::process::getegid().as_raw();
     let other =
         (mode & 0o4000 != 0 && file.uid() != user) || (mode & 0o2000 != 0 && file.gid() != group);
     // Root gains nothing from capabilities: the dynamic linker still preloads for root.
@@ -166,6 +127,7 @@ fn is_privileged(path: &Path, file: &Metadata) -> bool {
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     /// A file of this content and mode.
     fn file(dir: &Path, name: &str, content: &[u8], mode: u32) -> PathBuf {
@@ -209,7 +171,7 @@ mod tests {
             );
             let found = recognise(&script);
             assert!(found.program().ends_with("sh"), "{line}: {:?}", found.chain);
-            assert_eq!(found.unreachable(), None);
+            assert_eq!(found.unreachable, None);
         }
         let own = dir.path().join("run");
         let around = file(
@@ -220,7 +182,7 @@ mod tests {
         );
         assert!(
             recognise(&around)
-                .unreachable()
+                .unreachable
                 .unwrap()
                 .contains("no program that this machine knows")
         );
@@ -231,13 +193,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let why = |content: &[u8]| {
             recognise(&file(dir.path(), "x", content, 0o755))
-                .unreachable()
+                .unreachable
                 .unwrap()
         };
         assert!(why(b"text").contains("no program that this machine knows"));
         assert!(
             recognise(&dir.path().join("gone"))
-                .unreachable()
+                .unreachable
                 .unwrap()
                 .contains("cannot be read")
         );

@@ -6,12 +6,10 @@ mod shelf;
 pub use shelf::Shelf;
 
 use super::cache;
-use crate::file::mode_of;
 use anyhow::{Context, Result, anyhow, bail};
 use heapmark_trace::compile::{Order, checksum, compile};
 use heapmark_trace::{Done, Event, Fault, Reader, Watched, events_of};
 use heapmark_wire::compiled::{CompiledHead, HEAD_WORDS, MAGIC};
-use rustix::fs::fstatvfs;
 use std::fs::File;
 use std::io::BufReader;
 use std::os::unix::fs::FileExt;
@@ -59,7 +57,7 @@ pub fn compiled_trace(
             _in_use,
         });
     }
-    let unfinished = shelf.begin(&key, mode_of([trace]))?;
+    let unfinished = shelf.begin(&key, crate::file::mode_of([trace]))?;
     let file = unfinished
         .file
         .try_clone()
@@ -68,11 +66,8 @@ pub fn compiled_trace(
         let bytes = BYTES_AN_EVENT * events_of(trace)?;
         told(bytes, shelf.folder());
         has_room(bytes, free_bytes(&file), shelf.folder())?;
-        let page = reader
-            .head()
-            .get("page-bytes")
-            .and_then(|bytes| bytes.parse().ok())
-            .unwrap_or(PAGE);
+        let page = reader.head().get("page-bytes");
+        let page = page.and_then(|bytes| bytes.parse().ok()).unwrap_or(PAGE);
         compile(reader.map(|told| in_pages(told, page)), order, file)
     });
     let head = compiled.with_context(|| format!("{} cannot be replayed", trace.display()))?;
@@ -91,7 +86,7 @@ fn open(trace: &Path, done: Done) -> Result<Reader<BufReader<Watched<File>>>> {
 
 /// How many bytes a user may still write on a file's file system, if that is known.
 fn free_bytes(file: &File) -> Option<u64> {
-    let disk = fstatvfs(file).ok()?;
+    let disk = rustix::fs::fstatvfs(file).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
@@ -110,21 +105,18 @@ fn has_room(bytes: u64, free_bytes: Option<u64>, folder: &Path) -> Result<()> {
 
 /// Touched pages are counted in pages of the machine that recorded.
 fn in_pages(told: Result<(u32, Event), Fault>, page: u64) -> Result<(u32, Event), Fault> {
-    let scaled = |pages: u64| pages.saturating_mul((page / PAGE).max(1));
-    told.map(|(thread, event)| match event {
-        Event::Touch {
-            token,
+    told.map(|(thread, mut event)| {
+        if let Event::Touch {
             resident_pages,
             pages,
-        } => (
-            thread,
-            Event::Touch {
-                token,
-                resident_pages: scaled(resident_pages),
-                pages: scaled(pages),
-            },
-        ),
-        other => (thread, other),
+            ..
+        } = &mut event
+        {
+            for count in [resident_pages, pages] {
+                *count = count.saturating_mul((page / PAGE).max(1));
+            }
+        }
+        (thread, event)
     })
 }
 
@@ -132,19 +124,11 @@ fn in_pages(told: Result<(u32, Event), Fault>, page: u64) -> Result<(u32, Event)
 fn whole(file: &File) -> Option<CompiledHead> {
     let mut bytes = [0; HEAD_WORDS * 8];
     file.read_exact_at(&mut bytes, 0).ok()?;
-    let mut words = [0; HEAD_WORDS];
-    let numbers = bytes
-        .chunks_exact(8)
-        .map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
-    words
-        .iter_mut()
-        .zip(numbers)
-        .for_each(|(word, number)| *word = number);
+    let (words, _) = bytes.as_chunks::<8>();
+    let words = std::array::from_fn(|word| u64::from_ne_bytes(words[word]));
     let head = CompiledHead::of_words(&words).ok()?;
-    let is_whole = file
-        .metadata()
-        .is_ok_and(|data| data.len() == head.words * 8)
-        && checksum(file).is_ok_and(|found| u64::from(found) == head.checksum);
+    let is_whole = file.metadata().ok()?.len() == head.words * 8
+        && u64::from(checksum(file).ok()?) == head.checksum;
     is_whole.then_some(head)
 }
 

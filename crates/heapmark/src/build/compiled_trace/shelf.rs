@@ -5,7 +5,6 @@
 use super::whole;
 use crate::build::cache;
 use anyhow::{Context, Result};
-use heapmark_wire::compiled::CompiledHead;
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -55,13 +54,14 @@ impl Shelf {
     }
 
     /// Opens a compiled trace if it exists and is intact. It is kept while the file is open.
-    pub(super) fn take(&self, key: &str) -> Option<(File, CompiledHead)> {
-        let file = {
-            let _only = self.lock().ok()?;
-            let file = File::open(self.path(key)).ok()?;
-            file.lock_shared().ok()?;
-            file
+    pub(super) fn take(&self, key: &str) -> Option<(File, heapmark_wire::compiled::CompiledHead)> {
+        let opened = || -> std::io::Result<File> {
+            let _only = self.lock()?;
+            let file = File::open(self.path(key))?;
+            file.lock_shared()?;
+            Ok(file)
         };
+        let file = opened().ok()?;
         let head = whole(&file)?;
         // Another user's file cannot be marked as used; it is only removed earlier.
         let _ = file.set_times(FileTimes::new().set_modified(SystemTime::now()));
@@ -91,19 +91,23 @@ impl Shelf {
     /// Gives a compiled trace its name, and removes old ones if needed. It is kept while the file
     /// is open.
     pub(super) fn keep(&self, key: &str, unfinished: Unfinished) -> Result<File> {
-        let path = self.path(key);
-        let _only = self.lock().with_context(|| self.cannot())?;
-        // Another process may have finished the same trace first, and use it by its name already.
-        if let Some(file) = File::open(&path)
-            .ok()
-            .filter(|file| whole(file).is_some() && file.lock_shared().is_ok())
-        {
-            return Ok(file);
-        }
-        fs::rename(&unfinished.path, &path).with_context(|| self.cannot())?;
-        let file = unfinished.file.try_clone().with_context(|| self.cannot())?;
-        self.make_room();
-        Ok(file)
+        let keep = || -> std::io::Result<File> {
+            let path = self.path(key);
+            let _only = self.lock()?;
+            // Another process may have finished the same trace first, and use it by its name
+            // already.
+            if let Ok(file) = File::open(&path)
+                && whole(&file).is_some()
+                && file.lock_shared().is_ok()
+            {
+                return Ok(file);
+            }
+            fs::rename(&unfinished.path, &path)?;
+            let file = unfinished.file.try_clone()?;
+            self.make_room();
+            Ok(file)
+        };
+        keep().with_context(|| self.cannot())
     }
 
     /// Removes files that are not in use: unfinished ones, and the least recently used traces until
@@ -113,9 +117,9 @@ impl Shelf {
         files.sort_by_key(|(_, _, used)| *used);
         let mut bytes: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
         for (path, length, _) in files {
-            let is_score = kind(&path) == Some(ShelfFile::CompiledTrace);
+            let is_finished = kind(&path) == Some(ShelfFile::CompiledTrace);
             let is_used = || File::open(&path).is_ok_and(|file| file.try_lock().is_err());
-            if (bytes > self.most_bytes || !is_score)
+            if (bytes > self.most_bytes || !is_finished)
                 && !is_used()
                 && fs::remove_file(&path).is_ok()
             {
@@ -126,26 +130,22 @@ impl Shelf {
 
     /// Our files, with length and time of last use.
     fn files(&self) -> Vec<(PathBuf, u64, SystemTime)> {
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let file = |entry: fs::DirEntry| {
-            let known = entry
-                .metadata()
-                .ok()
-                .filter(|known| known.is_file() && kind(&entry.path()).is_some())?;
-            Some((entry.path(), known.len(), known.modified().ok()?))
+        let file = |path: PathBuf| {
+            kind(&path)?;
+            let known = path.symlink_metadata().ok()?;
+            let used = known.modified().ok()?;
+            known.is_file().then_some((path, known.len(), used))
         };
-        entries.filter_map(file).collect()
+        crate::catalog::folder::listing(&self.folder)
+            .filter_map(file)
+            .collect()
     }
 
     /// Held while a process opens, names or removes a compiled trace.
     fn lock(&self) -> std::io::Result<File> {
         cache::make(&self.folder)?;
         // The lock is beside the folder, because the user may delete the folder at any time.
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(self.folder.with_extension("lock"))?;
+        let file = cache::lock_file(&self.folder.with_extension("lock"))?;
         file.lock()?;
         Ok(file)
     }
@@ -174,12 +174,9 @@ fn kind(path: &Path) -> Option<ShelfFile> {
         text.len() == 12 && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
     };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
-    let (hidden, words) = name
-        .strip_prefix('.')
-        .map_or((false, name), |words| (true, words));
-    match words.split_once('.')? {
-        (key, "compiled") if !hidden && is_key(key) => Some(ShelfFile::CompiledTrace),
-        (key, number) if hidden && is_key(key) && is_number(number) => Some(ShelfFile::Unfinished),
+    match name.split('.').collect::<Vec<_>>()[..] {
+        [key, "compiled"] if is_key(key) => Some(ShelfFile::CompiledTrace),
+        ["", key, number] if is_key(key) && is_number(number) => Some(ShelfFile::Unfinished),
         _ => None,
     }
 }

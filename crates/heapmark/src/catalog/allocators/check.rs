@@ -2,25 +2,9 @@
 
 use super::embedded::{extra, ours};
 use crate::catalog::allocator::{Allocator, Purge, Source, Tier};
-use crate::catalog::faults::{Fault, nearest};
+use crate::catalog::faults::{Fault, suggestion};
 use crate::catalog::malloc_api;
-use std::collections::BTreeMap;
 use std::path::Path;
-
-/// A fault in a key of a file, and its remedy.
-pub(super) fn fault(
-    file: &str,
-    key: &str,
-    what: impl Into<String>,
-    mend: impl Into<String>,
-) -> Fault {
-    Fault {
-        file: file.into(),
-        key: key.into(),
-        what: what.into(),
-        mend: mend.into(),
-    }
-}
 
 /// Whether `name` is valid on the command line, in a file name and in a cell's name.
 pub fn is_name(name: &str) -> bool {
@@ -30,22 +14,21 @@ pub fn is_name(name: &str) -> bool {
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
 }
 
-/// Whether its name is valid.
-pub(super) fn check_name(file: &str, allocator: &Allocator, faults: &mut Vec<Fault>) {
-    let stem = Path::new(file)
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy();
-    if !is_name(&allocator.name) {
-        let what = format!("`{}` is not a name", allocator.name);
-        faults.push(fault(file, "name", what, "use a-z, 0-9, `_` and `-` only"));
-    } else if allocator.name != stem {
-        let what = format!("`{}` is not the file's name", allocator.name);
-        faults.push(fault(
+/// Whether the name of an entry is valid, and that of its file or folder.
+pub fn check_name(file: &str, name: &str, kind: &str, own: &str, faults: &mut Vec<Fault>) {
+    if !is_name(name) {
+        faults.push(Fault::new(
             file,
             "name",
-            what,
-            format!("write `name = \"{stem}\"`, or rename the file"),
+            format!("`{name}` is not a name"),
+            "use a-z, 0-9, `_` and `-` only",
+        ));
+    } else if name != own {
+        faults.push(Fault::new(
+            file,
+            "name",
+            format!("`{name}` is not the {kind}'s name"),
+            format!("write `name = \"{own}\"`, or rename the {kind}"),
         ));
     }
 }
@@ -54,37 +37,32 @@ pub(super) fn check_name(file: &str, allocator: &Allocator, faults: &mut Vec<Fau
 /// never the floor's.
 pub(super) fn check_place(file: &str, allocator: &Allocator, faults: &mut Vec<Fault>) {
     let name = &allocator.name;
-    let (is_ours, ours) = (Path::new(file).is_relative(), ours(name));
-    match &ours {
-        Some(_) if is_ours => {}
-        Some(ours) if ours.tier == Tier::Floor => {
-            let what = format!("`{name}` is the harness's own floor and is never replaced");
-            faults.push(fault(file, "name", what, "give the allocator another name"));
-        }
-        Some(_) if !allocator.replace => {
-            let what = format!("`{name}` is a name of heapmark's own catalogue");
-            faults.push(fault(
-                file,
-                "name",
-                what,
-                "use another, or write `replace = true` to stand in its place",
-            ));
-        }
-        None if allocator.replace => {
-            faults.push(fault(
-                file,
-                "replace",
-                format!("there is no `{name}` to replace"),
-                "leave it out",
-            ));
-        }
-        _ => {}
-    }
+    let (key, what, mend) = match ours(name) {
+        Some(_) if Path::new(file).is_relative() => return,
+        Some(ours) if ours.tier == Tier::Floor => (
+            "name",
+            format!("`{name}` is the harness's own floor and is never replaced"),
+            "give the allocator another name",
+        ),
+        Some(_) if !allocator.replace => (
+            "name",
+            format!("`{name}` is a name of heapmark's own catalogue"),
+            "use another, or write `replace = true` to stand in its place",
+        ),
+        None if allocator.replace => (
+            "replace",
+            format!("there is no `{name}` to replace"),
+            "leave it out",
+        ),
+        _ => return,
+    };
+    faults.push(Fault::new(file, key, what, mend));
 }
 
 /// All checks of an entry alone. Expands the patterns in `left-to-libc` to names.
 pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
-    let mut add = |key: &str, what: &str, mend: &str| faults.push(fault(file, key, what, mend));
+    let mut add =
+        |key: &str, what: &str, mend: &str| faults.push(Fault::new(file, key, what, mend));
     if allocator.about.trim().is_empty() {
         add("about", "empty", "say in one line what it is");
     }
@@ -121,64 +99,50 @@ pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Faul
         );
     }
     if let Some(recipe) = &allocator.build {
-        if recipe
-            .compile
-            .iter()
-            .all(|unit| unit.files.is_empty() && unit.extra.is_empty())
-        {
+        let units = || recipe.compile.iter();
+        if units().all(|unit| unit.files.is_empty() && unit.extra.is_empty()) {
             add(
                 "build.compile",
                 "no files",
                 "add `[[build.compile]]` with `files`",
             );
         }
-        for name in recipe
-            .compile
-            .iter()
-            .flat_map(|unit| &unit.extra)
-            .filter(|name| extra(name).is_none())
-        {
-            add(
-                "build.compile.extra",
-                &format!("`{name}` is not there"),
-                "put it into allocators/extra/",
-            );
+        for name in units().flat_map(|unit| &unit.extra) {
+            if extra(name).is_none() {
+                add(
+                    "build.compile.extra",
+                    &format!("`{name}` is not there"),
+                    "put it into allocators/extra/",
+                );
+            }
         }
-        let of_units = recipe.compile.iter().flat_map(|unit| unit.flags_for.keys());
-        for arch in recipe
-            .flags_for
-            .keys()
-            .chain(of_units)
-            .filter(|arch| !["x86_64", "aarch64"].contains(&arch.as_str()))
-        {
-            add(
-                "build.flags-for",
-                &format!("`{arch}` is no processor we know"),
-                "use `x86_64` or `aarch64`",
-            );
+        let of_units = units().flat_map(|unit| unit.flags_for.keys());
+        for arch in recipe.flags_for.keys().chain(of_units) {
+            if !["x86_64", "aarch64"].contains(&arch.as_str()) {
+                add(
+                    "build.flags-for",
+                    &format!("`{arch}` is no processor we know"),
+                    "use `x86_64` or `aarch64`",
+                );
+            }
         }
     }
-    if allocator
-        .environment
-        .keys()
-        .any(|key| key.starts_with("LD_"))
-    {
+    let mut variables = allocator.environment.keys();
+    if variables.any(|name| name.starts_with("LD_")) {
         add(
             "environment",
             "the dynamic linker's variables are ours",
             "name the files in `source`",
         );
     }
-    for name in allocator
-        .reads
-        .iter()
-        .filter(|name| name.trim_end_matches('*').is_empty())
-    {
-        add(
-            "reads",
-            &format!("`{name}` is every variable"),
-            "name one, or the letters that its variables begin with",
-        );
+    for name in &allocator.reads {
+        if name.trim_end_matches('*').is_empty() {
+            add(
+                "reads",
+                &format!("`{name}` is every variable"),
+                "name one, or the letters that its variables begin with",
+            );
+        }
     }
     if let Some(Purge::Call { symbol, args, .. }) = &allocator.purge {
         if symbol.is_empty() {
@@ -203,14 +167,13 @@ pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Faul
         ("except", &allocator.except),
         ("differences", &allocator.differences),
     ] {
-        for (what, _) in reasons
-            .iter()
-            .filter(|(_, reason)| reason.trim().is_empty())
-        {
-            add(&format!("{table}.{what}"), "no reason given", "say why");
+        for (what, reason) in reasons {
+            if reason.trim().is_empty() {
+                add(&format!("{table}.{what}"), "no reason given", "say why");
+            }
         }
     }
-    let mut left = BTreeMap::new();
+    let mut left = std::collections::BTreeMap::new();
     for (pattern, reason) in &allocator.left_to_libc {
         let key = format!("left-to-libc.{pattern}");
         if reason.trim().is_empty() {
@@ -220,23 +183,15 @@ pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Faul
                 "name the library that serves it instead, and why",
             );
         }
-        let names: Vec<_> = malloc_api::required()
+        let mut names = malloc_api::required()
             .filter(|name| malloc_api::matches(pattern, name))
-            .collect();
-        if names.is_empty() {
-            let near = nearest(pattern, malloc_api::required())
-                .map(|name| format!("did you mean `{name}`?"));
-            add(
-                &key,
-                "no such function",
-                &near.unwrap_or("use a name of the malloc family, or `_Z*`".into()),
-            );
+            .peekable();
+        if names.peek().is_none() {
+            let other = "use a name of the malloc family, or `_Z*`";
+            let mend = suggestion(pattern, malloc_api::required(), other);
+            add(&key, "no such function", &mend);
         }
-        left.extend(
-            names
-                .into_iter()
-                .map(|name| (name.to_string(), reason.clone())),
-        );
+        left.extend(names.map(|name| (name.to_string(), reason.clone())));
     }
     allocator.left_to_libc = left;
 }

@@ -1,16 +1,14 @@
 //! Our own entries and source files: they are part of the program.
 
-use crate::catalog::allocator::Allocator;
-use crate::catalog::faults::parse;
 use include_dir::{Dir, include_dir};
 
 /// The folder `allocators`.
 pub(super) static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../allocators");
 
 /// Our own entry with this name.
-pub(super) fn ours(name: &str) -> Option<Allocator> {
+pub(super) fn ours(name: &str) -> Option<crate::catalog::allocator::Allocator> {
     let file = format!("{name}.toml");
-    parse(&file, OURS.get_file(&file)?.contents_utf8()?).ok()
+    crate::catalog::faults::parse(&file, OURS.get_file(&file)?.contents_utf8()?).ok()
 }
 
 /// The text of one of our small source files, `allocators/extra/<name>`.

@@ -4,24 +4,20 @@
 mod check;
 mod embedded;
 
-pub use check::is_name;
+pub use check::{check_name, is_name};
 pub use embedded::extra;
 
 use super::allocator::{Allocator, Source};
-use super::faults::{Fault, Faults, nearest, parse};
+use super::faults::{Fault, Faults, read, suggestion};
 use super::folder;
-use check::{check, check_name, check_place, fault};
+use check::{check, check_place};
 use embedded::OURS;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// All entries: ours, and those of the user's folder on top. Sorted by tier, then by name.
 pub fn load() -> Result<Vec<Allocator>, Faults> {
-    load_with(
-        folder::user_folder()
-            .map(|home| home.join("allocators"))
-            .as_deref(),
-    )
+    load_with(folder::users("allocators").as_deref())
 }
 
 /// As [`load`], with the user's folder as an argument; a folder that does not exist is empty.
@@ -29,13 +25,17 @@ pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
     let mut faults = Vec::new();
     let mut entries = BTreeMap::new();
     for (file, text) in folder::texts_with(&OURS, "allocators", user, &mut faults) {
-        match parse::<Allocator>(&file, &text) {
-            Ok(allocator) => {
-                check_name(&file, &allocator, &mut faults);
-                check_place(&file, &allocator, &mut faults);
-                entries.insert(allocator.name.clone(), (file, allocator));
-            }
-            Err(fault) => faults.push(fault),
+        if let Some(allocator) = read::<Allocator>(&file, &text, &mut faults) {
+            let stem = Path::new(&file).file_stem().unwrap_or_default();
+            check_name(
+                &file,
+                &allocator.name,
+                "file",
+                &stem.to_string_lossy(),
+                &mut faults,
+            );
+            check_place(&file, &allocator, &mut faults);
+            entries.insert(allocator.name.clone(), (file, allocator));
         }
     }
     let mut entries: Vec<(String, Allocator)> = entries.into_values().collect();
@@ -46,12 +46,12 @@ pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
     if !faults.is_empty() {
         return Err(Faults(faults));
     }
-    let mut allocators: Vec<Allocator> = entries
+    // Those of a tier stay in the order of their names.
+    entries.sort_by_key(|(_, allocator)| allocator.tier);
+    Ok(entries
         .into_iter()
         .map(|(_, allocator)| allocator)
-        .collect();
-    allocators.sort_by(|a, b| (a.tier, &a.name).cmp(&(b.tier, &b.name)));
-    Ok(allocators)
+        .collect())
 }
 
 /// Finds the target of each `same-as` and copies from it the keys that the entry leaves unset.
@@ -64,39 +64,34 @@ fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
         let Source::SameAs { name } = &allocator.source else {
             continue;
         };
+        let mut fault = |what: String, mend: String| {
+            faults.push(Fault::new(file.as_str(), "source.name", what, mend));
+        };
         let Some(original) = originals.get(name) else {
-            let near = nearest(name, originals.keys().map(String::as_str));
-            let mend = near.map_or("name another entry".into(), |near| {
-                format!("did you mean `{near}`?")
-            });
-            faults.push(fault(
-                file,
-                "source.name",
+            let names = originals.keys().map(String::as_str);
+            fault(
                 format!("there is no allocator `{name}`"),
-                mend,
-            ));
+                suggestion(name, names, "name another entry"),
+            );
             continue;
         };
         if let Source::SameAs { name: further } = &original.source {
-            let what = format!("`{name}` is itself the same as `{further}`");
-            faults.push(fault(
-                file,
-                "source.name",
-                what,
+            fault(
+                format!("`{name}` is itself the same as `{further}`"),
                 format!("write `{further}`"),
-            ));
+            );
             continue;
         }
-        if allocator.home.is_empty() {
-            allocator.home = original.home.clone();
-        }
-        if allocator.licence.is_empty() {
-            allocator.licence = original.licence.clone();
+        for (own, theirs) in [
+            (&mut allocator.home, &original.home),
+            (&mut allocator.licence, &original.licence),
+            (&mut allocator.sources, &original.sources),
+        ] {
+            if own.is_empty() {
+                own.clone_from(theirs);
+            }
         }
         allocator.wrapper |= original.wrapper;
-        if allocator.sources.is_empty() {
-            allocator.sources = original.sources.clone();
-        }
         allocator.purge = allocator.purge.take().or_else(|| original.purge.clone());
         allocator.version = allocator
             .version

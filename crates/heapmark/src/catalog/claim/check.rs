@@ -222,16 +222,14 @@ impl Check {
 
     /// The workloads that it names: its own, and those that it compares with.
     pub fn workloads(&self) -> Vec<&String> {
-        let own = self.at().workloads.iter().flatten();
-        let others: Vec<&String> = match self {
-            Check::Between {
-                over: Some(over), ..
-            } => over.workloads.iter().flatten().collect(),
-            Check::Levels { than, .. } => than.iter().collect(),
-            Check::Correlates { with, .. } => vec![with],
-            _ => Vec::new(),
+        let with = match self {
+            Check::Correlates { with, .. } => Some(with),
+            _ => None,
         };
-        own.chain(others).collect()
+        let own = self.at().workloads.iter().flatten();
+        own.chain(self.paired().into_iter().flatten())
+            .chain(with)
+            .collect()
     }
 
     /// The workloads that are paired with its own, one for each.

@@ -2,257 +2,148 @@
 //! claim untestable for ever.
 
 use super::{Claim, Document, Figure};
-use crate::catalog::faults::{Fault, nearest};
-use crate::catalog::{Catalog, Workload};
+use crate::catalog::Catalog;
+use crate::catalog::faults::{Fault, suggestion};
+use crate::catalog::malloc_api::matches;
 
-/// Adds each fault with its line.
-pub(super) fn check(
-    document: &Document,
-    file: &str,
-    text: &str,
-    catalog: &Catalog,
-    faults: &mut Vec<Fault>,
-) {
-    let mut reader = Reader {
-        document,
-        file,
-        text,
-        catalog,
-        faults,
-    };
-    reader.rows();
-    document
-        .figures
-        .iter()
-        .for_each(|figure| reader.figure(figure));
-    for (place, claim) in document.claims.iter().enumerate() {
-        let (id, number) = (
-            &claim.id,
-            claim.id.strip_prefix(&format!("{}-", document.short)),
-        );
-        if number.is_none_or(|number| number.parse::<u32>().is_err()) {
-            let mend = format!(
-                "number them {}-1, {}-2, ...",
-                document.short, document.short
-            );
-            reader.add(
-                "id",
-                id,
-                "",
-                &format!("`{id}` is no number of this document"),
-                mend,
-            );
-        }
-        if document.claims[..place].iter().any(|other| other.id == *id) {
-            reader.add(
-                "id",
-                id,
-                "",
-                &format!("`{id}` occurs twice"),
-                "number each claim once".into(),
-            );
-        }
-        reader.claim(claim);
-    }
-}
-
-struct Reader<'a> {
-    document: &'a Document,
-    file: &'a str,
-    text: &'a str,
-    catalog: &'a Catalog,
-    faults: &'a mut Vec<Fault>,
+/// What a document is checked against, and the faults so far.
+pub(super) struct Reader<'a> {
+    pub document: &'a Document,
+    pub file: &'a str,
+    pub text: &'a str,
+    pub catalog: &'a Catalog,
+    pub faults: &'a mut Vec<Fault>,
 }
 
 impl Reader<'_> {
+    /// Adds each fault with its line.
+    pub fn check(&mut self) {
+        let document = self.document;
+        self.rows();
+        for figure in &document.figures {
+            self.figure(figure);
+        }
+        let short = &document.short;
+        for (place, claim) in document.claims.iter().enumerate() {
+            let id = &claim.id;
+            let number = id.strip_prefix(&format!("{short}-"));
+            if number.is_none_or(|number| number.parse::<u32>().is_err()) {
+                let what = format!("`{id}` is no number of this document");
+                let mend = format!("number them {short}-1, {short}-2, ...");
+                self.add("id", id, "", &what, &mend);
+            }
+            if document.claims[..place].iter().any(|other| other.id == *id) {
+                let what = format!("`{id}` occurs twice");
+                self.add("id", id, "", &what, "number each claim once");
+            }
+            self.claim(claim);
+        }
+    }
+
     /// Finds the fault at the text `at`, not before the entry named by `after`.
-    fn add(&mut self, key: &str, after: &str, at: &str, what: &str, mend: String) {
+    fn add(&mut self, key: &str, after: &str, at: &str, what: &str, mend: &str) {
         let start = self.text.find(&format!("\"{after}\"")).unwrap_or(0);
         let at = self.text[start..].find(at).map_or(start, |at| start + at);
         let line = self.text[..at].matches('\n').count() + 1;
-        let (file, key) = (self.file.into(), format!("{key} of {after}"));
-        self.faults.push(Fault {
-            file,
-            key,
-            what: format!("{what} (line {line})"),
-            mend,
-        });
+        let (key, what) = (format!("{key} of {after}"), format!("{what} (line {line})"));
+        self.faults.push(Fault::new(self.file, key, what, mend));
     }
 
     fn rows(&mut self) {
+        let catalog = self.catalog;
         for (name, row) in &self.document.rows {
-            let allocators = self
-                .catalog
-                .allocators
-                .iter()
-                .map(|allocator| &allocator.name);
-            let programs = self
-                .catalog
-                .workloads
-                .iter()
-                .flat_map(|workload| &workload.rows)
-                .map(|row| &row.name);
-            let known: Vec<&String> = allocators.chain(programs).collect();
-            let found = row
-                .ours
-                .iter()
-                .any(|pattern| known.iter().any(|name| matches(pattern, name)));
-            if !row.brought && !found {
-                let what = format!(
-                    "no allocator and no program's row is called `{}`",
-                    row.ours.join("` or `")
-                );
-                self.add(
-                    "ours",
-                    name,
-                    "",
-                    &what,
-                    "mend the name, or say `brought = true`".into(),
-                );
+            let allocators = catalog.allocators.iter();
+            let allocators = allocators.map(|allocator| &allocator.name);
+            let programs = catalog.workloads.iter().flat_map(|workload| &workload.rows);
+            let mut known = allocators.chain(programs.map(|program| &program.name));
+            let ours = |name: &String| row.ours.iter().any(|pattern| matches(pattern, name));
+            if !row.brought && !known.any(ours) {
+                let patterns = row.ours.join("` or `");
+                let what = format!("no allocator and no program's row is called `{patterns}`");
+                let mend = "mend the name, or say `brought = true`";
+                self.add("ours", name, "", &what, mend);
             }
-            row.workload
-                .iter()
-                .for_each(|workload| self.workload("workload", name, workload));
+            self.workloads("workload", name, &row.workload);
         }
     }
 
     fn figure(&mut self, figure: &Figure) {
-        self.workload("workload", &figure.title, &figure.workload);
+        let title = &figure.title;
+        self.workloads("workload", title, [&figure.workload]);
         let columns = figure.threads.len() * figure.measures.len();
         for row in &figure.rows {
-            self.row("row", &figure.title, &row.row);
-            if row.values.len() != columns {
-                let what = format!(
-                    "`{}` has {} values for {columns} columns",
-                    row.row,
-                    row.values.len()
-                );
-                self.add(
-                    "values",
-                    &figure.title,
-                    &format!("row = \"{}\"", row.row),
-                    &what,
-                    "give one for each thread count and measure".into(),
-                );
+            let (name, count) = (&row.row, row.values.len());
+            self.row("row", title, name);
+            if count != columns {
+                let at = format!("row = \"{name}\"");
+                let what = format!("`{name}` has {count} values for {columns} columns");
+                let mend = "give one for each thread count and measure";
+                self.add("values", title, &at, &what, mend);
             }
         }
-        if !figure.rows.iter().any(|row| row.row == figure.reference) {
-            let what = format!("`{}` is no row of the table", figure.reference);
-            self.add(
-                "reference",
-                &figure.title,
-                "reference",
-                &what,
-                "name one that is".into(),
-            );
+        let reference = &figure.reference;
+        if !figure.rows.iter().any(|row| row.row == *reference) {
+            let what = format!("`{reference}` is no row of the table");
+            self.add("reference", title, "reference", &what, "name one that is");
         }
     }
 
     fn claim(&mut self, claim: &Claim) {
-        claim
-            .workloads
-            .iter()
-            .for_each(|workload| self.workload("workloads", &claim.id, workload));
+        let id = &claim.id;
+        self.workloads("workloads", id, &claim.workloads);
         if claim.workloads.is_empty() || claim.checks.is_empty() {
-            self.add(
-                "checks",
-                &claim.id,
-                "checks",
-                "nothing would be looked at",
-                "give it workloads and checks".into(),
-            );
+            let mend = "give it workloads and checks";
+            self.add("checks", id, "checks", "nothing would be looked at", mend);
         }
         for check in &claim.checks {
-            check
-                .rows()
-                .into_iter()
-                .for_each(|row| self.row("checks", &claim.id, row));
-            check
-                .workloads()
-                .into_iter()
-                .for_each(|workload| self.workload("checks", &claim.id, workload));
-            let own = check
-                .at()
-                .workloads
-                .as_ref()
-                .unwrap_or(&claim.workloads)
-                .len();
-            if let Some(paired) = check.paired().filter(|paired| paired.len() != own) {
-                let what = format!("{} workloads beside {own}", paired.len());
-                self.add(
-                    "checks",
-                    &claim.id,
-                    "checks",
-                    &what,
-                    "name one for each".into(),
-                );
+            for row in check.rows() {
+                self.row("checks", id, row);
+            }
+            self.workloads("checks", id, check.workloads());
+            let own = check.at().workloads.as_ref().unwrap_or(&claim.workloads);
+            let (own, paired) = (own.len(), check.paired().map(Vec::len));
+            if let Some(paired) = paired.filter(|paired| *paired != own) {
+                let what = format!("{paired} workloads beside {own}");
+                self.add("checks", id, "checks", &what, "name one for each");
             }
         }
         for distribution in &claim.distributions {
-            for workload in claim
-                .workloads
-                .iter()
-                .filter_map(|name| find(self.catalog, name))
-            {
-                if let Err(why) = workload.value("distribution", distribution) {
-                    self.add(
-                        "distributions",
-                        &claim.id,
-                        "distributions",
-                        &why,
-                        "name what its workloads can have".into(),
-                    );
+            for name in &claim.workloads {
+                let mut workloads = self.catalog.workloads.iter();
+                let workload = workloads.find(|workload| workload.name == *name);
+                let value = workload.map(|workload| workload.value("distribution", distribution));
+                if let Some(Err(why)) = value {
+                    let mend = "name what its workloads can have";
+                    self.add("distributions", id, "distributions", &why, mend);
                 }
             }
         }
     }
 
-    fn workload(&mut self, key: &str, after: &str, name: &str) {
-        if find(self.catalog, name).is_none() {
-            let mend = near(
-                name,
-                self.catalog
-                    .workloads
-                    .iter()
-                    .map(|workload| workload.name.as_str()),
-            );
-            let mend = mend.unwrap_or_else(|| "see `heapmark list workloads`".into());
-            self.add(
-                key,
-                after,
-                &format!("\"{name}\""),
-                &format!("there is no workload `{name}`"),
-                mend,
-            );
+    fn workloads<'n>(
+        &mut self,
+        key: &str,
+        after: &str,
+        names: impl IntoIterator<Item = &'n String>,
+    ) {
+        let workloads = self.catalog.workloads.iter();
+        let known = workloads.map(|workload| workload.name.as_str());
+        for name in names {
+            if !known.clone().any(|known| known == name) {
+                let what = format!("there is no workload `{name}`");
+                let mend = suggestion(name, known.clone(), "see `heapmark list workloads`");
+                self.add(key, after, &format!("\"{name}\""), &what, &mend);
+            }
         }
     }
 
     fn row(&mut self, key: &str, after: &str, name: &str) {
-        if !self.document.rows.contains_key(name) {
-            let mend = near(name, self.document.rows.keys().map(String::as_str));
-            let mend = mend.unwrap_or_else(|| "add it to [rows]".into());
-            self.add(
-                key,
-                after,
-                &format!("\"{name}\""),
-                &format!("the document has no row `{name}`"),
-                mend,
-            );
+        let rows = &self.document.rows;
+        if !rows.contains_key(name) {
+            let what = format!("the document has no row `{name}`");
+            let known = rows.keys().map(String::as_str);
+            let mend = suggestion(name, known, "add it to [rows]");
+            self.add(key, after, &format!("\"{name}\""), &what, &mend);
         }
     }
-}
-
-fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    nearest(name, known).map(|near| format!("did you mean `{near}`?"))
-}
-
-fn find<'a>(catalog: &'a Catalog, name: &str) -> Option<&'a Workload> {
-    catalog
-        .workloads
-        .iter()
-        .find(|workload| workload.name == name)
-}
-
-fn matches(pattern: &str, name: &str) -> bool {
-    super::super::malloc_api::matches(pattern, name)
 }

@@ -58,14 +58,6 @@ impl Measure {
             _ => false,
         }
     }
-
-    /// Whether it is computed from memory over time.
-    pub fn is_of_series(&self) -> bool {
-        matches!(
-            self,
-            Measure::HeapGrowth | Measure::TotalGrowth | Measure::TotalFall
-        )
-    }
 }
 
 impl TryFrom<String> for Measure {
@@ -76,11 +68,8 @@ impl TryFrom<String> for Measure {
         }
         let known = WORDS.iter().find(|(known, _)| *known == word);
         known.map(|(_, measure)| measure.clone()).ok_or_else(|| {
-            let words: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
-            format!(
-                "`{word}` is no measure: use one of {}, figure:NAME",
-                words.join(", ")
-            )
+            let words = WORDS.map(|(word, _)| word).join(", ");
+            format!("`{word}` is no measure: use one of {words}, figure:NAME")
         })
     }
 }
@@ -93,10 +82,10 @@ impl From<Measure> for String {
 
 impl fmt::Display for Measure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self, WORDS.iter().find(|(_, measure)| measure == self)) {
-            (Measure::Figure(name), _) => write!(f, "figure:{name}"),
-            (_, Some((word, _))) => f.write_str(word),
-            (_, None) => Ok(()),
+        if let Measure::Figure(name) = self {
+            return write!(f, "figure:{name}");
         }
+        let word = WORDS.iter().find(|(_, measure)| measure == self);
+        f.write_str(word.map_or("", |(word, _)| word))
     }
 }

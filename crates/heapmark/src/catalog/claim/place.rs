@@ -51,16 +51,12 @@ pub enum Threads {
 impl TryFrom<toml::Value> for Threads {
     type Error = String;
     fn try_from(value: toml::Value) -> Result<Threads, String> {
-        match (
-            value.as_str(),
-            value
-                .as_integer()
-                .and_then(|count| u32::try_from(count).ok()),
-        ) {
+        let count = value.as_integer().map(u32::try_from);
+        match (value.as_str(), count) {
             (Some("most"), _) => Ok(Threads::Most),
             (Some("each"), _) => Ok(Threads::Each),
             (Some("any"), _) => Ok(Threads::Any),
-            (None, Some(count)) if count > 0 => Ok(Threads::Count(count)),
+            (_, Some(Ok(count))) if count > 0 => Ok(Threads::Count(count)),
             _ => Err(format!(
                 "threads = {value}: expected most, each, any or a number"
             )),

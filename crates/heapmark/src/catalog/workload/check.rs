@@ -1,173 +1,136 @@
 //! The checks of a workload, each fault with its key and its remedy.
 
-use super::{Iterations, Preset, Rounds, Workload, plain};
-use crate::catalog::allocators::is_name;
-use crate::catalog::faults::{Fault, nearest};
-use crate::catalog::time;
+use super::{Iterations, Preset, Rounds, Workload};
+use crate::catalog::faults::{Fault, suggestion};
+use heapmark_guest::kernels;
 
 /// Takes a fault: its key, the fault, its remedy.
-type Add<'a> = &'a mut dyn FnMut(String, &str, String);
+type Add<'a> = &'a mut dyn FnMut(&str, &str, &str);
 
 impl Workload {
     pub(super) fn check(&self, file: &str, faults: &mut Vec<Fault>) {
-        let mut add = |key: String, what: &str, mend: String| {
-            faults.push(Fault {
-                file: file.into(),
-                key: format!("{}: {key}", self.name),
-                what: what.into(),
+        let mut add = |key: &str, what: &str, mend: &str| {
+            faults.push(Fault::new(
+                file,
+                format!("{}: {key}", self.name),
+                what,
                 mend,
-            });
+            ));
         };
         self.check_rows(&mut add);
         self.check_kernel(&mut add);
-        if let Some(Err(why)) = self.series.as_deref().map(time::interval) {
-            add("series".into(), &why, "mend the value".into());
+        if let Some(Err(why)) = self.series.as_deref().map(crate::catalog::time::interval) {
+            add("series", &why, "mend the value");
         }
         self.check_presets(&mut add);
     }
 
     fn check_rows(&self, add: Add) {
         match (&self.kernel, &self.program) {
-            (None, None) if self.rows.is_empty() => {
-                add(
-                    "kernel".into(),
-                    "nothing runs it",
-                    "add `kernel`, `program` or `[[rows]]`".into(),
-                );
-            }
-            (Some(_), Some(_)) => add(
-                "program".into(),
-                "has a kernel, too",
-                "keep one of the two".into(),
+            (None, None) if self.rows.is_empty() => add(
+                "kernel",
+                "nothing runs it",
+                "add `kernel`, `program` or `[[rows]]`",
             ),
+            (Some(_), Some(_)) => add("program", "has a kernel, too", "keep one of the two"),
             _ => {}
         }
         for row in &self.rows {
-            let twice = self
-                .rows
-                .iter()
-                .filter(|other| other.name == row.name)
-                .count()
-                > 1;
+            let name = &row.name;
+            let twice = self.rows.iter().filter(|other| other.name == *name).count() > 1;
             let known = |c: char| c.is_ascii_alphanumeric() || "-_.+:()# ".contains(c);
-            if twice || row.name.is_empty() || !row.name.chars().all(known) {
-                let mend = "use letters, digits, spaces and `-_.+:()#`, each name once".into();
+            if twice || name.is_empty() || !name.chars().all(known) {
                 add(
-                    "rows.name".into(),
-                    &format!("`{}` cannot name a row", row.name),
-                    mend,
+                    "rows.name",
+                    &format!("`{name}` cannot name a row"),
+                    "use letters, digits, spaces and `-_.+:()#`, each name once",
                 );
-            } else if is_name(&row.name) {
-                let mend = "give it a capital letter, a space or a colon".into();
+            } else if crate::catalog::allocators::is_name(name) {
                 add(
-                    "rows.name".into(),
-                    &format!("`{}` could be an allocator's name", row.name),
-                    mend,
+                    "rows.name",
+                    &format!("`{name}` could be an allocator's name"),
+                    "give it a capital letter, a space or a colon",
                 );
             }
         }
     }
 
     fn check_kernel(&self, add: Add) {
-        match self
-            .kernel
-            .as_deref()
-            .map(|name| (name, heapmark_guest::kernels::find(name)))
-        {
-            None => {}
-            Some((kernel, None)) => {
-                let known = || {
-                    heapmark_guest::kernels::ALL
-                        .iter()
-                        .map(|kernel| kernel.name)
-                };
-                let mend = nearest(kernel, known()).map(|near| format!("did you mean `{near}`?"));
-                let mend = mend.unwrap_or_else(|| {
-                    format!("use one of {}", known().collect::<Vec<_>>().join(", "))
-                });
+        let Some(name) = &self.kernel else {
+            return;
+        };
+        let Some(kernel) = kernels::find(name) else {
+            let known: Vec<&str> = kernels::ALL.iter().map(|kernel| kernel.name).collect();
+            let all = format!("use one of {}", known.join(", "));
+            return add(
+                "kernel",
+                &format!("there is no kernel `{name}`"),
+                &suggestion(name, known.into_iter(), all),
+            );
+        };
+        let has = |name: &str| self.parameters.contains_key(name);
+        for name in kernel.parameters {
+            if !(has(name) || *name == "classes" && has("distribution")) {
                 add(
-                    "kernel".into(),
-                    &format!("there is no kernel `{kernel}`"),
-                    mend,
+                    &format!("parameters.{name}"),
+                    "missing, and the kernel needs it",
+                    &format!("add `[parameters.{name}]`"),
                 );
-            }
-            Some((_, Some(kernel))) => {
-                let derived = self.parameters.contains_key("distribution");
-                let missing = |name: &&&str| {
-                    !(self.parameters.contains_key(**name) || derived && **name == "classes")
-                };
-                for name in kernel.parameters.iter().filter(missing) {
-                    let mend = format!("add `[parameters.{name}]`");
-                    add(
-                        format!("parameters.{name}"),
-                        "missing, and the kernel needs it",
-                        mend,
-                    );
-                }
             }
         }
     }
 
     fn check_presets(&self, add: Add) {
-        for preset in ["quick", "paper"]
-            .iter()
-            .filter(|preset| !self.presets.contains_key(**preset))
-        {
-            add(
-                format!("presets.{preset}"),
-                "missing",
-                "every workload has the presets `quick` and `paper`".into(),
-            );
-        }
-        for (preset, values) in &self.presets {
-            self.check_rounds(preset, add);
-            let key = |name: &str| format!("presets.{preset}.parameters.{name}");
-            for name in self
-                .parameters
-                .keys()
-                .filter(|name| !values.parameters.contains_key(*name))
-            {
-                add(key(name), "no value", "give it one".into());
+        for preset in ["quick", "paper"] {
+            if !self.presets.contains_key(preset) {
+                add(
+                    &format!("presets.{preset}"),
+                    "missing",
+                    "every workload has the presets `quick` and `paper`",
+                );
             }
-            for (name, value) in &values.parameters {
-                if let Err(why) = self.value(name, &plain(value)) {
-                    add(key(name), &why, "mend the value".into());
+        }
+        for (name, preset) in &self.presets {
+            self.check_rounds(name, preset, add);
+            let key = |parameter: &str| format!("presets.{name}.parameters.{parameter}");
+            let values = &preset.parameters;
+            for parameter in self.parameters.keys() {
+                if !values.contains_key(parameter) {
+                    add(&key(parameter), "no value", "give it one");
                 }
             }
-            if let Some(Err(why)) = self.values(preset).and_then(|values| self.threads(&values)) {
-                add(
-                    "threads".into(),
-                    &why,
-                    "name parameters that are numbers".into(),
-                );
+            for (parameter, value) in values {
+                if let Err(why) = self.value(parameter, value) {
+                    add(&key(parameter), &why, "mend the value");
+                }
+            }
+            if let Some(Err(why)) = self.threads(values) {
+                add("threads", &why, "name parameters that are numbers");
             }
         }
     }
 
     /// Reused memory is another experiment, which needs a name of its own.
-    fn check_rounds(&self, preset: &str, add: Add) {
-        let Preset {
-            cold, iterations, ..
-        } = self.presets[preset];
-        let (what, mend) = match self.rounds {
-            Rounds::First if cold > 0 => (
+    fn check_rounds(&self, name: &str, preset: &Preset, add: Add) {
+        let (key, what, mend) = match self.rounds {
+            Rounds::First if preset.cold > 0 => (
+                "cold",
                 "discards the first round, which is what the workload is about",
                 "0",
             ),
-            Rounds::First if iterations != Iterations::Fixed(1) => {
-                ("measures rounds that reuse memory", "1")
+            Rounds::First if preset.iterations != Iterations::Fixed(1) => {
+                ("iterations", "measures rounds that reuse memory", "1")
             }
-            Rounds::Reuse if cold == 0 => ("measures the first round, which reuses nothing", "1"),
+            Rounds::Reuse if preset.cold == 0 => (
+                "cold",
+                "measures the first round, which reuses nothing",
+                "1",
+            ),
             _ => return,
-        };
-        let key = if what.starts_with("measures rounds") {
-            "iterations"
-        } else {
-            "cold"
         };
         let mend = format!(
             "make it {mend}, or say `rounds = \"reuse\"` (`continued` if each goes on where the last one ended)"
         );
-        add(format!("presets.{preset}.{key}"), what, mend);
+        add(&format!("presets.{name}.{key}"), what, &mend);
     }
 }

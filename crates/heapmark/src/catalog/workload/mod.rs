@@ -9,24 +9,25 @@ mod tests;
 
 pub use file::parse;
 
-use super::did_you_mean;
 use super::formula;
-use super::parameter::Parameter;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// A workload or a variant of one, with everything written out.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Workload {
     /// Name on the command line and in every table.
     pub name: String,
     /// The workload that it is a variant of.
+    #[serde(skip)]
     pub variant_of: Option<String>,
     /// The kernel that every allocator runs.
     pub kernel: Option<String>,
     /// Or the program that every allocator runs.
     pub program: Option<String>,
     /// Further rows of its tables, which do not depend on the preloaded allocator.
+    #[serde(default)]
     pub rows: Vec<ProgramRow>,
     /// Reference document: BT, MM, RP, ZA or LL.
     pub document: String,
@@ -46,11 +47,28 @@ pub struct Workload {
     /// A caution that its table must not be read without.
     pub caution: Option<String>,
     /// The rounds of a process that it measures.
+    #[serde(default)]
     pub rounds: Rounds,
     /// Parameters by name.
-    pub parameters: BTreeMap<String, Parameter>,
+    pub parameters: BTreeMap<String, super::parameter::Parameter>,
     /// Presets by name.
     pub presets: BTreeMap<String, Preset>,
+    /// The variants in its file. Empty once the file is read: each is a workload of its own then.
+    #[serde(default)]
+    pub variants: Vec<Variant>,
+}
+
+/// Other values for some parameters, under a name of its own.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Variant {
+    name: String,
+    about: String,
+    operation: Option<String>,
+    rounds: Option<Rounds>,
+    rows: Option<Vec<ProgramRow>>,
+    #[serde(default)]
+    presets: BTreeMap<String, BTreeMap<String, toml::Value>>,
 }
 
 /// A row of a table that is no allocator: a program with its own memory management, run once per
@@ -103,7 +121,8 @@ pub struct Preset {
     /// Measured iterations of one process.
     pub iterations: Iterations,
     /// Value of every parameter.
-    pub parameters: BTreeMap<String, toml::Value>,
+    #[serde(deserialize_with = "plain_values")]
+    pub parameters: BTreeMap<String, String>,
 }
 
 /// Measured iterations of one process.
@@ -127,13 +146,10 @@ pub enum Calibrated {
 impl Workload {
     /// Whether `value` is allowed for the parameter `name`.
     pub fn value(&self, name: &str, value: &str) -> Result<(), String> {
-        let Some(parameter) = self.parameters.get(name) else {
-            let hint = did_you_mean(name, self.parameters.keys().map(String::as_str));
-            return Err(format!(
-                "workload {} has no parameter `{name}`{hint}",
-                self.name
-            ));
-        };
+        let parameter = self.parameters.get(name).ok_or_else(|| {
+            let hint = super::did_you_mean(name, self.parameters.keys().map(String::as_str));
+            format!("workload {} has no parameter `{name}`{hint}", self.name)
+        })?;
         parameter
             .accepts(value)
             .map_err(|expected| format!("`{name}` = `{value}`: expected {expected}"))
@@ -151,32 +167,23 @@ impl Workload {
 
     /// The parameters of a preset, written out.
     pub fn values(&self, preset: &str) -> Option<BTreeMap<String, String>> {
-        let preset = self.presets.get(preset)?;
-        Some(
-            preset
-                .parameters
-                .iter()
-                .map(|(name, value)| (name.clone(), plain(value)))
-                .collect(),
-        )
+        Some(self.presets.get(preset)?.parameters.clone())
     }
 }
 
 /// Values that may be written without quotes.
-fn plain_values<'de, D: serde::Deserializer<'de>>(
-    from: D,
-) -> Result<BTreeMap<String, String>, D::Error> {
-    let values = BTreeMap::<String, toml::Value>::deserialize(from)?;
-    Ok(values
-        .iter()
-        .map(|(name, value)| (name.clone(), plain(value)))
-        .collect())
+fn plain_values<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    BTreeMap::deserialize(from).map(plain)
 }
 
-/// A TOML value without quotes, as kernels and command lines write it.
-fn plain(value: &toml::Value) -> String {
-    match value {
-        toml::Value::String(text) => text.clone(),
+/// TOML values without quotes, as kernels and command lines write them.
+fn plain(values: BTreeMap<String, toml::Value>) -> BTreeMap<String, String> {
+    let plain = |value| match value {
+        toml::Value::String(text) => text,
         other => other.to_string(),
-    }
+    };
+    values
+        .into_iter()
+        .map(|(name, value)| (name, plain(value)))
+        .collect()
 }

@@ -10,66 +10,66 @@ use std::time::Duration;
 pub struct Comparison {
     /// Allocators: names or patterns from `heapmark list allocators`, ./lib.so, or NAME=/path/lib.so
     #[arg(short, long, value_name = "A,...", value_delimiter = ',', value_parser = listed)]
-    pub(in crate::cmd) allocators: Vec<String>,
+    pub allocators: Vec<String>,
     /// Allow a library of -a or --baseline to take a name of the catalogue, instead of heapmark's
     /// own allocator; `null` is never replaced
     #[arg(long, overrides_with = "replace")]
-    pub(in crate::cmd) replace: bool,
+    pub replace: bool,
     /// The allocator that the others are compared with
     #[arg(long, value_name = "A")]
-    pub(in crate::cmd) baseline: Option<String>,
+    pub baseline: Option<String>,
     /// Number of blocks: each allocator runs each workload exactly this often, in fresh processes
     #[arg(long, alias = "runs", value_name = "N", value_parser = blocks(), conflicts_with_all = ["precision", "max_blocks", "budget"])]
-    pub(in crate::cmd) blocks: Option<u32>,
+    pub blocks: Option<u32>,
     /// Add blocks until half of each 95 % interval is at most this: 1%, 0.5%, ...
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
-    pub(in crate::cmd) precision: Option<f64>,
+    pub precision: Option<f64>,
     /// Stop after N blocks [default: 40, or what a verdict needs]
     #[arg(long, value_name = "N", value_parser = blocks())]
-    pub(in crate::cmd) max_blocks: Option<u32>,
+    pub max_blocks: Option<u32>,
     /// Start no block after this time: 90s, 5min, 2h; a bare number: seconds
     #[arg(long, value_name = "TIME", value_parser = budget)]
-    pub(in crate::cmd) budget: Option<Duration>,
+    pub budget: Option<Duration>,
     /// Leave out the A/A check (an identical copy of the baseline that shows this run's noise)
     #[arg(long, overrides_with = "no_aa_copy")]
-    pub(in crate::cmd) no_aa_copy: bool,
+    pub no_aa_copy: bool,
     /// Keep measurements that other programs disturbed, without repeating them
     #[arg(long, overrides_with = "no_repeat")]
-    pub(in crate::cmd) no_repeat: bool,
+    pub no_repeat: bool,
     /// Seed of every random choice; the same seed gives the same plan
     #[arg(long, value_name = "N")]
-    pub(in crate::cmd) seed: Option<u64>,
+    pub seed: Option<u64>,
     /// A process that runs longer than this counts as hung: 90s, 5min; a bare number: seconds
     /// [default: 100 times the baseline, at least 20s]
     #[arg(long, value_name = "TIME", value_parser = patience)]
-    pub(in crate::cmd) timeout: Option<Duration>,
+    pub timeout: Option<Duration>,
     /// Run directory to create [default: heapmark-results/DATE-N]
     #[arg(short, long, value_name = "DIR")]
-    pub(in crate::cmd) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Continue an interrupted run: a run directory, or `latest`
     #[arg(long, value_name = "RUN")]
-    pub(in crate::cmd) resume: Option<String>,
+    pub resume: Option<String>,
     /// Measure nothing if `heapmark doctor` has a warning: exit code 5
     #[arg(long)]
-    pub(in crate::cmd) strict: bool,
+    pub strict: bool,
     /// Repeat the checks that earlier runs have passed with the same library and the same work
     #[arg(long)]
-    pub(in crate::cmd) check_again: bool,
+    pub check_again: bool,
     /// Print the plan and its estimated time, measure nothing
     #[arg(long)]
-    pub(in crate::cmd) dry_run: bool,
+    pub dry_run: bool,
     /// With --dry-run: also print every parameter, and every process that would run
     #[arg(long, requires = "dry_run")]
-    pub(in crate::cmd) cells: bool,
+    pub cells: bool,
     /// Run one cell of the plan (or of the run named by --resume) alone, print the output of the
     /// guest, store nothing
     #[arg(long, value_name = "ID", conflicts_with_all = ["output", "check_again", "dry_run"])]
-    pub(in crate::cmd) cell: Option<String>,
+    pub cell: Option<String>,
 }
 
 impl Comparison {
     /// The seed from the command line, or one made from the current time.
-    pub(in crate::cmd) fn seed(&self) -> u64 {
+    pub fn seed(&self) -> u64 {
         self.seed
             .unwrap_or_else(|| jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff)
     }
@@ -80,55 +80,35 @@ fn blocks() -> RangedU64ValueParser<u32> {
 }
 
 /// A word of a list, without the blank that may follow a comma.
-pub(in crate::cmd) fn listed(word: &str) -> Result<String, String> {
-    let word = word.trim();
-    if word.is_empty() {
-        Err("a name of the list is empty".into())
-    } else {
-        Ok(word.into())
+pub fn listed(word: &str) -> Result<String, String> {
+    match word.trim() {
+        "" => Err("a name of the list is empty".into()),
+        word => Ok(word.into()),
     }
 }
 
 fn patience(text: &str) -> Result<Duration, String> {
-    between(
-        text,
-        SECONDS,
-        Duration::from_millis(1),
-        Duration::from_secs(1_000_000),
-    )
+    let (least, most) = (Duration::from_millis(1), Duration::from_secs(1_000_000));
+    between(text, SECONDS, least, most)
 }
 
 /// `1%` or `1` as a share.
-pub(in crate::cmd) fn percent(text: &str) -> Result<f64, String> {
-    let number = text
-        .strip_suffix('%')
-        .unwrap_or(text)
-        .trim()
-        .parse::<f64>()
-        .ok();
-    number
-        .filter(|p| (0.01..=50.0).contains(p))
-        .map(|p| p / 100.0)
-        .ok_or_else(|| "expected 0.01% to 50%".into())
+pub fn percent(text: &str) -> Result<f64, String> {
+    match text.strip_suffix('%').unwrap_or(text).trim().parse() {
+        Ok(percent @ 0.01..=50.0) => Ok(percent / 100.0),
+        _ => Err("expected 0.01% to 50%".into()),
+    }
 }
 
 /// A time limit.
-pub(in crate::cmd) fn budget(text: &str) -> Result<Duration, String> {
-    between(
-        text,
-        SECONDS,
-        Duration::from_millis(1),
-        Duration::from_secs(100_000_000),
-    )
+pub fn budget(text: &str) -> Result<Duration, String> {
+    let (least, most) = (Duration::from_millis(1), Duration::from_secs(100_000_000));
+    between(text, SECONDS, least, most)
 }
 
 /// How long one process should measure, in milliseconds.
-pub(in crate::cmd) fn target(text: &str) -> Result<u32, String> {
-    let time = between(
-        text,
-        ("milliseconds", 0.001),
-        Duration::from_millis(1),
-        Duration::from_secs(3600),
-    )?;
+pub fn target(text: &str) -> Result<u32, String> {
+    let (least, most) = (Duration::from_millis(1), Duration::from_secs(3600));
+    let time = between(text, ("milliseconds", 0.001), least, most)?;
     Ok(time.as_millis() as u32)
 }

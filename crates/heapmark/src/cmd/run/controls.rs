@@ -9,22 +9,15 @@ use crate::execute::Subject;
 use crate::plan::{Case, Mode};
 use anyhow::{Context, Result};
 
-/// The controls of a run.
-pub(super) struct Companions {
-    /// The A/A copy of the baseline, in runs that compare.
-    pub aa_copy: Option<Subject>,
-    /// The null allocator, in runs of kernels.
-    pub floor: Option<Subject>,
-}
-
-/// Chooses the controls; removes the null allocator from those that are compared.
-pub(super) fn choose(
+/// Chooses the A/A copy of the baseline, in runs that compare, and the null allocator, in runs of
+/// kernels. Removes the null allocator from those that are compared.
+pub fn choose(
     args: &RunFlags,
     subjects: &mut Vec<Subject>,
     baseline: &str,
     cases: &[Case],
     catalog: &Catalog,
-) -> Result<Companions> {
+) -> Result<(Option<Subject>, Option<Subject>)> {
     let mode = args.instead.mode();
     let is_floor = |subject: &Subject| {
         subject.allocator.tier == Tier::Floor && subject.allocator.name != baseline
@@ -47,11 +40,11 @@ pub(super) fn choose(
     } else {
         None
     };
-    Ok(Companions { aa_copy, floor })
+    Ok((aa_copy, floor))
 }
 
-/// The A/A copy, if there is an allocator to compare with the baseline and no `--no-shadow`.
-pub(in crate::cmd) fn aa_copy(
+/// The A/A copy, if there is an allocator to compare with the baseline and no `--no-aa-copy`.
+pub fn aa_copy(
     flags: &Comparison,
     subjects: &[Subject],
     baseline: &str,
@@ -66,28 +59,20 @@ pub(in crate::cmd) fn aa_copy(
 }
 
 fn null(catalog: &Catalog) -> Option<Subject> {
-    let allocator = catalog
-        .allocators
-        .iter()
-        .find(|allocator| allocator.tier == Tier::Floor)?
-        .clone();
+    let mut all = catalog.allocators.iter();
     Some(Subject {
-        allocator,
+        allocator: all.find(|one| one.tier == Tier::Floor)?.clone(),
         library: Default::default(),
         refused: None,
     })
 }
 
 /// The same allocator in another file, under a name that no other allocator can have.
-pub(in crate::cmd) fn copy_of(original: &Subject) -> Result<Subject> {
+pub fn copy_of(original: &Subject) -> Result<Subject> {
     let mut copy = original.clone();
     copy.allocator.name = format!("{} (copy)", original.allocator.name);
-    copy.library.files = original
-        .library
-        .files
-        .iter()
-        .map(|file| build::copy(file))
-        .collect::<Result<_>>()
-        .context("copying the baseline")?;
+    for file in &mut copy.library.files {
+        *file = build::copy(file).context("copying the baseline")?;
+    }
     Ok(copy)
 }

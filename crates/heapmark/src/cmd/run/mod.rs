@@ -14,14 +14,14 @@ mod traces;
 
 use super::report::beside;
 use super::signals::{self, Answer};
-use super::{Exit, print, say, say_damage, usage, wants_colour, width};
+use super::{Exit, print, say, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
 use crate::execute::Guest;
 use crate::observe::preflight::{ItemState, Preflight, When};
 use crate::observe::root::Root;
 use crate::plan::{Counter, Mode, Override};
-use crate::report::{self, Format, Screen};
+use crate::report::{self, Format, units};
 use crate::session::{DoesNotRun, Ended, Processes, Selection, Session};
 use crate::store::{self, Purpose, Record, RunFile, Store};
 use anyhow::{Result, anyhow};
@@ -59,10 +59,10 @@ pub struct RunFlags {
     #[arg(long, value_name = "WORKLOAD.PARAMETER=VALUE")]
     pub(super) set: Vec<Override>,
     #[command(flatten)]
-    pub(super) comparison: Comparison,
+    comparison: Comparison,
     /// Also measure libraries that pass calls on to libc; their rows report it
     #[arg(long)]
-    pub(super) allow_forwarding: bool,
+    allow_forwarding: bool,
     /// Leave out the null allocator, which shows the cost of the harness itself
     #[arg(long, overrides_with = "no_floor")]
     no_floor: bool,
@@ -110,32 +110,29 @@ impl Instead {
 const LATENCY_EVERY: &str = "16";
 
 fn every(text: &str) -> Result<u32, String> {
-    let number = text
-        .parse()
-        .ok()
-        .filter(|every| (1..=1_000_000).contains(every));
-    number
-        .ok_or_else(|| "expected a number from 1 to 1000000 (a suite goes before --latency)".into())
+    match text.parse() {
+        Ok(number @ 1..=1_000_000) => Ok(number),
+        _ => Err("expected a number from 1 to 1000000 (a suite goes before --latency)".into()),
+    }
 }
 
 /// Runs the command.
 pub fn run(command: RunArgs) -> Result<Exit> {
-    go(&command.args.comparison, || {
-        match &command.args.comparison.resume {
-            Some(run) => Selection::of_stored(run),
-            None => Selection::of_flags(&command),
-        }
-    })
+    go(&command.args.comparison, || Selection::of_flags(&command))
 }
 
-/// Measures a selection, whichever command chose it, and prints the results.
+/// Measures what an earlier run has left, or a selection, whichever command chose it, and prints the
+/// results.
 pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) -> Result<Exit> {
     let root = Root::find().map_err(usage)?;
     // Before the allocators are built, which may take minutes.
     if args.strict && is_refused(&Preflight::look(&root, When::Before)) {
         return Ok(Exit::Warned);
     }
-    let selection = select()?;
+    let selection = match &args.resume {
+        Some(run) => Selection::of_stored(run)?,
+        None => select()?,
+    };
     if args.dry_run {
         return plan_only(&selection, args);
     }
@@ -147,18 +144,11 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     let guest = Guest::find()?;
     let stop = stop_on_signals();
     if let Some(id) = &args.cell {
-        let known = args
-            .resume
-            .as_deref()
-            .map(|run| store::read(&store::find(run)?))
-            .transpose()?;
-        return single_cell::run(
-            guest,
-            selection,
-            known.map(|run| run.records).unwrap_or_default(),
-            id,
-            stop,
-        );
+        let known = match &args.resume {
+            Some(run) => store::read(&store::find(run)?)?.records,
+            None => Vec::new(),
+        };
+        return single_cell::run(guest, selection, known, id, stop);
     }
     let (dir, store, head, known) = match &args.resume {
         Some(run) => {
@@ -180,12 +170,12 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     } else {
         ""
     };
-    say(&format!(
+    say(format!(
         "{}{more} processes in {}",
         plan.cells().len() + plan.checks().len(),
         dir.display()
     ));
-    say(&report::warnings(&look.warnings()));
+    say(report::warnings(&look.warnings()));
     store.keep_preflight(When::Before, look)?;
     let timed = !plan.mode.is_for_kernels();
     let stored = Stored {
@@ -196,19 +186,16 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     let ended = measure(guest, selection, stored, stop, &root, args.check_again)?;
     let all_ok = print_results(&dir)?;
     if timed {
-        say(&share(&ended));
+        say(share(&ended));
     }
-    Ok(match (!ended.whole, all_ok) {
-        (true, _) => {
-            say(&format!(
-                "interrupted; what was measured is stored: heapmark run --resume {} goes on",
-                dir.display()
-            ));
-            Exit::Interrupted
-        }
-        (false, true) => Exit::Done,
-        (false, false) => Exit::NotAllOk,
-    })
+    if !ended.whole {
+        say(format!(
+            "interrupted; what was measured is stored: heapmark run --resume {} goes on",
+            dir.display()
+        ));
+        return Ok(Exit::Interrupted);
+    }
+    Ok(Exit::NotAllOk.when(!all_ok))
 }
 
 /// The directory of a run, and what an earlier session has left in it.
@@ -228,21 +215,17 @@ fn measure(
     check_again: bool,
 ) -> Result<Ended> {
     let selection = Rc::new(selection);
-    let mut progress =
-        TerminalProgress::new(selection.plan.checks().len() + selection.plan.cells().len());
+    let plan = &selection.plan;
+    let mut progress = TerminalProgress::new(plan.checks().len() + plan.cells().len());
     let processes = Processes::new(guest, selection.clone(), stop);
-    let session = Session::new(selection, processes, Some(stored.store), stored.known);
-    let ended = session
+    let ended = Session::new(selection, processes, Some(stored.store), stored.known)
         .checking_again(check_again)
         .run(stored.head, root, &mut progress);
     progress.finish();
-    ended.map_err(|error| {
-        if error.is::<DoesNotRun>() {
-            usage(error)
-        } else {
-            error
-        }
-    })
+    match ended {
+        Err(error) if error.is::<DoesNotRun>() => Err(usage(error)),
+        ended => ended,
+    }
 }
 
 /// Prints what a run would do, and does nothing.
@@ -255,31 +238,27 @@ fn plan_only(selection: &Selection, args: &Comparison) -> Result<Exit> {
         }
         (None, None) => Path::new(store::RESULTS).join(format!("{}-N", today())),
     };
-    print(&outline::outline(selection, args, &dir))?;
-    let refused = selection
-        .subjects
-        .iter()
-        .filter_map(|subject| Some((subject, subject.refused.as_ref()?)));
-    let refused: Vec<String> = refused
-        .map(|(subject, why)| format!("{} cannot be measured: {why}", subject.allocator.name))
-        .collect();
-    refused.iter().for_each(|line| say(line));
-    Ok(if refused.is_empty() {
-        Exit::Done
-    } else {
-        Exit::NotAllOk
-    })
+    print(outline::outline(selection, args, &dir))?;
+    let mut end = Exit::Done;
+    for subject in &selection.subjects {
+        if let Some(why) = &subject.refused {
+            say(format!(
+                "{} cannot be measured: {why}",
+                subject.allocator.name
+            ));
+            end = Exit::NotAllOk;
+        }
+    }
+    Ok(end)
 }
 
 /// Creates a run directory: the one that the user named, or one named after the date.
 fn begin(dir: Option<&Path>, head: &RunFile) -> Result<(PathBuf, Store)> {
-    let made = match dir {
-        Some(dir) => Ok(dir.to_path_buf()),
-        None => {
-            store::fresh(&today()).map_err(|error| anyhow!("{error:#}; -o names another place"))
-        }
+    let dir = match dir {
+        Some(dir) => dir.to_path_buf(),
+        None => store::fresh(&today())
+            .map_err(|error| usage(anyhow!("{error:#}; -o names another place")))?,
     };
-    let dir = made.map_err(usage)?;
     let store = Store::create(&dir, head).map_err(usage)?;
     Ok((dir, store))
 }
@@ -294,7 +273,7 @@ fn share(ended: &Ended) -> String {
     };
     format!(
         "measured phases: {} of {took_s:.1} s (the rest: starts, proofs, calibration, checked processes, the store)",
-        report::units::percent(share)
+        units::percent(share)
     )
 }
 
@@ -305,12 +284,12 @@ fn is_refused(look: &Preflight) -> bool {
     }
     for item in look.in_state(ItemState::Warning) {
         let found = item.found.as_deref().unwrap_or("not told");
-        say(&format!(
+        say(format!(
             "{}: {found}: {}; change: {}",
             item.name, item.means, item.change
         ));
     }
-    say(&format!(
+    say(format!(
         "heapmark: {}; nothing was measured because of --strict",
         report::warnings(&look.warnings())
     ));
@@ -322,21 +301,15 @@ fn is_refused(look: &Preflight) -> bool {
 fn print_results(dir: &Path) -> Result<bool> {
     let run = store::read_for_tables(dir, reads_figure)?;
     let analysis = analyse(&run.head, &run.records);
-    let screen = Screen {
-        width: width(),
-        colour: wants_colour(&std::io::stdout()),
-    };
-    let (text, html) = (dir.join("report.md"), beside(dir, &run)?);
-    store::keep(
-        dir,
-        "report.md",
-        report::export(Format::Markdown, &run.head, &run.records)?.bytes,
-    )?;
-    let tables = report::terminal(&analysis, screen);
-    let (html, text, samples) = (html.display(), text.display(), store::samples_of(dir));
-    print(&format!(
-        "\n{tables}\nReport: {html} (as text: {text})   raw samples: {}\n",
-        samples.display()
+    let html = beside(dir, &run)?;
+    let text = report::export(Format::Markdown, &run.head, &run.records)?;
+    store::keep(dir, "report.md", text.bytes)?;
+    print(format!(
+        "\n{}\nReport: {} (as text: {})   raw samples: {}\n",
+        report::terminal(&analysis, screen()),
+        html.display(),
+        dir.join("report.md").display(),
+        store::samples_of(dir).display()
     ))?;
     Ok(all_ok(&run))
 }

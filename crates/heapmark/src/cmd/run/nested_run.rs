@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// Runs the selection in a new directory; returns what is stored, and whether the run was
 /// completed.
-pub(in crate::cmd) fn run(selection: Selection, output: Option<PathBuf>) -> Result<(Run, bool)> {
+pub fn run(selection: Selection, output: Option<PathBuf>) -> Result<(Run, bool)> {
     let (guest, root) = (Guest::find()?, Root::find().map_err(usage)?);
     let head = selection.head(&guest)?;
     let (dir, store) = begin(output.as_deref(), &head)?;

@@ -2,7 +2,7 @@
 
 use super::resolve::Chosen;
 use crate::build::{self, State};
-use crate::catalog::{self, Allocator, Catalog};
+use crate::catalog::{self, Catalog};
 use crate::cmd::build::build_program;
 use crate::cmd::say;
 use crate::execute::program::fill;
@@ -14,12 +14,11 @@ use std::path::{Path, PathBuf};
 
 /// The programs of these cases. Builds what is not built yet; a program that cannot be built stays,
 /// and its rows report why.
-pub(super) fn resolve(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Result<Vec<Program>> {
+pub fn resolve(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Result<Vec<Program>> {
     let mut all: Vec<Program> = Vec::new();
     // All programs that only print are counted with the same library.
     let counter = std::cell::LazyCell::new(|| counter(catalog));
-    let named = cases.iter().flat_map(Case::programs);
-    for name in named {
+    for name in cases.iter().flat_map(Case::programs) {
         if all.iter().any(|known| known.name == name) {
             continue;
         }
@@ -34,7 +33,7 @@ pub(super) fn resolve(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Resul
 }
 
 /// A program, built if it is not built yet. If it cannot be had, it holds the reason.
-pub(in crate::cmd) fn ready(entry: &catalog::Program, dry_run: bool) -> Program {
+pub fn ready(entry: &catalog::Program, dry_run: bool) -> Program {
     let mut state = build::program::state(entry);
     if matches!(state, State::NotBuilt { .. }) && !dry_run && build_program(entry) {
         state = build::program::state(entry);
@@ -48,7 +47,7 @@ pub(in crate::cmd) fn ready(entry: &catalog::Program, dry_run: bool) -> Program 
     };
     if let Some(why) = refused.as_ref().or(absent.as_ref()).filter(|_| !dry_run) {
         let word = if absent.is_some() { "absent: " } else { "" };
-        say(&format!("program {}: {word}{why}", entry.name));
+        say(format!("program {}: {word}{why}", entry.name));
     }
     let catalog::Program {
         name,
@@ -70,12 +69,11 @@ pub(in crate::cmd) fn ready(entry: &catalog::Program, dry_run: bool) -> Program 
 }
 
 /// Marks the cases whose rows are whole processes: those of programs that only print.
-pub(super) fn mark(cases: &mut [Case], catalog: &Catalog) {
+pub fn mark(cases: &mut [Case], catalog: &Catalog) {
     for case in cases {
-        let prints = |name: &str| {
-            catalog
-                .program(name)
-                .is_ok_and(|program| program.expects_stdout.is_some())
+        let prints = |name| {
+            let program = catalog.program(name);
+            program.is_ok_and(|program| program.expects_stdout.is_some())
         };
         case.whole_process = case.kernel().is_none() && case.programs().all(prints);
     }
@@ -88,16 +86,12 @@ fn counter(catalog: &Catalog) -> Option<PathBuf> {
 }
 
 /// The allocators that rows name and that the run does not compare.
-pub(super) fn pinned(cases: &[Case], compared: &[Subject], catalog: &Catalog) -> Result<Chosen> {
+pub fn pinned(cases: &[Case], compared: &[Subject], catalog: &Catalog) -> Result<Chosen> {
     let mut all: Chosen = Vec::new();
-    for name in cases
-        .iter()
-        .flat_map(|case| &case.rows)
-        .filter_map(|row| row.allocator.as_ref())
-    {
-        let known = |allocator: &Allocator| allocator.name == *name;
-        if !compared.iter().any(|subject| known(&subject.allocator))
-            && !all.iter().any(|(other, _)| known(other))
+    let rows = cases.iter().flat_map(|case| &case.rows);
+    for name in rows.filter_map(|row| row.allocator.as_ref()) {
+        if !compared.iter().any(|known| known.allocator.name == *name)
+            && !all.iter().any(|(known, _)| known.name == *name)
         {
             all.push((catalog.allocator(name)?.clone(), true));
         }
@@ -106,7 +100,7 @@ pub(super) fn pinned(cases: &[Case], compared: &[Subject], catalog: &Catalog) ->
 }
 
 /// The information on the rows of programs, each name once.
-pub(super) fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<AllocatorInfo>> {
+pub fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<AllocatorInfo>> {
     let mut all: Vec<AllocatorInfo> = Vec::new();
     for row in cases.iter().flat_map(|case| &case.rows) {
         match all.iter().find(|info| info.name == row.name) {
@@ -124,28 +118,22 @@ pub(super) fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<Allocator
         let program = programs.iter().find(|program| program.name == row.program);
         let program =
             program.with_context(|| format!("row {}: no program {}", row.name, row.program))?;
-        let started = program
-            .executable
-            .command
-            .first()
-            .map(|word| fill(word, &row.parameters));
+        let started = program.executable.command.first();
+        let started = started.map(|word| fill(word, &row.parameters));
         // If the file is missing, its cells report that.
         let started = started.filter(|file| Path::new(file).is_file());
-        let words: Vec<String> = program
-            .executable
-            .versions
-            .iter()
-            .map(|(what, version)| format!("{what}: {version}"))
-            .collect();
+        let versions = program.executable.versions.iter();
+        let versions = versions.map(|(what, version)| format!("{what}: {version}"));
+        let version = versions.collect::<Vec<_>>().join("; ");
         all.push(AllocatorInfo {
             name: row.name.clone(),
             family: program.name.clone(),
             tier: "program".into(),
             origin: format!("program {}", program.name),
-            version: if words.is_empty() {
+            version: if version.is_empty() {
                 "-".into()
             } else {
-                words.join("; ")
+                version
             },
             sources: String::new(),
             sha256: started

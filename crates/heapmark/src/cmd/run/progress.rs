@@ -9,7 +9,7 @@ use std::io::IsTerminal;
 use std::time::Instant;
 
 /// The progress of a run.
-pub(super) struct TerminalProgress {
+pub struct TerminalProgress {
     bar: Option<ProgressBar>,
     began: Instant,
     total: usize,
@@ -21,7 +21,7 @@ pub(super) struct TerminalProgress {
 
 impl TerminalProgress {
     /// Starts with none of `total` processes done.
-    pub(super) fn new(total: usize) -> TerminalProgress {
+    pub fn new(total: usize) -> TerminalProgress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(total as u64);
             if let Ok(style) =
@@ -42,7 +42,7 @@ impl TerminalProgress {
     }
 
     /// Removes the bar.
-    pub(super) fn finish(&self) {
+    pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
@@ -52,7 +52,7 @@ impl TerminalProgress {
 impl Progress for TerminalProgress {
     fn begin(&self, cell: &str) {
         if let Some(bar) = &self.bar {
-            bar.set_message(cell.to_string());
+            bar.set_message(cell.to_owned());
         }
     }
 
@@ -85,23 +85,21 @@ impl Progress for TerminalProgress {
         let widest = widest.map_or(String::new(), |(row, width)| {
             format!(", widest interval ±{:.1} % ({row})", width * 100.0)
         });
-        let rest = match next {
-            Next::Stop(Stop::Precision) if widths.is_empty() && most > least => {
-                "nothing left to compare".to_owned()
-            }
-            Next::Stop(Stop::Precision) if widths.is_empty() => "done".to_owned(),
-            Next::Stop(Stop::Precision) => "precise enough".to_owned(),
-            Next::Stop(Stop::Budget) => "the budget is used up".to_owned(),
-            Next::Stop(Stop::MaxBlocks) => "done".to_owned(),
+        let rest: String = match next {
+            Next::Stop(Stop::Precision) if !widths.is_empty() => "precise enough".into(),
+            Next::Stop(Stop::Precision) if most > least => "nothing left to compare".into(),
+            Next::Stop(Stop::Precision | Stop::MaxBlocks) => "done".into(),
+            Next::Stop(Stop::Budget) => "the budget is used up".into(),
             Next::GoOn => {
                 if done >= least {
                     self.more(plan.block(done).iter().map(Vec::len).sum());
                 }
                 let each = self.began.elapsed().as_secs_f64() / self.run.max(1) as f64;
-                format!(
-                    "{} left",
-                    clock(each * self.total.saturating_sub(self.done) as f64)
-                )
+                let seconds = each * self.total.saturating_sub(self.done) as f64;
+                match seconds.round() as u64 {
+                    seconds @ ..60 => format!("{seconds} s left"),
+                    seconds => format!("{} min {:02} s left", seconds / 60, seconds % 60),
+                }
             }
         };
         // Blocks that an earlier session measured are not reported again.
@@ -112,7 +110,7 @@ impl Progress for TerminalProgress {
         let line = format!("block {done} of {of}{widest}, {rest}");
         match &self.bar {
             Some(bar) => bar.set_message(line),
-            None => say(&line),
+            None => say(line),
         }
     }
 
@@ -121,14 +119,5 @@ impl Progress for TerminalProgress {
         self.bar
             .iter()
             .for_each(|bar| bar.set_length(self.total as u64));
-    }
-}
-
-fn clock(seconds: f64) -> String {
-    let seconds = seconds.round() as u64;
-    if seconds >= 60 {
-        format!("{} min {:02} s", seconds / 60, seconds % 60)
-    } else {
-        format!("{seconds} s")
     }
 }

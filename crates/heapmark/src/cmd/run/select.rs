@@ -1,50 +1,41 @@
 //! From flags to a selection: subjects, plan, and what is missing.
 
-use super::RunArgs;
 use super::comparison::Comparison;
-use super::controls::{self, Companions};
-use super::programs;
 use super::resolve::{choose, must_be_ready, resolve};
-use super::run_length::Extent;
-use super::traces;
+use super::{RunArgs, RunFlags, controls, programs, run_length, traces};
 use crate::build;
+use crate::catalog::allocator::Purge;
+use crate::catalog::malloc_api::FUNCTIONS;
 use crate::catalog::suite::thread_counts;
 use crate::catalog::{Catalog, Workload};
-use crate::cmd::{tier, usage, version};
+use crate::cmd::{refuse, usage, version};
 use crate::execute::{Guest, Subject};
 use crate::observe::machine;
 use crate::plan::{Case, Counter, Mode, Plan, cases, comparisons};
 use crate::session::{FIRST_TIMEOUT, Selection};
 use crate::store::{self, AllocatorInfo, RunFile, SCHEMA};
 use anyhow::{Result, anyhow, bail};
+use serde_json::json;
 use std::path::Path;
 
 impl Selection {
-    pub(in crate::cmd) fn of_flags(command: &RunArgs) -> Result<Selection> {
-        let RunArgs {
-            suite,
-            workloads: words,
-            args,
-        } = command;
+    pub(crate) fn of_flags(command: &RunArgs) -> Result<Selection> {
+        let (args, flags) = (&command.args, &command.args.comparison);
         let catalog = Catalog::load()?;
         let suite = catalog
-            .suite(suite)
-            .map_err(|error| usage(meant(suite, error, &catalog)))?;
-        let suite = &suite.under(args.preset.as_ref().unwrap_or(&suite.preset));
+            .suite(&command.suite)
+            .map_err(|error| usage(meant(&command.suite, error, &catalog)))?;
+        let suite = suite.under(args.preset.as_ref().unwrap_or(&suite.preset));
         let (cpus, mode) = (machine::usable_cpus(), args.instead.mode());
-        let patterns = if words.is_empty() {
+        let patterns = if command.workloads.is_empty() {
             &suite.workloads
         } else {
-            words
+            &command.workloads
         };
         let (traces, patterns): (Vec<&String>, Vec<&String>) = patterns
             .iter()
             .partition(|word| traces::file(word).is_some());
         let traces = traces::workloads(&traces).map_err(usage)?;
-        let named = words
-            .iter()
-            .filter(|word| catalog.workloads.iter().any(|known| known.name == **word));
-        let named: Vec<String> = named.cloned().collect();
         let mut workloads: Vec<&Workload> = traces.iter().collect();
         for pattern in patterns {
             let found = catalog
@@ -62,69 +53,45 @@ impl Selection {
             &args.threads
         };
         let threads = thread_counts(words, cpus).map_err(|why| usage(anyhow!("-t: {why}")))?;
-        let preset = &suite.preset;
-        let cases = cases(&workloads, preset, &threads, cpus, &args.set).map_err(usage)?;
-        let (mut cases, compiled_traces) = {
-            let patience_s = args
-                .comparison
-                .timeout
-                .unwrap_or(FIRST_TIMEOUT)
-                .as_secs_f64();
-            traces::make_ready(cases, mode, cpus, patience_s).map_err(usage)?
-        };
-        refuse_idle(args, &workloads, &cases).map_err(usage)?;
+        let cases = cases(&workloads, &suite.preset, &threads, cpus, &args.set).map_err(usage)?;
+        let patience_s = flags.timeout.unwrap_or(FIRST_TIMEOUT).as_secs_f64();
+        let (mut cases, compiled_traces) =
+            traces::make_ready(cases, mode, cpus, patience_s).map_err(usage)?;
+        refuse_idle(args, &workloads, &cases)?;
         if let Some(interval) = args.series {
-            cases
-                .iter_mut()
-                .for_each(|case| case.series_ns = Some(interval.as_nanos() as u64));
+            for case in &mut cases {
+                case.series_ns = Some(interval.as_nanos() as u64);
+            }
         }
 
-        let dry_run = args.comparison.dry_run;
-        let baseline = args.comparison.baseline.as_ref().unwrap_or(&suite.baseline);
-        let (baseline, chosen) = {
-            let flags = &args.comparison;
-            choose(
-                &flags.allocators,
-                &suite.tiers,
-                baseline,
-                flags.replace,
-                &catalog,
-            )?
-        };
-        let mut subjects = resolve(chosen, &catalog, dry_run)?;
-        subjects
-            .iter_mut()
-            .for_each(|subject| subject.allocator.wrapper |= args.allow_forwarding);
+        let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
+        let (words, tiers) = (&flags.allocators, &suite.tiers);
+        let (baseline, chosen) = choose(words, tiers, baseline, flags.replace, &catalog)?;
+        let mut subjects = resolve(chosen, &catalog, flags.dry_run)?;
+        for subject in &mut subjects {
+            subject.allocator.wrapper |= args.allow_forwarding;
+        }
         must_be_ready(&baseline, &subjects)?;
         programs::mark(&mut cases, &catalog);
         // Programs never start when single calls are timed: no reason to build them.
-        let programs = programs::resolve(
-            &cases,
-            &catalog,
-            dry_run || matches!(mode, Mode::Latency { .. } | Mode::Memory),
-        )?;
-        let pinned = resolve(
-            programs::pinned(&cases, &subjects, &catalog)?,
-            &catalog,
-            dry_run,
-        )?;
-        let Companions { aa_copy, floor } =
-            controls::choose(args, &mut subjects, &baseline, &cases, &catalog)?;
-        let extent = Extent::of_run(args, suite, comparisons(cases.len(), subjects.len()));
-        let plan = plan(
-            &args.comparison,
-            extent,
-            baseline,
-            cases,
-            &subjects,
-            aa_copy.as_ref(),
-        );
+        let idle = matches!(mode, Mode::Latency { .. } | Mode::Memory);
+        let programs = programs::resolve(&cases, &catalog, flags.dry_run || idle)?;
+        let pinned = programs::pinned(&cases, &subjects, &catalog)?;
+        let pinned = resolve(pinned, &catalog, flags.dry_run)?;
+        let (aa_copy, floor) = controls::choose(args, &mut subjects, &baseline, &cases, &catalog)?;
+        let length = run_length::of_run(args, &suite, comparisons(cases.len(), subjects.len()));
+        let plan = plan(flags, length, baseline, cases, &subjects, aa_copy.as_ref());
         let plan = Plan {
             // Counts and retained memory hardly change on a busy machine.
             repeats: plan.repeats && !matches!(mode, Mode::Count(_) | Mode::Memory),
             target_ms: args.target_ms.unwrap_or(suite.target_ms),
             mode,
-            named,
+            named: command
+                .workloads
+                .iter()
+                .filter(|word| is_workload(word, &catalog))
+                .cloned()
+                .collect(),
             floor: floor.as_ref().map(|floor| floor.allocator.name.clone()),
             ..plan
         };
@@ -134,43 +101,32 @@ impl Selection {
             subjects,
             pinned,
             programs,
-            timeout_s: args.comparison.timeout.map(|time| time.as_secs_f64()),
+            timeout_s: flags.timeout.map(|time| time.as_secs_f64()),
             compiled_traces,
-            suite: suite.name.clone(),
-            preset: preset.clone(),
+            suite: suite.name,
+            preset: suite.preset,
         })
     }
 
     /// A run that another command plans: `name` takes the place of a suite's name.
-    pub(in crate::cmd) fn of_parts(name: &str, plan: Plan, subjects: Vec<Subject>) -> Selection {
-        let (pinned, programs, compiled_traces) = Default::default();
-        let (suite, preset) = (name.into(), "quick".into());
+    pub(crate) fn of_parts(name: &str, plan: Plan, subjects: Vec<Subject>) -> Selection {
         Selection {
             plan,
             subjects,
-            pinned,
-            programs,
-            timeout_s: None,
-            compiled_traces,
-            suite,
-            preset,
+            suite: name.into(),
+            preset: "quick".into(),
+            ..Selection::default()
         }
     }
 
-    /// What a stored run consists of, given its directory or `latest`.
-    pub(in crate::cmd) fn of_stored(run: &str) -> Result<Selection> {
+    /// What a stored run consists of, given its directory or `latest`. Machine and libraries must be
+    /// unchanged: half a run on one machine and half on another is not a valid run.
+    pub(crate) fn of_stored(run: &str) -> Result<Selection> {
         let dir = store::find(run).map_err(usage)?;
         store::refuse_of_others(&dir)?;
-        Selection::of_run(&store::read(&dir)?.head)
-    }
-
-    /// What an earlier run consists of. Machine and libraries must be unchanged: half a run on one
-    /// machine and half on another is not a valid run.
-    pub(in crate::cmd) fn of_run(head: &RunFile) -> Result<Selection> {
-        let here = machine::describe();
+        let (head, here) = (store::read(&dir)?.head, machine::describe());
         for key in ["architecture", "cpu_model"] {
-            let (then, now) = (head.machine.get(key), here.get(key));
-            if let (Some(then), Some(now)) = (then, now)
+            if let Some((then, now)) = head.machine.get(key).zip(here.get(key))
                 && then != now
             {
                 bail!(
@@ -185,26 +141,25 @@ impl Selection {
                 }
             }
         }
-        let mut plan = head.plan.clone();
-        let compiled_traces = plan
-            .cases
-            .iter_mut()
-            .filter_map(|case| traces::take_up(case).transpose());
-        let compiled_traces = compiled_traces.collect::<Result<_>>()?;
+        let (mut plan, mut compiled_traces) = (head.plan, Vec::new());
+        for case in &mut plan.cases {
+            compiled_traces.extend(traces::take_up(case)?);
+        }
         Ok(Selection {
             plan,
-            subjects: head.subjects.clone(),
-            pinned: head.pinned.clone(),
-            programs: head.programs.clone(),
+            subjects: head.subjects,
+            pinned: head.pinned,
+            programs: head.programs,
             timeout_s: head.timeout_s,
             compiled_traces,
-            suite: head.suite.clone(),
-            preset: head.preset.clone(),
+            suite: head.suite,
+            preset: head.preset,
         })
     }
 
     /// The content of `run.json`.
-    pub(in crate::cmd) fn head(&self, guest: &Guest) -> Result<RunFile> {
+    pub(crate) fn head(&self, guest: &Guest) -> Result<RunFile> {
+        let info = |subject| info(guest, subject, &self.plan);
         Ok(RunFile {
             schema: SCHEMA,
             heapmark: env!("CARGO_PKG_VERSION").into(),
@@ -212,17 +167,7 @@ impl Selection {
             suite: self.suite.clone(),
             preset: self.preset.clone(),
             plan: self.plan.clone(),
-            allocators: self
-                .subjects
-                .iter()
-                .map(|subject| {
-                    info(
-                        guest,
-                        subject,
-                        self.plan.aa_copy.as_ref() == Some(&subject.allocator.name),
-                    )
-                })
-                .collect::<Result<_>>()?,
+            allocators: self.subjects.iter().map(info).collect::<Result<_>>()?,
             subjects: self.subjects.clone(),
             pinned: self.pinned.clone(),
             rows: programs::rows(&self.plan.cases, &self.programs)?,
@@ -235,52 +180,57 @@ impl Selection {
 }
 
 /// Refuses flags that would change nothing for these workloads.
-fn refuse_idle(args: &super::RunFlags, workloads: &[&Workload], cases: &[Case]) -> Result<()> {
+fn refuse_idle(args: &RunFlags, workloads: &[&Workload], cases: &[Case]) -> Result<()> {
     let is_trace = |workload: &&Workload| workload.kernel.as_deref() == Some("replay");
-    if args.preset.is_some() && workloads.iter().all(is_trace) {
-        bail!("--preset: a trace has none, it is what was recorded");
+    let are_traces = workloads.iter().all(is_trace);
+    let threads =
+        !args.threads.is_empty() && workloads.iter().all(|workload| workload.threads.is_some());
+    let target = args.target_ms.is_some();
+    let refusals = [
+        (
+            args.preset.is_some() && are_traces,
+            "--preset: a trace has none, it is what was recorded",
+        ),
+        (
+            threads && are_traces,
+            "--threads: a trace has the threads that were recorded",
+        ),
+        (
+            threads,
+            "--threads: how many threads these workloads have follows from their parameters (--set)",
+        ),
+        (
+            target && args.instead.mode() == Mode::Count(Counter::Callgrind),
+            "--target-ms: --counter callgrind counts one iteration, however long it takes",
+        ),
+        (
+            target && !cases.iter().any(Case::is_calibrated),
+            "--target-ms: the work of these workloads is fixed, so no process is made longer or shorter",
+        ),
+        (
+            args.series.is_some() && cases.iter().all(|case| case.kernel().is_none()),
+            "--series: memory over time is followed in kernels only, and these workloads are programs",
+        ),
+    ];
+    match refusals.into_iter().find(|(is_idle, _)| *is_idle) {
+        Some((_, why)) => refuse(why),
+        None => Ok(()),
     }
-    if !args.threads.is_empty() && workloads.iter().all(|workload| workload.threads.is_some()) {
-        match workloads.iter().all(is_trace) {
-            true => bail!("--threads: a trace has the threads that were recorded"),
-            false => bail!(
-                "--threads: how many threads these workloads have follows from their parameters (--set)"
-            ),
-        }
-    }
-    if args.target_ms.is_some() && args.instead.mode() == Mode::Count(Counter::Callgrind) {
-        bail!("--target-ms: --counter callgrind counts one iteration, however long it takes");
-    }
-    if args.target_ms.is_some() && !cases.iter().any(Case::is_calibrated) {
-        bail!(
-            "--target-ms: the work of these workloads is fixed, so no process is made longer or shorter"
-        );
-    }
-    if args.series.is_some() && cases.iter().all(|case| case.kernel().is_none()) {
-        bail!(
-            "--series: memory over time is followed in kernels only, and these workloads are programs"
-        );
-    }
-    Ok(())
+}
+
+fn is_workload(name: &str, catalog: &Catalog) -> bool {
+    catalog.workloads.iter().any(|known| known.name == name)
 }
 
 /// The error about a word that is not a suite, with what it may have meant.
 fn meant(word: &str, error: anyhow::Error, catalog: &Catalog) -> anyhow::Error {
-    let is_workload = catalog
-        .workloads
-        .iter()
-        .any(|workload| workload.name == word);
-    let is_allocator = catalog
-        .allocators
-        .iter()
-        .any(|allocator| allocator.name == word);
     let hint = match word {
         _ if word.ends_with(".trace") => format!("; a trace: heapmark replay {word}"),
         _ if word.ends_with(".so") || word.contains(".so.") => {
             format!("; a library: heapmark run -a {word},glibc")
         }
-        _ if is_workload => format!("; a workload: heapmark run -w {word}"),
-        _ if is_allocator => format!("; an allocator: heapmark run -a {word}"),
+        _ if is_workload(word, catalog) => format!("; a workload: heapmark run -w {word}"),
+        _ if catalog.allocator(word).is_ok() => format!("; an allocator: heapmark run -a {word}"),
         _ => String::new(),
     };
     anyhow!("{error:#}{hint}")
@@ -297,10 +247,10 @@ fn without_threads(word: &str, error: anyhow::Error, catalog: &Catalog) -> anyho
     }
 }
 
-/// The plan of a comparison, from its flags.
-pub(in crate::cmd) fn plan(
+/// The plan of a comparison, from its flags and a plan of its length.
+pub(crate) fn plan(
     flags: &Comparison,
-    extent: Extent,
+    length: Plan,
     baseline: String,
     cases: Vec<Case>,
     subjects: &[Subject],
@@ -309,64 +259,54 @@ pub(in crate::cmd) fn plan(
     let name = |subject: &Subject| subject.allocator.name.clone();
     Plan {
         seed: flags.seed(),
-        blocks: extent.blocks,
-        most_blocks: extent.most_blocks,
-        precision: extent.precision,
-        budget_s: extent.budget_s,
         repeats: !flags.no_repeat,
         baseline,
         cases,
         allocators: subjects.iter().map(name).collect(),
         aa_copy: aa_copy.map(name),
-        ..Plan::default()
+        ..length
     }
 }
 
-fn info(guest: &Guest, subject: &Subject, aa_copy: bool) -> Result<AllocatorInfo> {
-    let Subject {
-        allocator,
-        library,
-        refused,
-    } = subject;
+fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<AllocatorInfo> {
+    let (allocator, library) = (&subject.allocator, &subject.library);
     let purge = match &allocator.purge {
         None => "none",
-        Some(crate::catalog::allocator::Purge::Call { .. }) => "called",
-        Some(crate::catalog::allocator::Purge::Configured) => "configured",
+        Some(Purge::Call { .. }) => "called",
+        Some(Purge::Configured) => "configured",
+    };
+    let tier = if plan.aa_copy.as_ref() == Some(&allocator.name) {
+        "aa-copy".into()
+    } else {
+        serde_json::from_value(json!(allocator.tier))?
     };
     // libc's reallocarray calls the allocator's realloc: it need not be exported.
-    let heap_of_its_own =
-        |name: &&&str| **name != "reallocarray" && !library.exports.contains(**name);
-    let preloaded = !library.files.is_empty();
-    let left = crate::catalog::malloc_api::FUNCTIONS
-        .iter()
-        .filter(|_| preloaded)
-        .filter(heap_of_its_own);
+    let is_left = |name: &&&str| {
+        !library.files.is_empty() && **name != "reallocarray" && !library.exports.contains(**name)
+    };
+    let files = library.files.iter();
     Ok(AllocatorInfo {
         name: allocator.name.clone(),
         family: allocator.family.clone(),
-        tier: if aa_copy {
-            "aa-copy".into()
-        } else {
-            tier(allocator).into()
-        },
+        tier,
         origin: library.origin.clone(),
-        version: if refused.is_some() {
-            "-".into()
-        } else {
-            version(guest, subject)?
+        version: match subject.refused {
+            Some(_) => "-".into(),
+            None => version(guest, subject)?,
         },
         sources: allocator.sources.clone(),
-        files: library
-            .files
-            .iter()
+        files: files
+            .clone()
             .map(|file| file.display().to_string())
             .collect(),
-        sha256: library
-            .files
-            .iter()
+        sha256: files
             .map(|file| build::hash_of_file(file))
             .collect::<Result<_>>()?,
-        left_to_libc: left.map(|name| name.to_string()).collect(),
+        left_to_libc: FUNCTIONS
+            .iter()
+            .filter(is_left)
+            .map(|name| name.to_string())
+            .collect(),
         purge: purge.into(),
         purged_as: library.purged_as.clone(),
     })

@@ -1,18 +1,18 @@
 //! `heapmark run --cell`: one process of a plan by itself.
 
 use super::progress::TerminalProgress;
-use crate::cmd::{Exit, print, usage};
+use crate::cmd::{Exit, print, refuse};
 use crate::execute::Guest;
 use crate::report::plain;
 use crate::session::{Interrupted, Processes, Selection, Session};
 use crate::store::Record;
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Runs one cell, prints the output of the guest, stores nothing.
-pub(super) fn run(
+pub fn run(
     guest: Guest,
     selection: Selection,
     known: Vec<Record>,
@@ -23,17 +23,13 @@ pub(super) fn run(
     let blocks = (0..plan.most_blocks())
         .flat_map(|block| plan.block(block))
         .flatten();
-    let Some(cell) = plan
-        .checks()
-        .into_iter()
-        .chain(blocks)
-        .find(|cell| *cell.id == *id)
-    else {
+    let checks = plan.checks().into_iter();
+    let Some(cell) = checks.chain(blocks).find(|cell| *cell.id == *id) else {
         let cells = plan.cells();
         let example = cells.first().map_or("", |cell| &cell.id);
-        return Err(usage(anyhow!(
+        return refuse(format!(
             "the plan has no cell `{id}`: --dry-run --cells prints them, the first is {example}"
-        )));
+        ));
     };
     let selection = Rc::new(selection);
     let processes = Processes::new(guest, selection.clone(), stop);
@@ -42,21 +38,12 @@ pub(super) fn run(
         Err(error) if error.is::<Interrupted>() => return Ok(Exit::Interrupted),
         attempt => attempt?,
     };
-    let stderr = if attempt.stderr.is_empty() {
-        String::new()
-    } else {
-        format!("stderr: {}\n", attempt.stderr)
-    };
-    let said = format!("{}{stderr}outcome: {}\n", attempt.report, attempt.outcome);
-    print(
-        &said
-            .lines()
-            .map(|line| plain(line) + "\n")
-            .collect::<String>(),
-    )?;
-    Ok(if attempt.outcome.is_ok() {
-        Exit::Done
-    } else {
-        Exit::NotAllOk
-    })
+    let mut said = attempt.report;
+    if !attempt.stderr.is_empty() {
+        said += &format!("stderr: {}\n", attempt.stderr);
+    }
+    said += &format!("outcome: {}\n", attempt.outcome);
+    let lines = said.lines().map(|line| plain(line) + "\n");
+    print(lines.collect::<String>())?;
+    Ok(Exit::NotAllOk.when(!attempt.outcome.is_ok()))
 }

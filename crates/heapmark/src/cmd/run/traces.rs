@@ -55,17 +55,17 @@ const LARGE_BYTES: u64 = 1 << 30;
 const REUSE: &str = "-reuse";
 
 /// The values of `mode`.
-pub(in crate::cmd) const MODES: [&str; 3] = ["speed", "memory", "paced"];
+pub const MODES: [&str; 3] = ["speed", "memory", "paced"];
 /// As [`MODES`], of `touch`.
-pub(in crate::cmd) const TOUCHES: [&str; 4] = ["none", "first", "recorded", "all"];
+pub const TOUCHES: [&str; 4] = ["none", "first", "recorded", "all"];
 
 /// The file that a word of `-w` names, if it names one.
-pub(super) fn file(word: &str) -> Option<&Path> {
+pub fn file(word: &str) -> Option<&Path> {
     word.strip_prefix("trace:").map(Path::new)
 }
 
 /// A workload for each trace. Two files with one name are distinguished by their content.
-pub(super) fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
+pub fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
     let mut traces: Vec<(PathBuf, String)> = Vec::new();
     for file in words.iter().filter_map(|word| file(word)) {
         // Faults are reported as the commands of `heapmark trace` report them.
@@ -88,17 +88,11 @@ pub(super) fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
     let name = |place: usize| {
         // A name with the suffix of later rounds could equal the later rounds of another trace.
         let own = |stem: &str| stem.trim_end_matches(REUSE).to_owned();
-        let alone = stems
-            .iter()
-            .filter(|stem| own(stem) == own(&stems[place]))
-            .count()
-            == 1;
-        let told = if alone {
-            String::new()
-        } else {
-            format!("-{}", &traces[place].1[..6])
-        };
-        format!("trace:{}{told}", stems[place])
+        let alike = stems.iter().filter(|stem| own(stem) == own(&stems[place]));
+        match alike.count() {
+            1 => format!("trace:{}", stems[place]),
+            _ => format!("trace:{}-{}", stems[place], &traces[place].1[..6]),
+        }
     };
     Ok(traces
         .iter()
@@ -143,7 +137,7 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
             "sha256" => sha256.into(),
             _ => value.into(),
         };
-        (name.to_owned(), toml::Value::String(value))
+        (name.to_owned(), value)
     };
     let preset = Preset {
         cold: 0,
@@ -152,22 +146,17 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
     };
     Workload {
         name,
-        variant_of: None,
         kernel: Some("replay".into()),
-        program: None,
-        rows: Vec::new(),
-        document: String::new(),
         about: format!("what {} recorded", path.display()),
         shows: "what the allocator would do in the recorded program".into(),
         hides: "the program itself: caches, and all that it does between its calls".into(),
         operation: "call of the recorded program".into(),
         // Known when the trace has been read.
         threads: Some("1".into()),
-        series: None,
-        caution: None,
         rounds: Rounds::First,
         parameters: PARAMETERS.map(parameter).into(),
         presets: BTreeMap::from([("quick".into(), preset.clone()), ("paper".into(), preset)]),
+        ..Workload::default()
     }
 }
 
@@ -176,7 +165,7 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
 /// threads replay in strict order gets a second case in which a single thread makes all calls: its
 /// blow-up is measured against that. The compiled traces must be kept as long as the cases.
 /// `patience_s` is the timeout of a process.
-pub(super) fn make_ready(
+pub fn make_ready(
     cases: Vec<Case>,
     mode: Mode,
     cpus: u32,
@@ -184,39 +173,47 @@ pub(super) fn make_ready(
 ) -> Result<(Vec<Case>, Vec<CompiledTrace>)> {
     let (mut ready, mut compiled_traces) = (Vec::new(), Vec::new());
     for mut case in cases {
-        if replays(&case) {
-            check(&mut case, mode == Mode::Memory)?;
-            let compiled = compile(&mut case, cpus)?;
-            lasts(&case, &compiled.head, patience_s)?;
-            compiled_traces.push(compiled);
+        if !case.is_replay() {
+            ready.push(case);
+            continue;
         }
-        let has_blow_up = replays(&case) && order(&case) == Order::Strict && case.threads > 1;
-        let alone = has_blow_up.then(|| alone(&case, cpus)).transpose()?;
-        let later = (replays(&case) && order(&case) == Order::Dependent).then(|| later(&case));
+        check(&mut case, mode == Mode::Memory)?;
+        let compiled = compile(&mut case, cpus)?;
+        lasts(&case, &compiled.head, patience_s)?;
+        compiled_traces.push(compiled);
+        let second = match order(&case) {
+            Order::Dependent => Some(later(&case)),
+            Order::Strict if case.threads > 1 => {
+                let (alone, compiled) = alone(&case, cpus)?;
+                compiled_traces.push(compiled);
+                Some(alone)
+            }
+            _ => None,
+        };
         ready.push(case);
-        ready.extend(later);
-        if let Some((alone, compiled)) = alone {
-            ready.push(alone);
-            compiled_traces.push(compiled);
-        }
+        ready.extend(second);
     }
     Ok((ready, compiled_traces))
 }
 
 /// The same calls in later rounds of a process.
 fn later(first: &Case) -> Case {
-    let mut case = Case {
+    Case {
         workload: format!("{}{REUSE}", first.workload),
         cold: 1,
+        iterations: Iterations::Calibrated(Calibrated::Calibrated),
+        caution: cautioned(
+            first,
+            "Later rounds, in a heap that earlier ones have used: a server's. The program itself made one, the first.",
+        ),
         ..first.clone()
-    };
-    case.iterations = Iterations::Calibrated(Calibrated::Calibrated);
-    let used = "Later rounds, in a heap that earlier ones have used: a server's. The program itself made one, the first.";
-    case.caution = Some(
-        case.caution
-            .map_or(used.into(), |caution| format!("{used} {caution}")),
-    );
-    case
+    }
+}
+
+/// A caution before that of a case.
+fn cautioned(case: &Case, text: &str) -> Option<String> {
+    let caution = case.caution.as_ref();
+    Some(caution.map_or(text.into(), |caution| format!("{text} {caution}")))
 }
 
 /// The same calls, made by one thread.
@@ -227,10 +224,7 @@ fn alone(several: &Case, cpus: u32) -> Result<(Case, CompiledTrace)> {
         "One thread makes the calls of all {}: what their blow-up is measured against.",
         several.threads
     );
-    case.caution = Some(
-        case.caution
-            .map_or(all.clone(), |caution| format!("{all} {caution}")),
-    );
+    case.caution = cautioned(&case, &all);
     Ok((case, compiled))
 }
 
@@ -253,17 +247,14 @@ fn check(case: &mut Case, retained: bool) -> Result<()> {
             case.workload
         );
     }
-    if mode != "paced" && word(case, "pace").parse() != Ok(1.0) {
+    let pace = word(case, "pace").parse::<f64>();
+    if mode != "paced" && pace != Ok(1.0) {
         bail!(
             "{}: pace: only mode = paced plays recorded times",
             case.workload
         );
     }
-    if mode == "paced"
-        && word(case, "pace")
-            .parse::<f64>()
-            .is_ok_and(|pace| pace < 0.001)
-    {
+    if mode == "paced" && pace.is_ok_and(|pace| pace < 0.001) {
         bail!("{}: pace: 0.001 at least", case.workload);
     }
     Ok(())
@@ -279,8 +270,6 @@ fn compile(case: &mut Case, cpus: u32) -> Result<CompiledTrace> {
             case.workload
         );
     }
-    case.parameters
-        .insert("compiled".into(), compiled.path.display().to_string());
     case.parameters.insert("calls".into(), calls(head));
     case.threads = head.threads_at_a_time as u32;
     // In strict order one thread runs at a time.
@@ -291,7 +280,7 @@ fn compile(case: &mut Case, cpus: u32) -> Result<CompiledTrace> {
 
 /// A paced replay lasts as long as the recording: that must be less than the timeout of a process.
 fn lasts(case: &Case, head: &CompiledHead, patience_s: f64) -> Result<()> {
-    if word(case, "mode") != "paced" {
+    if !case.is_paced() {
         return Ok(());
     }
     let pace = word(case, "pace").parse().unwrap_or(1.0);
@@ -305,7 +294,7 @@ fn lasts(case: &Case, head: &CompiledHead, patience_s: f64) -> Result<()> {
             words(patience_s)
         );
     }
-    say(&format!(
+    say(format!(
         "{name}: at pace {pace} a process lasts {}",
         words(seconds)
     ));
@@ -325,8 +314,8 @@ fn words(seconds: f64) -> String {
 }
 
 /// As [`make_ready`], for a case of a resumed run: the trace must be unchanged.
-pub(super) fn take_up(case: &mut Case) -> Result<Option<CompiledTrace>> {
-    if !replays(case) {
+pub fn take_up(case: &mut Case) -> Result<Option<CompiledTrace>> {
+    if !case.is_replay() {
         return Ok(None);
     }
     let trace = Path::new(word(case, "trace"));
@@ -336,29 +325,29 @@ pub(super) fn take_up(case: &mut Case) -> Result<Option<CompiledTrace>> {
             trace.display()
         );
     }
-    let compiled = compiled(case)?;
-    case.parameters
-        .insert("compiled".into(), compiled.path.display().to_string());
-    Ok(Some(compiled))
+    compiled(case).map(Some)
 }
 
-fn compiled(case: &Case) -> Result<CompiledTrace> {
+/// The compiled trace of a case, which gets its path.
+fn compiled(case: &mut Case) -> Result<CompiledTrace> {
     let told = |bytes, folder: &Path| {
         if bytes >= LARGE_BYTES {
-            let (name, bytes) = (&case.workload, units::bytes(bytes as f64));
-            say(&format!(
-                "{name}: compiling it, some {bytes} in {}",
+            say(format!(
+                "{}: compiling it, some {} in {}",
+                case.workload,
+                units::bytes(bytes as f64),
                 folder.display()
             ));
         }
     };
     let trace = Path::new(word(case, "trace"));
-    let bytes = trace.metadata().map_or(0, |known| known.len());
-    let long = Long::new(
-        format!("compiling {} for its replay", trace.display()),
-        bytes,
-    );
-    build::compiled_trace(trace, word(case, "sha256"), order(case), long.done(), told)
+    let what = format!("compiling {} for its replay", trace.display());
+    let long = Long::on(trace, what);
+    let sha256 = word(case, "sha256");
+    let compiled = build::compiled_trace(trace, sha256, order(case), long.done(), told)?;
+    let path = compiled.path.display().to_string();
+    case.parameters.insert("compiled".into(), path);
+    Ok(compiled)
 }
 
 /// The value of a parameter.
@@ -375,15 +364,9 @@ fn calls(head: &CompiledHead) -> String {
         ("realloc", head.realloc),
         ("posix_memalign", head.aligned),
     ];
-    made.iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(name, _)| *name)
-        .collect::<Vec<_>>()
-        .join(" ")
-}
-
-fn replays(case: &Case) -> bool {
-    case.is_replay()
+    let made = made.into_iter().filter(|(_, count)| *count > 0);
+    let names: Vec<&str> = made.map(|(name, _)| name).collect();
+    names.join(" ")
 }
 
 fn order(case: &Case) -> Order {

@@ -3,7 +3,7 @@
 use super::{Exit, exit, open};
 use crate::cmd::{print, say};
 use anyhow::Result;
-use heapmark_trace::{check, ended};
+use heapmark_trace::{FaultKind, check, ended};
 use std::path::PathBuf;
 
 /// Read whole traces and report what is wrong, by chunk and event
@@ -21,37 +21,32 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         let name = file.display();
         let (reader, long) = open("check", file)?;
         if let Some(words) = ended(reader.head()) {
-            print(&format!("{name}: note: {words}\n"))?;
+            print(format!("{name}: note: {words}\n"))?;
         }
         let checked = check(reader);
         drop(long);
-        checked
-            .faults
-            .iter()
-            .for_each(|fault| say(&format!("{name}: {fault}")));
-        let told = checked
-            .faults
-            .iter()
-            .filter(|fault| exit(fault.kind()) == Exit::Impossible)
-            .count() as u64;
-        if checked.impossible > told {
-            say(&format!(
-                "{name}: and {} more that cannot have happened",
-                checked.impossible - told
+        let mut untold = checked.impossible;
+        for fault in &checked.faults {
+            say(format!("{name}: {fault}"));
+            untold = untold.saturating_sub((fault.kind() == FaultKind::Impossible).into());
+        }
+        if untold > 0 {
+            say(format!(
+                "{name}: and {untold} more that cannot have happened"
             ));
         }
         for (what, (count, first)) in &checked.notes {
-            print(&format!(
+            print(format!(
                 "{name}: note: {what}: {count}, the first is event {first}\n"
             ))?;
         }
         match checked.worst() {
-            None => print(&format!(
+            None => print(format!(
                 "{name}: ok, {} events, alive at the end: {}\n",
                 checked.events, checked.alive
             ))?,
             Some(kind) => {
-                say(&format!("{name}: {} events could be read", checked.events));
+                say(format!("{name}: {} events could be read", checked.events));
                 end = exit(kind);
             }
         }

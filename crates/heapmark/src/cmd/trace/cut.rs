@@ -1,12 +1,12 @@
 //! `heapmark trace cut`: a range of a trace.
 
-use super::{Exit, exit, in_file, open, open_to_stdout};
+use super::{Exit, exit_after, in_file, open, open_to_stdout, print_written};
 use crate::catalog::time::time;
 use crate::cmd::output::{Force, Output};
-use crate::cmd::{print, say, usage};
+use crate::cmd::{say, usage};
 use crate::report::units;
-use anyhow::{Result, anyhow, bail};
-use heapmark_trace::{Stretch, Stretched, cut};
+use anyhow::{Context, Result, anyhow, bail};
+use heapmark_trace::{Stretch, cut};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -47,42 +47,24 @@ pub fn run(args: CutArgs) -> Result<Exit> {
     let (reader, long) = open("cut", &args.trace)?;
     let written = output.write(|to| in_file(cut(reader, to, &stretch), &args.trace))?;
     drop(long);
-    let Some(Stretched {
-        totals,
-        within,
-        before,
-        damage,
-    }) = written
-    else {
+    let Some(cut) = written else {
         return Ok(Exit::Done);
     };
-    if within == 0 {
-        let (events, seconds) = (before.0, units::duration(before.1 as f64));
-        say(&format!(
-            "{}: no event lies in that stretch: {events} events, {seconds} by its clock, lie before it; all that was written is what is alive then",
-            args.trace.display()
+    if cut.within == 0 {
+        let (events, ns) = cut.before;
+        say(format!(
+            "{}: no event lies in that stretch: {events} events, {} by its clock, lie before it; all that was written is what is alive then",
+            args.trace.display(),
+            units::duration(ns as f64)
         ));
     }
-    if !output.is_stdout() {
-        print(&format!(
-            "{}: {} events, {} allocations\n",
-            args.output.display(),
-            totals.events,
-            totals.allocations
-        ))?;
-    }
-    let Some(fault) = damage else {
-        return Ok(Exit::Done);
-    };
-    say(&format!(
-        "{}: {fault}; what stands before it was written",
-        args.trace.display()
-    ));
-    Ok(exit(fault.kind()))
+    print_written(&output, &cut.totals)?;
+    let rest = "what stands before it was written";
+    Ok(exit_after(cut.damage, &args.trace, rest))
 }
 
 /// `A..B`, `A..`, `..B`.
-pub(super) fn range(text: &str) -> Result<Range<u64>> {
+pub fn range(text: &str) -> Result<Range<u64>> {
     ends(text, |end| {
         end.parse()
             .map_err(|_| anyhow!("`{end}` in `{text}` is no number of an event"))
@@ -91,10 +73,8 @@ pub(super) fn range(text: &str) -> Result<Range<u64>> {
 
 fn times(text: &str) -> Result<Range<u64>> {
     ends(text, |end| {
-        match time(end, 1.0).and_then(|time| u64::try_from(time.as_nanos()).ok()) {
-            Some(ns) => Ok(ns),
-            None => Err(anyhow!("`{end}` in `{text}` is no time, as 0.5, 90s, 2min")),
-        }
+        let ns = time(end, 1.0).and_then(|time| u64::try_from(time.as_nanos()).ok());
+        ns.with_context(|| format!("`{end}` in `{text}` is no time, as 0.5, 90s, 2min"))
     })
 }
 
@@ -102,12 +82,9 @@ fn ends(text: &str, end: impl Fn(&str) -> Result<u64>) -> Result<Range<u64>> {
     let Some((from, to)) = text.split_once("..") else {
         bail!("`{text}` is no range: write A..B, A.. or ..B")
     };
-    let or = |text: &str, other| {
-        if text.is_empty() {
-            Ok(other)
-        } else {
-            end(text)
-        }
+    let or = |text: &str, other| match text {
+        "" => Ok(other),
+        text => end(text),
     };
     let range = or(from, 0)?..or(to, u64::MAX)?;
     if range.is_empty() {

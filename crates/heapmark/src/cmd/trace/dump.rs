@@ -21,22 +21,21 @@ pub struct DumpArgs {
     events: Option<String>,
 }
 
+const CANNOT: &str = "cannot write to stdout";
+
 /// Runs the command.
 pub fn run(args: DumpArgs) -> Result<Exit> {
-    let range = args
-        .events
-        .as_deref()
-        .map_or(Ok(0..u64::MAX), super::cut::range)
-        .map_err(usage)?;
+    let range = super::cut::range(args.events.as_deref().unwrap_or("..")).map_err(usage)?;
     let (reader, _long) = open_to_stdout("dump", &args.trace)?;
     let (mut dump, mut out) = (Dump::default(), BufWriter::new(std::io::stdout().lock()));
+    let mut end = Ok(Exit::Done);
     for (number, next) in (0..range.end).zip(reader) {
         let line = match next {
             Ok((thread, event)) if args.json => dump.json(thread, &event),
             Ok((thread, event)) => dump.line(thread, &event),
             Err(fault) => {
-                out.flush().context("cannot write to stdout")?;
-                return in_file(Err(fault), &args.trace);
+                end = Err(fault);
+                break;
             }
         };
         if number < range.start {
@@ -45,13 +44,12 @@ pub fn run(args: DumpArgs) -> Result<Exit> {
         match out.write_all(line.as_bytes()) {
             // The reader of stdout has stopped, which is not a failure.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(Exit::Done),
-            result => result.context("cannot write to stdout")?,
+            result => result.context(CANNOT)?,
         }
     }
     match out.flush() {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write to stdout")
-        }
-        _ => Ok(Exit::Done),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Exit::Done),
+        Err(error) => Err(error).context(CANNOT),
+        Ok(()) => in_file(end, &args.trace),
     }
 }

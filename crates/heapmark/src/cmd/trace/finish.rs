@@ -3,9 +3,9 @@
 use super::{Exit, in_file};
 use crate::cmd::long::Long;
 use crate::cmd::output::{Force, Output};
-use crate::cmd::{print, say, usage};
+use crate::cmd::{print, refuse, say};
 use crate::report::units;
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Error, Result};
 use heapmark_trace::ended;
 use heapmark_trace::finish::{Finished, Unfinished, finish_all};
 use std::collections::HashMap;
@@ -31,9 +31,7 @@ pub struct FinishArgs {
 /// Runs the command.
 pub fn run(args: FinishArgs) -> Result<Exit> {
     if args.output.is_some() && args.captures.len() > 1 {
-        return Err(usage(anyhow!(
-            "`-o` names one trace: give one capture, or leave it out"
-        )));
+        return refuse("`-o` names one trace: give one capture, or leave it out");
     }
     // All outputs are checked first, so that one that cannot be written is found before any trace
     // is made.
@@ -66,7 +64,7 @@ pub fn run(args: FinishArgs) -> Result<Exit> {
         };
         tell(capture, &finished);
         if !output.is_stdout() {
-            print(&format!(
+            print(format!(
                 "{}: {}\n",
                 output.path().display(),
                 summary(&finished)
@@ -80,22 +78,20 @@ pub fn run(args: FinishArgs) -> Result<Exit> {
 }
 
 /// Progress of finishing captures: it takes time in proportion to their size.
-pub(in crate::cmd) fn finishing(what: &str, captures: &[PathBuf]) -> Long {
-    let bytes = captures
-        .iter()
-        .filter_map(|capture| capture.metadata().ok())
-        .map(|known| known.len())
-        .sum();
-    match captures {
-        [only] => Long::new(format!("{what} {}", only.display()), bytes),
-        _ => Long::new(format!("{what}, {} captures", captures.len()), bytes),
-    }
+pub fn finishing(what: &str, captures: &[PathBuf]) -> Long {
+    let bytes = |capture: &PathBuf| capture.metadata().map_or(0, |known| known.len());
+    let bytes = captures.iter().map(bytes).sum();
+    let what = match captures {
+        [only] => format!("{what} {}", only.display()),
+        _ => format!("{what}, {} captures", captures.len()),
+    };
+    Long::new(what, bytes)
 }
 
 /// If several captures failed, the last fault is the command's result; the earlier ones are printed
 /// before.
-pub(in crate::cmd) fn say_earlier(fault: Option<Error>) {
-    fault.iter().for_each(|fault| say(&format!("{fault:#}")));
+pub fn say_earlier(fault: Option<Error>) {
+    fault.iter().for_each(|fault| say(format!("{fault:#}")));
 }
 
 /// The destination and content of each trace; `None` if its capture was not read to its end.
@@ -123,27 +119,21 @@ fn into_file(
         });
         in_file(finished, &path)
     });
-    ended.insert(
-        path,
-        written.map(|finished| finished.map(|finished| (output, finished))),
-    );
+    ended.insert(path, written.map(|finished| Some((output, finished?))));
 }
 
 /// Prints what was inherited, and what did not fit.
 fn tell(capture: &Path, finished: &Finished) {
-    if finished.inherited > 0 {
-        let objects = finished.inherited;
-        say(&format!(
-            "{}: {objects} objects come from the parent process; the trace begins with them",
-            capture.display()
-        ));
+    let inherited = (finished.inherited > 0).then(|| {
+        format!(
+            "{} objects come from the parent process; the trace begins with them",
+            finished.inherited
+        )
+    });
+    let lines = inherited.into_iter().chain(ended(&finished.head));
+    for line in lines.chain(warnings(finished)) {
+        say(format!("{}: {line}", capture.display()));
     }
-    ended(&finished.head)
-        .iter()
-        .for_each(|words| say(&format!("{}: {words}", capture.display())));
-    warnings(finished)
-        .iter()
-        .for_each(|line| say(&format!("{}: {line}", capture.display())));
 }
 
 /// `18390000 events of 1 thread, 1.55 bytes each, 0.02 stored`
@@ -167,41 +157,37 @@ pub fn warnings(finished: &Finished) -> Vec<String> {
         .iter()
         .map(|damage| format!("damaged: {damage}"))
         .collect();
-    let mut line = |count: u64, words: &str| {
-        if count > 0 {
-            lines.push(format!("{count} {words}"));
-        }
-    };
-    line(finished.lost, "events are lost");
-    let unknown = finished.mended.unknown;
-    line(
-        unknown,
-        "objects ended that had begun before the recording, or unseen by it; they are left out",
-    );
-    let unseen = finished.mended.unseen;
-    line(
-        unseen,
-        "objects ended unseen (something frees past the recorder: RTLD_DEEPBIND?); they end where their address is used again",
-    );
-    line(
-        finished.unknown_uses,
-        "calls were about objects from before the recording; they are left out",
-    );
-    let inner = finished
-        .head
-        .get("end.inner-calls")
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(0);
-    if inner > finished.own_events() {
-        line(
-            inner,
+    let mended = &finished.mended;
+    let inner = finished.head.number("end.inner-calls").unwrap_or(0);
+    let counts = [
+        (finished.lost, "events are lost"),
+        (
+            mended.unknown,
+            "objects ended that had begun before the recording, or unseen by it; they are left out",
+        ),
+        (
+            mended.unseen,
+            "objects ended unseen (something frees past the recorder: RTLD_DEEPBIND?); they end where their address is used again",
+        ),
+        (
+            finished.unknown_uses,
+            "calls were about objects from before the recording; they are left out",
+        ),
+        (
+            if inner > finished.own_events() {
+                inner
+            } else {
+                0
+            },
             "calls were made within calls of the allocator, more than are on record: by itself, or by handlers of signals",
-        );
-    }
-    line(
-        finished.mended.repairs(),
-        "events stood in an order that cannot have been, and were put right",
-    );
+        ),
+        (
+            mended.repairs(),
+            "events stood in an order that cannot have been, and were put right",
+        ),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    lines.extend(counts.map(|(count, words)| format!("{count} {words}")));
     if finished.is_doubtful() {
         lines.push(format!(
             "WARNING: that is one in {}: the order of this trace is not to be trusted; record again, best on one CPU (taskset -c 0)",

@@ -1,9 +1,9 @@
 //! `heapmark trace import`: converts traces of other tools.
 
-use super::{Exit, in_file};
+use super::{Exit, in_file, print_written};
 use crate::cmd::long::Long;
 use crate::cmd::output::{Force, Output};
-use crate::cmd::{print, say};
+use crate::cmd::say;
 use anyhow::{Context, Result};
 use heapmark_trace::{Watched, import};
 use std::fs::File;
@@ -28,10 +28,7 @@ pub fn run(args: ImportArgs) -> Result<Exit> {
     let output = Output::new(&args.output, args.force, [&args.file])?;
     let from =
         File::open(&args.file).with_context(|| format!("cannot open {}", args.file.display()))?;
-    let long = Long::new(
-        format!("trace import {}", args.file.display()),
-        from.metadata().map_or(0, |known| known.len()),
-    );
+    let long = Long::on(&args.file, format!("trace import {}", args.file.display()));
     let from = BufReader::new(Watched::new(from, long.done()));
     let written = output.write(|to| in_file(import(from, to), &args.file))?;
     drop(long);
@@ -40,38 +37,26 @@ pub fn run(args: ImportArgs) -> Result<Exit> {
     };
     let (mended, name) = (imported.mended, args.file.display());
     if mended.unknown > 0 {
-        say(&format!(
+        say(format!(
             "{name}: {} objects ended that had begun before; they are left out",
             mended.unknown
         ));
     }
     if mended.unseen > 0 {
-        say(&format!(
+        say(format!(
             "{name}: {} addresses were given out while they were in use; what used them ends there",
             mended.unseen
         ));
     }
     if imported.torn {
-        say(&format!(
+        say(format!(
             "{name}: its last line is cut off, and left out: the text was shortened"
         ));
     } else if !imported.ended {
-        say(&format!(
+        say(format!(
             "{name}: no `= End` stands at its end: the program did not call muntrace(), or the text was shortened"
         ));
     }
-    if !output.is_stdout() {
-        let totals = imported.totals;
-        print(&format!(
-            "{}: {} events, {} allocations\n",
-            args.output.display(),
-            totals.events,
-            totals.allocations
-        ))?;
-    }
-    Ok(if imported.torn {
-        Exit::Damaged
-    } else {
-        Exit::Done
-    })
+    print_written(&output, &imported.totals)?;
+    Ok(Exit::Damaged.when(imported.torn))
 }

@@ -11,8 +11,11 @@ mod stats;
 
 use super::Exit;
 use super::long::Long;
+use super::output::{Destination, Output};
+use super::{print, say};
 use anyhow::{Context, Result};
-use heapmark_trace::{Fault, FaultKind, Reader, Watched};
+use heapmark_trace::stats::Stats;
+use heapmark_trace::{Fault, FaultKind, Reader, Totals, Watched};
 use rustix::fs::FileType;
 use std::fs::File;
 use std::path::Path;
@@ -59,23 +62,18 @@ pub(super) fn exit(kind: FaultKind) -> Exit {
 
 /// Opens a trace that is read to its end (`-` is stdin), and the progress report on that.
 fn open(command: &str, file: &Path) -> Result<(Reader<Watched<File>>, Long)> {
-    // The length of a pipe is not known.
-    let bytes = file.metadata().map_or(0, |known| known.len());
-    open_for(
-        Long::new(format!("trace {command} {}", file.display()), bytes),
-        file,
-    )
+    let long = Long::on(file, format!("trace {command} {}", file.display()));
+    open_for(long, file)
 }
 
 /// As [`open`], if the output streams to stdout while the trace is read: progress only if stdout is
 /// a file.
 fn open_to_stdout(command: &str, file: &Path) -> Result<(Reader<Watched<File>>, Long)> {
-    let stdout = rustix::fs::fstat(std::io::stdout());
-    match stdout
-        .is_ok_and(|stdout| FileType::from_raw_mode(stdout.st_mode) == FileType::RegularFile)
-    {
-        true => open(command, file),
-        false => open_for(Long::silent(), file),
+    match rustix::fs::fstat(std::io::stdout()) {
+        Ok(stdout) if FileType::from_raw_mode(stdout.st_mode) == FileType::RegularFile => {
+            open(command, file)
+        }
+        _ => open_for(Long::silent(), file),
     }
 }
 
@@ -86,6 +84,44 @@ fn open_for(long: Long, file: &Path) -> Result<(Reader<Watched<File>>, Long)> {
         file
     };
     Ok((in_file(Reader::watched(from, long.done()), file)?, long))
+}
+
+/// Writes what `text` makes of the statistics of a trace.
+fn write_stats(
+    command: &str,
+    trace: &Path,
+    destination: &Destination,
+    text: impl FnOnce(&Stats) -> String,
+) -> Result<Exit> {
+    let output = destination.made_of(trace)?;
+    let (reader, long) = open(command, trace)?;
+    let (stats, fault) = heapmark_trace::stats::stats(reader);
+    drop(long);
+    output.put(text(&stats))?;
+    let rest = "the numbers are of what stands before it";
+    Ok(exit_after(fault, trace, rest))
+}
+
+/// Prints where a trace was damaged, and what became of the `rest`; returns the exit code.
+fn exit_after(fault: Option<Fault>, trace: &Path, rest: &str) -> Exit {
+    let Some(fault) = fault else {
+        return Exit::Done;
+    };
+    say(format!("{}: {fault}; {rest}", trace.display()));
+    exit(fault.kind())
+}
+
+/// Prints the size of a new trace, unless it went to stdout.
+fn print_written(output: &Output, totals: &Totals) -> Result<()> {
+    if output.is_stdout() {
+        return Ok(());
+    }
+    print(format!(
+        "{}: {} events, {} allocations\n",
+        output.path().display(),
+        totals.events,
+        totals.allocations
+    ))
 }
 
 /// Adds the file's name to a fault.

@@ -1,11 +1,9 @@
 //! `heapmark trace stats`: statistics of a trace.
 
-use super::{Exit, exit, open};
-use crate::cmd::output::{Force, Output};
-use crate::cmd::say;
-use crate::report::{stats as table, stats_json, timeline_csv, trace_page};
+use super::{Exit, write_stats};
+use crate::cmd::output::Destination;
+use crate::report::{stats, stats_json, timeline_csv, trace_page};
 use anyhow::Result;
-use heapmark_trace::stats::stats;
 use std::path::PathBuf;
 
 /// Show statistics of a trace: sizes, lifetimes, live bytes over time, threads, growth
@@ -17,11 +15,8 @@ pub struct StatsArgs {
     /// table: for the terminal; page: HTML with charts; json: everything; csv: live bytes over time
     #[arg(long, value_enum, default_value = "table", value_name = "FORMAT")]
     to: StatsFormat,
-    /// File to write; `-` is stdout
-    #[arg(short, long, value_name = "FILE", default_value = "-")]
-    output: PathBuf,
     #[command(flatten)]
-    force: Force,
+    destination: Destination,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -34,23 +29,11 @@ enum StatsFormat {
 
 /// Runs the command.
 pub fn run(args: StatsArgs) -> Result<Exit> {
-    let output = Output::new(&args.output, args.force, [&args.trace])?;
-    let (reader, long) = open("stats", &args.trace)?;
-    let (stats, fault) = stats(reader);
-    drop(long);
     let text = match args.to {
-        StatsFormat::Table => table(&stats),
-        StatsFormat::Page => trace_page(&stats),
-        StatsFormat::Json => stats_json(&stats),
-        StatsFormat::Csv => timeline_csv(&stats),
+        StatsFormat::Table => stats,
+        StatsFormat::Page => trace_page,
+        StatsFormat::Json => stats_json,
+        StatsFormat::Csv => timeline_csv,
     };
-    output.put(text)?;
-    let Some(fault) = fault else {
-        return Ok(Exit::Done);
-    };
-    say(&format!(
-        "{}: {fault}; the numbers are of what stands before it",
-        args.trace.display()
-    ));
-    Ok(exit(fault.kind()))
+    write_stats("stats", &args.trace, &args.destination, text)
 }

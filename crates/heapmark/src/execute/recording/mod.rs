@@ -6,10 +6,12 @@ mod cost;
 pub use cost::Cost;
 
 use super::Subject;
+use super::handed::Handed;
 use super::lender::Lender;
-use super::unrecorded::{Captured, Programs, Watch, silent};
+use super::unrecorded::{Captured, Watch, silent};
 use anyhow::{Context, Result, bail};
 use heapmark_trace::finish::head_of;
+use heapmark_wire::lent::{LOG, VARIABLE};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
@@ -83,12 +85,8 @@ impl Recorder {
             );
         }
         // The dynamic linker splits at spaces and colons, and knows no quotes.
-        if path
-            .as_os_str()
-            .as_encoded_bytes()
-            .iter()
-            .any(|byte| matches!(byte, b' ' | b':' | b'$'))
-        {
+        let bytes = path.as_os_str().as_encoded_bytes();
+        if bytes.iter().any(|byte| b" :$".contains(byte)) {
             bail!(
                 "LD_PRELOAD takes no path with a space, colon or `$`: move {}",
                 path.display()
@@ -119,10 +117,10 @@ impl Recorder {
         let mut signals = Signals::new([SIGINT, SIGQUIT].iter().chain(&PASSED_ON))
             .context("cannot watch signals")?;
         let lender = Lender::new(recording.stem)?;
-        let (name, word) = lender.variable();
-        let programs = Programs::new()?;
-        command.envs([programs.variable()]).env(name, word);
+        let programs = Handed::new(0o622)?;
         let mut child = command
+            .env(&*LOG.to_string_lossy(), programs.path())
+            .env(&*VARIABLE.to_string_lossy(), &lender.word)
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
         let (pid, handle) = (child.id(), signals.handle());
@@ -132,24 +130,25 @@ impl Recorder {
         let it = it.context("cannot watch the program")?;
         let watch = Watch::new(pid as i32, &self.0).context("cannot start a thread")?;
         let watcher = std::thread::spawn(move || {
-            for signal in signals
-                .forever()
-                .filter(|signal| PASSED_ON.contains(signal))
-            {
-                let signal = Signal::from_named_raw(signal);
-                signal
-                    .into_iter()
-                    .for_each(|signal| _ = pidfd_send_signal(&it, signal));
+            for signal in signals.forever() {
+                if PASSED_ON.contains(&signal)
+                    && let Some(signal) = Signal::from_named_raw(signal)
+                {
+                    let _ = pidfd_send_signal(&it, signal);
+                }
             }
         });
         let status = child.wait();
         handle.close();
         let _ = watcher.join();
-        let ours = || {
-            captures(recording.stem).map(|all| all.difference(&before).cloned().collect::<Vec<_>>())
+        let ours = || -> Result<Vec<PathBuf>> {
+            Ok(captures(recording.stem)?
+                .difference(&before)
+                .cloned()
+                .collect())
         };
         let of_ours = || Ok(ours()?.iter().filter_map(|path| of(path)).collect());
-        let silent = silent(lender.word(), of_ours)?;
+        let silent = silent(&lender.word, of_ours)?;
         let captures = ours()?;
         let status = status.context("cannot wait for the program")?;
         let mut unrecorded = watch.unrecorded(&of_ours()?, &programs, &self.0);
@@ -165,23 +164,18 @@ impl Recorder {
 
     fn command(&self, program: &OsStr, subject: Option<&Subject>, stem: &Path) -> Command {
         let mut command = Command::new(program);
+        let files = subject.iter().flat_map(|subject| &subject.library.files);
+        let files = files.map(|file| file.clone().into_os_string());
+        let own = std::env::var_os("LD_PRELOAD").filter(|files| !files.is_empty());
         let mut preload = self.0.clone().into_os_string();
-        let files = subject
-            .iter()
-            .flat_map(|subject| &subject.library.files)
-            .map(|file| file.clone().into_os_string());
-        for file in files.chain(std::env::var_os("LD_PRELOAD").filter(|files| !files.is_empty())) {
+        for file in files.chain(own) {
             preload.push(":");
             preload.push(file);
         }
         command
             .env("LD_PRELOAD", preload)
             .env("HEAPMARK_RECORD_TO", stem);
-        command.envs(
-            subject
-                .iter()
-                .flat_map(|subject| &subject.allocator.environment),
-        );
+        command.envs(subject.iter().flat_map(|it| &it.allocator.environment));
         command
     }
 }
@@ -226,17 +220,13 @@ fn captures(stem: &Path) -> Result<BTreeSet<PathBuf>> {
         .unwrap_or(Path::new("."));
     let mut start = stem.file_name().unwrap_or_default().to_owned();
     start.push(".");
+    let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
     let is_ours = |name: &OsStr| {
-        let middle = name
+        let rest = name
             .as_encoded_bytes()
             .strip_prefix(start.as_encoded_bytes());
-        middle
-            .and_then(|rest| rest.strip_suffix(b".cap"))
-            .is_some_and(|middle| {
-                middle
-                    .split(|byte| *byte == b'.')
-                    .all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
-            })
+        let middle = rest.and_then(|rest| rest.strip_suffix(b".cap"));
+        middle.is_some_and(|middle| middle.split(|byte| *byte == b'.').all(is_number))
     };
     let entries =
         std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;

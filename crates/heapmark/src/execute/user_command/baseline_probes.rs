@@ -9,9 +9,8 @@ use super::process::Ran;
 use super::server::Drive;
 use crate::build::find_library;
 use crate::execute::Measurement;
+use crate::execute::early_end::{EarlyEnd, StepResult};
 use crate::execute::exec_tracer::search;
-use crate::execute::memory_file::inherited_file;
-use crate::execute::report::Report;
 use anyhow::{Context, Result, bail};
 use heapmark_wire::Phase;
 use std::time::Duration;
@@ -33,13 +32,8 @@ const LEAST_PATIENCE: Duration = Duration::from_secs(30);
 const SHORT_WAIT: Duration = Duration::from_millis(1);
 
 impl CommandRunner<'_> {
-    /// Adds the answers to the measurement of the plain process; `false` if `stop` was set.
-    pub(super) fn asked(&self, measurement: &mut Measurement, plain: &Ran) -> Result<bool> {
-        Ok(self.timed(measurement, plain)? && self.searched(measurement, plain)?)
-    }
-
     /// Runs one process in which glibc serves and its calls are timed.
-    fn timed(&self, measurement: &mut Measurement, plain: &Ran) -> Result<bool> {
+    pub(super) fn timed(&self, measurement: &mut Measurement, plain: &Ran) -> StepResult<()> {
         self.prepare()?;
         // libc comes before any allocator that the program is linked to, for functions that the
         // timer does not define.
@@ -48,76 +42,56 @@ impl CommandRunner<'_> {
         let preload = format!("{}:{}", self.tools.timer.display(), libc.display());
         let times = Times::new()?;
         let variables = [("LD_PRELOAD".to_string(), preload), times.variable()].into();
-        let Some(timed) = self.start(variables, None, None, Some(&times))? else {
-            return Ok(false);
-        };
+        let timed = self.start(variables, None, None, Some(&times))?;
         let fault = match &timed.served {
-            Some(served) => served.fault(),
+            Some(served) => served.fault.clone(),
             None if timed.end.code().is_some() => None,
-            None => timed.end.outcome(Phase::Run, &Report::parse("")),
+            None => timed.end.outcome(Phase::Run, None),
         };
         if let Some(outcome) = fault {
             let why = format!("the process in which calls were timed ended {outcome}");
             measurement.notes.insert(NO_CEILING.into(), why);
-            return Ok(true);
+            return Ok(());
         }
-        let calls = timed
-            .served
-            .as_ref()
-            .map_or_else(|| times.read(), |served| Ok(served.calls))?;
+        let calls = match &timed.served {
+            Some(served) => served.used.calls,
+            None => times.read()?,
+        };
         // Timing itself takes time. The plain process is free of it, but its CPU time is usable
         // only if glibc serves it.
-        let plain_is_glibc = self.subject.library.files.iter().all(|file| *file == libc);
-        let cpu_ns = if plain_is_glibc {
-            timed.cpu_ns().min(plain.cpu_ns())
-        } else {
-            timed.cpu_ns()
-        };
+        let mut cpu_ns = timed.cpu_ns();
+        if self.subject.library.files.iter().all(|file| *file == libc) {
+            cpu_ns = cpu_ns.min(plain.cpu_ns());
+        }
         measurement.figures.extend(calls.figures(cpu_ns));
-        Ok(true)
+        Ok(())
     }
 
     /// Runs one process that is traced through each fork and exec of its tree.
-    fn searched(&self, measurement: &mut Measurement, plain: &Ran) -> Result<bool> {
+    pub(super) fn searched(&self, measurement: &mut Measurement, plain: &Ran) -> StepResult<()> {
         self.prepare()?;
-        let (log, account) = (Log::new()?, inherited_file("heapmark-account")?);
-        let mut launch = self.launch(&account, true, &self.variables(&log))?;
-        launch
-            .env_clear()
-            .envs(self.environment())
-            .stdout(nowhere()?)
-            .stderr(nowhere()?);
-        let limit = LEAST_PATIENCE
-            .max(Duration::from_nanos(plain.end.usage.wall_ns).saturating_mul(SLOWER));
-        let mut drive = self
-            .command
-            .client
-            .as_ref()
-            .map(|client| Drive::new(client, self, &account, None))
-            .transpose()?;
+        let log = Log::new()?;
+        let mut launch = self.launch(&["inherit", "held"], &self.variables(&log))?;
+        launch.command.stdout(nowhere()?).stderr(nowhere()?);
+        let wall = Duration::from_nanos(plain.end.launched.wall_ns);
+        let limit = LEAST_PATIENCE.max(wall.saturating_mul(SLOWER));
+        let mut drive = Drive::of(self, &launch.account, None)?;
         let mut look = |pid| drive.as_mut().map_or(SHORT_WAIT, |drive| drive.look(pid));
-        let Some(found) = search(launch, &self.tools.witness, limit, self.stop, &mut look)? else {
-            return Ok(false);
-        };
+        let witness = &self.tools.witness;
+        let found = search(launch.command, witness, limit, self.stop, &mut look)?;
+        let found = found.ok_or(EarlyEnd::Stopped)?;
         let silent = Silent::among(&found.executed, &log.read());
-        let told = [(UNPROVEN, silent.out_of_reach), (SILENT, silent.unknown)];
+        let undriven = || Some(drive.as_mut()?.fault(None)?.to_string());
+        let told = [
+            (UNPROVEN, silent.out_of_reach),
+            (SILENT, silent.unknown),
+            (UNSEARCHED, found.cut.or_else(undriven)),
+        ];
         measurement.notes.extend(
             told.into_iter()
                 .filter_map(|(name, words)| Some((name.to_string(), words?))),
         );
-        let undriven = || {
-            drive
-                .as_mut()?
-                .fault(None)
-                .map(|outcome| outcome.to_string())
-        };
-        measurement.notes.extend(
-            found
-                .cut
-                .or_else(undriven)
-                .map(|why| (UNSEARCHED.to_string(), why)),
-        );
-        Ok(true)
+        Ok(())
     }
 
     fn prepare(&self) -> Result<()> {

@@ -1,10 +1,8 @@
 //! What is wrong with a process: which allocator served it, how it ended, what it printed.
 
-use super::output::OutputReader;
 use super::process::Ran;
 use super::{CommandRunner, Reference, malloc_probe};
 use crate::execute::Outcome;
-use crate::execute::report::Report;
 use anyhow::Result;
 use heapmark_wire::Phase;
 
@@ -15,7 +13,7 @@ impl CommandRunner<'_> {
         ran: &mut Ran,
         reference: Option<&Reference>,
     ) -> Result<Option<Outcome>> {
-        if let Some(why) = ran.refused.clone() {
+        if let Some(why) = ran.end.refused(&self.command.command[0]) {
             return Ok(Some(Outcome::Unsupported { why }));
         }
         if let Some(why) = malloc_probe::unproven(self.subject, &ran.witnessed) {
@@ -27,37 +25,31 @@ impl CommandRunner<'_> {
             Phase::Run
         };
         if let Some(served) = &ran.served {
-            return Ok(served.fault());
+            return Ok(served.fault.clone());
         }
         let Some(code) = ran.end.code() else {
-            return Ok(ran.end.outcome(phase, &Report::parse("")));
+            return Ok(ran.end.outcome(phase, None));
         };
         if ran.witnessed.is_empty() {
-            let outcome = ran.end.outcome(phase, &Report::parse(""));
-            let silent =
-                "no process of the command reported which library serves its malloc".into();
+            let outcome = ran.end.outcome(phase, None);
+            let why = "no process of the command reported which library serves its malloc".into();
             return Ok(outcome
                 .filter(|outcome| code != 0 && matches!(outcome, Outcome::NotLoaded { .. }))
-                .or(Some(Outcome::NotLoaded { why: silent })));
+                .or(Some(Outcome::NotLoaded { why })));
         }
         let Some(reference) = reference else {
             return Ok(None);
         };
-        if code != reference.code {
-            let what = format!(
-                "exit code {code}, under {} {}",
-                reference.baseline.allocator.name, reference.code
-            );
-            return Ok(Some(Outcome::WrongResult { what }));
-        }
-        let difference = ran
-            .output
-            .take()
-            .map(OutputReader::difference)
-            .transpose()?
-            .flatten();
-        Ok(difference.map(|what| Outcome::WrongResult {
-            what: format!("{what} under {}", reference.baseline.allocator.name),
-        }))
+        let baseline = &reference.baseline.allocator.name;
+        let difference = if code != reference.code {
+            let wanted = reference.code;
+            Some(format!("exit code {code}, under {baseline} {wanted}"))
+        } else if let Some(output) = ran.output.take() {
+            let (_, difference) = output.end()?;
+            difference.map(|what| format!("{what} under {baseline}"))
+        } else {
+            None
+        };
+        Ok(difference.map(|what| Outcome::WrongResult { what }))
     }
 }

@@ -1,8 +1,8 @@
 //! How much of a command's CPU time is malloc and free: an allocator cannot save more than that.
 
 use crate::execute::handed::Handed;
+use crate::execute::memory_file::numbers;
 use anyhow::{Context, Result};
-use std::os::unix::fs::FileExt;
 
 /// The share of CPU time that calls of the malloc family take.
 pub const SHARE: &str = "malloc_share";
@@ -24,13 +24,13 @@ pub(super) struct Calls {
 }
 
 impl Times {
-    const TOTALS: usize = 3;
+    const TOTALS: u64 = 3;
 
     pub fn new() -> Result<Times> {
         let handed = Handed::new(0o666)?;
         handed
             .file()
-            .set_len(8 * Times::TOTALS as u64)
+            .set_len(8 * Times::TOTALS)
             .context("cannot size a file for times")?;
         Ok(Times(handed))
     }
@@ -40,19 +40,11 @@ impl Times {
     }
 
     pub fn read(&self) -> Result<Calls> {
-        let mut totals = [0; 8 * Times::TOTALS];
-        self.0
-            .file()
-            .read_exact_at(&mut totals, 0)
-            .context("reading times")?;
-        let mut numbers = totals
-            .chunks(8)
-            .map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap_or_default()));
-        let mut number = || numbers.next().unwrap_or(0);
+        let [calls, timed, timed_ns] = numbers(self.0.file()).context("reading times")?;
         Ok(Calls {
-            calls: number(),
-            timed: number(),
-            timed_ns: number(),
+            calls,
+            timed,
+            timed_ns,
         })
     }
 }

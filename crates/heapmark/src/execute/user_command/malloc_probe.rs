@@ -46,11 +46,10 @@ fn parse(text: &str) -> Vec<Witnessed> {
         let (head, _) = part.split_once('\n')?;
         let (pid, rest) = head.split_once(' ')?;
         let (_parent, program) = rest.split_once(' ')?;
-        let proof = Report::parse(part).proof().clone();
         Some(Witnessed {
             pid: pid.parse().ok()?,
             program: program.to_owned(),
-            proof,
+            proof: Report::parse(part).proof,
         })
     };
     parts.filter_map(read).collect()
@@ -59,11 +58,9 @@ fn parse(text: &str) -> Vec<Witnessed> {
 /// Why a tree does not count: the first of its processes that another allocator served.
 pub(super) fn unproven(subject: &Subject, witnessed: &[Witnessed]) -> Option<String> {
     witnessed.iter().find_map(|process| {
+        let (program, pid) = (&process.program, process.pid);
         let why = prove::verify(subject, &process.proof).err()?;
-        Some(format!(
-            "{why} in {} (process {})",
-            process.program, process.pid
-        ))
+        Some(format!("{why} in {program} (process {pid})"))
     })
 }
 
@@ -83,19 +80,20 @@ impl Silent {
             .map(|it| (it.pid, it.program.as_str()))
             .collect();
         let mut silent: BTreeMap<(bool, &str, String), usize> = BTreeMap::new();
-        for one in executed
-            .iter()
-            .filter(|one| !known.contains(&(one.pid, one.program.as_str())))
-        {
-            let (is_reached, why) = why(one);
-            *silent.entry((is_reached, &one.program, why)).or_default() += 1;
+        for one in executed {
+            if !known.contains(&(one.pid, one.program.as_str())) {
+                let (is_reached, why) = why(one);
+                *silent.entry((is_reached, &one.program, why)).or_default() += 1;
+            }
         }
         let told = |reached: bool| {
-            let of_these = silent
+            let words: Vec<String> = silent
                 .iter()
-                .filter(|((is_reached, _, _), _)| *is_reached == reached);
-            let words: Vec<String> = of_these
-                .map(|((_, program, why), times)| words(program, why, *times))
+                .filter(|((is_reached, ..), _)| *is_reached == reached)
+                .map(|((_, program, why), times)| match times {
+                    1 => format!("{program} ({why})"),
+                    _ => format!("{program} ({times} times; {why})"),
+                })
                 .collect();
             (!words.is_empty()).then(|| words.join(", "))
         };
@@ -106,57 +104,35 @@ impl Silent {
     }
 }
 
-fn words(program: &str, why: &str, times: usize) -> String {
-    format!(
-        "{program} ({}{why})",
-        if times > 1 {
-            format!("{times} times; ")
-        } else {
-            String::new()
-        }
-    )
-}
-
 /// Why a program reported nothing, from its file and from the kernel's data; and whether the
 /// allocator may serve it nevertheless.
 fn why(one: &Executed) -> (bool, String) {
-    let Executed {
-        program,
-        uid,
-        given,
-        loaded,
-        ..
-    } = one;
-    if let Some(why) = recognise(Path::new(program)).unreachable() {
+    if let Some(why) = recognise(Path::new(&one.program)).unreachable {
         return (false, why);
     }
-    let user = uid.filter(|uid| *uid != rustix::process::geteuid().as_raw());
-    let user = user.map_or(String::new(), |uid| format!(", as user {uid}"));
-    match (given, loaded) {
-        (Some(false), _) => (false, "it was started without LD_PRELOAD".into()),
-        (Some(true), Some(false)) if user.is_empty() => {
-            (false, "its LD_PRELOAD was not loaded".into())
+    let own = rustix::process::geteuid().as_raw();
+    let user = one.uid.filter(|uid| *uid != own);
+    let user = user
+        .map(|uid| format!(", as user {uid}"))
+        .unwrap_or_default();
+    let why = match (one.given, one.loaded) {
+        (Some(false), _) => "it was started without LD_PRELOAD".into(),
+        (Some(true), Some(false)) if user.is_empty() => "its LD_PRELOAD was not loaded".into(),
+        (Some(true), Some(false)) => format!(
+            "its LD_PRELOAD was not loaded{user}: most likely that user may not read the libraries, which HEAPMARK_CACHE can put elsewhere"
+        ),
+        (Some(true), Some(true)) => {
+            format!("it loaded LD_PRELOAD{user}, but could not report its allocator")
         }
-        (Some(true), Some(false)) => {
-            let most_likely = "most likely that user may not read the libraries, which HEAPMARK_CACHE can put elsewhere";
-            (
-                false,
-                format!("its LD_PRELOAD was not loaded{user}: {most_likely}"),
-            )
+        (Some(true), None) => {
+            format!("it had LD_PRELOAD{user}; whether it was loaded is unknown")
         }
-        (Some(true), Some(true)) => (
-            true,
-            format!("it loaded LD_PRELOAD{user}, but could not report its allocator"),
-        ),
-        (Some(true), None) => (
-            true,
-            format!("it had LD_PRELOAD{user}; whether it was loaded is unknown"),
-        ),
-        (None, _) => (
-            true,
-            format!("the kernel does not show its environment{user}"),
-        ),
-    }
+        (None, _) => format!("the kernel does not show its environment{user}"),
+    };
+    let is_reached = one
+        .given
+        .is_none_or(|given| given && one.loaded != Some(false));
+    (is_reached, why)
 }
 
 #[cfg(test)]
@@ -196,9 +172,11 @@ mod tests {
     #[test]
     fn why_a_program_kept_silent_is_what_the_kernel_knew_of_it() {
         let run = |pid, program: &str, given, loaded| Executed {
+            pid,
+            program: program.to_owned(),
+            uid: None,
             given,
             loaded,
-            ..Executed::new(pid, program)
         };
         let executed = [
             run(7, "/usr/bin/a b", Some(true), Some(true)),

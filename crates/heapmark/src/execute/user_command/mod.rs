@@ -15,18 +15,20 @@ mod process;
 mod server;
 mod trees;
 
-use super::{Attempt, Iteration, Measurement, Outcome, Subject};
+use super::{Attempt, Measurement, Outcome, Subject};
 use crate::catalog::Source;
 use anyhow::Result;
 use heapmark_wire::Phase;
-use output::{OutputReader, Printed};
-use process::{Ran, StepResult};
+use output::Printed;
+use process::Ran;
+use server::Served;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use trees::{Trees, programs};
 
 pub use super::child::Look;
+pub use super::early_end::{EarlyEnd, StepResult};
 pub use baseline_probes::{NO_CEILING, SILENT, UNPROVEN, UNSEARCHED};
 pub use command_runner::{CommandRunner, Tools};
 pub use in_malloc::{CALLS_PER_S, SHARE};
@@ -56,45 +58,31 @@ pub struct Reference {
 impl Reference {
     /// Adds the programs that one more process of the baseline has executed.
     fn learn(&self, ran: &Ran) {
-        if ran.left_behind == 0 {
+        if ran.end.launched.left_behind == 0 {
             self.trees.borrow_mut().add(programs(&ran.witnessed));
         }
     }
 }
 
 impl CommandRunner<'_> {
-    /// Runs the command to define what every allocator must reproduce. `None` if `stop` was set.
+    /// Runs the command to define what every allocator must reproduce.
     pub fn reference(&self) -> StepResult<Reference> {
-        let mut ran = match self.plain(None, None)? {
-            None => return Ok(None),
-            Some(Err(attempt)) => return Ok(Some(Err(attempt))),
-            Some(Ok(ran)) => ran,
-        };
-        if let Some(outcome) = self.fault(&mut ran, None)? {
-            return Ok(Some(Err(Box::new(self.attempt(
-                outcome,
-                ran,
-                Measurement::default(),
-            )))));
-        }
+        let mut ran = self.plain(None, None)?;
         let code = ran.end.code().unwrap_or_default();
-        if self.command.client.is_none() && code != self.command.expect_exit.unwrap_or(0) {
-            let outcome = Outcome::Exit {
-                code,
-                phase: Phase::Run.word().into(),
-            };
-            return Ok(Some(Err(Box::new(self.attempt(
-                outcome,
-                ran,
-                Measurement::default(),
-            )))));
+        let wanted = self.command.expect_exit.unwrap_or(0);
+        let mut fault = self.fault(&mut ran, None)?;
+        if self.command.client.is_none() && code != wanted {
+            let phase = Phase::Run.word().into();
+            fault.get_or_insert(Outcome::Exit { code, phase });
         }
-        let printed = ran
-            .output
-            .take()
-            .map(OutputReader::printed)
-            .transpose()?
-            .map(Arc::new);
+        if let Some(outcome) = fault {
+            let attempt = self.attempt(outcome, ran, Measurement::default());
+            return Err(attempt.into());
+        }
+        let printed = match ran.output.take() {
+            None => None,
+            Some(output) => Some(Arc::new(output.end()?.0)),
+        };
         let reference = Reference {
             baseline: self.subject.clone(),
             code,
@@ -102,177 +90,130 @@ impl CommandRunner<'_> {
             printed,
         };
         reference.learn(&ran);
-        Ok(Some(Ok(reference)))
+        Ok(reference)
     }
 
-    /// Compares the programs that a process executed with the baseline's. `None` if `stop` was set.
-    fn other_tree(&self, ran: &Ran, reference: &Reference) -> Result<Option<Option<Outcome>>> {
+    /// Compares the programs that a process executed with the baseline's.
+    fn other_tree(&self, ran: &Ran, reference: &Reference) -> StepResult<Option<Outcome>> {
         // Processes that are ended with the command may or may not have executed something by then.
-        if self.command.tree_may_differ || ran.left_behind > 0 {
-            return Ok(Some(None));
+        if self.command.tree_may_differ || ran.end.launched.left_behind > 0 {
+            return Ok(None);
         }
         if self.is_baseline {
             reference.learn(ran);
-            return Ok(Some(None));
+            return Ok(None);
         }
         let ours = programs(&ran.witnessed);
         let difference = || reference.trees.borrow().difference(&ours);
         for _ in 0..TREES {
             if difference().is_none() {
-                return Ok(Some(None));
+                return Ok(None);
             }
             let baseline = CommandRunner {
                 subject: &reference.baseline,
                 is_baseline: true,
                 ..*self
             };
-            match baseline.plain(None, reference.printed.as_ref())? {
-                None => return Ok(None),
-                Some(Err(attempt)) => return Ok(Some(Some(attempt.outcome))),
-                Some(Ok(ran)) => reference.learn(&ran),
+            match baseline.plain(None, reference.printed.as_ref()) {
+                Err(EarlyEnd::Attempt(attempt)) => return Ok(Some(attempt.outcome)),
+                ran => reference.learn(&ran?),
             }
         }
-        let what = |words| {
-            let baseline = &reference.baseline.allocator.name;
-            format!(
+        let baseline = &reference.baseline.allocator.name;
+        Ok(difference().map(|words| Outcome::WrongResult {
+            what: format!(
                 "other programs than under {baseline} each time: {words}; if that may be: --tree-may-differ"
-            )
-        };
-        Ok(Some(
-            difference().map(|words| Outcome::WrongResult { what: what(words) }),
-        ))
+            ),
+        }))
     }
 
-    /// Runs a timed process, or a check.
+    /// Runs a timed process, or a check. `None` if `stop` was set.
     pub fn run(&self, reference: &Reference, look: Look<'_>) -> Result<Option<Attempt>> {
+        EarlyEnd::settle(self.measured(reference, look))
+    }
+
+    fn measured(&self, reference: &Reference, look: Look<'_>) -> StepResult<Attempt> {
         if let Some(why) = self.subject.refused.clone() {
-            return Ok(Some(Attempt::without_process(Outcome::NotLoaded { why })));
+            return Err(Outcome::NotLoaded { why }.into());
         }
-        if self.subject.allocator.single_threaded {
+        let allocator = &self.subject.allocator;
+        if allocator.single_threaded {
             let why = "built without locks, for programs of one thread: whether this one has more is unknown".into();
-            return Ok(Some(Attempt::without_process(Outcome::Unsupported { why })));
+            return Err(Outcome::Unsupported { why }.into());
         }
-        for _ in 0..if self.job.check {
+        let warmup = if self.job.check {
             self.command.warmup
         } else {
             0
-        } {
-            match self.plain(None, reference.printed.as_ref())? {
-                None => return Ok(None),
-                Some(Err(attempt)) => return Ok(Some(*attempt)),
-                Some(Ok(_)) => {}
-            }
-        }
-        let mut ran = match self.plain(Some(look), reference.printed.as_ref())? {
-            None => return Ok(None),
-            Some(Err(attempt)) => return Ok(Some(*attempt)),
-            Some(Ok(ran)) => ran,
         };
-        if let Some(outcome) = self.fault(&mut ran, Some(reference))? {
-            return Ok(Some(self.attempt(outcome, ran, Measurement::default())));
+        for _ in 0..warmup {
+            self.plain(None, reference.printed.as_ref())?;
         }
-        match self.other_tree(&ran, reference)? {
-            None => return Ok(None),
-            Some(None) => {}
-            Some(Some(outcome)) => {
-                return Ok(Some(self.attempt(outcome, ran, Measurement::default())));
-            }
+        let mut ran = self.plain(Some(look), reference.printed.as_ref())?;
+        let mut fault = self.fault(&mut ran, Some(reference))?;
+        if fault.is_none() {
+            fault = self.other_tree(&ran, reference)?;
         }
-        let mut measurement = self.measurement(&ran);
+        if let Some(outcome) = fault {
+            return Ok(self.attempt(outcome, ran, Measurement::default()));
+        }
+        let mut measurement = measurement(&ran);
+        let notes = &mut measurement.notes;
         if reference.code != 0 {
-            let words = ran.end.last_words();
-            let said = words
-                .lines()
-                .last()
-                .map(|line| (SAID.to_string(), line.to_string()));
-            measurement.notes.extend(
-                [(EXIT_CODE.to_string(), reference.code.to_string())]
-                    .into_iter()
-                    .chain(said),
-            );
+            notes.insert(EXIT_CODE.into(), reference.code.to_string());
+            if let Some(line) = ran.end.last_words().lines().last() {
+                notes.insert(SAID.into(), line.into());
+            }
         }
-        if matches!(self.subject.allocator.source, Source::AsCalled) {
-            let owner = |process: &malloc_probe::Witnessed| {
-                let proof = &process.proof;
-                proof
-                    .owners
-                    .get("malloc")
-                    .map(|place| proof.objects[*place].path.clone())
-            };
-            let owners: BTreeSet<String> = ran.witnessed.iter().filter_map(owner).collect();
-            let owners: Vec<String> = owners.into_iter().collect();
-            measurement
-                .notes
-                .insert(SERVED_BY.into(), owners.join(", "));
+        if matches!(allocator.source, Source::AsCalled) {
+            let owners = ran.witnessed.iter().filter_map(|process| {
+                let place = process.proof.owners.get("malloc")?;
+                Some(process.proof.objects[*place].path.as_str())
+            });
+            let owners: BTreeSet<&str> = owners.collect();
+            let owners: Vec<&str> = owners.into_iter().collect();
+            notes.insert(SERVED_BY.into(), owners.join(", "));
         }
-        if self.job.check
-            && self.subject.allocator.name == reference.baseline.allocator.name
-            && !self.asked(&mut measurement, &ran)?
-        {
-            return Ok(None);
+        if self.job.check && allocator.name == reference.baseline.allocator.name {
+            self.timed(&mut measurement, &ran)?;
+            self.searched(&mut measurement, &ran)?;
         }
-        Ok(Some(self.attempt(Outcome::Ok, ran, measurement)))
+        Ok(self.attempt(Outcome::Ok, ran, measurement))
     }
 
-    fn measurement(&self, ran: &Ran) -> Measurement {
-        let usage = &ran.end.usage;
-        let mut iteration = Iteration {
-            wall_ns: usage.wall_ns,
-            user_ns: usage.user_ns,
-            sys_ns: usage.sys_ns,
-            minor_faults: usage.minor_faults,
-            // The whole command is one operation.
-            ops: 1,
-            ..Iteration::default()
-        };
-        if let Some(served) = &ran.served {
-            (iteration.wall_ns, iteration.user_ns, iteration.sys_ns) =
-                (served.wall_ns, served.cpu_ns, 0);
-        }
-        let mut measurement = Measurement {
-            iterations: vec![iteration],
-            peak_rss_bytes: usage.max_rss_bytes,
-            purge: "none".into(),
-            figures: [("processes".to_string(), ran.witnessed.len() as f64)].into(),
-            ..Measurement::default()
-        };
-        measurement.figures.insert(
-            "largest_process_rss_bytes".into(),
-            usage.max_rss_bytes as f64,
-        );
-        if ran.left_behind > 0 {
-            measurement
-                .notes
-                .insert("left_behind".into(), ran.left_behind.to_string());
-        }
-        measurement
-    }
-
-    fn attempt(&self, outcome: Outcome, ran: Ran, measurement: Measurement) -> Attempt {
-        let ok = outcome.is_ok();
-        let stderr = if ok {
-            String::new()
-        } else {
-            ran.end.last_words()
-        };
-        let report = measurement
-            .figures
-            .iter()
-            .map(|(name, value)| format!("figure={name} {value}\n"))
-            .collect();
+    fn attempt(&self, outcome: Outcome, mut ran: Ran, measurement: Measurement) -> Attempt {
         let proof = ran.witnessed.into_iter().next().map(|first| first.proof);
-        let mut usage = ran.end.usage;
         // Interference is CPU time that neither the server nor its client used.
-        usage.user_ns += ran.served.map_or(0, |served| served.client_cpu_ns);
-        Attempt {
-            outcome,
-            measurement: ok.then_some(measurement),
-            stderr,
-            usage: Some(usage),
-            proof,
-            // The user's own variables are not recorded: they may hold anything, also secrets.
-            environment: Subject::record_environment(self.subject.environment(), self.job.padding),
-            report,
+        if let Some(Served { client, .. }) = ran.served {
+            ran.end.launched.user_ns += client.user_ns + client.sys_ns;
         }
+        // The user's own variables are not recorded: they may hold anything, also secrets.
+        let environment = self.subject.environment();
+        Attempt::of_whole_process(outcome, ran.end, measurement, proof, environment, self.job)
     }
+}
+
+fn measurement(ran: &Ran) -> Measurement {
+    let mut launched = ran.end.launched;
+    if let Some(served) = &ran.served {
+        launched.wall_ns = served.client.wall_ns;
+        (launched.user_ns, launched.sys_ns) = (served.used.cpu_ns, 0);
+    }
+    let figures = [
+        ("processes", ran.witnessed.len() as f64),
+        ("largest_process_rss_bytes", launched.max_rss_bytes as f64),
+    ];
+    // The whole command is one operation.
+    let mut measurement = Measurement {
+        figures: figures
+            .map(|(name, value)| (name.to_string(), value))
+            .into(),
+        ..Measurement::of_whole_process(&launched, 1)
+    };
+    let left_behind = launched.left_behind;
+    if left_behind > 0 {
+        let notes = &mut measurement.notes;
+        notes.insert("left_behind".into(), left_behind.to_string());
+    }
+    measurement
 }

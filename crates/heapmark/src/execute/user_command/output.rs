@@ -41,18 +41,10 @@ pub(super) struct Printed {
     sum: u32,
 }
 
-/// The result of reading a process's output.
-enum ReadOutput {
-    /// All output of the reference.
-    Reference(Printed),
-    /// For another process: its first difference from the reference, in words.
-    Difference(Option<String>),
-}
-
 /// Reads what a process prints, in a separate thread.
 pub(super) struct OutputReader {
     ended: Arc<AtomicBool>,
-    reader: JoinHandle<Result<ReadOutput>>,
+    reader: JoinHandle<Result<(Printed, Option<String>)>>,
 }
 
 impl OutputReader {
@@ -65,34 +57,14 @@ impl OutputReader {
             pipe,
             ended: ended.clone(),
         };
-        let read = move || match wanted {
-            None => record(pipe).map(ReadOutput::Reference),
-            Some(wanted) => compare(pipe, &wanted).map(ReadOutput::Difference),
-        };
         let reader = std::thread::Builder::new()
-            .spawn(read)
+            .spawn(move || read(pipe, wanted.as_deref()))
             .context("cannot start a thread")?;
         Ok((OutputReader { ended, reader }, stdout.into()))
     }
 
-    /// The reference's whole output, once it has ended.
-    pub fn printed(self) -> Result<Printed> {
-        match self.found()? {
-            ReadOutput::Reference(printed) => Ok(printed),
-            ReadOutput::Difference(_) => Ok(Printed::default()),
-        }
-    }
-
-    /// The first difference of an ended process from the wanted output, in words; `None` if there
-    /// is none.
-    pub fn difference(self) -> Result<Option<String>> {
-        match self.found()? {
-            ReadOutput::Reference(_) => Ok(None),
-            ReadOutput::Difference(difference) => Ok(difference),
-        }
-    }
-
-    fn found(self) -> Result<ReadOutput> {
+    /// What an ended process printed, and its first difference from the wanted output, in words.
+    pub fn end(self) -> Result<(Printed, Option<String>)> {
         self.ended.store(true, Ordering::Relaxed);
         self.reader
             .join()
@@ -131,55 +103,45 @@ fn piece<'b>(pipe: &mut Pipe, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
     Ok(buffer)
 }
 
-fn record(mut pipe: Pipe) -> Result<Printed> {
+/// What is printed, and its first difference from the wanted output. Only of the reference, for
+/// which nothing is wanted, the beginning is kept.
+fn read(mut pipe: Pipe, wanted: Option<&Printed>) -> Result<(Printed, Option<String>)> {
     let (mut printed, mut sum, mut buffer) =
         (Printed::default(), crc32fast::Hasher::new(), Vec::new());
-    loop {
-        let piece = piece(&mut pipe, &mut buffer)?;
-        if piece.is_empty() {
-            return Ok(Printed {
-                sum: sum.finalize(),
-                ..printed
-            });
-        }
-        if printed.beginning.len() < KEPT_BYTES {
-            printed.beginning.extend(piece);
-        }
-        printed.bytes += piece.len() as u64;
-        sum.update(piece);
-    }
-}
-
-fn compare(mut pipe: Pipe, wanted: &Printed) -> Result<Option<String>> {
-    let (mut bytes, mut sum, mut buffer) = (0, crc32fast::Hasher::new(), Vec::new());
     let mut found = None;
     loop {
         let ours = piece(&mut pipe, &mut buffer)?;
-        if bytes < KEPT_BYTES as u64 && found.is_none() {
-            let (before, theirs) = wanted
-                .beginning
-                .split_at(wanted.beginning.len().min(bytes as usize));
-            let theirs = &theirs[..theirs.len().min(PIECE)];
-            found = (ours != theirs).then(|| difference(ours, theirs, newlines(before)));
+        let before = printed.bytes as usize;
+        match wanted {
+            _ if before >= KEPT_BYTES => {}
+            None => printed.beginning.extend(ours),
+            Some(wanted) if found.is_none() => {
+                let kept = wanted.beginning.len();
+                let (before, theirs) = wanted.beginning.split_at(kept.min(before));
+                let theirs = &theirs[..theirs.len().min(PIECE)];
+                found = (ours != theirs).then(|| difference(ours, theirs, newlines(before)));
+            }
+            Some(_) => {}
         }
         // Output is read to its end even after a difference, so that the process runs to its end.
         if ours.is_empty() {
             break;
         }
-        bytes += ours.len() as u64;
+        printed.bytes += ours.len() as u64;
         sum.update(ours);
     }
-    let same = (bytes, sum.finalize()) == (wanted.bytes, wanted.sum);
-    let behind = || format!("the output behind its first {} MiB", KEPT_BYTES >> 20);
-    Ok(found.or_else(|| match bytes == wanted.bytes {
-        _ if same => None,
-        true => Some(format!("{}: not the same text as", behind())),
-        false => Some(format!(
-            "{}: {bytes} bytes in all, but {}",
-            behind(),
-            wanted.bytes
-        )),
-    }))
+    printed.sum = sum.finalize();
+    if let (None, Some(wanted)) = (&found, wanted)
+        && (printed.bytes, printed.sum) != (wanted.bytes, wanted.sum)
+    {
+        let how = match printed.bytes == wanted.bytes {
+            true => "not the same text as".into(),
+            false => format!("{} bytes in all, but {}", printed.bytes, wanted.bytes),
+        };
+        let place = format!("the output behind its first {} MiB", KEPT_BYTES >> 20);
+        found = Some(format!("{place}: {how}"));
+    }
+    Ok((printed, found))
 }
 
 /// Where two pieces differ that start at the same offset, after this many lines.
@@ -234,6 +196,14 @@ mod tests {
             pipe,
             ended: Arc::default(),
         }
+    }
+
+    fn record(pipe: Pipe) -> Result<Printed> {
+        read(pipe, None).map(|(printed, _)| printed)
+    }
+
+    fn compare(pipe: Pipe, wanted: &Printed) -> Result<Option<String>> {
+        read(pipe, Some(wanted)).map(|(_, difference)| difference)
     }
 
     fn of(said: &[u8], wanted: &[u8]) -> Option<String> {

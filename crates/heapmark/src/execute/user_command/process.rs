@@ -4,17 +4,17 @@ use super::command_runner::CommandRunner;
 use super::in_malloc::Times;
 use super::last_words::with_words;
 use super::malloc_probe::{Log, Witnessed};
-use super::output::{self, OutputReader, Printed};
+use super::output::{OutputReader, Printed, nowhere};
 use super::server::{Drive, Served};
 use crate::catalog::settings;
-use crate::execute::child::{self, Look};
-use crate::execute::exit::{End, LaunchedEnd, STDERR_BYTES};
-use crate::execute::memory_file::{inherited_file, keep_last, stderr_file};
-use crate::execute::{Attempt, Outcome};
+use crate::execute::Outcome;
+use crate::execute::child::{Launch, Look, padded};
+use crate::execute::early_end::{EarlyEnd, StepResult};
+use crate::execute::exit::{End, STDERR_BYTES};
+use crate::execute::memory_file::keep_last;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,9 +26,6 @@ pub(super) struct Ran {
     /// What it printed, if its output is read.
     pub output: Option<OutputReader>,
     pub witnessed: Vec<Witnessed>,
-    pub left_behind: u64,
-    /// Why the command could not be started.
-    pub refused: Option<String>,
     /// What its client measured, for a server.
     pub served: Option<Served>,
 }
@@ -36,39 +33,21 @@ pub(super) struct Ran {
 impl Ran {
     /// CPU time of all its processes.
     pub fn cpu_ns(&self) -> u64 {
-        self.served
-            .as_ref()
-            .map_or(self.end.usage.user_ns + self.end.usage.sys_ns, |served| {
-                served.cpu_ns
-            })
+        let served = self.served.as_ref();
+        served.map_or(self.end.cpu_ns(), |served| served.used.cpu_ns)
     }
 }
-
-/// The result of a step: a value, or why there is none. `None` if `stop` was set.
-pub(super) type StepResult<T> = Result<Option<std::result::Result<T, Box<Attempt>>>>;
 
 /// A callback that is called no more often than it asked for, even if other callbacks look more
 /// often.
-struct Paced<'a> {
-    look: Look<'a>,
-    due: Instant,
-}
-
-impl Paced<'_> {
-    fn new(look: Look<'_>) -> Paced<'_> {
-        Paced {
-            look,
-            due: Instant::now(),
-        }
-    }
-
-    /// Looks if it is time to; returns the wait until the next look.
-    fn look(&mut self, pid: i32) -> Duration {
+fn paced(mut look: impl FnMut(i32) -> Duration) -> impl FnMut(i32) -> Duration {
+    let mut due = Instant::now();
+    move |pid| {
         let now = Instant::now();
-        if self.due <= now {
-            self.due = now + (self.look)(pid);
+        if due <= now {
+            due = now + look(pid);
         }
-        self.due.saturating_duration_since(now)
+        due.saturating_duration_since(now)
     }
 }
 
@@ -83,10 +62,10 @@ impl CommandRunner<'_> {
         wanted: Option<&Arc<Printed>>,
     ) -> StepResult<Ran> {
         if self.stop.load(Ordering::Relaxed) {
-            return Ok(None);
+            return Err(EarlyEnd::Stopped);
         }
         if let Some(outcome) = self.prepared()? {
-            return Ok(Some(Err(Box::new(Attempt::without_process(outcome)))));
+            return Err(outcome.into());
         }
         let log = Log::new()?;
         // A process whose output is read may have to wait for the reader. Only two kinds are read:
@@ -96,12 +75,8 @@ impl CommandRunner<'_> {
             .then(|| OutputReader::new(wanted.cloned()))
             .transpose()?;
         let ran = self.start(self.variables(&log), look, output, None)?;
-        Ok(ran.map(|ran| {
-            Ok(Ran {
-                witnessed: log.read(),
-                ..ran
-            })
-        }))
+        let witnessed = log.read();
+        Ok(Ran { witnessed, ..ran })
     }
 
     /// The failure of `--prepare`, if it failed.
@@ -109,25 +84,21 @@ impl CommandRunner<'_> {
         let Some(line) = &self.command.prepare else {
             return Ok(None);
         };
-        let mut command = Command::new("sh");
-        command
+        let output = Command::new("sh")
             .arg("-c")
             .arg(line)
             .current_dir(&self.command.folder)
-            .stdin(Stdio::null());
-        let output = command
+            .stdin(Stdio::null())
             .env_remove("LD_PRELOAD")
             .output()
             .context("cannot start sh for --prepare")?;
-        let what = || {
-            with_words(
-                &format!("--prepare: {}", output.status),
-                &String::from_utf8_lossy(&output.stderr),
-            )
-        };
         // The terminal sends Ctrl-C to sh, too: what sh did then is no failure.
-        let failed = !output.status.success() && !self.stop.load(Ordering::Relaxed);
-        Ok(failed.then(|| Outcome::Error { what: what() }))
+        if output.status.success() || self.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let what = with_words(&format!("--prepare: {}", output.status), &said);
+        Ok(Some(Outcome::Error { what }))
     }
 
     /// The variables that are set in the command's processes in addition to the user's own.
@@ -147,98 +118,62 @@ impl CommandRunner<'_> {
         variables
     }
 
-    /// The command below the launcher, which writes its account into that file. If `held`, it stops
-    /// itself first.
+    /// The command below the launcher, with these further options.
     pub(super) fn launch(
         &self,
-        account: &File,
-        held: bool,
+        options: &[&str],
         variables: &BTreeMap<String, String>,
-    ) -> Result<Command> {
-        let mut launch = Command::new(self.launcher);
+    ) -> Result<Launch> {
+        let stdin = match &self.command.stdin {
+            None => Stdio::null(),
+            Some(file) => File::open(file)
+                .with_context(|| format!("--stdin: cannot read {}", file.display()))?
+                .into(),
+        };
+        let mut launch = Launch::new(self.launcher, options, padded(variables, self.job.padding))?;
         launch
-            .arg("launch")
-            .arg(account.as_raw_fd().to_string())
-            .arg("inherit")
-            .args(held.then_some("held"));
-        launch.args(
-            variables
-                .iter()
-                .map(|(name, value)| format!("{name}={value}")),
-        );
-        launch.arg(format!(
-            "HEAPMARK_PADDING={}",
-            "x".repeat(self.job.padding as usize)
-        ));
-        launch
-            .arg("--")
+            .command
             .args(&self.command.command)
             .current_dir(&self.command.folder)
-            .stdin(self.stdin()?);
+            .envs(self.environment())
+            .stdin(stdin);
         Ok(launch)
     }
 
-    fn stdin(&self) -> Result<Stdio> {
-        let Some(file) = &self.command.stdin else {
-            return Ok(Stdio::null());
-        };
-        Ok(File::open(file)
-            .with_context(|| format!("--stdin: cannot read {}", file.display()))?
-            .into())
-    }
-
-    /// Runs it below the launcher, with its client if it has one. `None` if `stop` was set.
+    /// Runs it below the launcher, with its client if it has one.
     pub(super) fn start(
         &self,
         variables: BTreeMap<String, String>,
         look: Option<Look<'_>>,
         output: Option<(OutputReader, Stdio)>,
         times: Option<&Times>,
-    ) -> Result<Option<Ran>> {
-        let account = inherited_file("heapmark-account")?;
-        let mut launch = self.launch(&account, false, &variables)?;
+    ) -> StepResult<Ran> {
+        let mut launch = self.launch(&["inherit"], &variables)?;
         let (output, stdout) = output.unzip();
-        launch.stdout(stdout.map_or_else(output::nowhere, Ok)?);
-        let stderr = stderr_file()?;
-        let words = stderr.try_clone().context("cannot hand on a memory file")?;
-        let mut drive = self
-            .command
-            .client
-            .as_ref()
-            .map(|client| Drive::new(client, self, &account, times))
-            .transpose()?;
-        let mut look = look.map(Paced::new);
+        launch.command.stdout(stdout.map_or_else(nowhere, Ok)?);
+        let words = launch.stderr.try_clone();
+        let words = words.context("cannot hand on a memory file")?;
+        let mut drive = Drive::of(self, &launch.account, times)?;
+        let mut look = look.map(paced);
         // An error while trimming the file in memory occurs again when the rest is read, and is
         // reported then.
-        let mut read = |_| {
+        let mut read = paced(|_| {
             let _ = keep_last(&words, STDERR_BYTES);
             READ
-        };
-        let mut read = Paced::new(&mut read);
+        });
         let mut looks = |pid| {
-            let next = read
-                .look(pid)
-                .min(look.as_mut().map_or(Duration::MAX, |look| look.look(pid)));
+            let next = read(pid).min(look.as_mut().map_or(Duration::MAX, |look| look(pid)));
             drive
                 .as_mut()
                 .map_or(next, |drive| next.min(drive.look(pid)))
         };
-        launch.env_clear().envs(self.environment());
-        let end = child::run(launch, stderr, self.timeout, self.stop, Some(&mut looks))?;
-        let Some(end) = end else { return Ok(None) };
-        let LaunchedEnd {
-            end,
-            left_behind,
-            refused,
-        } = end.launched(&account, &self.command.command[0]);
-        let served = drive.map(|drive| drive.served(&end)).transpose()?;
-        Ok(Some(Ran {
+        let end = launch.run(self.timeout, self.stop, Some(&mut looks))?;
+        let end = end.ok_or(EarlyEnd::Stopped)?;
+        Ok(Ran {
+            served: drive.map(|drive| drive.served(&end)),
             end,
             output,
             witnessed: Vec::new(),
-            left_behind,
-            refused,
-            served,
-        }))
+        })
     }
 }

@@ -39,40 +39,31 @@ impl Trees {
             self.first = Some(programs);
             return;
         };
-        let of = |all: &Programs, name: &str| all.get(name).copied().unwrap_or(0);
         let names: BTreeSet<&String> = first.keys().chain(programs.keys()).collect();
-        let differing = names
-            .into_iter()
-            .filter(|name| of(first, name) != of(&programs, name));
-        let differing: Vec<String> = differing.cloned().collect();
-        self.names_change |= differing
-            .iter()
-            .any(|name| of(first, name) == 0 || of(&programs, name) == 0);
+        for name in names {
+            let (before, now) = (of(first, name), of(&programs, name));
+            if before != now {
+                self.names_change |= before == 0 || now == 0;
+                self.unsteady.insert(name.clone());
+            }
+        }
         self.total_changes |= total(first) != total(&programs);
-        self.unsteady.extend(differing);
     }
 
     /// What another tree lacks or has too much, in words; `None` if it may be the same.
     pub fn difference(&self, programs: &Programs) -> Option<String> {
         let first = self.first.as_ref()?;
-        let theirs = first
-            .iter()
-            .map(|(name, wanted)| (name, programs.get(name).copied().unwrap_or(0), *wanted));
-        let new = programs
-            .iter()
-            .filter(|(name, _)| !self.names_change && !first.contains_key(*name));
-        let differing: Vec<(&String, usize, usize)> = theirs
-            .filter(|(name, _, _)| !self.unsteady.contains(*name))
-            .chain(new.map(|(name, times)| (name, *times, 0)))
-            .filter(|(_, times, wanted)| times != wanted)
-            .collect();
-        let mut words: Vec<String> = differing
-            .iter()
-            .take(TOLD)
-            .map(|(name, times, wanted)| format!("{name} {times}x, not {wanted}x"))
-            .collect();
-        if differing.len() > TOLD {
-            words.push(format!("{} more", differing.len() - TOLD));
+        let steady = first.keys().filter(|name| !self.unsteady.contains(*name));
+        let new = programs.keys();
+        let new = new.filter(|name| !self.names_change && !first.contains_key(*name));
+        let differing = steady.chain(new).filter_map(|name| {
+            let (times, wanted) = (of(programs, name), of(first, name));
+            (times != wanted).then(|| format!("{name} {times}x, not {wanted}x"))
+        });
+        let mut words: Vec<String> = differing.collect();
+        if words.len() > TOLD {
+            let more = words.split_off(TOLD).len();
+            words.push(format!("{more} more"));
         }
         let (ours, wanted) = (total(programs), total(first));
         if words.is_empty() && !self.total_changes && ours != wanted {
@@ -80,6 +71,11 @@ impl Trees {
         }
         (!words.is_empty()).then(|| words.join(", "))
     }
+}
+
+/// How often one of them was executed.
+fn of(programs: &Programs, name: &str) -> usize {
+    programs.get(name).copied().unwrap_or(0)
 }
 
 fn total(programs: &Programs) -> usize {
@@ -90,7 +86,7 @@ fn total(programs: &Programs) -> usize {
 mod tests {
     use super::*;
 
-    fn of(words: &str) -> Programs {
+    fn tree(words: &str) -> Programs {
         let mut programs = Programs::new();
         words
             .split_whitespace()
@@ -100,8 +96,8 @@ mod tests {
 
     fn difference(baseline: &[&str], other: &str) -> Option<String> {
         let mut trees = Trees::default();
-        baseline.iter().for_each(|words| trees.add(of(words)));
-        trees.difference(&of(other))
+        baseline.iter().for_each(|words| trees.add(tree(words)));
+        trees.difference(&tree(other))
     }
 
     #[test]

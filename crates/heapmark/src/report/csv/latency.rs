@@ -1,7 +1,7 @@
 //! The derived export of a run that timed single calls.
 
 use super::write;
-use crate::analyse::{Analysis, Called, LatencyCase, LatencyRow, LatencyState};
+use crate::analyse::{Analysis, Called, LatencyCase, LatencyRow};
 use crate::report::text::plain;
 use serde::Serialize;
 
@@ -35,19 +35,11 @@ struct LatencyLine {
 
 /// One line per function of each row; one without numbers for a row that has none.
 pub fn latency(analysis: &Analysis) -> String {
-    let of_case = |case: &LatencyCase| {
-        case.rows
-            .iter()
-            .flat_map(|row| lines(case, row))
-            .collect::<Vec<_>>()
-    };
-    write(
-        &analysis
-            .latency
-            .iter()
-            .flat_map(of_case)
-            .collect::<Vec<_>>(),
-    )
+    let mut all = Vec::new();
+    for case in &analysis.latency {
+        all.extend(case.rows.iter().flat_map(|row| lines(case, row)));
+    }
+    write(&all)
 }
 
 fn lines(case: &LatencyCase, row: &LatencyRow) -> Vec<LatencyLine> {
@@ -63,29 +55,25 @@ fn lines(case: &LatencyCase, row: &LatencyRow) -> Vec<LatencyLine> {
         processes,
         ..LatencyLine::default()
     };
-    match &row.state {
-        LatencyState::Failed(failed) => vec![head(failed.word(), plain(&failed.summary()), None)],
-        LatencyState::Missing { .. } => vec![head("missing", String::new(), Some(0))],
-        LatencyState::Measured {
-            processes,
-            functions,
-            ..
-        } => functions
+    match &row.failed {
+        Some(failed) => vec![head(failed.word(), plain(&failed.summary()), None)],
+        None if row.processes == 0 => vec![head("missing", String::new(), Some(0))],
+        None => row
+            .functions
             .iter()
-            .map(|called| line(head("ok", String::new(), Some(*processes)), case, called))
+            .map(|called| line(head("ok", String::new(), Some(row.processes)), case, called))
             .collect(),
     }
 }
 
 fn line(head: LatencyLine, case: &LatencyCase, called: &Called) -> LatencyLine {
-    let clocks = case
-        .timer
-        .iter()
-        .flat_map(|timer| timer.clocks.iter().map(|clock| plain(clock)));
+    let timer = case.timer.as_ref();
+    let clocks = timer.into_iter().flat_map(|timer| &timer.clocks);
+    let clocks: Vec<String> = clocks.map(|clock| plain(clock)).collect();
     LatencyLine {
-        clock: clocks.collect::<Vec<_>>().join(" "),
-        timer_least_ns: case.timer.as_ref().map(|timer| timer.least_ns),
-        timer_median_ns: case.timer.as_ref().map(|timer| timer.median_ns),
+        clock: clocks.join(" "),
+        timer_least_ns: timer.map(|timer| timer.least_ns),
+        timer_median_ns: timer.map(|timer| timer.median_ns),
         function: plain(&called.function),
         timed_calls: Some(called.count),
         p50_ns: called.p50_ns,

@@ -2,7 +2,7 @@
 
 use super::{outcome, write};
 use crate::analyse::{Analysis, Case, Purge, Ratio, Role, Row, State, Verdict};
-use crate::report::text::plain;
+use crate::report::text::{join, plain};
 use serde::Serialize;
 
 /// A line of the table export.
@@ -14,12 +14,12 @@ struct RowLine {
     counts_purge: bool,
     allocator: String,
     tier: String,
-    role: &'static str,
+    role: Option<Role>,
     outcome: &'static str,
     detail: String,
     left_to_libc: String,
     findings: String,
-    purge: &'static str,
+    purge: Option<Purge>,
     blocks: Option<usize>,
     samples: Option<usize>,
     unusable_samples: Option<usize>,
@@ -63,18 +63,15 @@ struct RowLine {
 /// The rows of all tables. Medians, unless a name states otherwise; figures as `name=value`,
 /// separated by semicolons.
 pub fn rows(analysis: &Analysis) -> String {
-    let of_case = |case| rows_of(case, analysis.planned_blocks);
-    write(&analysis.cases.iter().flat_map(of_case).collect::<Vec<_>>())
+    let mut lines = Vec::new();
+    for case in &analysis.cases {
+        let of_row = |row| line(case, row, analysis.planned_blocks);
+        lines.extend(case.rows.iter().map(of_row));
+    }
+    write(&lines)
 }
 
-fn rows_of(case: &Case, planned_blocks: u32) -> Vec<RowLine> {
-    case.rows
-        .iter()
-        .map(|row| row_line(case, row, planned_blocks))
-        .collect()
-}
-
-fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
+fn line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
     let head = RowLine {
         workload: plain(&case.workload),
         threads: case.threads,
@@ -82,13 +79,7 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
         counts_purge: case.counts_purge,
         allocator: plain(&row.allocator),
         tier: plain(&row.tier),
-        role: match row.role {
-            Role::Baseline => "baseline",
-            Role::Candidate => "candidate",
-            Role::AaCopy => "aa-copy",
-            Role::Floor => "floor",
-            Role::Program => "program",
-        },
+        role: Some(row.role),
         outcome: outcome(row),
         detail: match &row.state {
             State::Failed(failed) => plain(&failed.summary()),
@@ -96,12 +87,7 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
         },
         left_to_libc: plain(&row.left_to_libc.join(" ")),
         findings: plain(&row.findings.join("; ")),
-        purge: match row.purge {
-            Purge::Unknown => "unknown",
-            Purge::None => "none",
-            Purge::Configured => "configured",
-            Purge::Called => "called",
-        },
+        purge: Some(row.purge),
         samples: matches!(row.state, State::Missing { .. }).then_some(0),
         unusable_samples: match row.state {
             State::Missing { unusable } => Some(unusable),
@@ -113,8 +99,9 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
     let Some(numbers) = row.numbers() else {
         return head;
     };
-    let low = |ratio: &Option<Ratio>| Some(ratio.as_ref()?.interval?.0);
-    let high = |ratio: &Option<Ratio>| Some(ratio.as_ref()?.interval?.1);
+    let low = |ratio: Option<Ratio>| Some(ratio?.interval?.0);
+    let high = |ratio: Option<Ratio>| Some(ratio?.interval?.1);
+    let stalled = numbers.stalled.as_ref();
     let figures: Vec<String> = numbers
         .figures
         .iter()
@@ -124,19 +111,8 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
         blocks: Some(numbers.blocks),
         samples: Some(numbers.samples),
         unusable_samples: Some(numbers.unusable),
-        stalled_samples: Some(
-            numbers
-                .stalled
-                .as_ref()
-                .map_or(0, |stalled| stalled.samples),
-        ),
-        stalled_by: numbers
-            .stalled
-            .iter()
-            .flat_map(|stalled| &stalled.by)
-            .copied()
-            .collect::<Vec<_>>()
-            .join(";"),
+        stalled_samples: Some(stalled.map_or(0, |stalled| stalled.samples)),
+        stalled_by: stalled.map_or_else(String::new, |stalled| join(&stalled.by, ";")),
         ns_per_op: Some(numbers.ns_per_op.median),
         ns_per_op_min: Some(numbers.ns_per_op.min),
         ns_per_op_max: Some(numbers.ns_per_op.max),
@@ -149,18 +125,18 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
         cpu_ns_per_op_min: numbers.cpu_ns_per_op.map(|spread| spread.min),
         cpu_ns_per_op_max: numbers.cpu_ns_per_op.map(|spread| spread.max),
         ratio: numbers.ratio.map(|ratio| ratio.ratio),
-        ratio_low: low(&numbers.ratio),
-        ratio_high: high(&numbers.ratio),
+        ratio_low: low(numbers.ratio),
+        ratio_high: high(numbers.ratio),
         ratio_pairs: numbers.ratio.map(|ratio| ratio.pairs),
         cpu_ratio: numbers.cpu_ratio.map(|ratio| ratio.ratio),
-        cpu_ratio_low: low(&numbers.cpu_ratio),
-        cpu_ratio_high: high(&numbers.cpu_ratio),
+        cpu_ratio_low: low(numbers.cpu_ratio),
+        cpu_ratio_high: high(numbers.cpu_ratio),
         cpu_ratio_pairs: numbers.cpu_ratio.map(|ratio| ratio.pairs),
         peak_rss_bytes: numbers.memory.map(|memory| memory.peak_rss_bytes),
         overhead: numbers.memory.and_then(|memory| memory.overhead),
         memory_ratio: numbers.memory_ratio.map(|ratio| ratio.ratio),
-        memory_ratio_low: low(&numbers.memory_ratio),
-        memory_ratio_high: high(&numbers.memory_ratio),
+        memory_ratio_low: low(numbers.memory_ratio),
+        memory_ratio_high: high(numbers.memory_ratio),
         mean_footprint_bytes: numbers.mean_footprint.map(|mean| mean.bytes.median),
         gib_seconds: numbers.mean_footprint.map(|mean| mean.gib_seconds.median),
         floor_share: numbers.floor_share,

@@ -102,16 +102,11 @@ fn head(analysis: &Analysis, record: &Record) -> SampleLine {
 
 /// Empty for a record that belongs to no row.
 fn row_outcome(analysis: &Analysis, record: &Record) -> String {
-    let case = analysis
-        .cases
-        .iter()
-        .find(|c| (&c.workload, c.threads) == (&record.workload, record.threads));
-    let row = case.and_then(|case| {
-        case.rows
-            .iter()
-            .find(|row| row.allocator == record.allocator)
-    });
-    row.map(|row| outcome(row).to_owned()).unwrap_or_default()
+    let mut cases = analysis.cases.iter();
+    let case = cases.find(|c| (&c.workload, c.threads) == (&record.workload, record.threads));
+    let mut rows = case.into_iter().flat_map(|case| &case.rows);
+    let row = rows.find(|row| row.allocator == record.allocator);
+    row.map_or("", outcome).to_owned()
 }
 
 fn sample_line(

@@ -27,14 +27,11 @@ struct MetricLine {
 
 /// One line per metric of each row; one without numbers for a row that has none.
 pub fn tables(tables: &[Table]) -> String {
-    let of_table = |table: &Table| {
-        table
-            .rows
-            .iter()
-            .flat_map(|row| lines(table, row))
-            .collect::<Vec<_>>()
-    };
-    write(&tables.iter().flat_map(of_table).collect::<Vec<_>>())
+    let mut all = Vec::new();
+    for table in tables {
+        all.extend(table.rows.iter().flat_map(|row| lines(table, row)));
+    }
+    write(&all)
 }
 
 fn lines(table: &Table, row: &TableRow) -> Vec<MetricLine> {

@@ -5,36 +5,25 @@ use super::{ExportedRow, Foreign, told};
 use crate::analyse::{Analysis, Spread};
 use crate::report::text::count;
 use crate::report::units::digits;
-use serde::Serialize;
-
-/// It compares entries of the same name, so the name includes the figure.
-#[derive(Serialize)]
-struct Figure {
-    name: String,
-    unit: &'static str,
-    value: f64,
-    /// Shown behind the value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    range: Option<String>,
-    /// Shown as a tooltip.
-    extra: String,
-}
+use serde_json::{Value, json};
 
 /// For `tool: customSmallerIsBetter`.
 pub fn smaller_is_better(analysis: &Analysis) -> Foreign {
     list(analysis, |entry| {
         let numbers = entry.numbers;
         let mut figures = vec![spread(entry, "time", "ns/op", numbers.ns_per_op, 1.0)];
-        figures.extend(
-            numbers
-                .cpu_ns_per_op
-                .map(|cpu| spread(entry, "CPU time", "ns/op", cpu, 1.0)),
-        );
-        figures.extend(
-            numbers
-                .memory
-                .map(|memory| figure(entry, "peak RSS", "bytes", memory.peak_rss_bytes)),
-        );
+        if let Some(cpu) = numbers.cpu_ns_per_op {
+            figures.push(spread(entry, "CPU time", "ns/op", cpu, 1.0));
+        }
+        if let Some(memory) = numbers.memory {
+            figures.push(figure(
+                entry,
+                "peak RSS",
+                "bytes",
+                memory.peak_rss_bytes,
+                None,
+            ));
+        }
         figures
     })
 }
@@ -52,36 +41,29 @@ pub fn bigger_is_better(analysis: &Analysis) -> Foreign {
     })
 }
 
-fn list(analysis: &Analysis, figures: impl Fn(&ExportedRow) -> Vec<Figure>) -> Foreign {
-    told(analysis, |entry| Some(figures(entry)))
-        .file(|rows| rows.into_iter().flatten().collect::<Vec<_>>())
+fn list(analysis: &Analysis, figures: impl Fn(&ExportedRow) -> Vec<Value>) -> Foreign {
+    told(
+        analysis,
+        |entry| Some(figures(entry)),
+        |rows: Vec<Vec<Value>>| rows.concat(),
+    )
 }
 
-fn figure(entry: &ExportedRow, what: &str, unit: &'static str, value: f64) -> Figure {
-    let extra = format!("median of {}", count(entry.numbers.samples, "process"));
-    Figure {
-        name: format!("{}: {what}", entry.name),
-        unit,
-        value,
-        range: None,
-        extra,
-    }
+fn spread(entry: &ExportedRow, what: &str, unit: &str, spread: Spread, size: f64) -> Value {
+    let [min, max] = [spread.min, spread.max].map(|end| digits(end * size));
+    let range = Some(format!("{min} to {max}"));
+    figure(entry, what, unit, spread.median * size, range)
 }
 
-fn spread(
-    entry: &ExportedRow,
-    what: &str,
-    unit: &'static str,
-    spread: Spread,
-    size: f64,
-) -> Figure {
-    let range = format!(
-        "{} to {}",
-        digits(spread.min * size),
-        digits(spread.max * size)
-    );
-    Figure {
-        range: Some(range),
-        ..figure(entry, what, unit, spread.median * size)
+/// It compares entries of the same name, so the name includes the figure. The range is shown behind
+/// the value, `extra` as a tooltip.
+fn figure(entry: &ExportedRow, what: &str, unit: &str, value: f64, range: Option<String>) -> Value {
+    let name = format!("{}: {what}", entry.name);
+    let mut figure = json!({"name": name, "unit": unit, "value": value});
+    if let Some(range) = range {
+        figure["range"] = range.into();
     }
+    let processes = count(entry.numbers.samples, "process");
+    figure["extra"] = format!("median of {processes}").into();
+    figure
 }

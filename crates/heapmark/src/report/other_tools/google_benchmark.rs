@@ -8,36 +8,7 @@ use crate::metric::Process;
 use crate::report::text::plain;
 use crate::store::{Record, RunFile};
 use heapmark_stats::{mean, median, standard_deviation};
-use serde::Serialize;
 use serde_json::{Map, Value, json};
-
-#[derive(Serialize)]
-struct GoogleBenchmarkFile {
-    context: Map<String, Value>,
-    benchmarks: Vec<Benchmark>,
-}
-
-#[derive(Clone, Serialize)]
-struct Benchmark {
-    name: String,
-    family_index: usize,
-    per_family_instance_index: usize,
-    run_name: String,
-    run_type: &'static str,
-    repetitions: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    repetition_index: Option<usize>,
-    threads: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    aggregate_name: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    aggregate_unit: Option<&'static str>,
-    iterations: u64,
-    real_time: f64,
-    cpu_time: f64,
-    time_unit: &'static str,
-    items_per_second: f64,
-}
 
 /// An aggregate's name and function.
 type Aggregate = (&'static str, fn(&[f64]) -> Option<f64>);
@@ -52,89 +23,79 @@ const AGGREGATES: [Aggregate; 3] = [
 /// none.
 pub fn google_benchmark(run: &RunFile, analysis: &Analysis, records: &[Record]) -> Foreign {
     let processes = processes(run, records);
-    let rows = told(analysis, |entry| benchmarks(entry, entry.own(&processes)));
-    rows.file(|rows| GoogleBenchmarkFile {
-        context: context(run),
-        benchmarks: rows.into_iter().flatten().collect(),
-    })
+    told(
+        analysis,
+        |entry| benchmarks(entry, entry.own(&processes)),
+        |rows: Vec<Vec<Value>>| json!({"context": context(run), "benchmarks": rows.concat()}),
+    )
 }
 
 /// The machine in words, as in `run.json`, and the keys that readers of the format look for.
 fn context(run: &RunFile) -> Map<String, Value> {
-    let words = run
-        .machine
-        .iter()
-        .map(|(key, value)| (plain(key), json!(plain(value))));
-    let own = [
+    let mut context = Map::new();
+    for (key, value) in &run.machine {
+        context.insert(plain(key), plain(value).into());
+    }
+    for (key, value) in [
         ("date", &run.started),
         ("executable", &format!("heapmark {}", run.heapmark)),
         ("suite", &run.suite),
         ("preset", &run.preset),
-    ];
-    let cpus = run
-        .machine
-        .get("usable_cpus")
-        .and_then(|cpus| cpus.parse::<u32>().ok());
-    let cpus = cpus.map(|cpus| ("num_cpus".to_owned(), json!(cpus)));
-    words
-        .chain(own.map(|(key, value)| (key.to_owned(), json!(plain(value)))))
-        .chain(cpus)
-        .collect()
+    ] {
+        context.insert(key.into(), plain(value).into());
+    }
+    let cpus = run.machine.get("usable_cpus");
+    if let Some(Ok(cpus)) = cpus.map(|cpus| cpus.parse::<u32>()) {
+        context.insert("num_cpus".into(), cpus.into());
+    }
+    context
 }
 
-fn benchmarks(
-    entry: &ExportedRow,
-    processes: &[(&Measurement, Process)],
-) -> Option<Vec<Benchmark>> {
-    let repetition = |(place, (measurement, process)): (usize, &(&Measurement, Process))| {
-        Some(Benchmark {
-            name: entry.name.clone(),
-            family_index: entry.place.0,
-            per_family_instance_index: entry.place.1,
-            run_name: entry.name.clone(),
-            run_type: "iteration",
-            repetitions: processes.len(),
-            repetition_index: Some(place),
-            threads: entry.case.threads,
-            aggregate_name: None,
-            aggregate_unit: None,
-            iterations: measurement
-                .measured()
-                .map(|iteration| iteration.ops)
-                .fold(0, u64::saturating_add),
-            real_time: process.ns_per_op,
-            cpu_time: process.cpu_ns_per_op?,
-            time_unit: "ns",
-            items_per_second: process.mops_per_s * 1e6,
-        })
-    };
-    let mut all = processes
-        .iter()
-        .enumerate()
-        .map(repetition)
-        .collect::<Option<Vec<_>>>()?;
-    let aggregates: Vec<Benchmark> = AGGREGATES
-        .iter()
-        .filter_map(|one| aggregate(&all, one))
-        .collect();
-    all.extend(aggregates);
+fn benchmarks(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option<Vec<Value>> {
+    let repetitions = processes.len();
+    let (mut all, mut values) = (Vec::new(), Vec::new());
+    for (place, (measurement, process)) in processes.iter().enumerate() {
+        let ops = measurement.measured().map(|iteration| iteration.ops);
+        let cpu_ns = process.cpu_ns_per_op?;
+        let ops_per_s = process.mops_per_s * 1e6;
+        values.push([process.ns_per_op, cpu_ns, ops_per_s]);
+        all.push(json!({
+            "name": entry.name,
+            "family_index": entry.place.0,
+            "per_family_instance_index": entry.place.1,
+            "run_name": entry.name,
+            "run_type": "iteration",
+            "repetitions": repetitions,
+            "repetition_index": place,
+            "threads": entry.case.threads,
+            "iterations": ops.fold(0, u64::saturating_add),
+            "real_time": process.ns_per_op,
+            "cpu_time": cpu_ns,
+            "time_unit": "ns",
+            "items_per_second": ops_per_s,
+        }));
+    }
+    // Some cannot be computed from one repetition, and none says anything.
+    for (name, of) in AGGREGATES.into_iter().filter(|_| repetitions > 1) {
+        let over = |place: usize| of(&Vec::from_iter(values.iter().map(|values| values[place])));
+        if let (Some(ns), Some(cpu_ns), Some(ops_per_s)) = (over(0), over(1), over(2)) {
+            all.push(json!({
+                "name": format!("{}_{name}", entry.name),
+                "family_index": entry.place.0,
+                "per_family_instance_index": entry.place.1,
+                "run_name": entry.name,
+                "run_type": "aggregate",
+                "repetitions": repetitions,
+                "threads": entry.case.threads,
+                "aggregate_name": name,
+                "aggregate_unit": "time",
+                "iterations": repetitions,
+                "real_time": ns,
+                "cpu_time": cpu_ns,
+                "time_unit": "ns",
+                "items_per_second": ops_per_s,
+            }));
+        }
+    }
     Some(all)
-}
-
-/// `None` if it cannot be computed, as from one repetition.
-fn aggregate(all: &[Benchmark], (name, of): &Aggregate) -> Option<Benchmark> {
-    let over = |value: fn(&Benchmark) -> f64| of(&all.iter().map(value).collect::<Vec<_>>());
-    let first = all.first().filter(|_| all.len() > 1)?;
-    Some(Benchmark {
-        name: format!("{}_{name}", first.run_name),
-        run_type: "aggregate",
-        repetition_index: None,
-        aggregate_name: Some(name),
-        aggregate_unit: Some("time"),
-        iterations: all.len() as u64,
-        real_time: over(|one| one.real_time)?,
-        cpu_time: over(|one| one.cpu_time)?,
-        items_per_second: over(|one| one.items_per_second)?,
-        ..first.clone()
-    })
 }

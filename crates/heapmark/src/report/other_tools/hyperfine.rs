@@ -8,75 +8,56 @@ use crate::execute::{Iteration, Measurement};
 use crate::metric::Process;
 use crate::report::text::plain;
 use crate::store::{Record, RunFile};
-use heapmark_stats::{mean, median, standard_deviation};
-use serde::Serialize;
-use std::collections::BTreeMap;
-
-#[derive(Serialize)]
-struct HyperfineFile {
-    results: Vec<HyperfineCommand>,
-}
-
-/// In seconds.
-#[derive(Serialize)]
-struct HyperfineCommand {
-    command: String,
-    mean: f64,
-    /// Null for a single run.
-    stddev: Option<f64>,
-    median: f64,
-    user: f64,
-    system: f64,
-    min: f64,
-    max: f64,
-    times: Vec<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    memory_usage_byte: Option<Vec<u64>>,
-    exit_codes: Vec<i32>,
-    parameters: BTreeMap<&'static str, String>,
-}
+use heapmark_stats::{mean, standard_deviation};
+use serde_json::{Value, json};
 
 /// Processes of a case do the same work under every allocator, so their times can be compared.
 pub fn hyperfine(run: &RunFile, analysis: &Analysis, records: &[Record]) -> Foreign {
     let processes = processes(run, records);
-    told(analysis, |entry| command(entry, entry.own(&processes)))
-        .file(|results| HyperfineFile { results })
+    told(
+        analysis,
+        |entry| command(entry, entry.own(&processes)),
+        |commands| json!({"results": commands}),
+    )
 }
 
-fn command(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option<HyperfineCommand> {
+/// In seconds.
+fn command(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option<Value> {
     let seconds = |ns: fn(&Iteration) -> u64| -> Vec<f64> {
-        let sum = |(measurement, _): &(&Measurement, Process)| {
-            measurement
-                .measured()
-                .map(|iteration| ns(iteration) as f64)
-                .sum::<f64>()
-                / 1e9
+        let seconds = |(measurement, _): &(&Measurement, Process)| {
+            let times = measurement.measured().map(|one| ns(one) as f64);
+            times.sum::<f64>() / 1e9
         };
-        processes.iter().map(sum).collect()
+        processes.iter().map(seconds).collect()
     };
     let times = seconds(|iteration| iteration.wall_ns);
-    let Spread { min, max, .. } = Spread::of(&times)?;
+    let Spread { median, min, max } = Spread::of(&times)?;
+    let mut command = json!({
+        "command": entry.name,
+        "mean": mean(&times)?,
+        // Null for a single run.
+        "stddev": standard_deviation(&times),
+        "median": median,
+        "user": mean(&seconds(|iteration| iteration.user_ns))?,
+        "system": mean(&seconds(|iteration| iteration.sys_ns))?,
+        "min": min,
+        "max": max,
+        "times": times,
+    });
     let memory = processes
         .iter()
         .map(|(measurement, _)| measurement.peak_rss_bytes);
-    Some(HyperfineCommand {
-        command: entry.name.clone(),
-        mean: mean(&times)?,
-        stddev: standard_deviation(&times),
-        median: median(&times)?,
-        user: mean(&seconds(|iteration| iteration.user_ns))?,
-        system: mean(&seconds(|iteration| iteration.sys_ns))?,
-        min,
-        max,
-        // A process that did not report it has none, instead of 0.
-        memory_usage_byte: memory.map(|bytes| (bytes > 0).then_some(bytes)).collect(),
-        // A process that ended otherwise leaves its row without numbers.
-        exit_codes: vec![0; times.len()],
-        parameters: BTreeMap::from([
-            ("workload", plain(&entry.case.workload)),
-            ("threads", entry.case.threads.to_string()),
-            ("allocator", plain(&entry.row.allocator)),
-        ]),
-        times,
-    })
+    // A process that did not report it has none, instead of 0.
+    let memory = memory.map(|bytes| (bytes > 0).then_some(bytes));
+    if let Some(memory) = memory.collect::<Option<Vec<_>>>() {
+        command["memory_usage_byte"] = memory.into();
+    }
+    // A process that ended otherwise leaves its row without numbers.
+    command["exit_codes"] = vec![0_u8; times.len()].into();
+    command["parameters"] = json!({
+        "allocator": plain(&entry.row.allocator),
+        "threads": entry.case.threads.to_string(),
+        "workload": plain(&entry.case.workload),
+    });
+    Some(command)
 }

@@ -43,23 +43,19 @@ impl ExportedRow<'_> {
     }
 }
 
-/// The rows of a run that fit into a format, and the number of others.
-struct ExportedRows<T> {
-    rows: Vec<T>,
-    left_out: usize,
-}
-
-/// Calls `tell` for each row that has numbers and a unique name.
-fn told<T>(analysis: &Analysis, tell: impl Fn(&ExportedRow) -> Option<T>) -> ExportedRows<T> {
+/// A document of what `tell` makes of each row; rows without numbers or without a unique name are
+/// left out, and those that it refuses.
+fn told<T, D: Serialize>(
+    analysis: &Analysis,
+    tell: impl Fn(&ExportedRow) -> Option<T>,
+    document: impl FnOnce(Vec<T>) -> D,
+) -> Foreign {
     let (mut rows, mut left_out, mut taken) = (Vec::new(), 0, HashSet::new());
     for (family, case) in analysis.cases.iter().enumerate() {
         for (place, row) in case.rows.iter().enumerate() {
-            let name = plain(&format!(
-                "{}@{}/{}",
-                case.workload, case.threads, row.allocator
-            ));
+            let cell = format!("{}@{}/{}", case.workload, case.threads, row.allocator);
             let entry = row.numbers().map(|numbers| ExportedRow {
-                name,
+                name: plain(&cell),
                 place: (family, place),
                 case,
                 row,
@@ -73,16 +69,9 @@ fn told<T>(analysis: &Analysis, tell: impl Fn(&ExportedRow) -> Option<T>) -> Exp
             }
         }
     }
-    ExportedRows { rows, left_out }
-}
-
-impl<T> ExportedRows<T> {
-    fn file<D: Serialize>(self, document: impl FnOnce(Vec<T>) -> D) -> Foreign {
-        let (rows, left_out) = (self.rows.len(), self.left_out);
-        Foreign {
-            text: json(&document(self.rows)),
-            rows,
-            left_out,
-        }
+    Foreign {
+        rows: rows.len(),
+        text: json(&document(rows)),
+        left_out,
     }
 }

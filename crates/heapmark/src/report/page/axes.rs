@@ -23,13 +23,8 @@ pub(super) fn values(title: &str, values: &[f64], word: impl Fn(f64) -> String) 
 /// For sizes in bytes: round in their unit, which is no power of ten.
 pub(super) fn sizes(title: &str, bytes: &[f64]) -> Axis {
     let (low, high) = ends(bytes);
-    marked(
-        title,
-        bytes,
-        units::size(low).size,
-        high / low > LOG_FROM,
-        units::bytes,
-    )
+    let unit = units::size(low).size;
+    marked(title, bytes, unit, high / low > LOG_FROM, units::bytes)
 }
 
 /// For values above zero, logarithmic even if they hardly differ.
@@ -64,12 +59,11 @@ pub(super) fn titled(title: &str) -> Axis {
 /// With marks that are round numbers in this unit.
 fn marked(title: &str, values: &[f64], unit: f64, log: bool, word: impl Fn(f64) -> String) -> Axis {
     let (low, high) = ends(values);
-    let marks: Vec<f64> = marks(low / unit, high / unit)
-        .iter()
-        .map(|mark| mark * unit)
-        .collect();
-    let axis = titled(title).type_(if log { AxisType::Log } else { AxisType::Linear });
-    axis.tick_text(marks.iter().map(|mark| round(&word(*mark))).collect())
+    let marks = marks(low / unit, high / unit);
+    let marks: Vec<f64> = marks.iter().map(|mark| mark * unit).collect();
+    titled(title)
+        .type_(if log { AxisType::Log } else { AxisType::Linear })
+        .tick_text(marks.iter().map(|mark| round(&word(*mark))).collect())
         .tick_values(marks)
 }
 
@@ -78,25 +72,20 @@ fn round(word: &str) -> String {
     let (number, unit) = word
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .map_or((word, ""), |at| word.split_at(at));
-    let number = if number.contains('.') {
-        number.trim_end_matches('0').trim_end_matches('.')
+    if number.contains('.') {
+        let number = number.trim_end_matches('0').trim_end_matches('.');
+        format!("{number}{unit}")
     } else {
-        number
-    };
-    format!("{number}{unit}")
+        word.to_owned()
+    }
 }
 
 fn ends(values: &[f64]) -> (f64, f64) {
-    let above_zero = || {
-        values
-            .iter()
-            .copied()
-            .filter(|value| *value > 0.0 && value.is_finite())
-    };
-    (
-        above_zero().fold(f64::INFINITY, f64::min),
-        above_zero().fold(0.0, f64::max),
-    )
+    let values = values.iter().copied();
+    let above_zero = values.filter(|value| *value > 0.0 && value.is_finite());
+    above_zero.fold((f64::INFINITY, 0.0), |(low, high), value| {
+        (value.min(low), value.max(high))
+    })
 }
 
 /// Round numbers from a little below `low` to a little above `high`: four to eight of them.

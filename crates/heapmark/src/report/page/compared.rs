@@ -1,7 +1,7 @@
 //! Two runs row by row, for pages with two.
 
 use super::section::Section;
-use super::series_legend::{LegendRun, SeriesLegend};
+use super::series_legend::SeriesLegend;
 use super::text_sections;
 use crate::analyse::THRESHOLD;
 use crate::analyse::compare::{Side, between};
@@ -9,34 +9,29 @@ use crate::metric::WALL;
 use crate::report::compare::{self, ComparisonSubject};
 use crate::report::text::plain;
 
+/// Empty if there are not two runs, or if no row of them can be compared.
 pub(super) fn section(legend: &SeriesLegend) -> Section {
-    let mut section = Section {
-        id: "compare",
-        heading: "The second run beside the first".into(),
-        ..Section::default()
+    let [old, new] = legend.runs.as_slice() else {
+        return Section::default();
     };
-    if let [old, new] = legend.runs.as_slice() {
-        let found = between(&side(old), &side(new), WALL, THRESHOLD);
-        let subject = ComparisonSubject {
-            new: new.run.head,
-            old: Some(old.run.head),
-            by: WALL,
-            threshold: THRESHOLD,
-        };
-        if !found.rows.is_empty() {
-            section.text = compare::words(subject, &found)
-                .iter()
-                .map(|line| plain(line))
-                .collect();
-            section.tables = vec![text_sections::table(compare::table(subject, &found), "")];
-        }
-    }
-    section
-}
-
-fn side<'a>(told: &LegendRun<'a>) -> Side<'a> {
-    Side {
+    let sides = [old, new].map(|told| Side {
         head: told.run.head,
         records: told.run.records,
+    });
+    let found = between(&sides[0], &sides[1], WALL, THRESHOLD);
+    if found.rows.is_empty() {
+        return Section::default();
+    }
+    let subject = ComparisonSubject {
+        new: new.run.head,
+        old: Some(old.run.head),
+        by: WALL,
+        threshold: THRESHOLD,
+    };
+    let words = compare::words(subject, &found);
+    let table = text_sections::table(compare::table(subject, &found), "");
+    Section {
+        text: words.iter().map(|line| plain(line)).collect(),
+        ..Section::of_tables("compare", "The second run beside the first", [table])
     }
 }

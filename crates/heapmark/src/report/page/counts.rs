@@ -1,10 +1,10 @@
 //! How often events occurred per operation, in a run that counted them.
 
+use super::axes;
 use super::dot_plot::{self, Dot};
 use super::section::{Data, Plot, Section};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed};
-use super::{axes, number};
 use crate::analyse::Table;
 use crate::report::text::plain;
 use crate::report::units;
@@ -23,40 +23,24 @@ const COLUMNS: [&str; 9] = [
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases: Vec<Placed<Table>> = legend.all(|told| &told.analysis.counts);
-    Section {
-        id: "counts",
-        heading: "Counts".into(),
-        text: vec!["Events for each operation. Fewer are often, but not always, less time.".into()],
-        views: views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
-            plots(legend, cases, heading, data)
-        }),
-        ..Section::default()
-    }
-}
-
-/// One for each event that was counted.
-fn plots(
-    legend: &SeriesLegend,
-    cases: &[Placed<Table>],
-    heading: &str,
-    data: &mut Data,
-) -> Vec<Plot> {
-    let mut events: Vec<&str> = Vec::new();
-    for cell in cases
-        .iter()
-        .flat_map(|(_, case)| &case.rows)
-        .flat_map(|row| &row.cells)
-    {
-        if !events.contains(&cell.metric.key) {
-            events.push(cell.metric.key);
+    let views = views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
+        let rows = cases.iter().flat_map(|(_, case)| &case.rows);
+        let cells = rows.flat_map(|row| &row.cells);
+        let mut plots = Vec::new();
+        for event in views::distinct(cells.map(|cell| cell.metric.key)) {
+            plots.push(plot(legend, cases, event, heading, data));
         }
-    }
-    events
-        .into_iter()
-        .map(|event| plot(legend, cases, event, heading, data))
-        .collect()
+        plots
+    });
+    Section::of_views(
+        "counts",
+        "Counts",
+        "Events for each operation. Fewer are often, but not always, less time.",
+        views,
+    )
 }
 
+/// The chart of one event.
 fn plot(
     legend: &SeriesLegend,
     cases: &[Placed<Table>],
@@ -72,31 +56,27 @@ fn plot(
                 continue;
             };
             let counted = cell.spread;
-            data.row([
-                (run + 1).into(),
-                plain(&case.workload).into(),
-                case.threads.into(),
-                plain(&row.allocator).into(),
-                event.into(),
-                number(counted.median),
-                number(counted.min),
-                number(counted.max),
-                cell.ratio.map(|ratio| ratio.ratio).into(),
-            ]);
-            let words = format!("{} {what} per operation", units::digits(counted.median));
+            data.row((
+                run + 1,
+                plain(&case.workload),
+                case.threads,
+                plain(&row.allocator),
+                event,
+                counted.median,
+                counted.min,
+                counted.max,
+                cell.ratio.map(|ratio| ratio.ratio),
+            ));
             dots.push(Dot {
                 run: *run,
                 name: &row.allocator,
                 value: counted.median,
                 interval: None,
-                words,
+                words: format!("{} {what} per operation", units::digits(counted.median)),
             });
         }
     }
-    let axis = axes::values(
-        &format!("{what} per operation"),
-        &dot_plot::extent(&dots),
-        units::digits,
-    );
+    let title = format!("{what} per operation");
+    let axis = axes::values(&title, &dot_plot::extent(&dots), units::digits);
     dot_plot::plot(legend, format!("{heading}: {what}"), dots, axis)
 }

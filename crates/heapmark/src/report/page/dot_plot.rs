@@ -3,9 +3,10 @@
 use super::axes;
 use super::section::{Plot, Trace};
 use super::series_legend::{SeriesLegend, in_chart};
+use plotly::Scatter;
 use plotly::common::{ErrorData, ErrorType, HoverInfo, Mode};
 use plotly::layout::{Axis, Shape, ShapeLayer, ShapeType};
-use plotly::{Layout, Scatter};
+use std::collections::HashMap;
 
 /// A line of the chart.
 pub(super) struct Dot<'a> {
@@ -19,41 +20,25 @@ pub(super) struct Dot<'a> {
 
 /// The smallest on top, with the same allocator of several runs together.
 pub(super) fn plot(legend: &SeriesLegend, title: String, mut dots: Vec<Dot>, axis: Axis) -> Plot {
-    let least = |name: &str, dots: &[Dot]| {
-        dots.iter()
-            .filter(|dot| dot.name == name)
-            .map(|dot| dot.value)
-            .fold(f64::INFINITY, f64::min)
-    };
-    let mut keyed: Vec<(f64, Dot)> = Vec::new();
-    while let Some(dot) = dots.pop() {
-        let own = least(dot.name, &dots).min(dot.value);
-        let known = keyed
-            .iter()
-            .filter(|(_, other)| other.name == dot.name)
-            .map(|(key, _)| *key);
-        keyed.push((known.fold(own, f64::min), dot));
+    let mut least: HashMap<&str, f64> = HashMap::new();
+    for dot in &dots {
+        let least = least.entry(dot.name).or_insert(f64::INFINITY);
+        *least = least.min(dot.value);
     }
-    keyed.sort_by(|(a, left), (b, right)| a.total_cmp(b).then(left.run.cmp(&right.run)));
-    let traces = keyed
-        .into_iter()
-        .map(|(_, dot)| trace(legend, dot))
-        .collect();
-    Plot {
-        title,
-        traces,
-        layout: Layout::new().x_axis(axis).y_axis(axes::names()),
-    }
+    // Of equals, the last is on top.
+    dots.reverse();
+    dots.sort_by(|a, b| {
+        let by_value = least[a.name].total_cmp(&least[b.name]);
+        by_value.then(a.run.cmp(&b.run))
+    });
+    let traces = dots.into_iter().map(|dot| trace(legend, dot)).collect();
+    Plot::new(title, traces, axis, axes::names())
 }
 
 /// The same for ratios, with a line at 1.
 pub(super) fn ratios(legend: &SeriesLegend, title: String, dots: Vec<Dot>, baseline: &str) -> Plot {
     let axis = axes::ratios(&format!("time / {}", in_chart(baseline)), &extent(&dots));
-    let Plot {
-        title,
-        traces,
-        layout,
-    } = plot(legend, title, dots, axis);
+    let plot = plot(legend, title, dots, axis);
     let line = Shape::new()
         .shape_type(ShapeType::Line)
         .x_ref("x")
@@ -61,11 +46,11 @@ pub(super) fn ratios(legend: &SeriesLegend, title: String, dots: Vec<Dot>, basel
         .x1(1.0)
         .y_ref("paper")
         .y0(0.0)
-        .y1(1.0);
+        .y1(1.0)
+        .layer(ShapeLayer::Below);
     Plot {
-        title,
-        traces,
-        layout: layout.shapes(vec![line.layer(ShapeLayer::Below)]),
+        layout: plot.layout.shapes(vec![line]),
+        ..plot
     }
 }
 
@@ -73,39 +58,25 @@ pub(super) fn ratios(legend: &SeriesLegend, title: String, dots: Vec<Dot>, basel
 pub(super) fn extent(dots: &[Dot]) -> Vec<f64> {
     dots.iter()
         .flat_map(|dot| {
-            dot.interval
-                .map_or(vec![dot.value], |(low, high)| vec![low, dot.value, high])
+            let (low, high) = dot.interval.unwrap_or((dot.value, dot.value));
+            [low, dot.value, high]
         })
         .collect()
 }
 
-fn trace(
-    legend: &SeriesLegend,
-    Dot {
-        run,
-        name,
-        value,
-        interval,
-        words,
-    }: Dot,
-) -> Trace {
-    let label = legend.label(run, name);
-    let mut drawn = Scatter::new(vec![value], vec![label.clone()])
+fn trace(legend: &SeriesLegend, dot: Dot) -> Trace {
+    let label = legend.label(dot.run, dot.name);
+    let mut drawn = Scatter::new(vec![dot.value], vec![label.clone()])
         .name(&label)
         .mode(Mode::Markers)
         .hover_info(HoverInfo::Text)
-        .hover_text(format!("<b>{label}</b><br>{words}"));
-    if let Some((low, high)) = interval {
-        let error = ErrorData::new(ErrorType::Data).symmetric(false);
-        drawn = drawn.error_x(
-            error
-                .array(vec![high - value])
-                .array_minus(vec![value - low]),
-        );
+        .hover_text(format!("<b>{label}</b><br>{}", dot.words));
+    if let Some((low, high)) = dot.interval {
+        let error = ErrorData::new(ErrorType::Data)
+            .symmetric(false)
+            .array(vec![high - dot.value])
+            .array_minus(vec![dot.value - low]);
+        drawn = drawn.error_x(error);
     }
-    Trace {
-        entry: legend.entry(name),
-        run,
-        drawn,
-    }
+    legend.trace(dot.run, dot.name, drawn)
 }

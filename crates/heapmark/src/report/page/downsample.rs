@@ -1,29 +1,21 @@
 //! Reduces the points of a chart. The tables use all points.
 
+use std::collections::BTreeSet;
+
 /// Indices of at most `most` of the values, in order: the smallest and the largest of each of
 /// several equal stretches, so that no peak is lost.
 pub(super) fn thin(values: &[f64], most: usize) -> Vec<usize> {
+    let all: Vec<usize> = (0..values.len()).collect();
     if values.len() <= most {
-        return (0..values.len()).collect();
+        return all;
     }
-    let length = values.len().div_ceil((most / 2).max(1));
-    let mut places = Vec::new();
-    for (stretch, part) in values.chunks(length).enumerate() {
-        let by_value = |a: &usize, b: &usize| part[*a].total_cmp(&part[*b]);
-        let ends = [
-            (0..part.len()).min_by(by_value),
-            (0..part.len()).max_by(by_value),
-        ];
-        let mut ends: Vec<usize> = ends
-            .into_iter()
-            .flatten()
-            .map(|place| stretch * length + place)
-            .collect();
-        ends.sort_unstable();
-        ends.dedup();
-        places.extend(ends);
+    let by_value = |a: &&usize, b: &&usize| values[**a].total_cmp(&values[**b]);
+    let mut kept: BTreeSet<usize> = BTreeSet::new();
+    for stretch in all.chunks(values.len().div_ceil((most / 2).max(1))) {
+        kept.extend(stretch.iter().min_by(by_value));
+        kept.extend(stretch.iter().max_by(by_value));
     }
-    places
+    Vec::from_iter(kept)
 }
 
 /// Six digits are more than a chart can show.

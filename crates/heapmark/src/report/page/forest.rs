@@ -1,10 +1,9 @@
 //! Each allocator's time over the baseline's, with its interval: over all cases, then case by case.
 
 use super::dot_plot::{self, Dot};
-use super::number;
 use super::section::{Data, Section, View};
 use super::series_legend::SeriesLegend;
-use super::views::{self, Placed};
+use super::views::{self, Placed, PlacedRow};
 use crate::analyse::{Case, Role};
 use crate::report::sheet;
 use crate::report::text::plain;
@@ -22,74 +21,57 @@ const COLUMNS: [&str; 9] = [
 ];
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
-    let cases: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
-    let cases: Vec<Placed<Case>> = cases
-        .into_iter()
-        .filter(|(_, case)| !case.whole_process || case.command.is_some())
-        .collect();
-    let mut views: Vec<View> = overall(legend).into_iter().collect();
-    views.extend(views::by_threads(
-        &cases,
-        &COLUMNS,
-        |cases, heading, data| {
-            let dots = of_cases(cases, data);
-            // The baseline alone has nothing to be compared with.
-            let compared = dots
-                .iter()
-                .any(|dot| dot.interval.is_some() || dot.value != 1.0);
-            if compared {
-                vec![dot_plot::ratios(
-                    legend,
-                    heading.to_owned(),
-                    dots,
-                    &cases[0].1.baseline,
-                )]
-            } else {
-                Vec::new()
-            }
-        },
-    ));
-    Section {
-        id: "ratio",
-        heading: "Time against the baseline".into(),
-        text: vec![
-            "Left of 1 is faster. The line through a dot is its 95 % interval: where it crosses 1, this run cannot tell. \
-             Half and twice are equally far from 1."
-                .into(),
-        ],
-        views,
-        ..Section::default()
-    }
+    let cases = legend.cases(|case| !case.whole_process || case.command.is_some());
+    let of_cases = views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
+        let dots = of_cases(cases, data);
+        // The baseline alone has nothing to be compared with.
+        let compared = dots
+            .iter()
+            .any(|dot| dot.interval.is_some() || dot.value != 1.0);
+        let baseline = &cases[0].1.baseline;
+        compared.then(|| dot_plot::ratios(legend, heading.to_owned(), dots, baseline))
+    });
+    Section::of_views(
+        "ratio",
+        "Time against the baseline",
+        "Left of 1 is faster. The line through a dot is its 95 % interval: where it crosses 1, this run cannot tell. \
+         Half and twice are equally far from 1.",
+        overall(legend).into_iter().chain(of_cases).collect(),
+    )
 }
 
 fn of_cases<'a>(cases: &[Placed<'a, Case>], data: &mut Data) -> Vec<Dot<'a>> {
     let mut dots = Vec::new();
-    for (run, case) in cases {
-        for row in case.rows.iter().filter(|row| row.role != Role::Floor) {
-            let Some((numbers, ratio)) = row.numbers().and_then(|n| Some((n, n.ratio?))) else {
-                continue;
-            };
-            let word = sheet::verdict(numbers.verdict);
-            let words = format!("{} {word}", sheet::ratio(row, Some(&ratio)));
-            dots.push(Dot {
-                run: *run,
-                name: &row.allocator,
-                value: ratio.ratio,
-                interval: ratio.interval,
-                words,
-            });
-            data.row([
-                (run + 1).into(),
-                plain(&case.workload).into(),
-                case.threads.into(),
-                plain(&row.allocator).into(),
-                number(ratio.ratio),
-                ratio.interval.map(|(low, _)| low).into(),
-                ratio.interval.map(|(_, high)| high).into(),
-                ratio.pairs.into(),
-                word.into(),
-            ]);
-        }
+    for PlacedRow {
+        run,
+        case,
+        row,
+        numbers,
+    } in views::rows(cases)
+    {
+        let Some(ratio) = numbers.ratio.filter(|_| row.role != Role::Floor) else {
+            continue;
+        };
+        let word = sheet::verdict(numbers.verdict);
+        let (low, high) = ratio.interval.unzip();
+        data.row((
+            run + 1,
+            plain(&case.workload),
+            case.threads,
+            plain(&row.allocator),
+            ratio.ratio,
+            low,
+            high,
+            ratio.pairs,
+            &word,
+        ));
+        dots.push(Dot {
+            run,
+            name: &row.allocator,
+            value: ratio.ratio,
+            interval: ratio.interval,
+            words: format!("{} {word}", sheet::ratio(row, Some(&ratio))),
+        });
     }
     dots
 }
@@ -106,12 +88,17 @@ fn overall(legend: &SeriesLegend) -> Option<View> {
     ]);
     let mut dots = Vec::new();
     for (run, told) in legend.runs.iter().enumerate() {
-        for (one, (_, words)) in told
-            .analysis
-            .overall
-            .iter()
-            .zip(sheet::overall(&told.analysis))
-        {
+        let overall = &told.analysis.overall;
+        for (one, (_, words)) in overall.iter().zip(sheet::overall(&told.analysis)) {
+            let (low, high) = one.interval.unzip();
+            data.row((
+                run + 1,
+                plain(&one.allocator),
+                one.ratio,
+                low,
+                high,
+                one.cases,
+            ));
             dots.push(Dot {
                 run,
                 name: &one.allocator,
@@ -119,29 +106,14 @@ fn overall(legend: &SeriesLegend) -> Option<View> {
                 interval: one.interval,
                 words,
             });
-            data.row([
-                (run + 1).into(),
-                plain(&one.allocator).into(),
-                number(one.ratio),
-                one.interval.map(|(low, _)| low).into(),
-                one.interval.map(|(_, high)| high).into(),
-                one.cases.into(),
-            ]);
         }
     }
-    let told = legend
-        .runs
-        .iter()
-        .find(|told| !told.analysis.overall.is_empty())?;
-    let title = plain(&sheet::overall_heading(&told.analysis));
+    let mut analyses = legend.runs.iter().map(|told| &told.analysis);
+    let first = analyses.find(|analysis| !analysis.overall.is_empty())?;
+    let title = plain(&sheet::overall_heading(first));
     Some(View {
         workload: None,
-        plots: vec![dot_plot::ratios(
-            legend,
-            title,
-            dots,
-            &told.analysis.baseline,
-        )],
+        plots: vec![dot_plot::ratios(legend, title, dots, &first.baseline)],
         data,
     })
 }

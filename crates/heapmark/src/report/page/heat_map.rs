@@ -1,34 +1,26 @@
 //! All cases and all allocators at a glance.
 
-use super::section::{Data, Plot, Section, Trace, View};
+use super::axes;
+use super::section::{Data, Plot, Section, View};
 use super::series_legend::{SeriesLegend, in_chart};
-use super::views::{Placed, heading};
-use super::{axes, number};
+use super::views::{self, Placed, heading};
 use crate::analyse::{Case, Numbers, Ratio, Role, Row, State, Verdict};
 use crate::report::text::plain;
 use crate::report::{sheet, units};
+use plotly::HeatMap;
 use plotly::common::{HoverInfo, Mode};
-use plotly::{HeatMap, Layout, Scatter};
 
 const COLUMNS: [&str; 6] = ["run", "workload", "threads", "allocator", "ratio", "shown"];
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
-    let cases: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
-    let cases: Vec<Placed<Case>> = cases
-        .into_iter()
-        .filter(|(_, case)| case.times_operations())
-        .collect();
-    Section {
-        id: "heat",
-        heading: "All cases".into(),
-        text: vec![
-            "Time over the baseline's: blue is faster, orange slower, the stronger the more. ~ is no difference that this run can \
-             tell, × a failure or a gap, and the reason stands behind it."
-                .into(),
-        ],
-        views: view(legend, &cases).into_iter().collect(),
-        ..Section::default()
-    }
+    let cases = legend.cases(Case::times_operations);
+    Section::of_views(
+        "heat",
+        "All cases",
+        "Time over the baseline's: blue is faster, orange slower, the stronger the more. ~ is no difference that this run can \
+         tell, × a failure or a gap, and the reason stands behind it.",
+        view(legend, &cases).into_iter().collect(),
+    )
 }
 
 /// One field: its place, the strength of its colour, its label and its tooltip.
@@ -43,129 +35,100 @@ fn view(legend: &SeriesLegend, cases: &[Placed<Case>]) -> Option<View> {
     let mut data = Data::new(&COLUMNS);
     let (mut traces, mut gaps) = (Vec::new(), Vec::new());
     for (run, name) in columns(cases) {
-        let of_run = cases.iter().filter(|(own, _)| *own == run);
-        let rows = of_run.filter_map(|(_, case)| {
-            Some((*case, case.rows.iter().find(|row| row.allocator == name)?))
-        });
-        let (mut fields, mut missing) = (Vec::new(), Vec::new());
-        for (case, row) in rows {
-            let field = field(case, row);
-            data.row([
-                (run + 1).into(),
-                plain(&case.workload).into(),
-                case.threads.into(),
-                plain(name).into(),
-                number(
-                    row.numbers()
-                        .and_then(|n| n.ratio)
-                        .map_or(f64::NAN, |ratio| ratio.ratio),
-                ),
-                field.mark.clone().into(),
-            ]);
+        let label = legend.label(run, name);
+        let (mut places, mut depths) = (Vec::new(), Vec::new());
+        let (mut marks, mut words) = (Vec::new(), Vec::new());
+        let (mut missing, mut missing_marks) = (Vec::new(), Vec::new());
+        for (_, case) in cases.iter().filter(|(own, _)| *own == run) {
+            let Some(row) = case.rows.iter().find(|row| row.allocator == name) else {
+                continue;
+            };
+            let field = field(case, row, &label);
+            let ratio = row.numbers().and_then(|numbers| numbers.ratio);
+            data.row((
+                run + 1,
+                plain(&case.workload),
+                case.threads,
+                plain(name),
+                ratio.map(|ratio| ratio.ratio),
+                &field.mark,
+            ));
             if field.log2.is_finite() {
-                fields.push(field)
+                places.push(field.case);
+                depths.push(vec![field.log2]);
+                marks.push(vec![field.mark]);
+                words.push(vec![field.words]);
             } else {
-                missing.push(field)
+                missing.push((label.clone(), field.case, field.words));
+                missing_marks.push(field.mark);
             }
         }
-        let (label, entry) = (legend.label(run, name), legend.entry(name));
-        let hover = |field: &Field| format!("<b>{label}</b>, {}<br>{}", field.case, field.words);
-        if !fields.is_empty() {
-            let drawn = HeatMap::new(
-                vec![label.clone()],
-                fields.iter().map(|field| field.case.clone()).collect(),
-                fields.iter().map(|field| vec![field.log2]).collect(),
-            );
-            let drawn = drawn
-                .text_matrix(
-                    fields
-                        .iter()
-                        .map(|field| vec![field.mark.clone()])
-                        .collect(),
-                )
-                .hover_text_matrix(fields.iter().map(|field| vec![hover(field)]).collect())
+        if !places.is_empty() {
+            let drawn = HeatMap::new(vec![label.clone()], places, depths)
+                .text_matrix(marks)
+                .hover_text_matrix(words)
                 .hover_info(HoverInfo::Text)
                 .name(&label);
-            traces.push(Trace { entry, run, drawn });
+            traces.push(legend.trace(run, name, drawn));
         }
         if !missing.is_empty() {
-            let places = missing.iter().map(|field| field.case.clone()).collect();
-            let drawn = Scatter::new(missing.iter().map(|_| label.clone()).collect(), places)
-                .mode(Mode::Text)
-                .text_array(
-                    missing
-                        .iter()
-                        .map(|field| field.mark.clone())
-                        .collect::<Vec<_>>(),
-                )
-                .hover_info(HoverInfo::Text)
-                .hover_text_array(missing.iter().map(hover).collect::<Vec<_>>())
-                .name(&label);
-            gaps.push(Trace { entry, run, drawn });
+            let drawn = views::scatter(&label, Mode::Text, missing).text_array(missing_marks);
+            gaps.push(legend.trace(run, name, drawn));
         }
     }
     // A single column has nothing to compare, and a single case has a chart of its own.
     let compared = traces.len() > 1 && cases.len() > 1;
     traces.extend(gaps);
-    let layout = Layout::new().x_axis(axes::names()).y_axis(axes::names());
+    let plot = Plot::new(
+        "Time over the baseline's",
+        traces,
+        axes::names(),
+        axes::names(),
+    );
     compared.then(|| View {
         workload: None,
-        plots: vec![Plot {
-            title: "Time over the baseline's".into(),
-            traces,
-            layout,
-        }],
+        plots: vec![plot],
         data,
     })
 }
 
 /// The columns: allocators in the order of the plan, those of the same name side by side.
 fn columns<'a>(cases: &[Placed<'a, Case>]) -> Vec<(usize, &'a str)> {
-    let mut columns: Vec<(usize, &str)> = Vec::new();
-    for (run, case) in cases {
-        for row in case
-            .rows
-            .iter()
-            .filter(|row| !matches!(row.role, Role::Floor | Role::AaCopy))
-        {
-            let own = (*run, row.allocator.as_str());
-            if !columns.contains(&own) {
-                let like = columns.iter().rposition(|(_, name)| *name == own.1);
-                columns.insert(like.map_or(columns.len(), |place| place + 1), own);
-            }
-        }
-    }
-    columns
+    let in_case = |&(run, case): &Placed<'a, Case>| {
+        let rows = case.rows.iter().filter(|row| !row.role.is_companion());
+        rows.map(move |row| (run, row.allocator.as_str()))
+    };
+    let columns = views::distinct(cases.iter().flat_map(in_case));
+    views::grouped(&columns, |(_, name)| *name).concat()
 }
 
-fn field(case: &Case, row: &Row) -> Field {
+fn field(case: &Case, row: &Row, label: &str) -> Field {
+    let gap = |words: String| (f64::NAN, "×".to_owned(), words);
     let (log2, mark, words) = match &row.state {
         State::Measured(numbers) => match numbers.ratio {
             Some(ratio) => {
-                let words = format!(
-                    "{} {}",
-                    sheet::ratio(row, Some(&ratio)),
-                    sheet::verdict(numbers.verdict)
-                );
                 let told = tells(numbers, &ratio);
                 let mark = match row.role {
                     Role::Baseline => "1".into(),
                     _ if told => units::digits(ratio.ratio),
                     _ => "~".into(),
                 };
+                let verdict = sheet::verdict(numbers.verdict);
+                let words = format!("{} {verdict}", sheet::ratio(row, Some(&ratio)));
                 // Without a verdict there is no colour either.
                 (if told { ratio.ratio.log2() } else { 0.0 }, mark, words)
             }
-            None => (f64::NAN, "×".into(), "no baseline to compare with".into()),
+            None => gap("no baseline to compare with".into()),
         },
-        State::Failed(failed) => (f64::NAN, "×".into(), in_chart(&failed.summary())),
-        State::Missing { .. } => (f64::NAN, "×".into(), "missing".into()),
+        State::Failed(failed) => gap(in_chart(&failed.summary())),
+        State::Missing { .. } => gap("missing".into()),
     };
+    let case = in_chart(&heading(case));
     Field {
-        case: in_chart(&heading(case)),
+        words: format!("<b>{label}</b>, {case}<br>{words}"),
+        case,
         log2,
         mark,
-        words,
     }
 }
 

@@ -1,15 +1,13 @@
 //! How long single calls took: the tails that a mean hides.
 
 use super::axes;
-use super::section::{Data, Plot, Section, Trace};
+use super::section::{Data, Plot, Section};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed};
-use crate::analyse::latency::Called;
-use crate::analyse::{LatencyCase, LatencyRow};
+use crate::analyse::LatencyCase;
 use crate::report::text::plain;
 use crate::report::{latency, units};
-use plotly::common::{HoverInfo, Mode};
-use plotly::{Layout, Scatter};
+use plotly::common::Mode;
 
 const COLUMNS: [&str; 11] = [
     "run",
@@ -25,33 +23,33 @@ const COLUMNS: [&str; 11] = [
     "p99_99_ns",
 ];
 
+/// Where the values of a function are drawn.
+const PLACES: [&str; 6] = ["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "longest"];
+
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases: Vec<Placed<LatencyCase>> = legend.all(|told| &told.analysis.latency);
-    Section {
-        id: "latency",
-        heading: "Latency of single calls".into(),
-        text: vec![
-            "So many of 100 calls took at most so long; the scale is logarithmic. The null allocator does nothing: its line is the \
-             clock, and its tail what the machine does to any program. Where fewer than ten calls lie beyond, there is no point."
-                .into(),
-        ],
-        views: views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
-            let mut names: Vec<&str> = Vec::new();
-            for name in cases.iter().flat_map(|(_, case)| latency::functions(case)) {
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-            names.iter().map(|name| plot(legend, cases, &format!("{heading}: {}", plain(name)), name, data)).collect()
-        }),
-        ..Section::default()
-    }
+    let views = views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
+        let names = cases.iter().flat_map(|(_, case)| latency::functions(case));
+        let mut plots = Vec::new();
+        for name in views::distinct(names) {
+            let title = format!("{heading}: {}", plain(name));
+            plots.push(plot(legend, cases, title, name, data));
+        }
+        plots
+    });
+    Section::of_views(
+        "latency",
+        "Latency of single calls",
+        "So many of 100 calls took at most so long; the scale is logarithmic. The null allocator does nothing: its line is the \
+             clock, and its tail what the machine does to any program. Where fewer than ten calls lie beyond, there is no point.",
+        views,
+    )
 }
 
 fn plot(
     legend: &SeriesLegend,
     cases: &[Placed<LatencyCase>],
-    title: &str,
+    title: String,
     function: &str,
     data: &mut Data,
 ) -> Plot {
@@ -59,79 +57,36 @@ fn plot(
     let mut shown_ns = Vec::new();
     for (run, case) in cases {
         for row in &case.rows {
-            let Some(called) = row
-                .functions()
-                .iter()
-                .find(|called| called.function == function)
-            else {
+            let Some(called) = row.function(function) else {
                 continue;
             };
-            write(data, *run, case, row, called);
-            let told: Vec<(String, f64)> = points(called)
-                .into_iter()
-                .filter_map(|(name, ns)| Some((name, ns.filter(|ns| *ns > 0)? as f64)))
-                .collect();
-            shown_ns.extend(told.iter().map(|(_, ns)| *ns));
-            traces.push(trace(legend, *run, row, told));
+            data.row((
+                run + 1,
+                plain(&case.workload),
+                case.threads,
+                plain(&row.allocator),
+                plain(function),
+                called.count,
+                called.p50_ns,
+                called.p90_ns,
+                called.p99_ns,
+                called.p99_9_ns,
+                called.p99_99_ns,
+            ));
+            let label = legend.label(*run, &row.allocator);
+            let mut points = Vec::new();
+            for (place, ns) in PLACES.into_iter().zip(called.values()) {
+                if let Some(ns) = ns.filter(|ns| *ns > 0) {
+                    let ns = ns as f64;
+                    let tooltip = format!("<b>{label}</b><br>{place}: {}", units::duration(ns));
+                    shown_ns.push(ns);
+                    points.push((place, ns, tooltip));
+                }
+            }
+            let drawn = views::scatter(&label, Mode::LinesMarkers, points);
+            traces.push(legend.trace(*run, &row.allocator, drawn));
         }
     }
-    let layout = Layout::new()
-        .x_axis(axes::names())
-        .y_axis(axes::logarithmic(
-            "time of a call",
-            &shown_ns,
-            units::duration,
-        ));
-    Plot {
-        title: title.to_owned(),
-        traces,
-        layout,
-    }
-}
-
-fn points(called: &Called) -> [(String, Option<u64>); 6] {
-    [
-        ("50 %", called.p50_ns),
-        ("90 %", called.p90_ns),
-        ("99 %", called.p99_ns),
-        ("99.9 %", called.p99_9_ns),
-        ("99.99 %", called.p99_99_ns),
-        ("longest", Some(called.longest.ns)),
-    ]
-    .map(|(name, ns)| (name.to_owned(), ns))
-}
-
-fn trace(legend: &SeriesLegend, run: usize, row: &LatencyRow, told: Vec<(String, f64)>) -> Trace {
-    let label = legend.label(run, &row.allocator);
-    let hover = told
-        .iter()
-        .map(|(name, ns)| format!("<b>{label}</b><br>{name}: {}", units::duration(*ns)));
-    let hover: Vec<String> = hover.collect();
-    let (x, y) = told.into_iter().unzip();
-    let drawn = Scatter::new(x, y)
-        .name(&label)
-        .mode(Mode::LinesMarkers)
-        .hover_info(HoverInfo::Text)
-        .hover_text_array(hover);
-    Trace {
-        entry: legend.entry(&row.allocator),
-        run,
-        drawn,
-    }
-}
-
-fn write(data: &mut Data, run: usize, case: &LatencyCase, row: &LatencyRow, called: &Called) {
-    data.row([
-        (run + 1).into(),
-        plain(&case.workload).into(),
-        case.threads.into(),
-        plain(&row.allocator).into(),
-        plain(&called.function).into(),
-        called.count.into(),
-        called.p50_ns.into(),
-        called.p90_ns.into(),
-        called.p99_ns.into(),
-        called.p99_9_ns.into(),
-        called.p99_99_ns.into(),
-    ]);
+    let times = axes::logarithmic("time of a call", &shown_ns, units::duration);
+    Plot::new(title, traces, axes::names(), times)
 }

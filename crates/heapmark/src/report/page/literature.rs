@@ -9,33 +9,23 @@ pub(super) fn section(judged: &[JudgedClaim]) -> Section {
     let tested = judged
         .iter()
         .filter(|one| one.verdict != Verdict::NotTestable);
-    let row = |one: &JudgedClaim| {
-        let verdict = one.verdict.word().to_owned();
+    let rows = tested.map(|one| {
         vec![
             one.id.clone(),
-            verdict,
+            one.verdict.word().to_owned(),
             one.says.clone(),
             claims::reason(one),
         ]
-    };
-    let rows: Vec<Vec<String>> = tested.map(row).collect();
-    let mut section = Section {
-        id: "claims",
-        heading: "What the literature says".into(),
+    });
+    let columns = ["id", "verdict", "claim", "reason"];
+    let table = PageTable::of_words("", &columns, rows);
+    Section {
         text: vec![
             "Claims of the reference documents, held against this page's runs by their own rule (docs/CLAIMS.md). One that does not \
              hold is a result: versions and machines are other ones."
                 .into(),
         ],
-        ..Section::default()
-    };
-    if !rows.is_empty() {
-        section.tables = vec![PageTable::of_words(
-            "",
-            &["id", "verdict", "claim", "reason"],
-            rows,
-        )];
-        section.legend = vec![claims::summary(judged)];
+        legend: vec![claims::summary(judged)],
+        ..Section::of_tables("claims", "What the literature says", [table])
     }
-    section
 }

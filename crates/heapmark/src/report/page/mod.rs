@@ -29,7 +29,7 @@ mod whole;
 mod tests;
 
 pub use page_run::PageRun;
-pub(super) use traced::traced;
+pub use traced::traced;
 
 use super::text::plain;
 use super::{conclusion, user_command};
@@ -50,20 +50,18 @@ pub fn page(runs: &[PageRun], judged: &[JudgedClaim]) -> String {
         analysis: analyse(run.head, run.records),
     });
     let legend = SeriesLegend::new(told.collect());
-    let heads = legend.runs.iter().enumerate().map(|(run, told)| Head {
-        label: (legend.runs.len() > 1).then(|| legend.title(run)),
+    let head = |(run, told): (usize, &LegendRun)| Head {
+        label: legend.caption(run),
         verdict: conclusion(&told.analysis),
         says: plain(&conclusion::head(told.run.head)),
-    });
-    let runs = (0..legend.runs.len())
-        .map(|run| legend.title(run))
-        .collect();
+    };
+    let heads: Vec<Head> = legend.runs.iter().enumerate().map(head).collect();
     lay_out(
         &title(&legend),
-        &heads.collect::<Vec<_>>(),
+        &heads,
         &legend.entries,
-        runs,
-        &sections(&legend, judged),
+        (0..runs.len()).map(|run| legend.title(run)).collect(),
+        sections(&legend, judged),
     )
 }
 
@@ -75,39 +73,33 @@ struct Head {
     says: String,
 }
 
-/// A page of any sections.
+/// A page of those of the sections that are not empty.
 fn lay_out(
     title: &str,
     heads: &[Head],
     entries: &[LegendEntry],
     runs: Vec<String>,
-    sections: &[Section],
+    mut sections: Vec<Section>,
 ) -> String {
-    let mut environment = Environment::new();
-    environment
-        .add_template("page.html", include_str!("page.html"))
-        .expect("our own template has no fault");
-    let template = environment
-        .get_template("page.html")
-        .expect("it was just added");
+    sections.retain(|section| !section.is_empty());
     let laid_out = context! {
         title => title,
         runs => Serde(heads),
         sections => sections.iter().map(laid_out).collect::<Vec<_>>(),
         charts => sections.iter().any(|section| !section.views.is_empty()),
-        data => data(entries, runs, sections),
+        data => data(entries, runs, &sections),
         style => include_str!("page.css"),
         script => include_str!("page.js"),
         plotly => plotly_script(),
     };
-    template
-        .render(laid_out)
-        .expect("every value of the template is there")
+    Environment::new()
+        .render_named_str("page.html", include_str!("page.html"), laid_out)
+        .expect("our own template has no fault, and every value is there")
 }
 
-/// All sections that are not empty, in the order of the page.
+/// All sections in the order of the page, empty ones too.
 fn sections(legend: &SeriesLegend, judged: &[JudgedClaim]) -> Vec<Section> {
-    let mut sections = vec![
+    vec![
         text_sections::trust(legend),
         compared::section(legend),
         forest::section(legend),
@@ -123,9 +115,7 @@ fn sections(legend: &SeriesLegend, judged: &[JudgedClaim]) -> Vec<Section> {
         literature::section(judged),
         text_sections::results(legend),
         text_sections::method(legend),
-    ];
-    sections.retain(|section| !section.views.is_empty() || !section.tables.is_empty());
-    sections
+    ]
 }
 
 fn title(legend: &SeriesLegend) -> String {
@@ -154,9 +144,8 @@ fn laid_out(section: &Section) -> minijinja::Value {
 /// The data that the script reads. It contains no `<` that could end its element.
 fn data(entries: &[LegendEntry], runs: Vec<String>, sections: &[Section]) -> String {
     let charted = sections.iter().filter(|section| !section.views.is_empty());
-    let charts: serde_json::Map<String, Value> = charted
-        .map(|section| (section.id.to_owned(), json!(section.views)))
-        .collect();
+    let charts = charted.map(|section| (section.id.to_owned(), json!(section.views)));
+    let charts: serde_json::Map<String, Value> = charts.collect();
     let entry =
         |entry: &LegendEntry| json!({ "name": plain(&entry.name), "companion": entry.companion });
     let entries: Vec<Value> = entries.iter().map(entry).collect();
@@ -169,16 +158,7 @@ fn data(entries: &[LegendEntry], runs: Vec<String>, sections: &[Section]) -> Str
 /// chart here needs.
 fn plotly_script() -> String {
     let elements = plotly::Plot::offline_js_sources();
-    let script = elements
-        .split_once("</script>")
-        .map_or("", |(first, _)| first);
-    script
-        .split_once('>')
-        .map_or("", |(_, text)| text)
-        .to_owned()
-}
-
-/// A number of a table; an empty cell if it is not finite.
-fn number(value: f64) -> Value {
-    json!(value)
+    let first = elements.split_once("</script>");
+    let script = first.and_then(|(first, _)| first.split_once('>'));
+    script.map_or("", |(_, text)| text).to_owned()
 }

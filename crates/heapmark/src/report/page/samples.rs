@@ -1,15 +1,14 @@
 //! Every sample as measured, the basis of medians and intervals.
 
+use super::axes;
 use super::downsample::{short, thin};
 use super::section::{Data, Plot, Section, Trace};
 use super::series_legend::SeriesLegend;
-use super::views::{self, Placed};
-use super::{axes, number};
-use crate::analyse::{Case, Numbers, Row, Timed};
+use super::views::{self, Placed, PlacedRow};
+use crate::analyse::{Case, Timed};
 use crate::report::text::plain;
 use crate::report::units;
-use plotly::common::{HoverInfo, Marker, MarkerSymbol, Mode};
-use plotly::{Layout, Scatter};
+use plotly::common::{Marker, MarkerSymbol, Mode};
 
 /// The most points of a page; a row has its share of them, and never more than [`MOST_OF_ROW`].
 const MOST_POINTS: usize = 20_000;
@@ -31,22 +30,19 @@ const COLUMNS: [&str; 11] = [
 ];
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
-    let cases: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
-    let cases: Vec<Placed<Case>> = cases.into_iter().filter(|(_, case)| !case.paced).collect();
+    let cases = legend.cases(|case| !case.paced);
     let rows: usize = cases.iter().map(|(_, case)| case.rows.len()).sum();
     let most = (MOST_POINTS / rows.max(1)).clamp(LEAST_OF_ROW, MOST_OF_ROW);
-    Section {
-        id: "samples",
-        heading: "Single samples".into(),
-        text: vec![
-            "One mark per measured process; hollow ones ran while something else disturbed the machine, in every attempt. Two heaps \
-             of marks are two modes: then the median describes neither. Where there are many, the picture shows some of them with \
-             both ends; heapmark export --to csv-samples has all."
-                .into(),
-        ],
-        views: views::by_threads(&cases, &COLUMNS, |cases, heading, data| plot(legend, cases, heading, most, data)),
-        ..Section::default()
-    }
+    Section::of_views(
+        "samples",
+        "Single samples",
+        "One mark per measured process; hollow ones ran while something else disturbed the machine, in every attempt. Two heaps \
+         of marks are two modes: then the median describes neither. Where there are many, the picture shows some of them with \
+         both ends; heapmark export --to csv-samples has all.",
+        views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
+            [plot(legend, cases, heading, most, data)]
+        }),
+    )
 }
 
 fn plot(
@@ -55,94 +51,65 @@ fn plot(
     heading: &str,
     most: usize,
     data: &mut Data,
-) -> Vec<Plot> {
-    let mut rows: Vec<(usize, &Row, &Numbers)> = Vec::new();
-    for (run, case) in cases {
-        rows.extend(
-            case.rows
-                .iter()
-                .filter_map(|row| Some((*run, row, row.numbers()?))),
-        );
-    }
-    rows.sort_by(|(_, _, a), (_, _, b)| a.ns_per_op.median.total_cmp(&b.ns_per_op.median));
-    let ends: Vec<f64> = rows
-        .iter()
-        .flat_map(|(_, _, n)| [n.ns_per_op.min, n.ns_per_op.max])
-        .collect();
+) -> Plot {
+    let mut rows = views::rows(cases);
+    rows.sort_by(|a, b| {
+        let median = |placed: &PlacedRow| placed.numbers.ns_per_op.median;
+        median(a).total_cmp(&median(b))
+    });
+    let mut ends = Vec::new();
     let mut traces = Vec::new();
-    for (run, row, numbers) in rows {
-        let mut times: Vec<&Timed> = numbers.times.iter().collect();
+    for placed in &rows {
+        let spread = placed.numbers.ns_per_op;
+        ends.extend([spread.min, spread.max]);
+        let mut times: Vec<&Timed> = placed.numbers.times.iter().collect();
         times.sort_by(|a, b| a.ns_per_op.total_cmp(&b.ns_per_op));
-        let kept = thin(
-            &times
-                .iter()
-                .map(|timed| timed.ns_per_op)
-                .collect::<Vec<_>>(),
-            most,
-        );
-        data.row([
-            (run + 1).into(),
-            plain(&cases[0].1.workload).into(),
-            cases[0].1.threads.into(),
-            plain(&row.allocator).into(),
-            times.len().into(),
-            times.iter().filter(|timed| timed.disturbed).count().into(),
-            times.iter().filter(|timed| timed.stalled).count().into(),
-            number(numbers.ns_per_op.min),
-            number(numbers.ns_per_op.median),
-            number(numbers.ns_per_op.max),
-            kept.len().into(),
-        ]);
-        for disturbed in [false, true] {
-            let own = || {
-                kept.iter()
-                    .map(|place| times[*place])
-                    .filter(|timed| timed.disturbed == disturbed)
-            };
-            traces.extend(
-                (own().count() > 0)
-                    .then(|| trace(legend, run, row, disturbed, &own().collect::<Vec<_>>())),
-            );
-        }
+        let values: Vec<f64> = times.iter().map(|timed| timed.ns_per_op).collect();
+        let kept = thin(&values, most);
+        data.row((
+            placed.run + 1,
+            plain(&placed.case.workload),
+            placed.case.threads,
+            plain(&placed.row.allocator),
+            times.len(),
+            times.iter().filter(|timed| timed.disturbed).count(),
+            times.iter().filter(|timed| timed.stalled).count(),
+            spread.min,
+            spread.median,
+            spread.max,
+            kept.len(),
+        ));
+        let (hollow, full): (Vec<&Timed>, Vec<&Timed>) = kept
+            .iter()
+            .map(|place| times[*place])
+            .partition(|timed| timed.disturbed);
+        traces.extend(trace(legend, placed, MarkerSymbol::Circle, &full));
+        traces.extend(trace(legend, placed, MarkerSymbol::CircleOpen, &hollow));
     }
     let what = if cases[0].1.command.is_some() {
         "wall time"
     } else {
         "time per operation"
     };
-    let layout = Layout::new()
-        .x_axis(axes::values(what, &ends, units::duration))
-        .y_axis(axes::names());
-    vec![Plot {
-        title: heading.to_owned(),
-        traces,
-        layout,
-    }]
+    let x_axis = axes::values(what, &ends, units::duration);
+    Plot::new(heading, traces, x_axis, axes::names())
 }
 
-fn trace(legend: &SeriesLegend, run: usize, row: &Row, disturbed: bool, times: &[&Timed]) -> Trace {
-    let label = legend.label(run, &row.allocator);
-    let hover = |timed: &&Timed| {
-        format!(
+fn trace(
+    legend: &SeriesLegend,
+    PlacedRow { run, row, .. }: &PlacedRow,
+    symbol: MarkerSymbol,
+    times: &[&Timed],
+) -> Option<Trace> {
+    let label = legend.label(*run, &row.allocator);
+    let points = times.iter().map(|timed| {
+        let words = format!(
             "{}, block {}",
             units::duration(timed.ns_per_op),
             timed.block
-        )
-    };
-    let x = times.iter().map(|timed| short(timed.ns_per_op)).collect();
-    let drawn = Scatter::new(x, times.iter().map(|_| label.clone()).collect::<Vec<_>>())
-        .name(&label)
-        .mode(Mode::Markers)
-        .hover_info(HoverInfo::Text)
-        .hover_text_array(times.iter().map(hover).collect::<Vec<_>>())
-        .marker(Marker::new().symbol(if disturbed {
-            MarkerSymbol::CircleOpen
-        } else {
-            MarkerSymbol::Circle
-        }));
-    Trace {
-        entry: legend.entry(&row.allocator),
-        run,
-        drawn,
-    }
+        );
+        (short(timed.ns_per_op), label.clone(), words)
+    });
+    let drawn = views::scatter(&label, Mode::Markers, points).marker(Marker::new().symbol(symbol));
+    (!times.is_empty()).then(|| legend.trace(*run, &row.allocator, drawn))
 }

@@ -1,14 +1,15 @@
 //! The effect of more threads.
 
+use super::axes;
 use super::pareto::rate;
 use super::section::{Data, Plot, Section, Trace};
 use super::series_legend::SeriesLegend;
-use super::views::{self, Placed};
-use super::{axes, number};
-use crate::analyse::{Case, Role, Spread};
+use super::views::{self, Placed, PlacedRow};
+use crate::analyse::Case;
 use crate::report::text::{count, plain};
+use plotly::Scatter;
 use plotly::common::{HoverInfo, Mode};
-use plotly::{Layout, Scatter};
+use std::collections::BTreeSet;
 
 const COLUMNS: [&str; 7] = [
     "run",
@@ -21,113 +22,71 @@ const COLUMNS: [&str; 7] = [
 ];
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
-    let cases: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
-    let cases: Vec<Placed<Case>> = cases
-        .into_iter()
-        .filter(|(_, case)| case.times_operations())
-        .collect();
-    Section {
-        id: "scaling",
-        heading: "Scaling over threads".into(),
-        text: vec![
-            "Operations of all threads together, medians over processes; both scales are logarithmic. A line that rises as \
-             steeply as the grey one doubles with the threads; one that is flat gains nothing; one that falls loses."
-                .into(),
-        ],
-        views: views::by_workload(&cases, &COLUMNS, |cases, data| plot(legend, cases, data).into_iter().collect()),
-        ..Section::default()
-    }
-}
-
-/// An allocator of a run over thread counts.
-struct ScalingLine<'a> {
-    run: usize,
-    name: &'a str,
-    points: Vec<(u32, Spread)>,
+    let cases = legend.cases(Case::times_operations);
+    Section::of_views(
+        "scaling",
+        "Scaling over threads",
+        "Operations of all threads together, medians over processes; both scales are logarithmic. A line that rises as \
+         steeply as the grey one doubles with the threads; one that is flat gains nothing; one that falls loses.",
+        views::by_workload(&cases, &COLUMNS, |cases, data| plot(legend, cases, data)),
+    )
 }
 
 fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Option<Plot> {
-    let mut counts: Vec<u32> = cases.iter().map(|(_, case)| case.threads).collect();
-    counts.sort_unstable();
-    counts.dedup();
+    let counts: BTreeSet<u32> = cases.iter().map(|(_, case)| case.threads).collect();
+    let counts = Vec::from_iter(counts);
     if counts.len() < 2 {
         return None;
     }
-    let mut lines: Vec<ScalingLine> = Vec::new();
-    for (run, case) in cases {
-        for row in case
-            .rows
-            .iter()
-            .filter(|row| !matches!(row.role, Role::Floor | Role::AaCopy))
-        {
-            let Some(numbers) = row.numbers() else {
-                continue;
-            };
-            let point = (case.threads, numbers.mops_per_s);
-            match lines
-                .iter_mut()
-                .find(|line| (line.run, line.name) == (*run, row.allocator.as_str()))
-            {
-                Some(line) => line.points.push(point),
-                None => lines.push(ScalingLine {
-                    run: *run,
-                    name: &row.allocator,
-                    points: vec![point],
-                }),
-            }
-            data.row([
-                (run + 1).into(),
-                plain(&case.workload).into(),
-                case.threads.into(),
-                plain(&row.allocator).into(),
-                number(numbers.mops_per_s.median),
-                number(numbers.mops_per_s.min),
-                number(numbers.mops_per_s.max),
-            ]);
-        }
+    let points = views::ranked(cases);
+    for PlacedRow {
+        run,
+        case,
+        row,
+        numbers,
+    } in &points
+    {
+        data.row((
+            run + 1,
+            plain(&case.workload),
+            case.threads,
+            plain(&row.allocator),
+            numbers.mops_per_s.median,
+            numbers.mops_per_s.min,
+            numbers.mops_per_s.max,
+        ));
     }
+    let lines = views::grouped(&points, |point| (point.run, &point.row.allocator));
     let rates: Vec<f64> = lines
         .iter()
-        .flat_map(|line| line.points.iter().map(|(_, rate)| rate.median))
+        .flatten()
+        .map(|point| point.numbers.mops_per_s.median)
         .collect();
-    let mut traces: Vec<Trace> = lines.iter_mut().map(|line| trace(legend, line)).collect();
+    let mut traces: Vec<Trace> = lines.into_iter().map(|line| trace(legend, line)).collect();
     traces.extend(proportional(&counts, &rates));
-    let layout = Layout::new()
-        .x_axis(axes::threads(&counts))
-        .y_axis(axes::logarithmic("operations per second", &rates, rate));
-    (!lines.is_empty()).then(|| Plot {
-        title: plain(&cases[0].1.workload),
-        traces,
-        layout,
-    })
+    let y_axis = axes::logarithmic("operations per second", &rates, rate);
+    let title = plain(&cases[0].1.workload);
+    (!points.is_empty()).then(|| Plot::new(title, traces, axes::threads(&counts), y_axis))
 }
 
-fn trace(legend: &SeriesLegend, ScalingLine { run, name, points }: &mut ScalingLine) -> Trace {
-    points.sort_by_key(|(threads, _)| *threads);
-    let label = legend.label(*run, name);
-    let hover = |(threads, spread): &(u32, Spread)| {
-        let threads = count(*threads as usize, "thread");
-        format!(
-            "<b>{label}</b>, {threads}<br>{} ({} to {})",
+/// An allocator of a run over thread counts.
+fn trace(legend: &SeriesLegend, mut line: Vec<PlacedRow>) -> Trace {
+    line.sort_by_key(|point| point.case.threads);
+    let PlacedRow { run, row, .. } = line[0];
+    let label = legend.label(run, &row.allocator);
+    let points = line.iter().map(|point| {
+        let (spread, threads) = (point.numbers.mops_per_s, point.case.threads);
+        let words = format!(
+            "<b>{label}</b>, {}<br>{} ({} to {})",
+            count(threads as usize, "thread"),
             rate(spread.median),
             rate(spread.min),
             rate(spread.max)
-        )
-    };
-    let (x, y) = points
-        .iter()
-        .map(|(threads, spread)| (f64::from(*threads), spread.median))
-        .unzip();
-    let drawn = Scatter::new(x, y)
-        .name(&label)
-        .mode(Mode::LinesMarkers)
-        .hover_info(HoverInfo::Text)
-        .hover_text_array(points.iter().map(hover).collect::<Vec<_>>());
-    Trace {
-        entry: legend.entry(name),
-        run: *run,
-        drawn,
-    }
+        );
+        (f64::from(threads), spread.median, words)
+    });
+    let drawn = views::scatter(&label, Mode::LinesMarkers, points);
+    legend.trace(run, &row.allocator, drawn)
 }
 
 /// A line that doubles with the threads, through the middle of the chart.

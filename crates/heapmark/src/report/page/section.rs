@@ -2,8 +2,9 @@
 
 use crate::report::text::plain;
 use plotly::Layout;
+use plotly::layout::Axis;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A heading and its content.
 #[derive(Default)]
@@ -53,7 +54,7 @@ pub(in crate::report) struct Trace {
 #[derive(Serialize)]
 pub(in crate::report) struct Data {
     pub columns: Vec<&'static str>,
-    pub rows: Vec<Vec<Value>>,
+    pub rows: Vec<Value>,
 }
 
 /// A table for readers.
@@ -74,6 +75,48 @@ pub(in crate::report) struct Column {
     pub number: bool,
 }
 
+impl Section {
+    /// Charts below a paragraph.
+    pub fn of_views(id: &'static str, heading: &str, text: &str, views: Vec<View>) -> Section {
+        Section {
+            id,
+            heading: heading.into(),
+            text: vec![text.into()],
+            views,
+            ..Section::default()
+        }
+    }
+
+    /// Those of the tables that have rows.
+    pub fn of_tables(
+        id: &'static str,
+        heading: &str,
+        tables: impl IntoIterator<Item = PageTable>,
+    ) -> Section {
+        let filled = tables.into_iter().filter(|table| !table.rows.is_empty());
+        Section {
+            id,
+            heading: heading.into(),
+            tables: filled.collect(),
+            ..Section::default()
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.views.is_empty() && self.tables.is_empty()
+    }
+}
+
+impl Plot {
+    pub fn new(title: impl Into<String>, traces: Vec<Trace>, x: Axis, y: Axis) -> Plot {
+        Plot {
+            title: title.into(),
+            traces,
+            layout: Layout::new().x_axis(x).y_axis(y),
+        }
+    }
+}
+
 impl Data {
     pub fn new(columns: &[&'static str]) -> Data {
         Data {
@@ -82,17 +125,22 @@ impl Data {
         }
     }
 
-    /// A row; as many cells as there are columns.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = Value>) {
-        let cells: Vec<Value> = cells.into_iter().collect();
-        debug_assert_eq!(cells.len(), self.columns.len());
-        self.rows.push(cells);
+    /// A row: a list or a tuple of as many cells as there are columns. A number that is not finite
+    /// becomes an empty cell.
+    pub fn row(&mut self, cells: impl Serialize) {
+        let row = json!(cells);
+        debug_assert_eq!(row.as_array().map(Vec::len), Some(self.columns.len()));
+        self.rows.push(row);
     }
 }
 
 impl PageTable {
     /// A table of words.
-    pub fn of_words(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> PageTable {
+    pub fn of_words(
+        caption: &str,
+        columns: &[&str],
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> PageTable {
         let column = |title: &&str| Column {
             title: title.to_string(),
             number: false,

@@ -2,7 +2,9 @@
 //! has one colour and one marker in all charts; and the names of the runs.
 
 use super::page_run::PageRun;
-use crate::analyse::{Analysis, Role};
+use super::section::Trace;
+use super::views::{Placed, SortedCase};
+use crate::analyse::{Analysis, Case, Role};
 use crate::report::text::plain;
 
 /// A run and its analysis.
@@ -18,7 +20,6 @@ pub(super) struct SeriesLegend<'a> {
 }
 
 /// An allocator or a program.
-#[derive(Debug, PartialEq)]
 pub(super) struct LegendEntry {
     pub name: String,
     /// The null allocator or the A/A copy of the baseline: grey, as they never rank.
@@ -30,19 +31,22 @@ impl<'a> SeriesLegend<'a> {
         let mut entries: Vec<LegendEntry> = Vec::new();
         for (name, role) in runs.iter().flat_map(|told| subjects(&told.analysis)) {
             if !entries.iter().any(|entry| entry.name == name) {
-                let companion = matches!(role, Role::Floor | Role::AaCopy);
                 entries.push(LegendEntry {
                     name: name.to_owned(),
-                    companion,
+                    companion: role.is_companion(),
                 });
             }
         }
         SeriesLegend { runs, entries }
     }
 
-    /// Its index.
-    pub fn entry(&self, name: &str) -> Option<usize> {
-        self.entries.iter().position(|entry| entry.name == name)
+    /// What is drawn for an entry in a chart.
+    pub fn trace(&self, run: usize, name: &str, drawn: Box<dyn plotly::Trace>) -> Trace {
+        Trace {
+            entry: self.entries.iter().position(|entry| entry.name == name),
+            run,
+            drawn,
+        }
     }
 
     /// Its name in a chart: `jemalloc`, with several runs `jemalloc · 2`.
@@ -69,47 +73,38 @@ impl<'a> SeriesLegend<'a> {
         }
     }
 
+    /// The title of a run, if there are several.
+    pub fn caption(&self, run: usize) -> Option<String> {
+        (self.runs.len() > 1).then(|| self.title(run))
+    }
+
     /// All values of one kind with the indices of their runs.
     pub fn all<'s, T: 's>(
         &'s self,
         of: impl Fn(&'s LegendRun<'a>) -> &'s [T],
     ) -> Vec<(usize, &'s T)> {
-        let in_run = |(run, told)| {
-            of(told)
-                .iter()
-                .map(move |one| (run, one))
-                .collect::<Vec<_>>()
-        };
-        self.runs.iter().enumerate().flat_map(in_run).collect()
+        let runs = self.runs.iter().enumerate();
+        let in_run = |(run, told)| of(told).iter().map(move |one| (run, one));
+        runs.flat_map(in_run).collect()
+    }
+
+    /// The cases of timed processes that a chart is about.
+    pub fn cases(&self, shown: impl Fn(&Case) -> bool) -> Vec<Placed<'_, Case>> {
+        let mut cases: Vec<Placed<Case>> = self.all(|told| &told.analysis.cases);
+        cases.retain(|(_, case)| shown(case));
+        cases
     }
 }
 
-/// Those with a row, in the order of the plan.
+/// Those with a row, in the order of the tables.
 fn subjects(analysis: &Analysis) -> Vec<(&str, Role)> {
-    let cases = analysis.cases.iter().flat_map(|case| {
-        case.rows
-            .iter()
-            .map(|row| (row.allocator.as_str(), row.role))
-    });
-    let latency = analysis.latency.iter().flat_map(|case| {
-        case.rows
-            .iter()
-            .map(|row| (row.allocator.as_str(), row.role))
-    });
-    let counts = analysis.counts.iter().flat_map(|case| {
-        case.rows
-            .iter()
-            .map(|row| (row.allocator.as_str(), row.role))
-    });
-    let footprints = analysis.footprints.iter().flat_map(|case| {
-        case.rows
-            .iter()
-            .map(|row| (row.allocator.as_str(), row.role))
-    });
-    cases
-        .chain(latency)
-        .chain(counts)
-        .chain(footprints)
+    fn of(cases: &[impl SortedCase]) -> impl Iterator<Item = (&str, Role)> {
+        cases.iter().flat_map(|case| case.subjects())
+    }
+    of(&analysis.cases)
+        .chain(of(&analysis.latency))
+        .chain(of(&analysis.counts))
+        .chain(of(&analysis.footprints))
         .collect()
 }
 

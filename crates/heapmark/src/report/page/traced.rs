@@ -1,15 +1,15 @@
 //! The page of a trace: the requests of one program to its allocator.
 
 use super::downsample::short;
-use super::section::{Column, Data, PageTable, Plot, Section, Trace, View};
+use super::section::{Data, PageTable, Plot, Section, Trace, View};
 use super::series_legend::LegendEntry;
-use super::{Head, axes, lay_out, number};
+use super::{Head, axes, lay_out};
 use crate::report::text::plain;
 use crate::report::{trace, units};
-use heapmark_trace::stats::{Histogram, Stats};
-use plotly::common::{HoverInfo, Mode};
+use heapmark_trace::stats::{Histogram, Stats, Thread};
+use plotly::common::{HoverInfo, Mode, Orientation};
 use plotly::layout::{Axis, RangeMode};
-use plotly::{Bar, Layout, Scatter};
+use plotly::{Bar, Scatter};
 
 /// Columns of marks below bars: more would cover each other on a phone.
 const MOST_MARKS: usize = 8;
@@ -22,23 +22,22 @@ const OBJECTS: usize = 1;
 const OTHERS: usize = 2;
 
 /// The page.
-pub(in crate::report) fn traced(stats: &Stats) -> String {
+pub fn traced(stats: &Stats) -> String {
     let entry = |name: &str| LegendEntry {
         name: name.into(),
         companion: false,
     };
-    let entries = ["bytes", "objects", "of other threads"].map(entry);
     let program = plain(&trace::program(stats));
     let says = trace::summary(stats)
         .into_iter()
         .take(4)
         .map(|(what, says)| format!("{what}: {says}"));
-    let heads = [Head {
+    let head = Head {
         label: None,
         verdict: program.clone(),
         says: says.collect::<Vec<_>>().join("; "),
-    }];
-    let mut sections = vec![
+    };
+    let sections = vec![
         summary(stats),
         alive(stats),
         sizes(stats),
@@ -47,26 +46,20 @@ pub(in crate::report) fn traced(stats: &Stats) -> String {
         threads(stats),
         recorded(stats),
     ];
-    sections.retain(|section| !section.views.is_empty() || !section.tables.is_empty());
     lay_out(
         &format!("heapmark trace: {program}"),
-        &heads,
-        &entries,
+        &[head],
+        &["bytes", "objects", "of other threads"].map(entry),
         vec![program],
-        &sections,
+        sections,
     )
 }
 
 fn summary(stats: &Stats) -> Section {
-    let rows = trace::summary(stats)
-        .into_iter()
-        .map(|(what, says)| vec![what.to_owned(), says])
-        .collect();
-    let calls = stats
-        .calls
-        .iter()
-        .map(|(call, times)| vec![call.to_string(), times.to_string()])
-        .collect();
+    let rows = trace::summary(stats).into_iter();
+    let rows = rows.map(|(what, says)| vec![what.to_owned(), says]);
+    let calls = stats.calls.iter();
+    let calls = calls.map(|(call, times)| vec![call.to_string(), times.to_string()]);
     let mut calls = PageTable::of_words("Calls", &["function", "times"], calls);
     calls.columns[1].number = true;
     Section {
@@ -83,125 +76,88 @@ fn summary(stats: &Stats) -> Section {
 fn alive(stats: &Stats) -> Section {
     let unit = units::size(stats.peak_live_bytes as f64);
     let timed = stats.duration_ns > 0;
-    let x: Vec<f64> = stats
-        .timeline
-        .iter()
-        .map(|it| {
-            if timed {
-                short(it.ns as f64 / 1e9)
-            } else {
-                it.event as f64
-            }
-        })
-        .collect();
-    let y = stats
-        .timeline
-        .iter()
-        .map(|point| short(point.most_bytes as f64 / unit.size))
-        .collect();
+    let mut data = Data::new(&["event", "ns", "least_live_bytes", "most_live_bytes"]);
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for point in &stats.timeline {
+        data.row((point.event, point.ns, point.least_bytes, point.most_bytes));
+        x.push(if timed {
+            short(point.ns as f64 / 1e9)
+        } else {
+            point.event as f64
+        });
+        y.push(short(point.most_bytes as f64 / unit.size));
+    }
     let drawn = Scatter::new(x, y)
         .mode(Mode::Lines)
         .name("bytes")
         .hover_info(HoverInfo::All);
-    let layout = Layout::new()
-        .x_axis(
-            axes::titled(if timed { "s since the start" } else { "events" })
-                .range_mode(RangeMode::ToZero),
-        )
-        .y_axis(axes::titled(&format!("alive, {}", unit.name)).range_mode(RangeMode::ToZero));
-    let mut data = Data::new(&["event", "ns", "least_live_bytes", "most_live_bytes"]);
-    for point in &stats.timeline {
-        data.row([
-            point.event.into(),
-            point.ns.into(),
-            point.least_bytes.into(),
-            point.most_bytes.into(),
-        ]);
-    }
-    let trace = Trace {
-        entry: Some(BYTES),
-        run: 0,
-        drawn,
-    };
-    section(
-        "alive",
-        "Alive over time",
-        "Bytes requested and not yet freed. An allocator needs at least this much.",
-        vec![Plot {
-            title: "Bytes alive".into(),
-            traces: vec![trace],
-            layout,
-        }],
-        data,
-    )
+    let along = if timed { "s since the start" } else { "events" };
+    let plot = Plot::new(
+        "Bytes alive",
+        vec![trace_of(BYTES, drawn)],
+        from_zero(along),
+        from_zero(&format!("alive, {}", unit.name)),
+    );
+    let text = "Bytes requested and not yet freed. An allocator needs at least this much.";
+    section("alive", "Alive over time", text, vec![plot], data)
 }
 
 fn sizes(stats: &Stats) -> Section {
     let powers = stats.sizes.powers();
     let mut data = Data::new(&["size_from_bytes", "size_below_bytes", "objects", "bytes"]);
     for (power, (objects, bytes)) in powers.iter().enumerate() {
-        data.row([
-            low(power).into(),
-            low(power + 1).into(),
-            (*objects).into(),
-            number(*bytes),
-        ]);
+        data.row((low(power), low(power + 1), objects, bytes));
     }
-    let objects = powers.iter().map(|(objects, _)| *objects as f64).collect();
     let bytes = powers.iter().map(|(_, bytes)| *bytes).collect();
     let text = "How large objects are, by powers of two; then how much of all bytes each size makes up. Many small objects cost time, \
                 few large ones memory.";
     let plots = vec![
-        powers_plot(
+        bars(
             "Objects by size",
             OBJECTS,
             "size",
-            objects,
+            counts(&stats.sizes),
             "of all objects",
+            units::bytes,
         ),
-        powers_plot("Bytes by size", BYTES, "size", bytes, "of all bytes"),
+        bars(
+            "Bytes by size",
+            BYTES,
+            "size",
+            bytes,
+            "of all bytes",
+            units::bytes,
+        ),
     ];
     section("sizes", "Sizes", text, plots, data)
 }
 
 fn lifetimes(stats: &Stats) -> Section {
-    let of = |histogram: &Histogram| {
-        histogram
-            .powers()
-            .iter()
-            .map(|(count, _)| *count as f64)
-            .collect::<Vec<_>>()
-    };
     let mut data = Data::new(&["measure", "from", "below", "objects"]);
-    let mut plots = vec![powers_plot(
-        "Objects by what was allocated while they lived",
-        OBJECTS,
-        "bytes allocated meanwhile",
-        of(&stats.lifetimes_bytes),
-        "of all that ended",
-    )];
     for (measure, histogram) in [
         ("allocated_bytes", &stats.lifetimes_bytes),
         ("ns", &stats.lifetimes_ns),
     ] {
         for (power, (count, _)) in histogram.powers().iter().enumerate() {
-            data.row([
-                measure.into(),
-                low(power).into(),
-                low(power + 1).into(),
-                (*count).into(),
-            ]);
+            data.row((measure, low(power), low(power + 1), count));
         }
     }
+    let mut plots = vec![bars(
+        "Objects by what was allocated while they lived",
+        OBJECTS,
+        "bytes allocated meanwhile",
+        counts(&stats.lifetimes_bytes),
+        "of all that ended",
+        units::bytes,
+    )];
     if stats.duration_ns > 0 {
-        let counts = of(&stats.lifetimes_ns);
         plots.push(bars(
             "Objects by time",
             OBJECTS,
             "lifetime",
-            counts,
+            counts(&stats.lifetimes_ns),
             "of all that ended",
-            |power| round(&units::duration(low(power) as f64)),
+            units::duration,
         ));
     }
     let text = "Objects that ended, by how long they lived: in bytes that were allocated meanwhile, which no clock disturbs, and in time, \
@@ -212,26 +168,16 @@ fn lifetimes(stats: &Stats) -> Section {
 
 fn growth(stats: &Stats) -> Section {
     let mut data = Data::new(&["moves", "objects"]);
-    stats
-        .realloc_chains
-        .buckets()
-        .for_each(|bucket| data.row([number(bucket.mean.round()), bucket.count.into()]));
-    if data.rows.is_empty() {
-        return Section::default();
+    for bucket in stats.realloc_chains.buckets() {
+        data.row((bucket.mean.round(), bucket.count));
     }
-    let counts = stats
-        .realloc_chains
-        .powers()
-        .iter()
-        .map(|(count, _)| *count as f64)
-        .collect();
     let plot = bars(
         "Objects by times that realloc gave them a new size",
         OBJECTS,
         "times",
-        counts,
+        counts(&stats.realloc_chains),
         "of all that grew",
-        |power| low(power).to_string(),
+        |times| times.to_string(),
     );
     let text = "An object that realloc enlarges again and again climbs a ladder; an allocator that leaves room above it need not copy.";
     section("growth", "Growth", text, vec![plot], data)
@@ -251,72 +197,53 @@ fn threads(stats: &Stats) -> Section {
         "last_ns",
     ]);
     for it in &threads {
-        let numbers = [
+        data.row((
+            it.thread,
             it.allocations,
             it.allocated_bytes,
             it.frees,
             it.frees_of_others,
             it.freed_by_others,
             it.first_ns,
-        ];
-        data.row(
-            std::iter::once(it.thread.into())
-                .chain(numbers.map(Into::into))
-                .chain([it.last_ns.into()]),
-        );
+            it.last_ns,
+        ));
     }
     threads.truncate(MOST_THREADS);
-    let timed = threads.iter().all(|it| it.last_ns > it.first_ns);
     // A thread with a single timestamp has no rate.
-    let rate = |count: u64, seconds: f64| {
-        if timed {
-            short(count as f64 / seconds / 1e6)
-        } else {
-            count as f64
-        }
-    };
-    let of = |count: fn(&heapmark_trace::stats::Thread) -> u64| -> Vec<f64> {
-        threads
-            .iter()
-            .map(|it| rate(count(it), (it.last_ns - it.first_ns) as f64 / 1e9))
-            .collect()
-    };
+    let timed = threads.iter().all(|it| it.last_ns > it.first_ns);
     let names: Vec<String> = threads.iter().map(|it| format!("t{}", it.thread)).collect();
-    let bar = |entry, name: &str, values: Vec<f64>| Trace {
-        entry: Some(entry),
-        run: 0,
-        drawn: Bar::new(values, names.clone())
+    let bar = |entry, name: &str, count: fn(&Thread) -> u64| {
+        let value = |it: &Thread| {
+            let count = count(it) as f64;
+            if timed {
+                short(count / ((it.last_ns - it.first_ns) as f64 / 1e9) / 1e6)
+            } else {
+                count
+            }
+        };
+        let drawn = Bar::new(threads.iter().map(value).collect(), names.clone())
             .name(name)
-            .orientation(plotly::common::Orientation::Horizontal)
-            .hover_info(HoverInfo::All),
+            .orientation(Orientation::Horizontal)
+            .hover_info(HoverInfo::All);
+        trace_of(entry, drawn)
     };
     let traces = vec![
-        bar(
-            OBJECTS,
-            "allocations and frees",
-            of(|it| it.allocations + it.frees),
-        ),
-        bar(
-            OTHERS,
-            "frees of other threads' objects",
-            of(|it| it.frees_of_others),
-        ),
+        bar(OBJECTS, "allocations and frees", |it| {
+            it.allocations + it.frees
+        }),
+        bar(OTHERS, "frees of other threads' objects", |it| {
+            it.frees_of_others
+        }),
     ];
-    let title = if timed {
+    let measure = if timed {
         "millions per second of its life"
     } else {
         "times"
     };
-    let layout = Layout::new()
-        .x_axis(axes::titled(title).range_mode(RangeMode::ToZero))
-        .y_axis(axes::names());
+    let title = "Allocations and frees by thread";
+    let plot = Plot::new(title, traces, from_zero(measure), axes::names());
     let text = "What each thread allocates and frees, the busiest first; in front of it, how much of that are objects of other threads, \
                 which most allocators free at a higher cost.";
-    let plot = Plot {
-        title: "Allocations and frees by thread".into(),
-        traces,
-        layout,
-    };
     let mut section = section("threads", "Threads", text, vec![plot], data);
     if !stats.pairs.is_empty() {
         let rows = stats.pairs.iter().map(|pair| {
@@ -329,53 +256,40 @@ fn threads(stats: &Stats) -> Section {
         let mut table = PageTable::of_words(
             "Objects that another thread frees",
             &["allocated by", "freed by", "times"],
-            rows.collect(),
+            rows,
         );
-        table.columns[2] = Column {
-            number: true,
-            ..table.columns[2].clone()
-        };
+        table.columns[2].number = true;
         section.tables.push(table);
     }
     section
 }
 
 fn recorded(stats: &Stats) -> Section {
-    let rows: Vec<Vec<String>> = stats
-        .head
-        .iter()
-        .map(|(key, value)| vec![key.clone(), value.clone()])
-        .collect();
-    let tables = if rows.is_empty() {
-        Vec::new()
-    } else {
-        vec![PageTable::of_words("", &["item", "recorded"], rows)]
-    };
-    Section {
-        id: "recorded",
-        heading: "Where it was recorded".into(),
-        tables,
-        ..Section::default()
-    }
+    let rows = stats.head.iter();
+    let rows = rows.map(|(key, value)| vec![key.clone(), value.clone()]);
+    let table = PageTable::of_words("", &["item", "recorded"], rows);
+    Section::of_tables("recorded", "Where it was recorded", [table])
 }
 
 fn section(id: &'static str, heading: &str, text: &str, plots: Vec<Plot>, data: Data) -> Section {
-    let views = if data.rows.is_empty() {
-        Vec::new()
-    } else {
-        vec![View {
-            workload: None,
-            plots,
-            data,
-        }]
-    };
-    Section {
-        id,
-        heading: heading.into(),
-        text: vec![text.into()],
-        views,
-        ..Section::default()
+    let view = (!data.rows.is_empty()).then_some(View {
+        workload: None,
+        plots,
+        data,
+    });
+    Section::of_views(id, heading, text, Vec::from_iter(view))
+}
+
+fn trace_of(entry: usize, drawn: Box<dyn plotly::Trace>) -> Trace {
+    Trace {
+        entry: Some(entry),
+        run: 0,
+        drawn,
     }
+}
+
+fn from_zero(title: &str) -> Axis {
+    axes::titled(title).range_mode(RangeMode::ToZero)
 }
 
 /// The lower end of a power of two: 0, 1, 2, 4, …
@@ -386,10 +300,10 @@ fn low(power: usize) -> u64 {
     }
 }
 
-fn powers_plot(title: &str, entry: usize, axis: &str, counts: Vec<f64>, of: &str) -> Plot {
-    bars(title, entry, axis, counts, of, |power| {
-        round(&units::bytes(low(power) as f64))
-    })
+/// How many there are of each power of two.
+fn counts(histogram: &Histogram) -> Vec<f64> {
+    let powers = histogram.powers();
+    powers.iter().map(|(count, _)| *count as f64).collect()
 }
 
 /// `8 KiB` from `8.00 KiB`: a border needs no trailing zeros.
@@ -404,48 +318,32 @@ fn bars(
     axis: &str,
     counts: Vec<f64>,
     of: &str,
-    word: impl Fn(usize) -> String,
+    word: fn(f64) -> String,
 ) -> Plot {
     let all: f64 = counts.iter().sum();
     let first = counts.iter().position(|count| *count > 0.0).unwrap_or(0);
-    let places: Vec<usize> = (first..counts.len()).collect();
-    let share = |place: &usize| counts[*place] / all.max(1.0);
-    let hover = |place: &usize| {
-        format!(
+    let word = |power: usize| round(&word(low(power) as f64));
+    let (mut places, mut shares, mut words) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, count) in counts.iter().enumerate().skip(first) {
+        let share = count / all.max(1.0);
+        places.push(place);
+        shares.push(short(share * 100.0));
+        words.push(format!(
             "<b>{} to {}</b><br>{} {of}",
-            word(*place),
+            word(place),
             word(place + 1),
-            units::percent(share(place))
-        )
-    };
-    let drawn = Bar::new(
-        places.clone(),
-        places
-            .iter()
-            .map(|place| short(share(place) * 100.0))
-            .collect(),
-    )
-    .name(title)
-    .hover_info(HoverInfo::Text)
-    .hover_text_array(places.iter().map(hover).collect());
-    let marks: Vec<usize> = places
-        .iter()
-        .copied()
-        .step_by(places.len().div_ceil(MOST_MARKS).max(1))
-        .collect();
-    let named: Axis = axes::titled(axis)
-        .tick_values(marks.iter().map(|place| *place as f64).collect())
-        .tick_text(marks.iter().map(|place| word(*place)).collect());
-    let layout = Layout::new()
-        .x_axis(named)
-        .y_axis(axes::titled(&format!("% {of}")).range_mode(RangeMode::ToZero));
-    Plot {
-        title: title.into(),
-        traces: vec![Trace {
-            entry: Some(entry),
-            run: 0,
-            drawn,
-        }],
-        layout,
+            units::percent(share)
+        ));
     }
+    let every = places.len().div_ceil(MOST_MARKS).max(1);
+    let marks = || places.iter().step_by(every);
+    let x_axis = axes::titled(axis)
+        .tick_values(marks().map(|place| *place as f64).collect())
+        .tick_text(marks().map(|place| word(*place)).collect());
+    let drawn = Bar::new(places.clone(), shares)
+        .name(title)
+        .hover_info(HoverInfo::Text)
+        .hover_text_array(words);
+    let y_axis = from_zero(&format!("% {of}"));
+    Plot::new(title, vec![trace_of(entry, drawn)], x_axis, y_axis)
 }

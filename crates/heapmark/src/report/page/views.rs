@@ -2,18 +2,23 @@
 //! runs side by side.
 
 use super::section::{Data, Plot, View};
-use crate::analyse::{Case, FootprintCase, LatencyCase, Table};
+pub(super) use crate::analyse::distinct;
+use crate::analyse::{Case, LatencyCase, Numbers, Role, Row, Table};
 use crate::report::text::plain;
 use crate::report::{sheet, timed};
+use plotly::Scatter;
+use plotly::common::{HoverInfo, Mode};
+use serde::Serialize;
 
 /// A case of some kind, with the index of its run.
 pub(super) type Placed<'a, T> = (usize, &'a T);
 
-/// The keys that cases are sorted by.
+/// The keys that cases are sorted by, and the rows that they have.
 pub(super) trait SortedCase {
     fn workload(&self) -> &str;
     fn threads(&self) -> u32;
     fn heading(&self) -> String;
+    fn subjects(&self) -> Vec<(&str, Role)>;
 }
 
 macro_rules! kind {
@@ -28,6 +33,9 @@ macro_rules! kind {
             fn heading(&self) -> String {
                 ($heading)(self)
             }
+            fn subjects(&self) -> Vec<(&str, Role)> {
+                self.rows.iter().map(|row| (row.allocator.as_str(), row.role)).collect()
+            }
         }
     )*};
 }
@@ -39,65 +47,108 @@ macro_rules! heading {
     };
 }
 
-kind!(Case: timed::heading_of, LatencyCase: heading!(), Table: heading!(), FootprintCase: heading!());
+kind!(Case: timed::heading_of, LatencyCase: heading!(), Table: heading!());
+
+/// A row with numbers, and its place.
+#[derive(Clone, Copy)]
+pub(super) struct PlacedRow<'a> {
+    pub run: usize,
+    pub case: &'a Case,
+    pub row: &'a Row,
+    pub numbers: &'a Numbers,
+}
+
+/// All rows with numbers.
+pub(super) fn rows<'a>(cases: &[Placed<'a, Case>]) -> Vec<PlacedRow<'a>> {
+    let in_case = |&(run, case): &Placed<'a, Case>| {
+        case.rows.iter().filter_map(move |row| {
+            Some(PlacedRow {
+                run,
+                case,
+                row,
+                numbers: row.numbers()?,
+            })
+        })
+    };
+    cases.iter().flat_map(in_case).collect()
+}
+
+/// Those that rank.
+pub(super) fn ranked<'a>(cases: &[Placed<'a, Case>]) -> Vec<PlacedRow<'a>> {
+    let mut rows = rows(cases);
+    rows.retain(|placed| !placed.row.role.is_companion());
+    rows
+}
+
+/// Points of one row, each with its tooltip.
+pub(super) fn scatter<X, Y>(
+    label: &str,
+    mode: Mode,
+    points: impl IntoIterator<Item = (X, Y, String)>,
+) -> Box<Scatter<X, Y>>
+where
+    X: Serialize + Clone + 'static,
+    Y: Serialize + Clone + 'static,
+{
+    let (x, y, tooltips): (Vec<X>, Vec<Y>, Vec<String>) = points.into_iter().collect();
+    Scatter::new(x, y)
+        .name(label)
+        .mode(mode)
+        .hover_info(HoverInfo::Text)
+        .hover_text_array(tooltips)
+}
 
 /// A view per workload. `draw` makes the charts of one thread count and records their data; empty
 /// views and charts are left out.
-pub(super) fn by_threads<'a, T: SortedCase>(
+pub(super) fn by_threads<'a, T: SortedCase, P: IntoIterator<Item = Plot>>(
     cases: &[Placed<'a, T>],
     columns: &[&'static str],
-    draw: impl Fn(&[Placed<'a, T>], &str, &mut Data) -> Vec<Plot>,
+    draw: impl Fn(&[Placed<'a, T>], &str, &mut Data) -> P,
 ) -> Vec<View> {
     by_workload(cases, columns, |cases, data| {
-        let groups = grouped(cases, |case| case.threads());
-        let draw_one =
-            |cases: &Vec<Placed<'a, T>>, data: &mut Data| draw(cases, &heading(cases[0].1), data);
-        groups
-            .iter()
-            .flat_map(|cases| draw_one(cases, data))
-            .collect()
+        let mut plots = Vec::new();
+        for cases in grouped(cases, |(_, case)| case.threads()) {
+            plots.extend(draw(&cases, &heading(cases[0].1), data));
+        }
+        plots
     })
 }
 
 /// A view per workload, with charts over all its thread counts.
-pub(super) fn by_workload<'a, T: SortedCase>(
+pub(super) fn by_workload<'a, T: SortedCase, P: IntoIterator<Item = Plot>>(
     cases: &[Placed<'a, T>],
     columns: &[&'static str],
-    draw: impl Fn(&[Placed<'a, T>], &mut Data) -> Vec<Plot>,
+    draw: impl Fn(&[Placed<'a, T>], &mut Data) -> P,
 ) -> Vec<View> {
-    let view = |cases: Vec<Placed<'a, T>>| {
+    let mut views = Vec::new();
+    for cases in grouped(cases, |(_, case)| case.workload().to_owned()) {
         let mut data = Data::new(columns);
-        let mut plots = draw(&cases, &mut data);
+        let mut plots = Vec::from_iter(draw(&cases, &mut data));
         plots.retain(|plot| !plot.traces.is_empty());
-        View {
-            workload: Some(plain(cases[0].1.workload())),
-            plots,
-            data,
+        if !plots.is_empty() {
+            views.push(View {
+                workload: Some(plain(cases[0].1.workload())),
+                plots,
+                data,
+            });
         }
-    };
-    let views = grouped(cases, |case| case.workload().to_owned())
-        .into_iter()
-        .map(view);
-    views.filter(|view| !view.plots.is_empty()).collect()
+    }
+    views
 }
 
 /// `larson, 2 threads`.
 pub(super) fn heading(case: &impl SortedCase) -> String {
-    super::plain(&case.heading())
+    plain(&case.heading())
 }
 
 /// Groups those with the same key, in the order in which the keys first occur.
-pub(super) fn grouped<'a, T, K: PartialEq>(
-    cases: &[Placed<'a, T>],
-    key: impl Fn(&T) -> K,
-) -> Vec<Vec<Placed<'a, T>>> {
-    let mut groups: Vec<(K, Vec<Placed<'a, T>>)> = Vec::new();
-    for (run, case) in cases {
-        let own = key(case);
-        match groups.iter_mut().find(|(key, _)| *key == own) {
-            Some((_, group)) => group.push((*run, case)),
-            None => groups.push((own, vec![(*run, case)])),
+pub(super) fn grouped<T: Copy, K: PartialEq>(items: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<T>> {
+    let mut groups: Vec<Vec<T>> = Vec::new();
+    for item in items {
+        match groups.iter_mut().find(|group| key(&group[0]) == key(item)) {
+            Some(group) => group.push(*item),
+            None => groups.push(vec![*item]),
         }
     }
-    groups.into_iter().map(|(_, group)| group).collect()
+    groups
 }

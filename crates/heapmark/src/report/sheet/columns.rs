@@ -1,9 +1,11 @@
 //! The columns of a sheet.
 
-use crate::analyse::{Numbers, Row};
+use super::cells::{peak_rss, ratio, verdict};
+use crate::analyse::{Numbers, Row, Whole};
+use crate::report::units;
 
 /// A column of a sheet.
-pub(in crate::report) struct Column {
+pub struct Column {
     /// Its heading.
     pub title: String,
     /// From the fastest row to the slowest.
@@ -27,21 +29,12 @@ impl Column {
 
     /// A column of words.
     pub fn words(title: &str, cells: impl IntoIterator<Item = String>) -> Column {
-        let cells = cells.into_iter().collect();
         Column {
             title: title.to_owned(),
-            cells,
+            cells: cells.into_iter().collect(),
             number: false,
             spare: Spare::No,
             notes: false,
-        }
-    }
-
-    /// A column that only a very narrow page leaves out.
-    pub fn spare_late(self) -> Column {
-        Column {
-            spare: Spare::Late,
-            ..self
         }
     }
 
@@ -55,8 +48,8 @@ impl Column {
 }
 
 /// What happens to a column on a narrow page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::report) enum Spare {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spare {
     /// It stays.
     No,
     /// It is left out if the others do not fit even with their headings in several lines.
@@ -66,7 +59,7 @@ pub(in crate::report) enum Spare {
 }
 
 /// Columns under construction.
-pub(in crate::report) struct TableColumns<'a> {
+pub struct TableColumns<'a> {
     /// From the fastest to the slowest.
     pub rows: Vec<(&'a Row, &'a Numbers)>,
     /// Those that are there so far.
@@ -74,34 +67,49 @@ pub(in crate::report) struct TableColumns<'a> {
 }
 
 impl TableColumns<'_> {
-    /// A column of numbers.
-    pub fn column(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
-        let column = Column::numbers(title, self.cells(cell));
-        self.columns.push(column);
-    }
-
-    /// Numbers that a narrow page leaves out.
-    pub fn spare(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
-        let column = Column::numbers(title, self.cells(cell)).spare();
-        self.columns.push(column);
-    }
-
-    /// Words that a narrow page leaves out.
-    pub fn spare_words(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
-        let column = Column::words(title, self.cells(cell)).spare();
-        self.columns.push(column);
-    }
-
     /// A column of words.
-    pub fn words(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
-        let column = Column::words(title, self.cells(cell));
-        self.columns.push(column);
+    pub fn words(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) -> &mut Column {
+        let cells = self.rows.iter().map(|(row, numbers)| cell(row, numbers));
+        self.columns.push(Column::words(title, cells));
+        self.columns.last_mut().expect("one was just added")
     }
 
-    fn cells(&self, cell: impl Fn(&Row, &Numbers) -> String) -> Vec<String> {
-        self.rows
-            .iter()
-            .map(|(row, numbers)| cell(row, numbers))
-            .collect()
+    /// A column of numbers.
+    pub fn column(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) -> &mut Column {
+        let column = self.words(title, cell);
+        column.number = true;
+        column
+    }
+
+    /// A column of numbers of whole processes, `-` where one is not known.
+    pub fn whole(&mut self, title: &str, cell: impl Fn(&Whole) -> Option<String>) -> &mut Column {
+        self.column(title, |_, n| {
+            n.whole
+                .as_ref()
+                .and_then(&cell)
+                .unwrap_or_else(|| "-".into())
+        })
+    }
+
+    /// The time over the baseline's, and the verdict on it.
+    pub fn judged(&mut self, baseline: &str) {
+        self.words(&format!("time / {baseline} [95 %]"), |row, n| {
+            ratio(row, n.ratio.as_ref())
+        });
+        self.words("verdict", |_, n| verdict(n.verdict));
+    }
+
+    /// Memory at its peak.
+    pub fn memory(&mut self) {
+        let overhead = |n: &Numbers| n.memory?.overhead;
+        let told = self.rows.iter().filter(|(_, n)| overhead(n).is_some());
+        let title = match told.count() {
+            0 => "peak RSS",
+            all if all == self.rows.len() => "overhead",
+            _ => "overhead or peak RSS",
+        };
+        self.column(title, |_, n| {
+            overhead(n).map_or_else(|| peak_rss(n), units::times)
+        });
     }
 }

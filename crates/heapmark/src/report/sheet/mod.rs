@@ -4,7 +4,7 @@
 mod cells;
 mod columns;
 
-pub(super) use cells::{cpu_ratio, interval, memory, memory_title, ratio, verdict};
+pub(super) use cells::{cpu_ratio, interval, peak_rss, ratio, verdict};
 pub(super) use columns::{Column, Spare, TableColumns};
 
 use super::{text, units};
@@ -45,10 +45,9 @@ impl Numberless {
         failed: Option<&Failed>,
         otherwise: impl FnOnce() -> String,
     ) -> Numberless {
-        let reason = failed.map_or_else(otherwise, Failed::summary);
         Numberless {
             allocator: allocator.to_owned(),
-            reason,
+            reason: failed.map_or_else(otherwise, Failed::summary),
             failed: failed.is_some_and(|failed| !failed.first.is_absent()),
         }
     }
@@ -56,26 +55,16 @@ impl Numberless {
 
 /// `Overall: time / glibc, geometric mean over 6 cases without larson@2 (A/A)`.
 pub(super) fn overall_heading(analysis: &Analysis) -> String {
-    let cases = analysis
-        .overall
-        .iter()
-        .map(|one| one.cases)
-        .max()
-        .unwrap_or(0);
-    let without: Vec<String> = analysis
+    let cases = analysis.overall.iter().map(|one| one.cases).max();
+    let copies = analysis
         .overall_without
         .iter()
-        .map(|case| format!("{case} (A/A)"))
-        .collect();
+        .map(|case| format!("{case} (A/A)"));
     format!(
         "Overall: time / {}, geometric mean over {}{} [95 % from whole blocks]",
         analysis.baseline,
-        text::count(cases, "case"),
-        if without.is_empty() {
-            String::new()
-        } else {
-            format!(" without {}", text::list(&without))
-        }
+        text::count(cases.unwrap_or_default(), "case"),
+        text::enclosed(" without ", &text::list(copies), "")
     )
 }
 
@@ -87,15 +76,9 @@ pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
         .map(|one| {
             let interval = one
                 .interval
-                .map(|(low, high)| format!(" [{}, {}]", units::ratio(low), units::ratio(high)));
-            (
-                one.allocator.clone(),
-                format!(
-                    "{}{}",
-                    units::ratio(one.ratio),
-                    interval.unwrap_or_default()
-                ),
-            )
+                .map(|ends| format!(" {}", cells::bounds(ends)))
+                .unwrap_or_default();
+            (one.allocator.clone(), units::ratio(one.ratio) + &interval)
         })
         .collect()
 }
@@ -107,10 +90,7 @@ pub(super) fn heading(workload: &str, threads: u32, oversubscribed: bool) -> Str
     } else {
         ""
     };
-    format!(
-        "{workload}, {}{mark}",
-        text::count(threads as usize, "thread")
-    )
+    format!("{workload}, {}{mark}", text::count(threads, "thread"))
 }
 
 /// The case's own caution, then the one for all tables of its kind.
@@ -123,6 +103,6 @@ pub(super) fn cautions(own: Option<&str>, of_all: Option<&str>) -> Option<String
 pub(super) fn missing(planned_blocks: u32) -> String {
     format!(
         "missing: 0 of {} measured",
-        text::count(planned_blocks as usize, "block")
+        text::count(planned_blocks, "block")
     )
 }

@@ -1,11 +1,12 @@
 //! Properties that the tables of all kinds of runs share.
 
-use super::{WIDE, on};
+use super::{WIDE, exported, on};
 use crate::analyse::compare::{Side, between, within};
 use crate::analyse::fake_run::FakeRun;
-use crate::analyse::half_widths;
+use crate::analyse::{analyse, half_widths};
 use crate::metric::WALL;
 use crate::plan::{Counter, Mode, Target};
+use crate::report::Format;
 
 #[test]
 fn what_a_case_says_of_itself_and_what_its_mark_means_stand_below_each_kind_of_table() {
@@ -126,4 +127,48 @@ fn paced_replays_are_not_compared_by_time() {
         half_widths(&lab.run, &lab.records).is_empty(),
         "nothing would become more precise"
     );
+}
+
+#[test]
+fn each_number_of_a_row_stands_below_its_own_name() {
+    let mut lab = FakeRun::new(&["glibc", "rpmalloc", "null"], &["larson"], 10)
+        .fill(|_, name, block| name.len() as f64 + f64::from(block * block));
+    lab.allocator("null").tier = "floor".into();
+    let text = exported(Format::Rows, &lab);
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    for (row, line) in analyse(&lab.run, &lab.records).cases[0]
+        .rows
+        .iter()
+        .zip(&lines[1..])
+    {
+        let numbers = row.numbers().unwrap();
+        let (ratio, memory) = (numbers.ratio, numbers.memory);
+        for (column, number) in [
+            ("threads", Some(2.0)),
+            ("blocks", Some(numbers.blocks as f64)),
+            ("samples", Some(numbers.samples as f64)),
+            ("planned_blocks", Some(10.0)),
+            ("ns_per_op", Some(numbers.ns_per_op.median)),
+            ("ns_per_op_min", Some(numbers.ns_per_op.min)),
+            ("ns_per_op_max", Some(numbers.ns_per_op.max)),
+            ("purge_share", numbers.purge_share),
+            ("mops_per_s", Some(numbers.mops_per_s.median)),
+            ("mops_per_s_min", Some(numbers.mops_per_s.min)),
+            ("cpu_ns_per_op", numbers.cpu_ns_per_op.map(|it| it.median)),
+            ("cpu_ns_per_op_max", numbers.cpu_ns_per_op.map(|it| it.max)),
+            ("ratio", ratio.map(|it| it.ratio)),
+            ("ratio_low", ratio.and_then(|it| Some(it.interval?.0))),
+            ("ratio_high", ratio.and_then(|it| Some(it.interval?.1))),
+            ("ratio_pairs", ratio.map(|it| it.pairs as f64)),
+            ("cpu_ratio", numbers.cpu_ratio.map(|it| it.ratio)),
+            ("peak_rss_bytes", memory.map(|it| it.peak_rss_bytes)),
+            ("overhead", memory.and_then(|it| it.overhead)),
+            ("memory_ratio", numbers.memory_ratio.map(|it| it.ratio)),
+            ("floor_share", numbers.floor_share),
+            ("net_ns_per_op", numbers.net_ns_per_op),
+        ] {
+            let place = lines[0].iter().position(|title| *title == column).unwrap();
+            assert_eq!(line[place].parse().ok(), number, "{column}: {text}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Tables that are wider than the terminal.
 
 use crate::report::screen::Screen;
-use crate::report::sheet::{Column, Sheet};
+use crate::report::sheet::{Column, Sheet, Spare};
 use crate::report::terminal::sheet_text;
 
 /// A table of four columns at this width, and the columns that were left out.
@@ -10,7 +10,10 @@ fn at(width: usize) -> (String, Vec<String>) {
     let columns = vec![
         Column::words("allocator", ["mimalloc3".to_owned()]),
         numbers("at peak RSS", "1.64x"),
-        numbers("idle 0 s", "16.1 MiB").spare_late(),
+        Column {
+            spare: Spare::Late,
+            ..numbers("idle 0 s", "16.1 MiB")
+        },
         numbers("sparse pages", "0.4 %").spare(),
     ];
     let (sheet, mut dropped) = (

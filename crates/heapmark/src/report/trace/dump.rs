@@ -4,6 +4,9 @@ use crate::report::text::plain;
 use heapmark_trace::{Event, Token};
 use serde_json::{Map, Value};
 
+/// A key and its value.
+type Field = (&'static str, Value);
+
 /// Counts allocations, since a trace does not store the name of a new object.
 #[derive(Default)]
 pub struct Dump {
@@ -11,81 +14,52 @@ pub struct Dump {
     allocations: Vec<u64>,
 }
 
-/// The operation, its fields in order, and the object that it creates.
-struct EventLine {
-    number: u64,
-    thread: u32,
-    what: &'static str,
-    fields: Vec<(&'static str, Value)>,
-    begins: Option<Token>,
-}
-
 impl Dump {
     /// `12 t0 realloc object=t0#3 size=48 -> t0#4`
     pub fn line(&mut self, thread: u32, event: &Event) -> String {
-        let EventLine {
-            number,
-            thread,
-            what,
-            fields,
-            begins,
-        } = self.next(thread, event);
-        let mut line = format!("{number} t{thread} {what}");
-        for (name, value) in fields {
+        let mut line = String::new();
+        for (key, value) in self.next(thread, event) {
             let value = value.as_str().map_or_else(|| value.to_string(), plain);
-            line.push_str(&format!(" {name}={value}"));
+            line += &match key {
+                "event" => value,
+                "thread" => format!(" t{value}"),
+                "what" => format!(" {value}"),
+                "new" => format!(" -> {value}"),
+                _ => format!(" {key}={value}"),
+            };
         }
-        if let Some(token) = begins {
-            line.push_str(&format!(" -> {}", name(token)));
-        }
-        line.push('\n');
-        line
+        line + "\n"
     }
 
     /// The same as an object of JSON.
     pub fn json(&mut self, thread: u32, event: &Event) -> String {
-        let EventLine {
-            number,
-            thread,
-            what,
-            fields,
-            begins,
-        } = self.next(thread, event);
-        let head = [
-            ("event", number.into()),
+        let fields = self.next(thread, event).into_iter();
+        let fields: Map<String, Value> =
+            fields.map(|(key, value)| (key.to_owned(), value)).collect();
+        format!("{}\n", Value::Object(fields))
+    }
+
+    /// The operation, its fields in order, and the object that it creates.
+    fn next(&mut self, thread: u32, event: &Event) -> Vec<Field> {
+        let (what, own) = told(event);
+        let mut line: Vec<Field> = vec![
+            ("event", self.events.into()),
             ("thread", thread.into()),
             ("what", what.into()),
         ];
-        let new = begins.map(|token| ("new", name(token).into()));
-        let all = head
-            .into_iter()
-            .chain(fields)
-            .chain(new)
-            .map(|(key, value): (&str, Value)| (key.to_owned(), value));
-        format!("{}\n", Value::Object(Map::from_iter(all)))
-    }
-
-    fn next(&mut self, thread: u32, event: &Event) -> EventLine {
-        let begins = event.begins().map(|_| {
+        if let Some(token) = event.names() {
+            line.push(("object", name(token).into()));
+        }
+        line.extend(own);
+        if event.begins().is_some() {
             let place = thread as usize;
             if place >= self.allocations.len() {
                 self.allocations.resize(place + 1, 0);
             }
+            let index = self.allocations[place];
             self.allocations[place] += 1;
-            Token {
-                thread,
-                index: self.allocations[place] - 1,
-            }
-        });
-        let (what, own) = told(event);
-        let object = event.names().map(|token| ("object", name(token).into()));
-        let line = EventLine {
-            number: self.events,
-            thread,
-            what,
-            fields: object.into_iter().chain(own).collect(),
-            begins,
-        };
+            line.push(("new", name(Token { thread, index }).into()));
+        }
         self.events += 1;
         line
     }
@@ -96,16 +70,13 @@ fn name(token: Token) -> String {
     format!("t{}#{}", token.thread, token.index)
 }
 
-fn told(event: &Event) -> (&'static str, Vec<(&'static str, Value)>) {
+/// The operation and its fields.
+fn told(event: &Event) -> (&'static str, Vec<Field>) {
     match *event {
-        Event::Malloc {
-            size,
-            operator: false,
-        } => ("malloc", vec![("size", size.into())]),
-        Event::Malloc {
-            size,
-            operator: true,
-        } => ("operator new", vec![("size", size.into())]),
+        Event::Malloc { size, operator } => {
+            let what = if operator { "operator new" } else { "malloc" };
+            (what, vec![("size", size.into())])
+        }
         Event::Calloc { count, size } => (
             "calloc",
             vec![("count", count.into()), ("size", size.into())],

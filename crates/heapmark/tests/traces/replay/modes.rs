@@ -120,11 +120,21 @@ fn what_heaps_of_several_threads_keep_from_each_other_is_blow_up() {
     );
     let exported = place.run(&["export", "run", "--to", "json", "-o", "-"]);
     let json: Value = serde_json::from_str(&exported.stdout).unwrap();
-    let rows = |case: usize| &json["analysis"]["footprints"][case]["rows"][0]["footprints"];
+    let blow_up = |case: usize| {
+        let cells = json["analysis"]["footprints"][case]["rows"][0]["cells"]
+            .as_array()
+            .unwrap();
+        assert!(
+            cells
+                .iter()
+                .any(|cell| cell["metric"] == "peak_demand_bytes")
+        );
+        cells.iter().find(|cell| cell["metric"] == "blow_up")
+    };
     // Each of glibc's threads has an arena, and gives nothing back before its last block.
-    let blow_up = rows(0)["blow_up"]["median"].as_f64().unwrap();
-    assert!((2.5..4.5).contains(&blow_up), "{blow_up}");
-    assert_eq!(rows(1)["blow_up"], Value::Null, "one thread has none");
+    let several = blow_up(0).unwrap()["spread"]["median"].as_f64().unwrap();
+    assert!((2.5..4.5).contains(&several), "{several}");
+    assert_eq!(blow_up(1), None, "one thread has none");
     let records = samples(&place.at("run"));
     assert_eq!(
         of_purpose(&records, "check").len(),

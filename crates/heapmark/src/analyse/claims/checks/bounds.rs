@@ -1,8 +1,8 @@
 //! Checks that compare values, or quotients of values, with bounds.
 
 use super::super::evidence::{Lack, Spot};
-use super::super::judged::{Number, Said, Verdict};
-use super::super::order::{LEAST_SAMPLES, between, quotient};
+use super::super::judged::{Number, Said, fewest_samples};
+use super::super::order::{between, quotient, verdict};
 use super::CheckedPlaces;
 use super::rows::times;
 use crate::catalog::claim::{Over, Take};
@@ -18,19 +18,19 @@ impl CheckedPlaces<'_> {
         over: Option<&Over>,
         take: Take,
     ) {
-        let mut all: Vec<(String, Number, Vec<Said>)> = Vec::new();
+        let mut all: Vec<(Spot, Number, Vec<Said>)> = Vec::new();
         for spot in self.spots() {
             for (row, number) in self.chosen(who, except, &spot) {
-                let Some(over) = over else {
-                    all.push((spot.to_string(), number.clone(), vec![number.into()]));
-                    continue;
+                let found = match over {
+                    Some(over) => self.divided(&row, number, &spot, over),
+                    None => Ok((number.clone(), vec![number.into()])),
                 };
-                match self.divided(&row, &number, &spot, over) {
-                    Ok((value, said)) => all.push((spot.to_string(), value, said)),
+                match found {
+                    Ok((value, said)) => all.push((spot.clone(), value, said)),
                     Err(lack) if who.is_empty() && !matches!(lack, Lack::Other(_)) => {
-                        self.missing.insert(row);
+                        self.findings.missing.insert(row);
                     }
-                    Err(lack) => self.lack(&lack),
+                    Err(lack) => self.lack(lack),
                 }
             }
         }
@@ -41,8 +41,8 @@ impl CheckedPlaces<'_> {
             Take::Middle if all.is_empty() => all,
             Take::Middle => vec![all.swap_remove((all.len() - 1) / 2)],
         };
-        for (place, value, said) in taken {
-            self.found(between(&value, low, high), &place, said);
+        for (spot, value, said) in taken {
+            self.found(between(&value, low, high), spot, said);
         }
     }
 
@@ -50,54 +50,41 @@ impl CheckedPlaces<'_> {
     fn divided(
         &self,
         row: &str,
-        number: &Number,
+        number: Number,
         spot: &Spot,
         over: &Over,
     ) -> Result<(Number, Vec<Said>), Lack> {
-        let place = self
-            .workloads
-            .iter()
-            .position(|workload| *workload == spot.workload)
-            .unwrap_or(0);
-        let workload = over
-            .workloads
-            .as_ref()
-            .and_then(|workloads| workloads.get(place));
+        let others = over.workloads.as_ref();
+        let workload = others.and_then(|others| self.paired(spot, others));
         let threads = over.threads.unwrap_or(spot.threads);
         let other = Spot {
-            workload: workload.unwrap_or(&spot.workload).clone(),
             threads,
-            ..spot.clone()
+            ..spot.on(workload.unwrap_or(&spot.workload))
         };
         self.comparable(spot, &other, over)?;
-        let theirs = self.number(over.who.as_deref().unwrap_or(row), &other)?;
-        let mut value = quotient(number, &theirs);
-        let row = if theirs.row == number.row {
-            String::new()
-        } else {
-            theirs.row.clone()
-        };
-        let mut said = vec![
-            number.clone().into(),
-            "over".into(),
-            Number { row, ..theirs }.into(),
-        ];
-        if other.workload != spot.workload || threads != spot.threads {
-            said.push(format!("on {other}").as_str().into());
+        let mut theirs = self.number(over.who.as_deref().unwrap_or(row), &other)?;
+        let mut value = quotient(&number, &theirs);
+        if theirs.row == number.row {
+            theirs.row.clear();
         }
-        said.extend(["is".into(), times(&value)]);
+        let mut said = vec![number.into(), "over".into(), theirs.into()];
+        if other != *spot {
+            said.push(format!("on {other}").into());
+        }
+        said.extend(["is".into(), times(value.clone())]);
         if over.per_thread {
             let linear = f64::from(spot.threads) / f64::from(threads);
-            let shares = [value.median, value.min, value.max].map(|value| value / linear);
-            [value.median, value.min, value.max] = shares;
-            said.push(format!("for {linear} times the threads").as_str().into());
+            for value in [&mut value.median, &mut value.min, &mut value.max] {
+                *value /= linear;
+            }
+            said.push(format!("for {linear} times the threads").into());
         }
         Ok((value, said))
     }
 
     /// A place divided by itself, or by one with another size than the claim means, shows nothing.
     fn comparable(&self, spot: &Spot, other: &Spot, over: &Over) -> Result<(), Lack> {
-        if over.threads.is_some_and(|threads| threads == spot.threads) {
+        if over.threads == Some(spot.threads) {
             return Err(Lack::Other(format!(
                 "{spot} is all that fits the cores: there is nothing to compare it with"
             )));
@@ -105,20 +92,16 @@ impl CheckedPlaces<'_> {
         let Some(name) = &over.one_more else {
             return Ok(());
         };
-        let value = |spot: &Spot| {
-            self.evidence
-                .case(spot)?
-                .parameters
-                .get(name)?
-                .parse::<i64>()
-                .ok()
+        let value = |spot: &Spot| -> Option<i64> {
+            let case = self.evidence.case(spot)?;
+            case.parameters.get(name)?.parse().ok()
         };
-        match (value(spot), value(other)) {
-            (Some(ours), Some(theirs)) if ours == theirs + 1 => Ok(()),
-            (Some(ours), Some(theirs)) => Err(Lack::Other(format!(
+        match value(spot).zip(value(other)) {
+            Some((ours, theirs)) if ours == theirs + 1 => Ok(()),
+            Some((ours, theirs)) => Err(Lack::Other(format!(
                 "{name} is {ours} on {spot} and {theirs} on {other}: it must be larger by one on the first"
             ))),
-            _ => Err(Lack::Workload(other.workload.clone())),
+            None => Err(Lack::Missing(format!("{} is in no run", other.workload))),
         }
     }
 
@@ -131,105 +114,74 @@ impl CheckedPlaces<'_> {
                 .iter()
                 .filter_map(|spot| Some((spot, self.named(&row, spot)?)))
                 .collect();
-            let Some((_, middle)) = middle(&numbers).filter(|_| numbers.len() > 2) else {
-                self.lack(&Lack::Other(format!(
-                    "{row} has values for fewer than three workloads"
-                )));
-                continue;
-            };
             let highest = numbers
                 .iter()
                 .max_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
-            if let Some((spot, highest)) = highest {
-                let away = quotient(highest, &middle);
-                let said = vec![
-                    highest.clone().into(),
-                    "is".into(),
-                    times(&away),
-                    "times the middle one,".into(),
-                    middle.into(),
-                ];
-                self.found(between(&away, 0.0, factor), &spot.to_string(), said);
-            }
+            let both = highest.zip(middle(&numbers));
+            let Some(((spot, highest), middle)) = both.filter(|_| numbers.len() > 2) else {
+                self.lack(format!("{row} has values for fewer than three workloads"));
+                continue;
+            };
+            let away = quotient(highest, middle);
+            let verdict = between(&away, 0.0, factor);
+            let said = vec![
+                highest.clone().into(),
+                "is".into(),
+                times(away),
+                "times the middle one,".into(),
+                middle.clone().into(),
+            ];
+            self.found(verdict, spot, said);
         }
     }
 
     /// Rows are closer together than in another workload.
     pub(super) fn levels(&mut self, than: &[String]) {
         for spot in self.spots() {
-            let place = self
-                .workloads
-                .iter()
-                .position(|workload| *workload == spot.workload)
-                .unwrap_or(0);
-            let Some(other) = than.get(place).map(|workload| Spot {
-                workload: workload.clone(),
-                ..spot.clone()
-            }) else {
+            let Some(other) = self.paired(&spot, than) else {
                 continue;
             };
+            let other = spot.on(other);
             let (here, there) = (self.everyone(&[], &spot), self.everyone(&[], &other));
-            let both = |(row, number): &(String, Number)| {
-                let theirs = there.iter().find(|(other, _)| other == row)?;
-                Some((number.clone(), theirs.1.clone()))
+            let both = |(row, ours): (String, Number)| {
+                let (_, theirs) = there.iter().find(|(other, _)| *other == row)?;
+                Some((ours, theirs.clone()))
             };
-            let (here, there): (Vec<Number>, Vec<Number>) = here.iter().filter_map(both).unzip();
-            let (Some(near), Some(wide)) = (apart(&here), apart(&there)) else {
-                self.lack(&Lack::Other(format!(
+            let (here, there): (Vec<Number>, Vec<Number>) =
+                here.into_iter().filter_map(both).unzip();
+            let Some((near, wide)) = apart(&here).zip(apart(&there)) else {
+                self.lack(format!(
                     "fewer than two rows have values on {spot} and {other}"
-                )));
+                ));
                 continue;
             };
-            let samples = here
-                .iter()
-                .chain(&there)
-                .map(|number| number.samples)
-                .min()
-                .unwrap_or(0);
-            let verdict = match near / wide {
-                _ if samples < LEAST_SAMPLES => Verdict::Unclear,
-                share if share < 0.9 => Verdict::Holds,
-                share if share > 1.1 => Verdict::DoesNotHold,
-                _ => Verdict::Unclear,
-            };
-            let plain = |median| {
-                Said::Number(Number {
-                    row: String::new(),
-                    measure: None,
-                    median,
-                    min: median,
-                    max: median,
-                    samples,
-                })
-            };
+            let samples = fewest_samples(here.iter().chain(&there));
+            let share = near / wide;
+            let verdict = verdict(samples, share < 0.9, share > 1.1);
             let said = vec![
                 "from the fastest row to the slowest it is a factor of".into(),
-                plain(near),
-                format!(", on {other}").as_str().into(),
-                plain(wide),
+                Number::bare(near, samples).into(),
+                format!(", on {other}").into(),
+                Number::bare(wide, samples).into(),
             ];
-            self.found(verdict, &spot.to_string(), said);
+            self.found(verdict, spot, said);
         }
     }
 }
 
 /// The value with the middle median.
-fn middle<'s>(numbers: &[(&'s Spot, Number)]) -> Option<(&'s Spot, Number)> {
-    let medians: Vec<f64> = numbers.iter().map(|(_, number)| number.median).collect();
+fn middle<'s>(numbers: &'s [(&Spot, Number)]) -> Option<&'s Number> {
+    let numbers = || numbers.iter().map(|(_, number)| number);
+    let medians: Vec<f64> = numbers().map(|number| number.median).collect();
     let middle = median(&medians)?;
     let distance = |number: &Number| (number.median - middle).abs();
-    numbers
-        .iter()
-        .min_by(|(_, a), (_, b)| distance(a).total_cmp(&distance(b)))
-        .cloned()
+    numbers().min_by(|a, b| distance(a).total_cmp(&distance(b)))
 }
 
 /// The highest median over the lowest.
 fn apart(numbers: &[Number]) -> Option<f64> {
     let medians = || numbers.iter().map(|number| number.median);
-    let (low, high) = (
-        medians().min_by(f64::total_cmp)?,
-        medians().max_by(f64::total_cmp)?,
-    );
+    let low = medians().min_by(f64::total_cmp)?;
+    let high = medians().max_by(f64::total_cmp)?;
     (numbers.len() > 1 && low > 0.0).then_some(high / low)
 }

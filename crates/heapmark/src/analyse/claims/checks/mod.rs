@@ -8,9 +8,10 @@ mod whole;
 
 use super::evidence::{Evidence, Lack, Spot};
 use super::judged::{JudgedPart, Number, Said, Verdict};
-use super::order::LEAST_SAMPLES;
-use crate::catalog::claim::{Check, Claim, Document, Measure, Needs, Place, Threads};
+use super::order::{LEAST_SAMPLES, Order};
+use crate::catalog::claim::{Check, Claim, Document, Measure, Needs, Threads};
 use std::collections::BTreeSet;
+use std::slice::from_ref;
 
 /// What was found for a claim.
 #[derive(Default)]
@@ -34,61 +35,63 @@ impl Findings {
     ) -> Findings {
         let mut findings = Findings::default();
         for check in &claim.checks {
-            let mut look = CheckedPlaces::new(document, claim, check, evidence, distribution);
+            let at = check.at();
+            let mut look = CheckedPlaces {
+                document,
+                evidence,
+                workloads: at.workloads.as_ref().unwrap_or(&claim.workloads),
+                threads: at.threads.unwrap_or(claim.threads),
+                measure: at.measure.as_ref().unwrap_or(&claim.measure),
+                distribution,
+                parts: Vec::new(),
+                findings: &mut findings,
+            };
             let Some(needs) = look.see(check) else {
                 continue;
             };
-            findings.verdicts.push(combine(&look.parts, needs));
-            // A lack that two checks share is listed once.
-            let known = |part: &JudgedPart| part.place.is_empty() && findings.parts.contains(part);
-            let new: Vec<JudgedPart> = look.parts.drain(..).filter(|part| !known(part)).collect();
-            findings.parts.extend(new);
-            findings.missing.append(&mut look.missing);
-            findings.few = findings.few.into_iter().chain(look.few).min();
-            findings.spots.append(&mut look.spots);
+            let parts = look.parts;
+            findings.verdicts.push(combine(&parts, needs));
+            for part in parts {
+                // A lack that two checks share is listed once.
+                if !part.place.is_empty() || !findings.parts.contains(&part) {
+                    findings.parts.push(part);
+                }
+            }
         }
         if findings.parts.is_empty() {
-            findings.parts.push(JudgedPart::lack(&Lack::Other(
-                "no part of it applies to this machine".into(),
-            )));
+            let lack = JudgedPart::lack("no part of it applies to this machine");
+            findings.parts.push(lack);
         }
         findings
     }
 
     /// All checks together.
     pub fn verdict(&self) -> Verdict {
-        self.verdicts
-            .iter()
-            .copied()
-            .max()
-            .unwrap_or(Verdict::NotTestable)
+        let verdicts = self.verdicts.iter().copied();
+        verdicts.max().unwrap_or(Verdict::NotTestable)
     }
 }
 
 /// Every part decides, or the larger half of those that could be tested.
 fn combine(parts: &[JudgedPart], needs: Needs) -> Verdict {
-    let all = || {
-        parts
-            .iter()
-            .map(|part| part.verdict)
-            .max()
-            .unwrap_or(Verdict::NotTestable)
-    };
-    let seen = parts
-        .iter()
-        .filter(|part| part.verdict != Verdict::NotTestable)
-        .count();
-    let count = |verdict| parts.iter().filter(|part| part.verdict == verdict).count();
+    let verdicts = || parts.iter().map(|part| part.verdict);
+    let count = |wanted| verdicts().filter(|verdict| *verdict == wanted).count();
+    let seen = parts.len() - count(Verdict::NotTestable);
     match needs {
-        Needs::All => all(),
-        Needs::Most if seen == 0 => all(),
-        Needs::Most if count(Verdict::Holds) * 2 > seen => Verdict::Holds,
-        Needs::Most if count(Verdict::DoesNotHold) * 2 >= seen => Verdict::DoesNotHold,
-        Needs::Most => Verdict::Unclear,
+        Needs::Most if seen > 0 => {
+            if count(Verdict::Holds) * 2 > seen {
+                Verdict::Holds
+            } else if count(Verdict::DoesNotHold) * 2 >= seen {
+                Verdict::DoesNotHold
+            } else {
+                Verdict::Unclear
+            }
+        }
+        Needs::All | Needs::Most => verdicts().max().unwrap_or(Verdict::NotTestable),
     }
 }
 
-/// One check and its findings so far.
+/// One check and the parts found so far.
 struct CheckedPlaces<'a> {
     document: &'a Document,
     evidence: &'a Evidence<'a>,
@@ -97,49 +100,22 @@ struct CheckedPlaces<'a> {
     measure: &'a Measure,
     distribution: Option<&'a str>,
     parts: Vec<JudgedPart>,
-    missing: BTreeSet<String>,
-    spots: Vec<Spot>,
-    few: Option<usize>,
+    /// Those of the claim.
+    findings: &'a mut Findings,
 }
 
-impl<'a> CheckedPlaces<'a> {
-    fn new(
-        document: &'a Document,
-        claim: &'a Claim,
-        check: &'a Check,
-        evidence: &'a Evidence,
-        distribution: Option<&'a str>,
-    ) -> CheckedPlaces<'a> {
-        let Place {
-            workloads,
-            threads,
-            measure,
-        } = check.at();
-        CheckedPlaces {
-            document,
-            evidence,
-            workloads: workloads.as_ref().unwrap_or(&claim.workloads),
-            threads: threads.unwrap_or(claim.threads),
-            measure: measure.as_ref().unwrap_or(&claim.measure),
-            distribution,
-            parts: Vec::new(),
-            missing: BTreeSet::new(),
-            spots: Vec::new(),
-            few: None,
-        }
-    }
-
+impl CheckedPlaces<'_> {
     /// Runs the check; `None` if it does not apply to this machine. Returns how many of its parts
     /// decide.
     fn see(&mut self, check: &Check) -> Option<Needs> {
         match check {
             Check::Below {
                 who, than, except, ..
-            } => self.below(who, than, except),
+            } => self.against(who, than, except, Order::Below, false),
             Check::Above {
                 who, than, except, ..
-            } => self.above(who, than, except),
-            Check::Worst { who, .. } => self.worst(who),
+            } => self.against(who, than, except, Order::Above, false),
+            Check::Worst { who, .. } => self.against(from_ref(who), &[], &[], Order::Above, true),
             Check::Near {
                 architecture: Some(other),
                 ..
@@ -151,10 +127,10 @@ impl<'a> CheckedPlaces<'a> {
                 needs,
                 ..
             } => {
-                self.near(who, except, *factor);
+                self.beside_best(who, except, 0.0, *factor);
                 return Some(*needs);
             }
-            Check::Far { who, factor, .. } => self.far(who, *factor),
+            Check::Far { who, factor, .. } => self.beside_best(who, &[], *factor, f64::INFINITY),
             Check::Between {
                 who,
                 except,
@@ -197,16 +173,23 @@ impl<'a> CheckedPlaces<'a> {
     fn spots(&mut self) -> Vec<Spot> {
         let mut all = Vec::new();
         for workload in self.workloads {
-            match self
+            let spots = self
                 .evidence
-                .spots(workload, self.threads, self.distribution)
-            {
+                .spots(workload, self.threads, self.distribution);
+            match spots {
                 Ok(spots) => all.extend(spots),
-                Err(lack) => self.lack(&lack),
+                Err(lack) => self.lack(lack),
             }
         }
-        self.spots.extend(all.iter().cloned());
+        self.findings.spots.extend(all.iter().cloned());
         all
+    }
+
+    /// The workload of a list with one for each of the check's.
+    fn paired<'o>(&self, spot: &Spot, others: &'o [String]) -> Option<&'o String> {
+        let mut pairs = self.workloads.iter().zip(others);
+        let (_, other) = pairs.find(|(own, _)| **own == spot.workload)?;
+        Some(other)
     }
 
     fn number(&self, row: &str, spot: &Spot) -> Result<Number, Lack> {
@@ -215,32 +198,26 @@ impl<'a> CheckedPlaces<'a> {
 
     /// The value of a row that the claim names: without it there is no verdict.
     fn named(&mut self, row: &str, spot: &Spot) -> Option<Number> {
-        self.number(row, spot).map_err(|lack| self.lack(&lack)).ok()
+        self.number(row, spot).map_err(|lack| self.lack(lack)).ok()
     }
 
     /// The values of all rows that exist: if some are missing, the claim is about the others.
     fn everyone(&mut self, except: &[String], spot: &Spot) -> Vec<(String, Number)> {
         let mut found = Vec::new();
-        for row in self
-            .document
-            .rows
-            .keys()
-            .filter(|row| !except.contains(row))
-        {
-            match self.number(row, spot) {
-                Ok(number) => found.push((row.clone(), number)),
-                Err(Lack::Failed { name, summary, .. }) => {
-                    // The words after the colon describe the row alone.
-                    let outcome = summary.split(':').next().unwrap_or_default();
-                    self.missing.insert(format!("{name} ({outcome})"));
+        let rows = self.document.rows.keys();
+        for row in rows.filter(|row| !except.contains(row)) {
+            let missing = match self.number(row, spot) {
+                Ok(number) => {
+                    found.push((row.clone(), number));
+                    continue;
                 }
-                Err(_) => _ = self.missing.insert(row.clone()),
-            }
+                Err(Lack::Failed { row, .. }) => row,
+                Err(_) => row.clone(),
+            };
+            self.findings.missing.insert(missing);
         }
         if found.is_empty() {
-            self.lack(&Lack::Other(format!(
-                "no row of the document was measured on {spot}"
-            )));
+            self.lack(format!("no row of the document was measured on {spot}"));
         }
         found
     }
@@ -255,36 +232,34 @@ impl<'a> CheckedPlaces<'a> {
             .collect()
     }
 
-    fn lack(&mut self, lack: &Lack) {
+    fn lack(&mut self, lack: impl ToString) {
         let part = JudgedPart::lack(lack);
         if !self.parts.contains(&part) {
             self.parts.push(part);
         }
     }
 
-    fn found(&mut self, verdict: Verdict, place: &str, said: Vec<Said>) {
+    fn found(&mut self, verdict: Verdict, place: impl ToString, said: Vec<Said>) {
         let samples = said.iter().filter_map(|said| match said {
             Said::Number(number) => Some(number.samples),
             Said::Words(_) => None,
         });
-        self.few = samples
-            .filter(|samples| *samples < LEAST_SAMPLES)
-            .chain(self.few)
-            .min();
+        let few = samples.filter(|samples| *samples < LEAST_SAMPLES);
+        self.findings.few = few.chain(self.findings.few).min();
         self.parts.push(JudgedPart {
             verdict,
-            place: place.into(),
+            place: place.to_string(),
             said,
         });
     }
 }
 
 impl JudgedPart {
-    fn lack(lack: &Lack) -> JudgedPart {
+    fn lack(lack: impl ToString) -> JudgedPart {
         JudgedPart {
             verdict: Verdict::NotTestable,
             place: String::new(),
-            said: vec![lack.to_string().as_str().into()],
+            said: vec![lack.to_string().into()],
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Checks of how a value changes as threads are added.
 
-use super::super::evidence::Lack;
-use super::super::judged::{Number, Said, Verdict};
+use super::super::judged::{Number, Said, Verdict, fewest_samples};
 use super::super::order::{LEAST_SAMPLES, Order, order};
-use super::CheckedPlaces;
+use super::{CheckedPlaces, Spot};
 use crate::catalog::claim::Shape;
 
 impl CheckedPlaces<'_> {
@@ -17,21 +16,17 @@ impl CheckedPlaces<'_> {
     ) {
         let all = self.spots();
         for workload in self.workloads {
-            let spots: Vec<_> = all
-                .iter()
-                .filter(|spot| spot.workload == *workload && spot.threads >= from)
-                .cloned()
-                .collect();
+            let own = |spot: &&Spot| spot.workload == *workload && spot.threads >= from;
+            let spots: Vec<&Spot> = all.iter().filter(own).collect();
             let Some(last) = spots.last() else { continue };
-            let needed = fewest(shape);
-            if spots.len() < needed || too_short(shape, last.threads) {
+            if !is_shown(shape, spots.len(), last.threads) {
                 let counts: Vec<String> =
                     spots.iter().map(|spot| spot.threads.to_string()).collect();
-                self.lack(&Lack::Other(format!(
+                self.lack(format!(
                     "{workload} has values with {} threads on cores of their own ({} usable): the claim takes more",
                     counts.join(" and "),
                     self.evidence.cores
-                )));
+                ));
                 continue;
             }
             for (row, _) in self.chosen(who, except, last) {
@@ -43,8 +38,7 @@ impl CheckedPlaces<'_> {
                     continue;
                 }
                 let counts: Vec<u32> = spots.iter().map(|spot| spot.threads).collect();
-                let few = numbers.iter().any(|number| number.samples < LEAST_SAMPLES);
-                let verdict = if few {
+                let verdict = if fewest_samples(&numbers) < LEAST_SAMPLES {
                     Verdict::Unclear
                 } else {
                     takes(shape, &counts, &numbers)
@@ -55,17 +49,14 @@ impl CheckedPlaces<'_> {
     }
 }
 
-/// The fewest thread counts that can show a shape.
-fn fewest(shape: Shape) -> usize {
+/// Whether so many thread counts can show a shape. For a peak they must not end before values would
+/// fall again.
+fn is_shown(shape: Shape, counts: usize, most: u32) -> bool {
     match shape {
-        Shape::Rises | Shape::HighestFirst => 2,
-        Shape::Peaks(..) | Shape::Wavers => 3,
+        Shape::Rises | Shape::HighestFirst => counts >= 2,
+        Shape::Peaks(_, high) => counts >= 3 && most > high,
+        Shape::Wavers => counts >= 3,
     }
-}
-
-/// Whether the thread counts end before values would fall again.
-fn too_short(shape: Shape, most: u32) -> bool {
-    matches!(shape, Shape::Peaks(_, high) if most <= high)
 }
 
 fn takes(shape: Shape, counts: &[u32], numbers: &[Number]) -> Verdict {
@@ -78,27 +69,25 @@ fn takes(shape: Shape, counts: &[u32], numbers: &[Number]) -> Verdict {
         Shape::Rises if steps.contains(&Order::Below) => Verdict::DoesNotHold,
         Shape::Rises => holds_if(order(last, first), Order::Above),
         Shape::HighestFirst => {
-            let orders = || numbers[1..].iter().map(|number| order(first, number));
-            orders()
-                .map(|found| holds_if(found, Order::Above))
-                .max()
-                .unwrap_or(Verdict::Unclear)
+            let others = numbers[1..].iter();
+            let verdicts = others.map(|number| holds_if(order(first, number), Order::Above));
+            verdicts.max().unwrap_or(Verdict::Unclear)
         }
         Shape::Peaks(low, high) => {
-            let peak = (0..numbers.len())
-                .max_by(|a, b| numbers[*a].median.total_cmp(&numbers[*b].median))
-                .unwrap_or(0);
-            let inside = (low..=high).contains(&counts[peak]);
-            let rival =
-                (0..numbers.len()).filter(|place| (low..=high).contains(&counts[*place]) != inside);
-            let clear = rival
-                .map(|place| order(&numbers[peak], &numbers[place]))
-                .all(|found| found == Order::Above);
-            match (inside, clear) {
+            let inside = |count: &u32| (low..=high).contains(count);
+            let points = || counts.iter().zip(numbers);
+            let highest = points().max_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
+            let Some((at, peak)) = highest else {
+                return Verdict::Unclear;
+            };
+            let mut rivals = points().filter(|(count, _)| inside(count) != inside(at));
+            if !rivals.all(|(_, rival)| order(peak, rival) == Order::Above) {
+                Verdict::Unclear
+            } else if inside(at) {
                 // No value outside comes near: the last of these is a peak.
-                (true, true) => Verdict::Holds,
-                (false, true) => Verdict::DoesNotHold,
-                _ => Verdict::Unclear,
+                Verdict::Holds
+            } else {
+                Verdict::DoesNotHold
             }
         }
         Shape::Wavers => match (steps.contains(&Order::Above), steps.contains(&Order::Below)) {
@@ -125,10 +114,7 @@ fn sentence(counts: &[u32], numbers: Vec<Number>) -> Vec<Said> {
             number.row.clear();
         }
         let comma = if place + 1 < counts.len() { "," } else { "" };
-        said.extend([
-            number.into(),
-            format!("with {count}{comma}").as_str().into(),
-        ]);
+        said.extend([number.into(), format!("with {count}{comma}").into()]);
     }
     said.push("threads".into());
     said

@@ -1,14 +1,15 @@
 //! Checks with rules of their own: an order that two workloads share, the longest stop, and curves
 //! of two machines.
 
-use super::super::evidence::{Lack, Spot, find};
-use super::super::judged::{JudgedPart, Number, Said, Verdict};
-use super::super::order::{LEAST_SAMPLES, between};
+use super::super::evidence::{Spot, find};
+use super::super::judged::{JudgedPart, Number, Verdict, fewest_samples};
+use super::super::order::{LEAST_SAMPLES, between, verdict};
 use super::super::scene::Scene;
 use super::super::values::curves;
 use super::CheckedPlaces;
 use crate::catalog::claim::Measure;
 use heapmark_stats::{mean, median};
+use std::iter::zip;
 
 /// The fewest rows for which a rank correlation means anything.
 const LEAST_ROWS: usize = 5;
@@ -28,57 +29,34 @@ impl CheckedPlaces<'_> {
     /// allocators.
     pub(super) fn correlates(&mut self, with: &str) {
         for spot in self.spots() {
-            let other = Spot {
-                workload: with.into(),
-                ..spot.clone()
-            };
+            let other = spot.on(with);
             let there = self.evidence.allocators(&other, self.measure);
-            let pair = |ours: Number| {
-                Some((
-                    there.iter().find(|theirs| theirs.row == ours.row)?.clone(),
-                    ours,
-                ))
+            let here = self.evidence.allocators(&spot, self.measure);
+            let both = |ours: Number| {
+                let theirs = there.iter().find(|theirs| theirs.row == ours.row)?;
+                Some((ours, theirs.clone()))
             };
-            let pairs: Vec<(Number, Number)> = self
-                .evidence
-                .allocators(&spot, self.measure)
-                .into_iter()
-                .filter_map(pair)
-                .collect();
+            let (ours, theirs): (Vec<Number>, Vec<Number>) =
+                here.into_iter().filter_map(both).unzip();
             if self.evidence.case(&other).is_none() {
-                self.lack(&Lack::Workload(other.to_string()));
+                self.lack(format!("{other} is in no run"));
                 continue;
             }
-            if pairs.len() < LEAST_ROWS {
-                let count = pairs.len();
-                self.lack(&Lack::Other(format!(
+            let count = ours.len();
+            if count < LEAST_ROWS {
+                self.lack(format!(
                     "{count} allocators have values on {spot} and {other}: {LEAST_ROWS} are needed"
-                )));
+                ));
                 continue;
             }
-            let (theirs, ours): (Vec<Number>, Vec<Number>) = pairs.into_iter().unzip();
-            let samples = ours
-                .iter()
-                .chain(&theirs)
-                .map(|number| number.samples)
-                .min()
-                .unwrap_or(0);
+            let samples = fewest_samples(ours.iter().chain(&theirs));
             let correlation = correlation(&ranks(&ours), &ranks(&theirs));
-            let verdict = match correlation {
-                _ if samples < LEAST_SAMPLES => Verdict::Unclear,
-                strong if strong >= STRONG => Verdict::Holds,
-                weak if weak <= WEAK => Verdict::DoesNotHold,
-                _ => Verdict::Unclear,
-            };
-            let words = format!(
-                "the order of {} allocators and that on {other} correlate by",
-                ours.len()
-            );
-            self.found(
-                verdict,
-                &spot.to_string(),
-                vec![words.as_str().into(), plain(correlation, samples)],
-            );
+            let verdict = verdict(samples, correlation >= STRONG, correlation <= WEAK);
+            let said = vec![
+                format!("the order of {count} allocators and that on {other} correlate by").into(),
+                Number::bare(correlation, samples).into(),
+            ];
+            self.found(verdict, spot, said);
         }
     }
 
@@ -87,31 +65,26 @@ impl CheckedPlaces<'_> {
         for spot in self.spots() {
             let mut longest = |rows: &[String], figure: &str| {
                 let measure = Measure::Figure(figure.into());
-                let found = rows
-                    .iter()
-                    .map(|row| self.evidence.number(self.document, row, &spot, &measure));
-                let (found, lacks): (Vec<_>, Vec<_>) = found.partition(Result::is_ok);
-                let most = found
-                    .into_iter()
-                    .flatten()
-                    .max_by(|a, b| a.median.total_cmp(&b.median));
-                if let (None, Some(Err(lack))) = (&most, lacks.into_iter().next()) {
-                    self.lack(&lack);
+                let mut lacks = Vec::new();
+                let numbers = rows.iter().filter_map(|row| {
+                    let number = self.evidence.number(self.document, row, &spot, &measure);
+                    number.map_err(|lack| lacks.push(lack)).ok()
+                });
+                let most = numbers.max_by(|a, b| a.median.total_cmp(&b.median));
+                if let (None, Some(lack)) = (&most, lacks.into_iter().next()) {
+                    self.lack(lack);
                 }
                 most
             };
-            let (release, pause) = (
-                longest(releases, "release_max_ns"),
-                longest(collects, "pause_max_ns"),
-            );
-            let (Some(release), Some(pause)) = (release, pause) else {
+            let release = longest(releases, "release_max_ns");
+            let pause = longest(collects, "pause_max_ns");
+            let Some((release, pause)) = release.zip(pause) else {
                 continue;
             };
-            let verdict = match release.median / pause.median {
-                factor if factor >= CLEAR_FACTOR => Verdict::Holds,
-                factor if factor <= 1.0 / CLEAR_FACTOR => Verdict::DoesNotHold,
-                _ => Verdict::Unclear,
-            };
+            let factor = release.median / pause.median;
+            let (holds, fails) = (factor >= CLEAR_FACTOR, factor <= 1.0 / CLEAR_FACTOR);
+            // Only one process records pauses: that is not too few.
+            let verdict = verdict(LEAST_SAMPLES, holds, fails);
             let said = vec![
                 "longest release:".into(),
                 release.into(),
@@ -119,7 +92,7 @@ impl CheckedPlaces<'_> {
                 pause.into(),
                 "(each of one process)".into(),
             ];
-            // Not counted as too few processes: only one process records pauses.
+            // Not by `found`, which would count it among those with too few processes.
             self.parts.push(JudgedPart {
                 verdict,
                 place: spot.to_string(),
@@ -130,19 +103,20 @@ impl CheckedPlaces<'_> {
 
     /// Curves compared with those of runs on another architecture.
     pub(super) fn alike_elsewhere(&mut self, who: &[String], column: &str) {
+        let evidence = self.evidence;
+        let architecture = &evidence.architecture;
         let strangers = |scene: &&Scene| {
             let theirs = scene.measured.head.machine.get("architecture");
-            theirs.is_some_and(|theirs| *theirs != self.evidence.architecture)
+            theirs.is_some_and(|theirs| theirs != architecture)
         };
-        let there: Vec<&Scene> = self.evidence.elsewhere.iter().filter(strangers).collect();
+        let there: Vec<&Scene> = evidence.elsewhere.iter().filter(strangers).collect();
         if there.is_empty() {
-            let here = &self.evidence.architecture;
-            self.lack(&Lack::Other(format!(
-                "it takes a run of another architecture beside this one ({here})"
-            )));
+            self.lack(format!(
+                "it takes a run of another architecture beside this one ({architecture})"
+            ));
             return;
         }
-        let here: Vec<&Scene> = self.evidence.here.iter().collect();
+        let here: Vec<&Scene> = evidence.here.iter().collect();
         for spot in self.spots() {
             let named: Vec<String> = if who.is_empty() {
                 self.document.rows.keys().cloned().collect()
@@ -151,71 +125,69 @@ impl CheckedPlaces<'_> {
             };
             let mut compared = 0;
             for row in named {
-                let (Some(ours), Some(theirs)) = (
-                    self.shape(&here, &row, &spot, column),
-                    self.shape(&there, &row, &spot, column),
-                ) else {
-                    self.missing.insert(row);
+                let ours = self.scaled_curves(&here, &row, &spot, column);
+                let theirs = self.scaled_curves(&there, &row, &spot, column);
+                let Some((our_curve, their_curve)) = middle(&ours).zip(middle(&theirs)) else {
+                    self.findings.missing.insert(row);
                     continue;
                 };
                 compared += 1;
-                let apart: Vec<f64> = ours
-                    .curve
-                    .iter()
-                    .zip(&theirs.curve)
+                let apart: Vec<f64> = zip(our_curve, their_curve)
                     .map(|(a, b)| (a - b).abs())
                     .collect();
-                let samples = ours.samples.min(theirs.samples);
-                let distance = number(mean(&apart).unwrap_or(f64::NAN), samples);
+                let samples = ours.len().min(theirs.len());
+                let distance = Number::bare(mean(&apart).unwrap_or(f64::NAN), samples);
                 // Twice the limit is another shape; between the two is unclear.
                 let verdict = match between(&distance, 0.0, SAME_SHAPE) {
                     Verdict::DoesNotHold if distance.median <= 2.0 * SAME_SHAPE => Verdict::Unclear,
                     verdict => verdict,
                 };
                 let said = vec![
-                    format!("{row}: mean distance of the curves")
-                        .as_str()
-                        .into(),
-                    Said::Number(distance),
+                    format!("{row}: mean distance of the curves").into(),
+                    distance.into(),
                 ];
-                self.found(verdict, &spot.to_string(), said);
+                self.found(verdict, &spot, said);
             }
             if compared == 0 {
-                self.lack(&Lack::Other(format!(
+                self.lack(format!(
                     "no row has {column} over time of {spot} on both machines"
-                )));
+                ));
             }
         }
     }
 
-    /// The middle curve of a row's processes, from its first point to its last, scaled from 0 at
+    /// The curves of a row's processes, each from its first point to its last, scaled from 0 at
     /// its start to 1 at its highest point.
-    fn shape(&self, scenes: &[&Scene], row: &str, spot: &Spot, column: &str) -> Option<Shape> {
-        let entry = self.document.rows.get(row)?;
-        let mut all: Vec<Vec<f64>> = Vec::new();
+    fn scaled_curves(
+        &self,
+        scenes: &[&Scene],
+        row: &str,
+        spot: &Spot,
+        column: &str,
+    ) -> Vec<Vec<f64>> {
+        let mut all = Vec::new();
+        let Some(entry) = self.document.rows.get(row) else {
+            return all;
+        };
         for scene in scenes {
-            for (_, groups) in scene.cases.iter().filter(|(case, _)| spot.is(case)) {
-                let Some(group) = find(entry, groups) else {
-                    continue;
-                };
-                let found = curves(scene, group).filter_map(|(series, _)| {
+            let groups = scene.cases.iter().filter(|(case, _)| spot.is(case));
+            for group in groups.filter_map(|(_, groups)| find(entry, groups)) {
+                all.extend(curves(scene, group).filter_map(|(series, _)| {
                     resampled(&series.column("time_ns")?, &series.column(column)?)
-                });
-                all.extend(found);
+                }));
             }
         }
-        let curve = (0..POINTS)
-            .map(|place| median(&all.iter().map(|curve| curve[place]).collect::<Vec<_>>()));
-        Some(Shape {
-            curve: curve.collect::<Option<_>>()?,
-            samples: all.len(),
-        })
+        all
     }
 }
 
-struct Shape {
-    curve: Vec<f64>,
-    samples: usize,
+/// At each place the median of the curves; `None` without curves.
+fn middle(curves: &[Vec<f64>]) -> Option<Vec<f64>> {
+    let at = |place: usize| {
+        let values: Vec<f64> = curves.iter().map(|curve| curve[place]).collect();
+        median(&values)
+    };
+    (0..POINTS).map(at).collect()
 }
 
 /// At equal time intervals; the last point before each counts.
@@ -254,11 +226,8 @@ fn correlation(a: &[f64], b: &[f64]) -> f64 {
     let (Some(mean_a), Some(mean_b)) = (mean(a), mean(b)) else {
         return 0.0;
     };
-    let sum = |f: &dyn Fn(f64, f64) -> f64| {
-        a.iter()
-            .zip(b)
-            .map(|(a, b)| f(a - mean_a, b - mean_b))
-            .sum::<f64>()
+    let sum = |f: &dyn Fn(f64, f64) -> f64| -> f64 {
+        zip(a, b).map(|(a, b)| f(a - mean_a, b - mean_b)).sum()
     };
     let scale = (sum(&|a, _| a * a) * sum(&|_, b| b * b)).sqrt();
     if scale > 0.0 {
@@ -266,19 +235,4 @@ fn correlation(a: &[f64], b: &[f64]) -> f64 {
     } else {
         0.0
     }
-}
-
-fn number(value: f64, samples: usize) -> Number {
-    Number {
-        row: String::new(),
-        measure: None,
-        median: value,
-        min: value,
-        max: value,
-        samples,
-    }
-}
-
-fn plain(value: f64, samples: usize) -> Said {
-    Said::Number(number(value, samples))
 }

@@ -1,64 +1,46 @@
 //! The client of a server: one process below its own launcher, which measures its time.
 
-use crate::execute::child::{end_tree, spawn};
+use crate::execute::child::{Launch, end_tree, spawn};
 use crate::execute::exit::STDERR_BYTES;
-use crate::execute::memory_file::{inherited_file, keep_last, stream_file, text};
+use crate::execute::memory_file::{keep_last, text};
 use crate::execute::user_command::command_runner::{CommandRunner, of_the_user};
 use crate::execute::user_command::last_words::with_words;
 use anyhow::{Context, Result};
 use heapmark_wire::Launched;
 use rustix::process::Pid;
-use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 
 /// A client, before it starts, while it runs and when it has ended.
 pub(super) struct ClientProcess {
-    account: File,
-    stderr: File,
+    launch: Launch,
     /// Set while it runs.
     child: Option<Child>,
 }
 
 impl ClientProcess {
-    pub fn new() -> Result<ClientProcess> {
-        let (account, stderr) = (
-            inherited_file("heapmark-client")?,
-            stream_file("heapmark-client-stderr")?,
-        );
-        Ok(ClientProcess {
-            account,
-            stderr,
-            child: None,
-        })
-    }
-
-    pub fn start(&mut self, tried: &CommandRunner<'_>, words: &[String]) -> Result<()> {
-        let mut command = Command::new(tried.launcher);
-        command
-            .arg("launch")
-            .arg(self.account.as_raw_fd().to_string())
-            .arg("inherit")
-            .arg("--");
-        command.args(words).current_dir(&tried.command.folder);
-        command
-            .env_clear()
+    pub fn new(tried: &CommandRunner<'_>, words: &[String]) -> Result<ClientProcess> {
+        let mut launch = Launch::new(tried.launcher, &["inherit"], [])?;
+        launch
+            .command
+            .args(words)
+            .current_dir(&tried.command.folder)
             .envs(of_the_user())
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        command.stderr(
-            self.stderr
-                .try_clone()
-                .context("cannot hand on a memory file")?,
-        );
-        self.child = Some(spawn(&mut command).context("cannot start the client")?);
+        let child = None;
+        Ok(ClientProcess { launch, child })
+    }
+
+    pub fn start(&mut self) -> Result<()> {
+        let child = spawn(&mut self.launch.command);
+        self.child = Some(child.context("cannot start the client")?);
         Ok(())
     }
 
     /// Whether it has ended.
     pub fn has_ended(&mut self) -> Result<bool> {
-        let _ = keep_last(&self.stderr, STDERR_BYTES);
+        let _ = keep_last(&self.launch.stderr, STDERR_BYTES);
         let Some(child) = &mut self.child else {
             return Ok(true);
         };
@@ -71,7 +53,7 @@ impl ClientProcess {
 
     /// How it ended, once it has.
     pub fn account(&self) -> Option<Launched> {
-        Launched::parse(&text(&self.account, 0))
+        Launched::parse(&text(&self.launch.account, 0))
     }
 
     /// What went wrong with an ended client.
@@ -80,18 +62,14 @@ impl ClientProcess {
             return Some("the client left no account".into());
         };
         if account.errno != 0 {
-            return Some(format!(
-                "cannot start the client: {}",
-                std::io::Error::from_raw_os_error(account.errno)
-            ));
+            let why = std::io::Error::from_raw_os_error(account.errno);
+            return Some(format!("cannot start the client: {why}"));
         }
         let failed = || {
-            format!(
-                "the client failed ({})",
-                ExitStatus::from_raw(account.status)
-            )
+            let status = ExitStatus::from_raw(account.status);
+            format!("the client failed ({status})")
         };
-        (account.status != 0).then(|| with_words(&failed(), &text(&self.stderr, 0)))
+        (account.status != 0).then(|| with_words(&failed(), &text(&self.launch.stderr, 0)))
     }
 }
 

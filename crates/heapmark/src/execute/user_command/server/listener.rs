@@ -29,11 +29,8 @@ pub(super) fn is_below(launcher: i32, port: u16) -> Option<bool> {
     }
     // A process that has ended meanwhile cannot be read, and does not count.
     let still = descendants(launcher);
-    if silent.iter().any(|pid| still.contains(pid)) {
-        None
-    } else {
-        Some(false)
-    }
+    let unknown = silent.iter().any(|pid| still.contains(pid));
+    (!unknown).then_some(false)
 }
 
 /// The inodes of the sockets that listen on a port, from a table of the kernel.

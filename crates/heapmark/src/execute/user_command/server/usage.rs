@@ -7,7 +7,7 @@ use anyhow::Result;
 
 /// What the processes of a server have used.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Used {
+pub struct Used {
     pub cpu_ns: u64,
     /// Calls of malloc and free, if they are timed.
     pub calls: Calls,
@@ -18,25 +18,18 @@ impl Used {
     /// has ended.
     pub fn until_now(launcher: i32, times: Option<&Times>) -> Result<Used> {
         let calls = times.map(Times::read).transpose()?.unwrap_or_default();
-        let tree = descendants(launcher);
-        let lives = tree
-            .first()
-            .is_some_and(|server| !has_ended(&stat(*server)));
-        Ok(Used {
-            cpu_ns: if lives {
-                tree.into_iter().map(cpu_ns).sum()
-            } else {
-                0
-            },
-            calls,
-        })
+        let mut tree = descendants(launcher);
+        if tree.first().is_none_or(|server| has_ended(&stat(*server))) {
+            tree.clear();
+        }
+        let cpu_ns = tree.into_iter().map(cpu_ns).sum();
+        Ok(Used { cpu_ns, calls })
     }
 
     /// What was used after that. `None` if it shrank: a process that had used CPU time is gone.
     pub fn since(self, earlier: Used) -> Option<Used> {
-        let cpu_ns = self.cpu_ns.checked_sub(earlier.cpu_ns)?;
         Some(Used {
-            cpu_ns,
+            cpu_ns: self.cpu_ns.checked_sub(earlier.cpu_ns)?,
             calls: self.calls.since(earlier.calls),
         })
     }
@@ -53,9 +46,8 @@ fn cpu_ns(pid: i32) -> u64 {
             && libc::clock_gettime(clock, &mut time) == 0;
         known.then_some(time)
     };
-    own.map_or(0, |time| {
-        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-    }) + of_its_children_ns(&stat(pid))
+    let ns = |time: libc::timespec| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+    own.map_or(0, ns) + of_its_children_ns(&stat(pid))
 }
 
 fn stat(pid: i32) -> String {
@@ -64,22 +56,21 @@ fn stat(pid: i32) -> String {
 
 /// Whether it is a zombie, or gone.
 fn has_ended(stat: &str) -> bool {
-    let state = stat
-        .rsplit_once(')')
-        .and_then(|(_, fields)| fields.split_whitespace().next());
-    matches!(state, None | Some("Z" | "X"))
+    matches!(fields(stat).next(), None | Some("Z" | "X"))
 }
 
-/// Fields 16 and 17, counted from the end of field 2, because a program's name may hold anything.
+/// Fields 16 and 17.
 fn of_its_children_ns(stat: &str) -> u64 {
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-    let ticks: u64 = fields
-        .split_whitespace()
-        .skip(13)
-        .take(2)
-        .filter_map(|ticks| ticks.parse::<u64>().ok())
-        .sum();
+    let ticks = fields(stat).skip(13).take(2);
+    let ticks: u64 = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
     ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second())
+}
+
+/// The fields from the third on, counted from the end of field 2, because a program's name may hold
+/// anything.
+fn fields(stat: &str) -> impl Iterator<Item = &str> {
+    let (_, fields) = stat.rsplit_once(')').unwrap_or_default();
+    fields.split_whitespace()
 }
 
 #[cfg(test)]

@@ -32,38 +32,35 @@ impl Mapped {
         let mut mapped = Mapped::default();
         let mut heap_end = None;
         for region in maps.lines().filter_map(Region::parse) {
-            let class = match region.name {
-                "[heap]" => Class::Heap,
-                name if name.is_empty() || name.starts_with("[anon") => match heap_end {
-                    Some(end) if end == region.start => Class::Heap,
-                    _ => Class::Mmap,
-                },
-                name if name.starts_with("[stack") => Class::Stack,
-                name if name.starts_with('[') => Class::Other,
-                name if name == program => Class::Text,
-                _ => Class::MmapSo,
-            };
-            if class == Class::Heap {
+            let (name, size) = (region.name, region.end - region.start);
+            let is_anonymous = name.is_empty() || name.starts_with("[anon");
+            let is_heap = name == "[heap]" || is_anonymous && heap_end == Some(region.start);
+            if is_heap {
                 heap_end = Some(region.end);
             }
             if !region.accessible {
-                mapped.reserved += region.end - region.start;
+                mapped.reserved += size;
                 continue;
             }
-            let mut rest = region.end - region.start;
+            let mut rest = size;
             for range in known {
-                let shared = range
-                    .end
-                    .min(region.end)
-                    .saturating_sub(range.start.max(region.start))
-                    .min(rest);
+                let (start, end) = (range.start.max(region.start), range.end.min(region.end));
+                let shared = end.saturating_sub(start).min(rest);
                 rest -= shared;
                 match range.kind {
                     RangeKind::Stack => mapped.stack += shared,
                     RangeKind::Harness => mapped.harness += shared,
                 }
             }
-            *mapped.of(class) += rest;
+            let purpose = match name {
+                _ if is_heap => &mut mapped.heap,
+                _ if is_anonymous => &mut mapped.mmap,
+                _ if name.starts_with("[stack") => &mut mapped.stack,
+                _ if name.starts_with('[') => &mut mapped.other,
+                _ if name == program => &mut mapped.text,
+                _ => &mut mapped.mmap_so,
+            };
+            *purpose += rest;
         }
         mapped
     }
@@ -77,27 +74,6 @@ impl Mapped {
     pub fn accessible(&self) -> u64 {
         self.total_dynamic() + self.stack + self.text + self.other + self.harness
     }
-
-    fn of(&mut self, class: Class) -> &mut u64 {
-        match class {
-            Class::Heap => &mut self.heap,
-            Class::Mmap => &mut self.mmap,
-            Class::MmapSo => &mut self.mmap_so,
-            Class::Stack => &mut self.stack,
-            Class::Text => &mut self.text,
-            Class::Other => &mut self.other,
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
-    Heap,
-    Mmap,
-    MmapSo,
-    Stack,
-    Text,
-    Other,
 }
 
 /// One line of a maps file.
@@ -116,11 +92,10 @@ impl Region<'_> {
         let (start, end) = words.next()?.split_once('-')?;
         let permissions = words.next()?;
         let name = words.nth(3)?.trim_start();
-        Some(Region {
-            start: u64::from_str_radix(start, 16).ok()?,
-            end: u64::from_str_radix(end, 16)
-                .ok()
-                .filter(|_| permissions.len() == 4)?,
+        let address = |word| u64::from_str_radix(word, 16).ok();
+        (permissions.len() == 4).then_some(Region {
+            start: address(start)?,
+            end: address(end)?,
             accessible: !permissions.starts_with("---"),
             name: name.strip_suffix(" (deleted)").unwrap_or(name),
         })

@@ -2,7 +2,8 @@
 //! yields no value.
 
 use anyhow::{Result, bail};
-use std::fs::{read_dir, read_to_string};
+use std::fs::{File, read_dir, read_to_string};
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -17,14 +18,16 @@ pub struct Root(PathBuf);
 impl Root {
     /// This machine, or what [`VARIABLE`] names.
     pub fn find() -> Result<Root> {
-        match std::env::var_os(VARIABLE) {
-            None => Ok(Root::machine()),
-            Some(folder) if Path::new(&folder).join("proc").is_dir() => Ok(Root(folder.into())),
-            Some(folder) => bail!(
+        let Some(folder) = std::env::var_os(VARIABLE).map(PathBuf::from) else {
+            return Ok(Root::machine());
+        };
+        if !folder.join("proc").is_dir() {
+            bail!(
                 "{VARIABLE} names {}, which holds no `proc`: give a folder with `proc` and `sys`, or unset it",
-                Path::new(&folder).display()
-            ),
+                folder.display()
+            );
         }
+        Ok(Root(folder))
     }
 
     /// This machine.
@@ -60,11 +63,10 @@ impl Root {
 
     /// The value of `key:` in a file of such lines.
     pub fn field(&self, file: &str, key: &str) -> Option<String> {
-        let text = self.text(file)?;
-        let value = text
-            .lines()
-            .find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':'))?;
-        Some(value.trim().to_string())
+        self.text(file)?.lines().find_map(|line| {
+            let value = line.strip_prefix(key)?.trim_start().strip_prefix(':')?;
+            Some(value.trim().to_string())
+        })
     }
 
     /// A size from /proc/meminfo.
@@ -75,30 +77,27 @@ impl Root {
 
     /// `[always] madvise never`: the selected word is in brackets.
     pub fn chosen(&self, file: &str) -> Option<String> {
-        Some(
-            self.text(file)?
-                .split_once('[')?
-                .1
-                .split_once(']')?
-                .0
-                .to_string(),
-        )
+        let text = self.text(file)?;
+        let (chosen, _) = text.split_once('[')?.1.split_once(']')?;
+        Some(chosen.into())
     }
 
     /// Names in a folder that start with `start`, sorted.
     pub fn names(&self, folder: &str, start: &str) -> Vec<String> {
         let entries = read_dir(self.path(folder)).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut names: Vec<String> = names.filter(|name| name.starts_with(start)).collect();
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| name.starts_with(start))
+            .collect();
         names.sort();
         names
     }
+}
 
-    /// The texts of these files, each different one once, sorted: `performance, powersave`.
-    pub fn all(&self, files: impl Iterator<Item = String>) -> Option<String> {
-        let mut told: Vec<String> = files.filter_map(|file| self.text(&file)).collect();
-        told.sort();
-        told.dedup();
-        (!told.is_empty()).then(|| told.join(", "))
-    }
+/// Reads a kernel file that is kept open again: opening it costs as much as reading.
+pub(crate) fn reread<'t>(mut file: &File, text: &'t mut String) -> Option<&'t str> {
+    text.clear();
+    file.rewind().ok()?;
+    file.read_to_string(text).ok()?;
+    Some(text)
 }

@@ -12,21 +12,21 @@ const LOOKS_APART: u32 = 300;
 
 /// The pace of a sampler.
 #[derive(Default)]
-pub(super) struct Pace {
+pub struct Pace {
     looks: u32,
     /// CPU time of the thread after the last look.
     cpu_ns: u64,
 }
 
 impl Pace {
-    /// Called after a look with the CPU time that the thread has used so far; returns the wait.
-    pub fn next(&mut self, cpu_ns: u64) -> Duration {
-        self.next_without(cpu_ns, 0)
+    /// Leaves out a part of the look's CPU time, which has its own pace.
+    pub fn leave_out(&mut self, cpu_ns: u64) {
+        self.cpu_ns += cpu_ns;
     }
 
-    /// As [`Pace::next`], if a part of the look's CPU time has its own pace.
-    pub fn next_without(&mut self, cpu_ns: u64, apart_ns: u64) -> Duration {
-        let look_ns = cpu_ns.saturating_sub(self.cpu_ns + apart_ns);
+    /// Called after a look with the CPU time that the thread has used so far; returns the wait.
+    pub fn next(&mut self, cpu_ns: u64) -> Duration {
+        let look_ns = cpu_ns.saturating_sub(self.cpu_ns);
         self.cpu_ns = cpu_ns;
         self.looks += 1;
         match self.looks {
@@ -46,8 +46,9 @@ mod tests {
         let waits: Vec<Duration> = (1..=60).map(|look| pace.next(look * 100_000)).collect();
         assert_eq!(waits[..50], [LEAST_WAIT; 50]);
         assert_eq!(waits[50], Duration::from_millis(30));
+        pace.leave_out(190_000);
         assert_eq!(
-            pace.next_without(6_200_000, 190_000),
+            pace.next(6_200_000),
             Duration::from_millis(3),
             "100 us of the look, 90 of them apart"
         );

@@ -3,6 +3,8 @@
 
 use super::counters::Throttled;
 use super::root::Root;
+use std::ops::Add;
+use std::path::Path;
 
 /// The groups of one controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,65 +29,55 @@ impl Groups {
     /// version 2.
     pub fn of(root: &Root, controller: &str) -> Option<Groups> {
         let lines = root.text("proc/self/cgroup")?;
+        let has = |list: &str| list.split(',').any(|name| name == controller);
         let find = |wanted: &dyn Fn(&str) -> bool| {
             lines.lines().find_map(|line| {
-                let (_, rest) = line.split_once(':')?;
-                let (controllers, path) = rest.split_once(':')?;
-                wanted(controllers).then(|| path.to_string())
+                let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+                wanted(controllers).then_some(path)
             })
         };
-        let (version, path) =
-            match find(&|controllers| controllers.split(',').any(|name| name == controller)) {
-                Some(path) => (Version::One, path),
-                None => (Version::Two, find(&str::is_empty)?),
-            };
+        let (version, path) = match find(&has) {
+            Some(path) => (Version::One, path),
+            None => (Version::Two, find(&str::is_empty)?),
+        };
         let mounts = root.text("proc/self/mountinfo")?;
-        let mount = mounts
-            .lines()
-            .filter_map(Mount::parse)
-            .find(|mount| match version {
-                Version::One => {
-                    mount.kind == "cgroup"
-                        && mount.options.split(',').any(|name| name == controller)
-                }
-                Version::Two => mount.kind == "cgroup2",
-            })?;
+        let mut mounts = mounts.lines().filter_map(Mount::parse);
+        let mount = mounts.find(|mount| match version {
+            Version::One => mount.kind == "cgroup" && has(mount.options),
+            Version::Two => mount.kind == "cgroup2",
+        })?;
         // In a container the mount's root may be below the machine's own root; the path then starts
         // with it.
-        let below = path
+        let inside = path
             .strip_prefix(mount.root)
-            .filter(|rest| rest.is_empty() || rest.starts_with('/'));
-        let inside = below.unwrap_or(&path);
-        let mut folders = Vec::new();
-        let mut inside = inside.trim_matches('/');
-        loop {
-            folders.push(
-                format!("{}/{inside}", mount.point)
-                    .trim_end_matches('/')
-                    .to_string(),
-            );
-            if inside.is_empty() {
-                return Some(Groups { version, folders });
-            }
-            inside = inside.rsplit_once('/').map_or("", |(above, _)| above);
-        }
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'))
+            .unwrap_or(path);
+        let folders = Path::new(inside.trim_matches('/'))
+            .ancestors()
+            .map(|group| {
+                let folder = format!("{}/{}", mount.point, group.display());
+                folder.trim_end_matches('/').to_string()
+            });
+        Some(Groups {
+            version,
+            folders: folders.collect(),
+        })
     }
 
     /// The text of a file in each of the groups that have it, with the group's folder.
     pub fn texts(&self, root: &Root, file: &str) -> Vec<(String, String)> {
-        let text =
-            |folder: &String| Some((folder.clone(), root.text(&format!("{folder}/{file}"))?));
-        self.folders.iter().filter_map(text).collect()
+        let text = |folder| root.text(&format!("{folder}/{file}"));
+        self.folders
+            .iter()
+            .filter_map(|folder| Some((folder.clone(), text(folder)?)))
+            .collect()
     }
 
     /// Whether the topmost group is the machine's own root, above which nothing can limit. Only the
     /// root has no type.
     pub fn reach_the_root(&self, root: &Root) -> bool {
-        let has = |file: &str| {
-            self.folders
-                .last()
-                .is_some_and(|top| root.path(&format!("{top}/{file}")).exists())
-        };
+        let top = self.folders.last();
+        let has = |file| top.is_some_and(|top| root.path(&format!("{top}/{file}")).exists());
         self.version == Version::Two && has("cgroup.controllers") && !has("cgroup.type")
     }
 
@@ -97,14 +89,9 @@ impl Groups {
         };
         let told = limits.iter().flat_map(|file| self.texts(root, file));
         let limited = told.filter_map(|(folder, text)| {
-            let limit_bytes = text
-                .parse::<u64>()
-                .ok()
-                .filter(|bytes| *bytes < NO_LIMIT_BYTES)?;
-            let used = root
-                .number::<u64>(&format!("{folder}/{usage}"))
-                .unwrap_or(0);
-            Some(MemoryLeft {
+            let limit_bytes: u64 = text.parse().ok()?;
+            let used = root.number(&format!("{folder}/{usage}")).unwrap_or(0);
+            (limit_bytes < NO_LIMIT_BYTES).then(|| MemoryLeft {
                 bytes: limit_bytes.saturating_sub(used),
                 limit_bytes,
                 folder,
@@ -125,7 +112,7 @@ impl Groups {
         self.texts(root, "cpu.stat")
             .iter()
             .filter_map(|(_, text)| Throttled::read(text))
-            .reduce(|sum, one| sum + one)
+            .reduce(Throttled::add)
     }
 }
 
@@ -159,10 +146,9 @@ impl Mount<'_> {
         let (before, after) = line.split_once(" - ")?;
         let mut before = before.split(' ').skip(3);
         let mut after = after.split(' ');
-        let (root, point) = (before.next()?, before.next()?);
         Some(Mount {
-            root,
-            point,
+            root: before.next()?,
+            point: before.next()?,
             kind: after.next()?,
             options: after.nth(1)?,
         })

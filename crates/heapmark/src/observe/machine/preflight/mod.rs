@@ -32,7 +32,7 @@ pub struct Preflight {
     /// UTC, RFC 3339.
     pub looked: String,
     /// The folder it was read from, if not this machine's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
     /// In the order of this list: processor, memory, limits, activity, profiling.
     pub items: Vec<PreflightItem>,
@@ -41,19 +41,19 @@ pub struct Preflight {
 impl Preflight {
     /// Checks the machine.
     pub fn look(root: &Root, when: When) -> Preflight {
-        let items = [
-            processor::items(root),
-            memory::items(root),
-            swap::items(root),
-            background::items(root),
-            limits::items(root),
-            activity::items(root, when),
-            profiling::items(root),
-        ];
         Preflight {
             looked: jiff::Timestamp::now().to_string(),
             root: root.planted().map(PathBuf::from),
-            items: items.into_iter().flatten().collect(),
+            items: [
+                processor::items(root),
+                memory::items(root),
+                swap::items(root),
+                background::items(root),
+                limits::items(root),
+                activity::items(root, when),
+                profiling::items(root),
+            ]
+            .concat(),
         }
     }
 

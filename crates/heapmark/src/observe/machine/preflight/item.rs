@@ -41,54 +41,33 @@ pub struct PreflightItem {
     pub change: String,
 }
 
-/// The fixed description of an item.
-pub(super) struct ItemSubject {
-    pub name: &'static str,
-    pub means: &'static str,
-    pub change: &'static str,
+/// An item: its name, what it means, how to change it, and what was found. `judge` returns the words
+/// and the state of a found value; an item that the machine does not report is a note, since what is
+/// unknown is not called fine.
+pub fn item<T, W: Into<String>>(
+    name: &str,
+    means: &str,
+    change: &str,
+    found: Option<T>,
+    judge: impl FnOnce(T) -> (W, ItemState),
+) -> PreflightItem {
+    let (found, state) = found.map(judge).unzip();
+    PreflightItem {
+        name: name.into(),
+        found: found.map(Into::into),
+        state: state.unwrap_or(ItemState::Note),
+        means: means.into(),
+        change: change.into(),
+    }
 }
 
-impl ItemSubject {
-    /// An item with a found value and its state.
-    pub fn found(&self, found: impl Into<String>, state: ItemState) -> PreflightItem {
-        self.item(Some(found.into()), state)
-    }
-
-    /// An item that the machine does not report. What is unknown is not called fine.
-    pub fn not_told(&self) -> PreflightItem {
-        self.item(None, ItemState::Note)
-    }
-
-    /// `judge` returns the words and the state of a found value.
-    pub fn judged<T>(
-        &self,
-        found: Option<T>,
-        judge: impl FnOnce(T) -> (String, ItemState),
-    ) -> PreflightItem {
-        found.map(judge).map_or_else(
-            || self.not_told(),
-            |(found, state)| self.found(found, state),
-        )
-    }
-
-    fn item(&self, found: Option<String>, state: ItemState) -> PreflightItem {
-        let ItemSubject {
-            name,
-            means,
-            change,
-        } = self;
-        PreflightItem {
-            name: name.to_string(),
-            found,
-            state,
-            means: means.to_string(),
-            change: change.to_string(),
-        }
-    }
+/// `on` or `off`.
+pub fn switch(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
 }
 
 /// `warning` if `so`.
-pub(super) fn warning_if(so: bool) -> ItemState {
+pub fn warning_if(so: bool) -> ItemState {
     if so {
         ItemState::Warning
     } else {
@@ -97,6 +76,6 @@ pub(super) fn warning_if(so: bool) -> ItemState {
 }
 
 /// `note` if `so`.
-pub(super) fn note_if(so: bool) -> ItemState {
+pub fn note_if(so: bool) -> ItemState {
     if so { ItemState::Note } else { ItemState::Fine }
 }

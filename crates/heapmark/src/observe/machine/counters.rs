@@ -1,6 +1,8 @@
 //! The kernel's counters as numbers: `/proc/stat`, `/proc/pressure`, `/proc/vmstat` and `cpu.stat`.
 //! Text in, numbers out.
 
+use std::ops::Add;
+
 /// CPU time since the machine started, in clock ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTicks {
@@ -30,21 +32,30 @@ impl CpuTicks {
                 .parse()
                 .is_ok_and(|cpu| cpus.binary_search(&cpu).is_ok())
         });
-        let ticks: Vec<CpuTicks> = wanted
-            .map(|(_, rest)| CpuTicks::of_line(rest))
-            .collect::<Option<_>>()?;
-        (ticks.len() == cpus.len())
-            .then(|| ticks.into_iter().reduce(|sum, one| sum + one))
-            .flatten()
+        let ticks: Option<Vec<CpuTicks>> =
+            wanted.map(|(_, rest)| CpuTicks::of_line(rest)).collect();
+        let ticks = ticks.filter(|ticks| ticks.len() == cpus.len())?;
+        ticks.into_iter().reduce(CpuTicks::add)
     }
 
     /// Guests' time is already part of that of programs.
     fn of_line(line: &str) -> Option<CpuTicks> {
-        let mut words = line.split_whitespace().map(str::parse);
-        let mut next = || words.next()?.ok();
-        let (user, nice, system): (u64, u64, u64) = (next()?, next()?, next()?);
-        let (_idle, _waiting): (u64, u64) = (next()?, next()?);
-        let (interrupts, soft, steal): (u64, u64, u64) = (next()?, next()?, next()?);
+        let words = line.split_whitespace();
+        let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+        let [
+            user,
+            nice,
+            system,
+            _idle,
+            _waiting,
+            interrupts,
+            soft,
+            steal,
+            ..,
+        ] = ticks[..]
+        else {
+            return None;
+        };
         Some(CpuTicks {
             programs: user + nice + system,
             interrupts: interrupts + soft,
@@ -58,7 +69,7 @@ impl CpuTicks {
     }
 }
 
-impl std::ops::Add for CpuTicks {
+impl Add for CpuTicks {
     type Output = CpuTicks;
 
     fn add(self, other: CpuTicks) -> CpuTicks {
@@ -93,13 +104,10 @@ impl Stall {
         let line = pressure
             .lines()
             .find_map(|line| line.strip_prefix("some "))?;
-        let value = |key: &str| {
-            line.split(' ')
-                .find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
-        };
+        let value = |key: &str| line.split(' ').find_map(|word| word.strip_prefix(key));
         Some(Stall {
-            last_10s_percent: value("avg10")?.parse().ok()?,
-            total_us: value("total")?.parse().ok()?,
+            last_10s_percent: value("avg10=")?.parse().ok()?,
+            total_us: value("total=")?.parse().ok()?,
         })
     }
 }
@@ -116,18 +124,17 @@ pub struct Throttled {
 impl Throttled {
     /// From cpu.stat: version 2 of control groups reports microseconds, version 1 nanoseconds.
     pub fn read(cpu_stat: &str) -> Option<Throttled> {
-        let total_ns = match value(cpu_stat, "throttled_usec") {
-            Some(us) => us * 1000,
-            None => value(cpu_stat, "throttled_time")?,
-        };
+        let microseconds = value(cpu_stat, "throttled_usec");
         Some(Throttled {
             times: value(cpu_stat, "nr_throttled")?,
-            total_ns,
+            total_ns: microseconds
+                .map(|us| us * 1000)
+                .or_else(|| value(cpu_stat, "throttled_time"))?,
         })
     }
 }
 
-impl std::ops::Add for Throttled {
+impl Add for Throttled {
     type Output = Throttled;
 
     fn add(self, other: Throttled) -> Throttled {
@@ -141,11 +148,8 @@ impl std::ops::Add for Throttled {
 /// The number after a key, in a file of lines `key number`.
 pub fn value(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
-        line.strip_prefix(key)?
-            .strip_prefix(' ')?
-            .trim()
-            .parse()
-            .ok()
+        let number = line.strip_prefix(key)?.strip_prefix(' ')?;
+        number.trim().parse().ok()
     })
 }
 

@@ -2,7 +2,8 @@
 //! half a per cent of a core.
 
 use super::pace::Pace;
-use super::thread_cpu_ns;
+use super::process_files::{ProcessFiles, Walked};
+use crate::observe::clock::thread_cpu_ns;
 use std::time::Duration;
 
 /// What was sampled of a tree of processes.
@@ -31,15 +32,13 @@ impl Tree {
     /// kernel's peak RSS of the largest of the `programs`.
     pub fn missed(&self, largest_bytes: u64, programs: usize) -> Option<String> {
         let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
+        let looks = self.looks;
         if (self.walked_rss_bytes as f64) < largest_bytes as f64 * SEEN {
             let (saw, was) = (mib(self.walked_rss_bytes), mib(largest_bytes));
-            return Some(format!(
-                "{} looks, which saw {saw} of {was} at most",
-                self.looks
-            ));
+            return Some(format!("{looks} looks, which saw {saw} of {was} at most"));
         }
-        (programs > 1 && self.looks < LEAST_LOOKS)
-            .then(|| format!("{} looks at {programs} programs", self.looks))
+        (programs > 1 && looks < LEAST_LOOKS)
+            .then(|| format!("{looks} looks at {programs} programs"))
     }
 }
 
@@ -64,16 +63,17 @@ impl TreeSampler {
 
     /// Samples these processes; returns the wait until the next look.
     pub fn look(&mut self, processes: &[i32]) -> Duration {
-        let sum = |bytes: fn(i32) -> Option<u64>| {
-            processes.iter().filter_map(|pid| bytes(*pid)).sum::<u64>()
-        };
+        // Not kept open: a tree may have more processes than heapmark may have open files.
+        let files = || processes.iter().copied().map(ProcessFiles::of);
+        let resident = files().filter_map(|mut files| files.resident_bytes());
         let seen = &mut self.seen;
-        seen.peak_rss_bytes = seen.peak_rss_bytes.max(sum(resident_bytes));
+        seen.peak_rss_bytes = seen.peak_rss_bytes.max(resident.sum());
         if self.walks {
-            let walked = processes.iter().filter_map(|pid| walked(*pid));
-            let (pss, rss) = walked.fold((0, 0), |(pss, rss), one| (pss + one.0, rss + one.1));
-            seen.peak_pss_bytes = seen.peak_pss_bytes.max(pss);
-            seen.walked_rss_bytes = seen.walked_rss_bytes.max(rss);
+            let walked = files().filter_map(|mut files| files.walked());
+            let walked: Vec<Walked> = walked.collect();
+            let sum = |bytes: fn(&Walked) -> u64| walked.iter().map(bytes).sum::<u64>();
+            seen.peak_pss_bytes = seen.peak_pss_bytes.max(sum(|one| one.pss_bytes));
+            seen.walked_rss_bytes = seen.walked_rss_bytes.max(sum(|one| one.rss_bytes));
         }
         seen.processes = seen.processes.max(processes.len());
         seen.looks += 1;
@@ -90,17 +90,6 @@ impl TreeSampler {
 
 /// An untimed process is sampled this many times more often.
 const UNTIMED: u32 = 10;
-
-fn resident_bytes(pid: i32) -> Option<u64> {
-    super::series::resident_bytes(&std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?)
-}
-
-/// PSS and RSS.
-fn walked(pid: i32) -> Option<(u64, u64)> {
-    let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    let bytes = |key: &str| super::memory_sampler::rolled_up_bytes(&rollup, key);
-    Some((bytes("Pss:")?, bytes("Rss:")?))
-}
 
 #[cfg(test)]
 mod tests {

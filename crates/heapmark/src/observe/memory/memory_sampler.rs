@@ -1,13 +1,14 @@
 //! Samples the memory of a process from outside, at a rate that costs less than half a per cent of
 //! a core.
 
-use super::memory_profile::{MemoryPoint, MemoryProfile, most_heap_bytes, peak_footprint};
+use super::Watcher;
+use super::memory_profile::{MemoryPoint, MemoryProfile};
 use super::pace::Pace;
-use super::{Watcher, now_ns, reread, thread_cpu_ns};
+use super::process_files::{ProcessFiles, Walked};
+use crate::observe::clock::{now_ns, thread_cpu_ns};
 use anyhow::Result;
 use heapmark_wire::{Held, Page, Phase};
 use std::fmt::Write;
-use std::fs::File;
 use std::time::Duration;
 
 /// The shortest time between two walks of the page tables.
@@ -21,18 +22,16 @@ const LEAST_POINTS: usize = 5;
 /// The points that a process took itself, as a table like the memory sampler's.
 pub fn csv_of_points(points: &[heapmark_wire::HeapPoint], before_bytes: u64) -> String {
     let mut table = format!("{COLUMNS},allocated_bytes\n");
-    for heapmark_wire::HeapPoint {
-        allocated_bytes,
-        time_ns,
-        live_bytes,
-        occupied_bytes,
-        heap_bytes,
-    } in points
-    {
-        let (phase, rss_bytes) = (Phase::Run.word(), before_bytes + heap_bytes);
+    for point in points {
         let _ = writeln!(
             table,
-            "{time_ns},{phase},{live_bytes},{occupied_bytes},{rss_bytes},0,,,{allocated_bytes}"
+            "{},{},{},{},{},0,,,{}",
+            point.time_ns,
+            Phase::Run.word(),
+            point.live_bytes,
+            point.occupied_bytes,
+            before_bytes + point.heap_bytes,
+            point.allocated_bytes
         );
     }
     table
@@ -54,62 +53,40 @@ struct MemorySample {
     walked: Option<Walked>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Walked {
-    pss_bytes: u64,
-    anon_huge_bytes: u64,
-}
-
 /// Samples one process.
 #[derive(Default)]
 pub struct MemorySampler {
     points: Vec<MemorySample>,
-    files: Option<Files>,
-    text: String,
+    files: Option<ProcessFiles>,
     next_walk_ns: u64,
     pace: Pace,
     /// CPU time of this thread at the first look and at the last.
     cpu_ns: (u64, u64),
 }
 
-struct Files {
-    statm: File,
-    rollup: File,
-}
-
 impl MemorySampler {
-    /// A sample, and the CPU time of walking the page tables, which has a pace of its own. A process
-    /// that has ended meanwhile leaves none.
-    fn point(&mut self, pid: i32, phase: Phase, held: &Held) -> Option<(MemorySample, u64)> {
-        if self.files.is_none() {
-            self.files = Files::open(pid).ok();
-        }
-        let files = self.files.as_mut()?;
+    /// A process that has ended meanwhile leaves no sample.
+    fn point(&mut self, pid: i32, phase: Phase, held: &Held) -> Option<MemorySample> {
+        let files = self.files.get_or_insert_with(|| ProcessFiles::of(pid));
         let time_ns = now_ns();
         let live_before = held.live_bytes();
-        let rss_bytes = reread(&mut files.statm, &mut self.text)
-            .ok()
-            .and_then(super::series::resident_bytes)
-            .filter(|bytes| *bytes > 0)?;
         let mut point = MemorySample {
             time_ns,
             running: matches!(phase, Phase::Cold | Phase::Run),
+            rss_bytes: files.resident_bytes()?,
             live_bytes: live_before.min(held.live_bytes()),
             occupied_bytes: held.occupied_bytes(),
-            rss_bytes,
             harness_bytes: held.harness_bytes(),
             walked: None,
         };
-        let mut walk_ns = 0;
         if point.running && time_ns >= self.next_walk_ns {
             let began_ns = thread_cpu_ns();
-            point.walked = reread(&mut files.rollup, &mut self.text)
-                .ok()
-                .and_then(Walked::of);
-            walk_ns = thread_cpu_ns() - began_ns;
+            point.walked = files.walked();
+            let walk_ns = thread_cpu_ns() - began_ns;
+            self.pace.leave_out(walk_ns);
             self.next_walk_ns = now_ns() + (walk_ns * WALKS_APART).max(LEAST_BETWEEN_WALKS_NS);
         }
-        Some((point, walk_ns))
+        Some(point)
     }
 }
 
@@ -124,113 +101,67 @@ impl Watcher for MemorySampler {
 
     fn look(&mut self, pid: i32, page: &Page) -> Duration {
         let seen = page.look(|phase, watched| self.point(pid, phase, watched.held()));
-        let walk_ns = seen.as_ref().map_or(0, |(_, walk_ns)| *walk_ns);
-        self.points.extend(seen.map(|(point, _)| point));
-        let now_ns = thread_cpu_ns();
-        self.cpu_ns = (
-            if self.points.len() < 2 {
-                now_ns
-            } else {
-                self.cpu_ns.0
-            },
-            now_ns,
-        );
-        self.pace.next_without(now_ns, walk_ns)
+        self.points.extend(seen);
+        self.cpu_ns.1 = thread_cpu_ns();
+        if self.points.len() < 2 {
+            self.cpu_ns.0 = self.cpu_ns.1;
+        }
+        self.pace.next(self.cpu_ns.1)
     }
 
     fn profile(&self, before_bytes: u64) -> Option<MemoryProfile> {
-        let moments: Vec<MemoryPoint> = self
-            .points
-            .iter()
+        let points = self.points.iter();
+        let moments: Vec<MemoryPoint> = points
             .filter(|point| point.running && point.live_bytes > 0)
-            .map(|it| it.moment(before_bytes))
+            .map(|point| MemoryPoint {
+                live_bytes: point.live_bytes,
+                occupied_bytes: point.occupied_bytes,
+                heap_bytes: point
+                    .rss_bytes
+                    .saturating_sub(point.harness_bytes + before_bytes),
+            })
             .collect();
         if moments.len() < LEAST_POINTS {
             return None;
         }
-        let (first, last) = (self.points.first()?, self.points.last()?);
+        let took_ns = self.points.last()?.time_ns - self.points.first()?.time_ns;
         let walked = self.points.iter().filter_map(|point| point.walked);
         Some(MemoryProfile {
-            points: moments.len() as u64,
-            peak_demand: *moments.iter().max_by_key(|moment| moment.live_bytes)?,
-            peak_footprint: peak_footprint(&moments)?,
-            live_byte_points: moments.iter().map(|moment| moment.live_bytes).sum(),
-            heap_byte_points: moments.iter().map(|moment| moment.heap_bytes).sum(),
-            most_anon_huge_bytes: walked
-                .map(|walked| walked.anon_huge_bytes)
-                .max()
-                .unwrap_or(0),
-            sampling_share: (self.cpu_ns.1 - self.cpu_ns.0) as f64
-                / (last.time_ns - first.time_ns).max(1) as f64,
-            most_heap_bytes: most_heap_bytes(&moments),
-            at_peak: None,
-            rss_cross_check: None,
+            most_anon_huge_bytes: walked.map(|it| it.anon_huge_bytes).max().unwrap_or(0),
+            sampling_share: (self.cpu_ns.1 - self.cpu_ns.0) as f64 / took_ns.max(1) as f64,
+            ..MemoryProfile::of(
+                &moments,
+                *moments.iter().max_by_key(|moment| moment.live_bytes)?,
+            )
         })
     }
 
     fn csv(self: Box<Self>) -> Result<Option<String>> {
+        let Some(first) = self.points.first() else {
+            return Ok(None);
+        };
         let mut table = format!("{COLUMNS}\n");
-        let began_ns = self.points.first().map_or(0, |point| point.time_ns);
         for point in &self.points {
-            let MemorySample {
-                time_ns,
-                running,
-                live_bytes,
-                occupied_bytes,
-                rss_bytes,
-                harness_bytes,
-                walked,
-            } = point;
-            let phase = if *running { Phase::Run } else { Phase::Setup }.word();
-            let walked = walked
-                .map(|it| format!("{},{}", it.pss_bytes, it.anon_huge_bytes))
-                .unwrap_or(",".into());
-            let time_ns = time_ns - began_ns;
+            let phase = if point.running {
+                Phase::Run
+            } else {
+                Phase::Setup
+            };
+            let walked = point.walked.map_or(",".into(), |it| {
+                format!("{},{}", it.pss_bytes, it.anon_huge_bytes)
+            });
             let _ = writeln!(
                 table,
-                "{time_ns},{phase},{live_bytes},{occupied_bytes},{rss_bytes},{harness_bytes},{walked}"
+                "{},{},{},{},{},{},{walked}",
+                point.time_ns - first.time_ns,
+                phase.word(),
+                point.live_bytes,
+                point.occupied_bytes,
+                point.rss_bytes,
+                point.harness_bytes
             );
         }
-        Ok((!self.points.is_empty()).then_some(table))
-    }
-}
-
-impl MemorySample {
-    /// `before_bytes` were resident before the first operation, without the harness's tables.
-    fn moment(&self, before_bytes: u64) -> MemoryPoint {
-        MemoryPoint {
-            live_bytes: self.live_bytes,
-            occupied_bytes: self.occupied_bytes,
-            heap_bytes: self
-                .rss_bytes
-                .saturating_sub(self.harness_bytes + before_bytes),
-        }
-    }
-}
-
-impl Walked {
-    fn of(rollup: &str) -> Option<Walked> {
-        let bytes = |key: &str| rolled_up_bytes(rollup, key);
-        Some(Walked {
-            pss_bytes: bytes("Pss:")?,
-            anon_huge_bytes: bytes("AnonHugePages:")?,
-        })
-    }
-}
-
-/// The value of `key` in a `smaps_rollup`.
-pub(super) fn rolled_up_bytes(rollup: &str, key: &str) -> Option<u64> {
-    let line = rollup.lines().find_map(|line| line.strip_prefix(key))?;
-    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
-}
-
-impl Files {
-    fn open(pid: i32) -> std::io::Result<Files> {
-        let open = |name| File::open(format!("/proc/{pid}/{name}"));
-        Ok(Files {
-            statm: open("statm")?,
-            rollup: open("smaps_rollup")?,
-        })
+        Ok(Some(table))
     }
 }
 

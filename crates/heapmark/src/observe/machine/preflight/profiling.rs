@@ -1,47 +1,50 @@
 //! Whether the CPU's own counters can be read. No result of heapmark needs them, but explaining a
 //! result may.
 
-use super::item::{ItemState, ItemSubject, PreflightItem, note_if};
-use crate::observe::root::Root;
+use super::Root;
+use super::item::{
+    ItemState::{Fine, Note},
+    PreflightItem, item, note_if,
+};
 use heapmark_guest::counted::perf;
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::io;
 
-const PARANOID: ItemSubject = ItemSubject {
-    name: "perf_event_paranoid",
-    means: "above 2 only root may count instructions or cache misses; no time or memory figure depends on it",
-    change: "echo 2 | sudo tee /proc/sys/kernel/perf_event_paranoid",
-};
-
-const COUNTERS: ItemSubject = ItemSubject {
-    name: "hardware-counters",
-    means: "without them `perf stat` cannot explain a difference by instructions and misses; no time or memory figure depends on it",
-    change: "a virtual machine gets them from its host (vPMU); refused ones: see perf_event_paranoid",
-};
-
-pub(super) fn items(root: &Root) -> Vec<PreflightItem> {
-    let paranoid = PARANOID.judged(
-        root.number::<i32>("proc/sys/kernel/perf_event_paranoid"),
-        |level| (level.to_string(), note_if(level > 2)),
-    );
+pub fn items(root: &Root) -> Vec<PreflightItem> {
     // Counting works only on this machine, not on copied files.
     let counted = root.planted().is_none().then(count_instructions);
-    vec![paranoid, counters(counted)]
+    vec![
+        item(
+            "perf_event_paranoid",
+            "above 2 only root may count instructions or cache misses; no time or memory figure depends on it",
+            "echo 2 | sudo tee /proc/sys/kernel/perf_event_paranoid",
+            root.number("proc/sys/kernel/perf_event_paranoid"),
+            |level: i32| (level.to_string(), note_if(level > 2)),
+        ),
+        counters(counted),
+    ]
 }
 
 fn counters(counted: Option<io::Result<u64>>) -> PreflightItem {
-    COUNTERS.judged(counted, |counted| match counted {
-        Ok(0) => ("open, but count nothing".into(), ItemState::Note),
-        Ok(_) => ("work".into(), ItemState::Fine),
-        Err(error) => match error.raw_os_error() {
-            Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
-                ("none in this machine".into(), ItemState::Note)
+    item(
+        "hardware-counters",
+        "without them `perf stat` cannot explain a difference by instructions and misses; no time or memory figure depends on it",
+        "a virtual machine gets them from its host (vPMU); refused ones: see perf_event_paranoid",
+        counted,
+        |counted| match counted {
+            Ok(0) => ("open, but count nothing".into(), Note),
+            Ok(_) => ("work".into(), Fine),
+            Err(error) => {
+                let words = match error.raw_os_error() {
+                    Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => "none in this machine",
+                    Some(libc::EACCES | libc::EPERM) => "refused",
+                    Some(libc::ENOSYS) => "not in this kernel",
+                    _ => return (error.to_string(), Note),
+                };
+                (words.into(), Note)
             }
-            Some(libc::EACCES | libc::EPERM) => ("refused".into(), ItemState::Note),
-            Some(libc::ENOSYS) => ("not in this kernel".into(), ItemState::Note),
-            _ => (error.to_string(), ItemState::Note),
         },
-    })
+    )
 }
 
 /// Instructions of this thread between opening a counter and reading it.
@@ -80,8 +83,8 @@ mod tests {
     fn only_working_counters_are_fine() {
         assert_eq!(
             (counters(Some(Ok(1))).state, counters(Some(Ok(0))).state),
-            (ItemState::Fine, ItemState::Note)
+            (Fine, Note)
         );
-        assert_eq!(counters(None).state, ItemState::Note);
+        assert_eq!(counters(None).state, Note);
     }
 }

@@ -8,12 +8,12 @@
 
 use super::cgroup::{Groups, Version};
 use super::counters::{CpuTicks, Stall, Throttled, process_ticks, value};
-use super::machine::allowed_cpus;
-use super::root::Root;
-use rustix::time::{ClockId, clock_gettime};
+use super::facts::allowed_cpus;
+use super::root::{Root, reread};
+use crate::observe::clock::now_ns;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::ops::Add;
 
 /// Kernel threads that manage memory: they work for any program that needs it, also for the
 /// measured one.
@@ -26,18 +26,16 @@ pub struct Counters {
     stat: Option<File>,
     /// The `stat` file of each thread of [`MEMORY_THREADS`] that is visible from here.
     memory_threads: Vec<File>,
-    cpu_pressure: Option<File>,
-    memory_pressure: Option<File>,
-    /// Of heapmark's own control group alone.
-    own_memory_pressure: Option<File>,
+    /// Of CPUs, of memory, and of memory in heapmark's own control group alone.
+    pressures: [Option<File>; 3],
     vmstat: Option<File>,
     /// Of heapmark's own control group and those above it.
     cpu_stats: Vec<File>,
-    buffer: Vec<u8>,
+    text: String,
 }
 
 /// Counters at one moment. A counter that the kernel does not report is absent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct Snapshot {
     /// Time of the monotonic clock.
     pub at_ns: u64,
@@ -58,14 +56,11 @@ pub struct Snapshot {
     pub memory_stall_ns: Option<u64>,
     /// The same for the tasks of heapmark's own control group.
     pub own_memory_stall_ns: Option<u64>,
-    /// Pages read from swap.
-    pub swapped_in_pages: Option<u64>,
-    /// Pages written to swap.
-    pub swapped_out_pages: Option<u64>,
-    /// Time in which heapmark's control groups were throttled because their CPU time was used up.
-    pub throttled_ns: Option<u64>,
-    /// How often they were throttled.
-    pub throttled_times: Option<u64>,
+    /// Pages read from swap and written to it.
+    pub swapped_pages: Option<u64>,
+    /// How often, and for how long, heapmark's control groups were throttled because their CPU time
+    /// was used up.
+    pub throttled: Option<Throttled>,
 }
 
 /// What happened between two snapshots. Absent if one of them does not have the counter.
@@ -99,72 +94,61 @@ impl Counters {
     /// Opens the files that exist.
     pub fn open(root: &Root) -> Counters {
         let open = |file: &str| File::open(root.path(file)).ok();
-        let folders = Groups::of(root, "cpu")
-            .map(|groups| groups.folders)
-            .unwrap_or_default();
+        let folders = Groups::of(root, "cpu").map_or(Vec::new(), |groups| groups.folders);
         let memory = Groups::of(root, "memory").filter(|groups| groups.version == Version::Two);
-        let cpus = allowed_cpus();
-        // A line of numbers for each CPU, and the first for all: at most ten numbers of twenty
-        // digits.
-        let stat_bytes = (cpus.last().map_or(0, |last| last + 1) + 1) * 256;
         Counters {
-            cpus,
+            cpus: allowed_cpus(),
             stat: open("proc/stat"),
             memory_threads: memory_threads(root),
-            cpu_pressure: open("proc/pressure/cpu"),
-            memory_pressure: open("proc/pressure/memory"),
-            own_memory_pressure: memory
-                .and_then(|groups| open(&format!("{}/memory.pressure", groups.folders[0]))),
+            pressures: [
+                open("proc/pressure/cpu"),
+                open("proc/pressure/memory"),
+                memory.and_then(|groups| open(&format!("{}/memory.pressure", groups.folders[0]))),
+            ],
             vmstat: open("proc/vmstat"),
             cpu_stats: folders
                 .iter()
                 .filter_map(|folder| open(&format!("{folder}/cpu.stat")))
                 .collect(),
-            buffer: vec![0; stat_bytes.max(16 << 10)],
+            text: String::new(),
         }
     }
 
     /// Reads them.
     pub fn snapshot(&mut self) -> Snapshot {
-        let buffer = &mut self.buffer;
+        let text = &mut self.text;
         let at_ns = now_ns();
-        let stat = self.stat.as_ref().and_then(|file| text(file, buffer));
+        let stat = self.stat.as_ref().and_then(|file| reread(file, text));
         let of_cpus = stat.and_then(|stat| CpuTicks::of(stat, &self.cpus));
         let ticks = of_cpus.or_else(|| CpuTicks::read(stat?));
-        let of_thread = |file: &File| process_ticks(text(file, buffer)?);
-        let memory_ticks: u64 = self.memory_threads.iter().filter_map(of_thread).sum();
-        let mut stall_ns = |file: &Option<File>| {
-            let stall = Stall::read(text(file.as_ref()?, buffer)?)?;
-            Some(stall.total_us * 1000)
-        };
-        let (cpu_stall_ns, memory_stall_ns) = (
-            stall_ns(&self.cpu_pressure),
-            stall_ns(&self.memory_pressure),
-        );
-        let own_memory_stall_ns = stall_ns(&self.own_memory_pressure);
-        let vmstat = self.vmstat.as_ref().and_then(|file| text(file, buffer));
+        let threads = self.memory_threads.iter();
+        let memory_ticks: u64 = threads
+            .filter_map(|file| process_ticks(reread(file, text)?))
+            .sum();
+        let [cpu_stall_ns, memory_stall_ns, own_memory_stall_ns] =
+            self.pressures.each_ref().map(|file| {
+                let stall = Stall::read(reread(file.as_ref()?, text)?)?;
+                Some(stall.total_us * 1000)
+            });
+        let vmstat = self.vmstat.as_ref().and_then(|file| reread(file, text));
         let pages = |key| value(vmstat?, key);
-        let (swapped_in_pages, swapped_out_pages) = (pages("pswpin"), pages("pswpout"));
-        let one = |file: &File| Throttled::read(text(file, buffer)?);
-        let throttled = self
-            .cpu_stats
-            .iter()
-            .filter_map(one)
-            .reduce(|sum, one| sum + one);
+        let swapped_pages = pages("pswpin").zip(pages("pswpout"));
+        let groups = self.cpu_stats.iter();
+        let throttled = groups
+            .filter_map(|file| Throttled::read(reread(file, text)?))
+            .reduce(Throttled::add);
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
         Snapshot {
             at_ns,
-            own_cpu_ns: own_cpu_ns(),
+            own_cpu_ns: cpu_ns(libc::RUSAGE_SELF) + cpu_ns(libc::RUSAGE_CHILDREN),
             cpus: of_cpus.map(|_| self.cpus.len() as u32),
             busy_ns: ticks.map(|ticks| ticks.programs.saturating_sub(memory_ticks) * tick_ns),
             steal_ns: ticks.map(|ticks| ticks.steal * tick_ns),
             cpu_stall_ns,
             memory_stall_ns,
             own_memory_stall_ns,
-            swapped_in_pages,
-            swapped_out_pages,
-            throttled_ns: throttled.map(|throttled| throttled.total_ns),
-            throttled_times: throttled.map(|throttled| throttled.times),
+            swapped_pages: swapped_pages.map(|(read, written)| read + written),
+            throttled,
         }
     }
 }
@@ -177,7 +161,7 @@ impl Interference {
             Some(counter(after)?.saturating_sub(counter(before)?))
         };
         let share = |ns: f64| (wall_ns > 0).then(|| ns / wall_ns as f64);
-        let share_of = |counter| grown(counter).and_then(|ns| share(ns as f64));
+        let share_of = |counter| share(grown(counter)? as f64);
         let own_ns = after.own_cpu_ns.saturating_sub(before.own_cpu_ns) as f64;
         Interference {
             wall_ns,
@@ -188,55 +172,35 @@ impl Interference {
             cpu_stall_share: share_of(|one| one.cpu_stall_ns),
             memory_stall_share: share_of(|one| one.memory_stall_ns),
             own_memory_stall_share: share_of(|one| one.own_memory_stall_ns),
-            swapped_pages: grown(|one| Some(one.swapped_in_pages? + one.swapped_out_pages?)),
-            throttled_ns: grown(|one| one.throttled_ns),
-            throttled_times: grown(|one| one.throttled_times),
+            swapped_pages: grown(|one| one.swapped_pages),
+            throttled_ns: grown(|one| Some(one.throttled?.total_ns)),
+            throttled_times: grown(|one| Some(one.throttled?.times)),
         }
     }
-}
-
-/// The file from its beginning, as far as the buffer has space.
-fn text<'a>(file: &File, buffer: &'a mut [u8]) -> Option<&'a str> {
-    let mut length = 0;
-    // The kernel returns files of many lines one page at a time.
-    while length < buffer.len() {
-        match file.read_at(&mut buffer[length..], length as u64).ok()? {
-            0 => break,
-            read => length += read,
-        }
-    }
-    std::str::from_utf8(&buffer[..length]).ok()
 }
 
 /// The `stat` files of the kernel threads that manage memory; none are visible in a container with
 /// its own PID namespace.
 fn memory_threads(root: &Root) -> Vec<File> {
-    let processes = root
-        .names("proc", "")
-        .into_iter()
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
-    let of_kernel = |stat: &str| {
-        // All kernel threads are children of process 2.
-        let (front, fields) = stat.rsplit_once(')')?;
-        let (_, name) = front.split_once('(')?;
-        let parent = fields.split_whitespace().nth(1)?;
-        Some(parent == "2" && MEMORY_THREADS.iter().any(|known| name.starts_with(known)))
-    };
-    let found = processes.filter_map(|process| {
-        let stat = format!("proc/{process}/stat");
-        of_kernel(&root.text(&stat)?)
-            .filter(|is| *is)
-            .and_then(|_| File::open(root.path(&stat)).ok())
-    });
-    found.collect()
+    let processes = root.names("proc", "").into_iter();
+    processes
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+        .map(|process| format!("proc/{process}/stat"))
+        .filter(|stat| root.text(stat).is_some_and(|text| is_memory_thread(&text)))
+        .filter_map(|stat| File::open(root.path(&stat)).ok())
+        .collect()
 }
 
-/// User and system time of this process and of all children that have ended and been waited for,
+fn is_memory_thread(stat: &str) -> bool {
+    // All kernel threads are children of process 2.
+    let (front, fields) = stat.rsplit_once(')').unwrap_or_default();
+    let (_, name) = front.split_once('(').unwrap_or_default();
+    fields.split_whitespace().nth(1) == Some("2")
+        && MEMORY_THREADS.iter().any(|known| name.starts_with(known))
+}
+
+/// User and system time of this process, or of all its children that have ended and been waited for,
 /// with those that they had waited for.
-fn own_cpu_ns() -> u64 {
-    cpu_ns(libc::RUSAGE_SELF) + cpu_ns(libc::RUSAGE_CHILDREN)
-}
-
 fn cpu_ns(whose: libc::c_int) -> u64 {
     // SAFETY: fills a local; the call cannot fail with these arguments.
     let usage = unsafe {
@@ -246,11 +210,6 @@ fn cpu_ns(whose: libc::c_int) -> u64 {
     };
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
     ns(usage.ru_utime) + ns(usage.ru_stime)
-}
-
-fn now_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[cfg(test)]

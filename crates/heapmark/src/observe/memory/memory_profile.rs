@@ -28,11 +28,11 @@ pub struct MemoryProfile {
     #[serde(default)]
     pub most_heap_bytes: u64,
     /// More about the moment when most bytes were live, if the process sampled itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub at_peak: Option<AtPeak>,
     /// RSS in two ways when most bytes were live, and when the work was done; if the process read
     /// it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rss_cross_check: Option<[RssCrossCheck; 2]>,
 }
 
@@ -58,6 +58,28 @@ pub struct AtPeak {
 }
 
 impl MemoryProfile {
+    /// Of these points, and of the moment when most bytes were live.
+    pub(super) fn of(points: &[MemoryPoint], peak_demand: MemoryPoint) -> MemoryProfile {
+        let sum = |bytes: fn(&MemoryPoint) -> u64| points.iter().map(bytes).sum::<u64>();
+        let all = || points.iter().chain([&peak_demand]);
+        let most_heap_bytes = all().map(|moment| moment.heap_bytes).fold(0, u64::max);
+        let least = most_heap_bytes as f64 * (1.0 - SAME_PEAK);
+        // A footprint often stays at its peak while live bytes vary, so the point with most live
+        // bytes counts.
+        let peak_footprint = all()
+            .filter(|moment| moment.heap_bytes as f64 >= least)
+            .max_by_key(|moment| moment.live_bytes);
+        MemoryProfile {
+            points: points.len() as u64,
+            peak_demand,
+            peak_footprint: peak_footprint.copied().unwrap_or(peak_demand),
+            live_byte_points: sum(|moment| moment.live_bytes),
+            heap_byte_points: sum(|moment| moment.heap_bytes),
+            most_heap_bytes,
+            ..MemoryProfile::default()
+        }
+    }
+
     /// From what a process sampled itself at points that its workload names. Nothing is polled, and
     /// nothing missed.
     pub fn of_points(
@@ -70,32 +92,18 @@ impl MemoryProfile {
             occupied_bytes: it.occupied_bytes,
             heap_bytes: it.heap_bytes,
         };
-        let heapmark_wire::Peak {
-            live_bytes,
-            occupied_bytes,
-            heap_bytes,
-            ..
-        } = *peak;
         let peak_demand = MemoryPoint {
-            live_bytes,
-            occupied_bytes,
-            heap_bytes,
+            live_bytes: peak.live_bytes,
+            occupied_bytes: peak.occupied_bytes,
+            heap_bytes: peak.heap_bytes,
         };
-        let along: Vec<MemoryPoint> = points.iter().map(of_point).collect();
-        let all: Vec<MemoryPoint> = along.iter().copied().chain([peak_demand]).collect();
         let asked = |it: &heapmark_wire::RssCrossCheck| RssCrossCheck {
             counted_bytes: it.counted_bytes,
             walked_bytes: it.walked_bytes,
         };
+        let points: Vec<MemoryPoint> = points.iter().map(of_point).collect();
         MemoryProfile {
-            points: along.len() as u64,
-            peak_demand,
-            peak_footprint: peak_footprint(&all).unwrap_or(peak_demand),
-            live_byte_points: along.iter().map(|moment| moment.live_bytes).sum(),
-            heap_byte_points: along.iter().map(|moment| moment.heap_bytes).sum(),
             most_anon_huge_bytes: peak.anon_huge_bytes,
-            sampling_share: 0.0,
-            most_heap_bytes: most_heap_bytes(&all),
             at_peak: Some(AtPeak {
                 usable_bytes: peak.usable_bytes,
                 tenth_page_bytes: peak.tenth_page_bytes,
@@ -104,26 +112,9 @@ impl MemoryProfile {
             rss_cross_check: cross_checks
                 .first_chunk()
                 .map(|moments: &[_; 2]| moments.each_ref().map(asked)),
+            ..MemoryProfile::of(&points, peak_demand)
         }
     }
-}
-
-pub(super) fn most_heap_bytes(moments: &[MemoryPoint]) -> u64 {
-    moments
-        .iter()
-        .map(|moment| moment.heap_bytes)
-        .max()
-        .unwrap_or(0)
-}
-
-/// The moment when most bytes were resident. A footprint often stays at its peak while live bytes
-/// vary, so the point with most live bytes counts.
-pub(super) fn peak_footprint(moments: &[MemoryPoint]) -> Option<MemoryPoint> {
-    let most = moments.iter().map(|moment| moment.heap_bytes).max()? as f64;
-    let at_peak = moments
-        .iter()
-        .filter(|moment| moment.heap_bytes as f64 >= most * (1.0 - SAME_PEAK));
-    at_peak.max_by_key(|moment| moment.live_bytes).copied()
 }
 
 /// Memory at one moment.

@@ -2,21 +2,21 @@
 //! writes at operations and that are parsed here afterwards.
 
 use super::maps::Mapped;
-use super::mean_heap::MeanHeap;
-use super::{Watcher, now_ns, reread};
+use super::process_files::{ProcessFiles, resident_bytes};
+use super::{MeanHeap, Watcher};
+use crate::observe::clock::now_ns;
 use crate::plan::Case;
 use anyhow::{Context, Result};
 use heapmark_wire::{Known, Page, Phase, RangeKind, Watched};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fmt::Write;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Duration;
 
 /// The memory of a process at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
 struct SeriesPoint {
     /// Counted from just before the process was started.
     time_ns: u64,
@@ -34,23 +34,16 @@ pub struct SeriesSampler {
     began_ns: u64,
     program: String,
     way: Way,
+    /// Of the running process.
+    files: Option<ProcessFiles>,
     points: Vec<SeriesPoint>,
 }
 
 enum Way {
-    /// From outside, at this interval. The open files belong to the running process.
-    Polled {
-        every: Duration,
-        files: Option<ProcFiles>,
-        text: String,
-    },
+    /// From outside, at this interval.
+    Polled(Duration),
     /// By the guest, into this file.
     Inside(File),
-}
-
-struct ProcFiles {
-    maps: File,
-    statm: File,
 }
 
 impl SeriesSampler {
@@ -65,11 +58,7 @@ impl SeriesSampler {
                 .context("cannot create a memory file")?;
             Way::Inside(file.into())
         } else {
-            Way::Polled {
-                every: Duration::from_nanos(every_ns),
-                files: None,
-                text: String::new(),
-            }
+            Way::Polled(Duration::from_nanos(every_ns))
         };
         let program = program
             .canonicalize()
@@ -78,29 +67,23 @@ impl SeriesSampler {
             began_ns: now_ns(),
             program: program.display().to_string(),
             way,
+            files: None,
             points: Vec::new(),
         }))
     }
 
     /// A point from outside. A process that has ended meanwhile leaves none.
     fn point(&mut self, pid: i32, phase: Phase, watched: &Watched) -> Option<SeriesPoint> {
-        let Way::Polled { files, text, .. } = &mut self.way else {
-            return None;
-        };
-        // Opened once: opening costs as much as reading.
-        if files.is_none() {
-            *files = ProcFiles::open(pid).ok();
-        }
-        let files = files.as_mut()?;
+        let files = self.files.get_or_insert_with(|| ProcessFiles::of(pid));
         let mut known: Vec<Known> = watched.ranges().known().collect();
         let (live_before, time_ns) = (watched.live_bytes(), now_ns());
-        let read = files.read(text);
+        let rss_bytes = files.resident_bytes()?;
+        let maps = files.maps()?;
         let (live_after, took_ns) = (watched.live_bytes(), now_ns() - time_ns);
         // A stack that was created or freed meanwhile may be in the maps, so ranges known before or
         // after count.
-        let before = known.len();
         for range in watched.ranges().known() {
-            if !known[..before].contains(&range) {
+            if !known.contains(&range) {
                 known.push(range);
             }
         }
@@ -113,8 +96,8 @@ impl SeriesSampler {
             requested_live_bytes: live_before
                 .zip(live_after)
                 .map(|(before, after)| before.min(after)),
-            mapped: Mapped::read(text, &self.program, &known),
-            rss_bytes: read.ok()?,
+            mapped: Mapped::read(maps, &self.program, &known),
+            rss_bytes,
         })
     }
 }
@@ -122,32 +105,30 @@ impl SeriesSampler {
 impl Watcher for SeriesSampler {
     fn word(&self) -> String {
         match &self.way {
-            Way::Polled { .. } => "polled".into(),
+            Way::Polled(_) => "polled".into(),
             Way::Inside(file) => format!("/proc/self/fd/{}", file.as_raw_fd()),
         }
     }
 
     fn looks(&self) -> bool {
-        matches!(self.way, Way::Polled { .. })
+        matches!(self.way, Way::Polled(_))
     }
 
     fn look(&mut self, pid: i32, page: &Page) -> Duration {
+        let Way::Polled(every) = self.way else {
+            return Duration::MAX;
+        };
         let seen = page.look(|phase, watched| self.point(pid, phase, watched));
         self.points.extend(seen);
-        match self.way {
-            Way::Polled { every, .. } => every,
-            Way::Inside(_) => Duration::MAX,
-        }
+        every
     }
 
     fn mean_heap(&self, before_bytes: u64, iteration_ns: u64) -> Option<MeanHeap> {
         // Points that a guest takes at operations are not spaced by time; they are parsed later, so
         // there are none here.
-        let running = self
-            .points
-            .iter()
-            .filter(|point| point.phase == Phase::Run.word());
-        let looks: Vec<(u64, u64)> = running
+        let points = self.points.iter();
+        let looks: Vec<(u64, u64)> = points
+            .filter(|point| point.phase == Phase::Run.word())
             .map(|point| (point.time_ns, point.rss_bytes))
             .collect();
         MeanHeap::of(&looks, before_bytes, iteration_ns)
@@ -156,39 +137,13 @@ impl Watcher for SeriesSampler {
     fn csv(mut self: Box<Self>) -> Result<Option<String>> {
         if let Way::Inside(file) = &mut self.way {
             let mut text = String::new();
-            file.seek(SeekFrom::Start(0))
-                .and_then(|_| file.read_to_string(&mut text))
+            file.rewind()
+                .and_then(|()| file.read_to_string(&mut text))
                 .context("cannot read a series")?;
             self.points = points(&text, &self.program, self.began_ns);
         }
         Ok((!self.points.is_empty()).then(|| csv(&self.points)))
     }
-}
-
-impl ProcFiles {
-    fn open(pid: i32) -> std::io::Result<ProcFiles> {
-        let open = |name| File::open(format!("/proc/{pid}/{name}"));
-        Ok(ProcFiles {
-            maps: open("maps")?,
-            statm: open("statm")?,
-        })
-    }
-
-    /// Reads the maps into `text`; returns the resident set.
-    fn read(&mut self, text: &mut String) -> std::io::Result<u64> {
-        let mut pages = String::new();
-        reread(&mut self.statm, &mut pages)?;
-        reread(&mut self.maps, text)?;
-        // A process that is ending has an empty address space: not a point of its life.
-        resident_bytes(&pages)
-            .filter(|_| !text.is_empty())
-            .ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into())
-    }
-}
-
-/// The second word of statm.
-pub(super) fn resident_bytes(statm: &str) -> Option<u64> {
-    Some(statm.split_whitespace().nth(1)?.parse::<u64>().ok()? * rustix::param::page_size() as u64)
 }
 
 /// Parses the guest's text: `@point TIME LIVE PHASE`, `@known START END KIND` lines, its maps,
@@ -208,10 +163,7 @@ fn point(block: &str, program: &str, began_ns: u64) -> Option<SeriesPoint> {
     let live_before: u64 = words.next()?.parse().ok()?;
     let (end, statm) = after.split_once('\n')?;
     let (live_after, ended_ns) = end.split_once(' ')?;
-    let known: Vec<Known> = maps
-        .lines()
-        .filter_map(|line| known(line.strip_prefix("@known ")?))
-        .collect();
+    let known: Vec<Known> = maps.lines().filter_map(known).collect();
     Some(SeriesPoint {
         time_ns: time_ns.saturating_sub(began_ns),
         took_ns: ended_ns.parse::<u64>().ok()?.saturating_sub(time_ns),
@@ -223,11 +175,10 @@ fn point(block: &str, program: &str, began_ns: u64) -> Option<SeriesPoint> {
 }
 
 fn known(line: &str) -> Option<Known> {
-    let mut words = line.split(' ');
-    let (start, end) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let mut words = line.strip_prefix("@known ")?.split(' ');
     Some(Known {
-        start,
-        end,
+        start: words.next()?.parse().ok()?,
+        end: words.next()?.parse().ok()?,
         kind: RangeKind::from_word(words.next()?)?,
     })
 }

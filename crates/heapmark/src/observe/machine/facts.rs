@@ -1,0 +1,108 @@
+//! The machine, as keys and values: what a reader needs to judge whether numbers from here hold
+//! elsewhere. No host name.
+
+use super::root::Root;
+use std::collections::BTreeMap;
+
+/// Usable CPUs: what affinity and CPU limits leave of the machine.
+pub fn usable_cpus() -> u32 {
+    std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32)
+}
+
+/// Numbers of the CPUs that this process, and what it starts, may run on; empty if there are more
+/// than the system call has space for.
+pub fn allowed_cpus() -> Vec<usize> {
+    // SAFETY: fills a local; an all-zero set is valid.
+    let (set, error) = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        let error = libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
+        (set, error)
+    };
+    // SAFETY: the number is within the set.
+    let allowed = |number: &usize| error == 0 && unsafe { libc::CPU_ISSET(*number, &set) };
+    (0..libc::CPU_SETSIZE as usize).filter(allowed).collect()
+}
+
+/// Everything that is recorded with a run. What cannot be read is left out.
+pub fn describe() -> BTreeMap<String, String> {
+    let root = Root::machine();
+    let line = |file| root.text(file);
+    let processor = |key| root.field("proc/cpuinfo", key);
+    let memory = |key| root.field("proc/meminfo", key);
+    let huge_pages =
+        |file: &str| root.chosen(&format!("sys/kernel/mm/transparent_hugepage/{file}"));
+    let build = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    };
+    let facts = [
+        (
+            "cpu_model",
+            processor("model name").or_else(|| processor("CPU part")),
+        ),
+        ("microcode", processor("microcode")),
+        ("usable_cpus", Some(usable_cpus().to_string())),
+        ("architecture", Some(std::env::consts::ARCH.into())),
+        ("smt_active", line("sys/devices/system/cpu/smt/active")),
+        (
+            "governor",
+            line("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        ),
+        ("memory_total", memory("MemTotal")),
+        ("memory_available", memory("MemAvailable")),
+        ("swap_total", memory("SwapTotal")),
+        ("kernel", line("proc/sys/kernel/osrelease")),
+        ("kernel_command_line", line("proc/cmdline")),
+        (
+            "hypervisor",
+            line("sys/hypervisor/type").or_else(|| line("sys/class/dmi/id/product_name")),
+        ),
+        ("transparent_huge_pages", huge_pages("enabled")),
+        ("transparent_huge_pages_defrag", huge_pages("defrag")),
+        ("overcommit_memory", line("proc/sys/vm/overcommit_memory")),
+        (
+            "randomize_va_space",
+            line("proc/sys/kernel/randomize_va_space"),
+        ),
+        (
+            "clock_source",
+            line("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        ),
+        (
+            "page_size_bytes",
+            Some(rustix::param::page_size().to_string()),
+        ),
+        ("load_average", line("proc/loadavg")),
+        ("heapmark_build", Some(build.into())),
+    ];
+    let caches = (0..4).map(|index| {
+        let cache = format!("sys/devices/system/cpu/cpu0/cache/index{index}");
+        let text = |file: &str| root.text(&format!("{cache}/{file}")).unwrap_or_default();
+        let (level, kind) = (text("level"), text("type").to_lowercase());
+        (format!("cache_l{level}_{kind}"), text("size"))
+    });
+    facts
+        .into_iter()
+        .map(|(key, value)| (key.to_string(), value.unwrap_or_default()))
+        .chain(caches)
+        .filter(|(_, value)| !value.is_empty())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_every_linux_tells_is_there() {
+        let facts = super::describe();
+        for key in [
+            "kernel",
+            "memory_total",
+            "usable_cpus",
+            "page_size_bytes",
+            "overcommit_memory",
+        ] {
+            assert!(facts.contains_key(key), "{key}");
+        }
+    }
+}

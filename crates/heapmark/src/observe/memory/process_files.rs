@@ -1,0 +1,78 @@
+//! What the kernel tells about the memory of a running process: `/proc/PID/statm`, `smaps_rollup` and
+//! `maps`.
+
+use crate::observe::machine::root::reread;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs::File;
+
+/// The files of one process. Each is opened when it is first read, and kept open: opening one costs
+/// as much as reading it.
+pub struct ProcessFiles {
+    pid: i32,
+    open: BTreeMap<&'static str, File>,
+    text: String,
+}
+
+impl ProcessFiles {
+    /// Those of a process.
+    pub fn of(pid: i32) -> ProcessFiles {
+        ProcessFiles {
+            pid,
+            open: BTreeMap::new(),
+            text: String::new(),
+        }
+    }
+
+    /// The resident set; `None` once the process has ended.
+    pub fn resident_bytes(&mut self) -> Option<u64> {
+        resident_bytes(self.text("statm")?).filter(|bytes| *bytes > 0)
+    }
+
+    /// What a walk of the page tables finds, which takes much longer.
+    pub fn walked(&mut self) -> Option<Walked> {
+        Walked::of(self.text("smaps_rollup")?)
+    }
+
+    /// What is mapped. A process that is ending has an empty address space: not a point of its life.
+    pub fn maps(&mut self) -> Option<&str> {
+        self.text("maps").filter(|maps| !maps.is_empty())
+    }
+
+    fn text(&mut self, name: &'static str) -> Option<&str> {
+        let file = match self.open.entry(name) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(new) => {
+                new.insert(File::open(format!("/proc/{}/{name}", self.pid)).ok()?)
+            }
+        };
+        reread(file, &mut self.text)
+    }
+}
+
+/// The second word of statm.
+pub fn resident_bytes(statm: &str) -> Option<u64> {
+    Some(statm.split_whitespace().nth(1)?.parse::<u64>().ok()? * rustix::param::page_size() as u64)
+}
+
+/// What a walk of the page tables found.
+#[derive(Clone, Copy, Debug)]
+pub struct Walked {
+    pub rss_bytes: u64,
+    pub pss_bytes: u64,
+    pub anon_huge_bytes: u64,
+}
+
+impl Walked {
+    fn of(rollup: &str) -> Option<Walked> {
+        let bytes = |key: &str| {
+            let line = rollup.lines().find_map(|line| line.strip_prefix(key))?;
+            Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+        };
+        Some(Walked {
+            rss_bytes: bytes("Rss:")?,
+            pss_bytes: bytes("Pss:")?,
+            anon_huge_bytes: bytes("AnonHugePages:")?,
+        })
+    }
+}
