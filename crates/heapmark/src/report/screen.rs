@@ -57,9 +57,6 @@ pub(super) fn numbers_table(
 
 fn borderless(header: impl Into<Row>) -> Table {
     let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .force_no_tty()
-        .set_header(header);
+    table.load_style(presets::NOTHING).set_header(header);
     table
 }

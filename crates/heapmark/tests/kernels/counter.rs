@@ -9,6 +9,10 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+/// A limit for processes that would never end: on a machine with much else to do, two threads that
+/// wait for each other at each step may take minutes.
+pub const HUNG_AFTER: Duration = Duration::from_secs(600);
+
 /// malloc, free, calloc, realloc, and the aligned functions together.
 pub type Counts = [u64; 5];
 
@@ -135,15 +139,9 @@ impl Counter {
         let mut job = Job::new(case, &cell, cold, iterations, false).unwrap();
         job.exercise = exercise;
         let stop = AtomicBool::new(false);
-        let attempt = execute::run(
-            &self.guest,
-            &self.subject,
-            &job,
-            Duration::from_secs(60),
-            &stop,
-        )
-        .unwrap()
-        .unwrap();
+        let attempt = execute::run(&self.guest, &self.subject, &job, HUNG_AFTER, &stop)
+            .unwrap()
+            .unwrap();
         let bytes = std::fs::read(&file).unwrap();
         let mut counted: Counts = std::array::from_fn(|i| {
             u64::from_ne_bytes(bytes[i * 8..i * 8 + 8].try_into().unwrap())

@@ -250,7 +250,7 @@ fn ladders_of_reallocs_over_threads() {
         index: 0,
     };
     let mut made = [1, 0];
-    for step in 0..20_000 {
+    for step in 0..4000 {
         let thread = step % 2;
         events.push((
             thread,
@@ -265,7 +265,7 @@ fn ladders_of_reallocs_over_threads() {
         };
         made[thread as usize] += 1;
     }
-    FakeRun::new().expect(&events, [1, 1, 0, 20_000, 0]);
+    FakeRun::new().expect(&events, [1, 1, 0, 4000, 0]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Memory over time: curves of real processes that must have a certain shape, and the files of a run.
 
+use crate::counter::HUNG_AFTER;
 use heapmark::build::{self, State};
 use heapmark::catalog::Catalog;
 use heapmark::execute::{self, Guest, Job, Outcome, Subject, Watch};
@@ -9,7 +10,6 @@ use heapmark::plan::{Cell, Override, cases};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 const GUEST: &str = env!("CARGO_BIN_EXE_heapmark-guest");
 
@@ -100,7 +100,7 @@ fn series(subject: &Subject, workload: &str, set: &[&str]) -> (Table, u64) {
     let looks = recorder.looks();
     let mut look = |pid, page: &_| recorder.look(pid, page);
     let watch: Option<Watch> = if looks { Some(&mut look) } else { None };
-    let (limit, stop) = (Duration::from_secs(60), AtomicBool::new(false));
+    let (limit, stop) = (HUNG_AFTER, AtomicBool::new(false));
     let attempt = execute::run_watched(&guest, subject, &job, limit, &stop, watch)
         .unwrap()
         .unwrap();

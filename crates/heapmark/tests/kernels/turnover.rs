@@ -2,12 +2,12 @@
 //! its heap behind, and every figure of a workload with many threads is wrong. (rpmalloc once kept 127 times what was
 //! requested, because its `pthread_create` was not exported.)
 
+use crate::counter::HUNG_AFTER;
 use heapmark::build::{self, State};
 use heapmark::catalog::{Catalog, Tier};
 use heapmark::execute::{self, Guest, Job, Outcome, Subject};
 use heapmark::plan::{Cell, cases};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 #[test]
 fn memory_does_not_grow_with_the_number_of_threads_that_have_ended() {
@@ -64,7 +64,7 @@ fn memory_does_not_grow_with_the_number_of_threads_that_have_ended() {
             };
             let job = Job::new(&cases[0], &cell, 0, 1, false).unwrap();
             let stop = AtomicBool::new(false);
-            let attempt = execute::run(&guest, &subject, &job, Duration::from_secs(60), &stop)
+            let attempt = execute::run(&guest, &subject, &job, HUNG_AFTER, &stop)
                 .unwrap()
                 .unwrap();
             assert_eq!(attempt.outcome, Outcome::Ok, "{}", subject.allocator.name);
