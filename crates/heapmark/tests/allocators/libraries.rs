@@ -460,10 +460,16 @@ fn variants_share_one_library() {
     assert!(files("glibc-arena1").is_empty());
 }
 
+/// The name of a planted allocator: another suite may build its own in the same cache at the same
+/// time.
+fn own(name: &str) -> String {
+    format!("by-{}-{name}", std::process::id())
+}
+
 /// rpmalloc under another name, compiled with this definition.
 fn rpmalloc_with(name: &str, define: (&str, &str)) -> Allocator {
     let mut allocator = find("rpmalloc").clone();
-    allocator.name = name.into();
+    allocator.name = own(name);
     let recipe = allocator.build.as_mut().unwrap();
     recipe.define.insert(define.0.into(), define.1.into());
     allocator
@@ -482,7 +488,7 @@ fn forget(name: &str) {
             .file_name()
             .to_string_lossy()
             .trim_start_matches('.')
-            .starts_with(name)
+            .starts_with(&own(name))
         {
             let path = entry.path();
             let _ = if path.is_dir() {
@@ -501,7 +507,7 @@ fn a_failing_build_tells_its_step_and_stops_no_other() {
     let first = build(&[&bad, &good]);
     let error = format!("{:#}", first[0].result.as_ref().unwrap_err());
     for told in [
-        "building planted-bad",
+        &format!("building {}", bad.name),
         "compiling rpmalloc/rpmalloc/rpmalloc.c failed",
         "error:",
         ".log",
@@ -509,7 +515,7 @@ fn a_failing_build_tells_its_step_and_stops_no_other() {
         assert!(error.contains(told), "missing {told:?} in {error}");
     }
     assert!(
-        matches!(build::state(&bad, &ALL), State::NotBuilt { line } if line == "heapmark build planted-bad")
+        matches!(build::state(&bad, &ALL), State::NotBuilt { line } if line == format!("heapmark build {}", bad.name))
     );
 
     let library = first[1].result.as_ref().unwrap();
@@ -684,14 +690,14 @@ fn flags_of_the_callers_get_into_no_library() {
     // With other flags it would be another library, which is not built.
     assert_eq!(state, "ready");
     let mut other = (*allocator).clone();
-    other.name = "planted-flags".into();
+    other.name = own("planted-flags");
     assert!(matches!(build::state(&other, &ALL), State::NotBuilt { .. }));
 }
 
 #[test]
 fn a_pattern_that_matches_no_file_is_told() {
     let mut allocator = find("rpmalloc").clone();
-    allocator.name = "planted-missing".into();
+    allocator.name = own("planted-missing");
     let unit = Unit {
         files: vec!["renamed/*.c".into()],
         ..Unit::default()
