@@ -288,7 +288,7 @@ fn threads_come_and_go_and_more_of_them_than_cpus_play_at_a_time() {
 }
 
 #[test]
-fn a_score_that_expects_other_work_is_a_wrong_result() {
+fn a_compiled_trace_that_expects_other_work_is_a_wrong_result() {
     let lab = FakeRun::new();
     let (path, head) = lab.compiled(&[(0, malloc(1)), (0, free(0, 0))], Order::Dependent);
     let mut words = words(&path);
@@ -306,7 +306,7 @@ fn a_score_that_expects_other_work_is_a_wrong_result() {
 }
 
 #[test]
-fn a_score_that_lacks_a_wait_names_a_wrong_slot_or_ends_nowhere_is_an_error_that_says_where() {
+fn a_compiled_trace_without_a_wait_or_an_end_or_with_a_wrong_slot_is_an_error_that_says_where() {
     let lab = FakeRun::new();
     let end = Rare::End.word(0);
     // Two threads that are there from the start: the second frees before the first allocates.

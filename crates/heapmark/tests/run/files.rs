@@ -40,6 +40,27 @@ fn trace(path: &Path, pairs: u64) {
     writer.finish().unwrap();
 }
 
+/// Replays `a.trace` of this place, with a folder of it as the cache.
+fn replayed_with_cache(place: &Place, cache: &str) {
+    let mut replay = place.heapmark(&[
+        "replay",
+        "a.trace",
+        "-a",
+        "glibc",
+        "--blocks",
+        "1",
+        "--target-ms",
+        "1",
+    ]);
+    let end = End::of(
+        replay
+            .env("HEAPMARK_CACHE", place.at(cache))
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+}
+
 /// A program that allocates a little, and starts another of its kind if it is told to.
 fn program(place: &Place) {
     let source = "#include <stdlib.h>\n#include <unistd.h>\n#include <sys/wait.h>\nint main(int count, char **words) {\n\
@@ -363,23 +384,7 @@ fn what_is_made_of_a_recording_is_as_private_as_its_capture() {
             "{command:?}"
         );
     }
-    let mut replay = place.heapmark(&[
-        "replay",
-        "a.trace",
-        "-a",
-        "glibc",
-        "--blocks",
-        "1",
-        "--target-ms",
-        "1",
-    ]);
-    let end = End::of(
-        replay
-            .env("HEAPMARK_CACHE", place.at("cache"))
-            .output()
-            .unwrap(),
-    );
-    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    replayed_with_cache(&place, "cache");
     let compiled_traces = names(&place.at("cache/compiled-traces"))
         .into_iter()
         .filter(|name| name.ends_with(".compiled"));
@@ -595,29 +600,13 @@ fn a_full_disk_leaves_the_old_file_and_no_draft() {
 }
 
 #[test]
-fn files_of_others_in_a_folder_of_scores_stay() {
+fn files_of_others_in_a_folder_of_compiled_traces_stay() {
     let place = Place::new();
     trace(&place.at("a.trace"), 500);
     // As with HEAPMARK_CACHE=$HOME.
     fs::create_dir(place.at("compiled-traces")).unwrap();
     fs::write(place.at("compiled-traces/final-results.txt"), "theirs").unwrap();
-    let mut replay = place.heapmark(&[
-        "replay",
-        "a.trace",
-        "-a",
-        "glibc",
-        "--blocks",
-        "1",
-        "--target-ms",
-        "1",
-    ]);
-    let end = End::of(
-        replay
-            .env("HEAPMARK_CACHE", place.at("."))
-            .output()
-            .unwrap(),
-    );
-    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    replayed_with_cache(&place, ".");
     assert_eq!(
         fs::read_to_string(place.at("compiled-traces/final-results.txt")).unwrap(),
         "theirs"

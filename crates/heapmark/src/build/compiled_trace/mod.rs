@@ -138,7 +138,7 @@ mod tests {
     use heapmark_trace::Token;
 
     #[test]
-    fn a_score_that_the_disk_has_no_room_for_is_refused_before_it_is_begun() {
+    fn a_compiled_trace_that_the_disk_has_no_room_for_is_refused_before_it_is_begun() {
         let folder = Path::new("/cache/compiled-traces");
         assert!(
             has_room(8 << 20, Some(8 << 20), folder).is_ok()

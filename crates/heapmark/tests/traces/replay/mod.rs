@@ -331,7 +331,7 @@ fn a_thread_of_the_last_number_is_one_thread_and_not_65535() {
 }
 
 #[test]
-fn a_score_that_the_disk_has_no_room_for_is_refused_before_it_fills_it() {
+fn a_compiled_trace_that_the_disk_has_no_room_for_is_refused_before_it_fills_it() {
     let place = Place::new();
     let events: Vec<Told> = (0..300_000)
         .flat_map(|index| [(0, malloc(8)), (0, free(0, index))])
