@@ -38,32 +38,6 @@ pub struct Peak {
     pub sparse_pages: u64,
 }
 
-/// The kernel's counters and its page tables at one moment, both as in [`HeapPoint::heap_bytes`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RssCrossCheck {
-    /// By the counters, which some kernels keep per CPU.
-    pub counted_bytes: u64,
-    /// By a walk of the page tables.
-    pub walked_bytes: u64,
-}
-
-impl RssCrossCheck {
-    /// From a line.
-    pub fn parse(line: &str) -> Option<RssCrossCheck> {
-        let [counted_bytes, walked_bytes] = numbers(line)?;
-        Some(RssCrossCheck {
-            counted_bytes,
-            walked_bytes,
-        })
-    }
-}
-
-impl Display for RssCrossCheck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.counted_bytes, self.walked_bytes)
-    }
-}
-
 impl HeapPoint {
     /// From a line.
     pub fn parse(line: &str) -> Option<HeapPoint> {
@@ -172,17 +146,6 @@ mod tests {
         };
         assert_eq!(HeapPoint::parse(&point.to_string()), Some(point));
         assert_eq!(Peak::parse(&peak.to_string()), Some(peak));
-        let twice = RssCrossCheck {
-            counted_bytes: 8,
-            walked_bytes: 9,
-        };
-        assert_eq!(
-            (
-                RssCrossCheck::parse(&twice.to_string()),
-                RssCrossCheck::parse("8")
-            ),
-            (Some(twice), None)
-        );
         assert_eq!(
             [
                 HeapPoint::parse("1 2 3 4"),

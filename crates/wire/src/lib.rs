@@ -19,7 +19,7 @@ pub mod varint;
 mod watched;
 
 pub use buckets::{BUCKETS, bucket_of, bucket_range};
-pub use followed::{HeapPoint, Peak, RssCrossCheck, numbers};
+pub use followed::{HeapPoint, Peak, numbers};
 pub use launched::Launched;
 pub use page::{JOB_BYTES, Page, REPORT_BYTES, TextFull};
 pub use pairs::pairs;

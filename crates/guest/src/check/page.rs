@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub(super) const GRANULES: usize = 512;
 
 /// An entry of the shadow's table. All zero is an unused entry.
+#[repr(C)]
 pub(super) struct PageEntry {
     number: AtomicUsize,
     locked: AtomicBool,
@@ -65,6 +66,7 @@ impl PageEntry {
 }
 
 /// All zero is a page without blocks.
+#[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Page {
     pub taken: Granules,
@@ -80,6 +82,14 @@ type Granules = [u64; GRANULES / 64];
 impl Page {
     pub fn is_empty(&self) -> bool {
         self.taken.iter().all(|word| *word == 0)
+    }
+
+    /// Writes the last word as it is: an entry may end in another page of the table than it begins,
+    /// which nothing else might write.
+    pub fn write_last(&mut self) {
+        let last = &raw mut self.slack[2][GRANULES / 64 - 1];
+        // SAFETY: a word of ours.
+        unsafe { last.write_volatile(last.read_volatile()) };
     }
 
     /// Marks the start of a block whose granules hold `slack` bytes more than requested.

@@ -1,6 +1,6 @@
 //! The shadow of the address space: which granules are taken, where blocks start, what is live.
 
-use super::page::{EntryOwner, GRANULES, PageEntry, span};
+use super::page::{EntryOwner, GRANULES, Page, PageEntry, span};
 use crate::fail;
 use crate::memory::HarnessTable;
 use crate::published;
@@ -13,6 +13,8 @@ use heapmark_wire::Held;
 const LEAST_PAGE: usize = 8 * GRANULES;
 /// Pages that the shadow can hold: 16 GiB of blocks.
 const MOST_PAGES: usize = 1 << 22;
+/// In `pagemap`: the page is resident and mapped at one place only.
+const PRESENT_AT_ONE_PLACE: u64 = 1 << 63 | 1 << 56;
 /// This many consecutive pages share one place in the table of pages.
 const GROUP: usize = 64;
 
@@ -127,9 +129,11 @@ impl Shadow {
         )
     }
 
-    /// Called at the first write to an entry: its pages of the table become resident.
+    /// Called when an entry is claimed: makes its pages of the table resident, and counts them.
     fn touch(&self, index: usize) {
         let (start, bytes) = (index * size_of::<PageEntry>(), size_of::<PageEntry>());
+        // The claim has written to the first one.
+        self.pages[index].with(Page::write_last);
         for page in self.own_page(start)..=self.own_page(start + bytes - 1) {
             let bit = 1 << (page % 64);
             if self.touched[page / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
@@ -187,7 +191,6 @@ impl Shadow {
     /// How many pages with a live block are resident and mapped at one place only; `None` if the
     /// kernel does not report it.
     pub fn present(&self) -> Option<u64> {
-        const PRESENT_AT_ONE_PLACE: u64 = 1 << 63 | 1 << 56;
         let file = sys::RawFile::open(c"/proc/self/pagemap")?;
         let (mut present, mut group, mut flags) = (0, usize::MAX, [0u64; GROUP]);
         for entry in self
@@ -212,6 +215,30 @@ impl Shadow {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_page_of_the_table_that_counts_as_the_harnesss_is_resident_and_no_other_is() {
+        let shadow = Shadow::new(None);
+        // Lone blocks: nothing else writes to the pages of an entry that straddles two.
+        for group in 0..20 * GROUP {
+            let number = group * 7919 * GROUP + group % GROUP;
+            shadow.take("malloc", 0x7000_0000_0000 + number * LEAST_PAGE, 8);
+        }
+        let first = shadow.pages.as_ptr().addr() / shadow.page_bytes;
+        let own_pages = MOST_PAGES * size_of::<PageEntry>() / shadow.page_bytes;
+        let mut flags = HarnessTable::<u64>::zeroed(own_pages);
+        let file = sys::RawFile::open(c"/proc/self/pagemap").unwrap();
+        assert!(file.fill_from(first * 8, &mut flags));
+        for (own_page, flags) in flags.iter().enumerate() {
+            let counted =
+                shadow.touched[own_page / 64].load(Ordering::Relaxed) >> (own_page % 64) & 1;
+            assert_eq!(
+                counted == 1,
+                flags & PRESENT_AT_ONE_PLACE == PRESENT_AT_ONE_PLACE,
+                "page {own_page} of the table"
+            );
+        }
+    }
 
     #[test]
     fn blocks_are_found_again_and_the_tables_memory_is_counted_in_the_systems_pages_however_large_they_are()

@@ -161,7 +161,6 @@ impl FakeRun {
                     sampling_share: 0.003,
                     most_heap_bytes: moment.heap_bytes * 2,
                     at_peak: None,
-                    rss_cross_check: None,
                 })
             });
             if let Some(measurement) = &mut record.measurement {

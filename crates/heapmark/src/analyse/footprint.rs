@@ -2,8 +2,7 @@
 //! one. The figures themselves are metrics.
 
 use super::failure::Failed;
-use crate::metric::{self, OVERHEAD_FROM_BYTES};
-use crate::observe::memory_profile::MemoryProfile;
+use crate::metric;
 use crate::plan::Case;
 use crate::store::{Purpose, Record, RunFile};
 use serde::Serialize;
@@ -13,10 +12,6 @@ use serde::Serialize;
 pub struct Sampling {
     /// Processes that ended `ok` before a sample saw live bytes.
     pub unseen: usize,
-    /// The relative error of the kernel's quick count of memory against its page tables, if it is
-    /// more than 1 %. Figures of the count may be off by that much; `overhead_at_peak_demand` uses
-    /// the page tables.
-    pub count_off_by: Option<f64>,
     /// Most CPU time that sampling a process took, as a share of a core.
     pub share: Option<f64>,
 }
@@ -32,7 +27,6 @@ impl Sampling {
         let profiles = || own().filter_map(|record| record.memory.as_deref());
         Sampling {
             unseen: own().count() - profiles().count(),
-            count_off_by: profiles().filter_map(count_off_by).max_by(f64::total_cmp),
             share: profiles()
                 .map(|profile| profile.sampling_share)
                 .max_by(f64::total_cmp),
@@ -62,17 +56,4 @@ pub(super) fn blow_up(several: &[&Record], one: &[&Record]) -> Vec<f64> {
         metric::blow_up(ours.memory.as_deref()?, theirs)
     };
     several.iter().filter_map(of_block).collect()
-}
-
-/// The error of the count if the process read both values, and if it is too large.
-fn count_off_by(profile: &MemoryProfile) -> Option<f64> {
-    const TOO_MUCH: f64 = 0.01;
-    profile
-        .rss_cross_check
-        .iter()
-        .flatten()
-        .filter(|it| it.walked_bytes as f64 >= OVERHEAD_FROM_BYTES)
-        .map(|it| it.counted_bytes.abs_diff(it.walked_bytes) as f64 / it.walked_bytes as f64)
-        .filter(|share| *share > TOO_MUCH)
-        .max_by(f64::total_cmp)
 }

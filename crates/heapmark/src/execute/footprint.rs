@@ -2,7 +2,7 @@
 //! workload. What was sampled from outside during the workload is in `observe::memory_sampler`.
 
 use super::report_lines::ReportLines;
-use heapmark_wire::{HeapPoint, Peak, RssCrossCheck, numbers};
+use heapmark_wire::{HeapPoint, Peak, numbers};
 use serde::{Deserialize, Serialize};
 
 /// The memory of one sampled process.
@@ -18,9 +18,6 @@ pub struct Footprint {
     /// The guest's own sample when most bytes were live.
     #[serde(skip)]
     pub peak: Option<Peak>,
-    /// RSS that the guest read from the kernel in two ways.
-    #[serde(skip)]
-    pub rss_cross_check: Vec<RssCrossCheck>,
 }
 
 /// What was in memory at one moment.
@@ -77,13 +74,11 @@ impl Footprint {
             let after_ms = when.parse().ok()?;
             Some(Retained { after_ms, resident })
         });
-        let cross_checks = lines.values("rss_cross_check");
         Some(Footprint {
             begin: told().find(|(when, _)| *when == "begin")?.1,
             retained: retained.collect(),
             points: lines.values("point").filter_map(HeapPoint::parse).collect(),
             peak: lines.values("peak").find_map(Peak::parse),
-            rss_cross_check: cross_checks.filter_map(RssCrossCheck::parse).collect(),
         })
     }
 }

@@ -122,21 +122,13 @@ fn of_case(case: &Table, planned_blocks: u32) -> Sheet {
     let sampled = shares.max_by(f64::total_cmp).filter(|share| *share > 0.0);
     let sampled =
         sampled.map(|share| format!("sampling took at most {} of a core", units::percent(share)));
-    let off = rows.iter().filter_map(|row| {
-        let share = units::percent(row.sampling.as_ref()?.count_off_by?);
-        Some(format!(
-            "{}: the kernel's quick count of memory was {share} off its page tables: at peak demand is exact, the other \
-             figures may be that far off",
-            row.allocator
-        ))
-    });
     Sheet {
         heading: format!(
             "{}: memory",
             heading(&case.workload, case.threads, case.oversubscribed)
         ),
         columns: columns(&rows),
-        trust: sampled.into_iter().chain(off).collect(),
+        trust: sampled.into_iter().collect(),
         caution: case.caution.clone(),
         numberless: others
             .into_iter()
@@ -193,7 +185,6 @@ fn numberless(row: &TableRow, planned_blocks: u32) -> Numberless {
 #[cfg(test)]
 mod tests {
     use crate::analyse::fake_run::FakeRun;
-    use crate::observe::memory_profile::RssCrossCheck;
     use crate::report::Format;
     use crate::report::tests::exported;
 
@@ -202,10 +193,7 @@ mod tests {
         let lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
         let lab = lab.following_memory(|name| (name == "glibc").then_some((8, 16)));
         let page = exported(Format::Markdown, &lab);
-        assert!(
-            !page.contains("blow-up") && !page.contains("quick count"),
-            "{page}"
-        );
+        assert!(!page.contains("blow-up"), "{page}");
         assert!(
             page.contains("3 processes ended before a sample saw live memory"),
             "{page}"
@@ -213,25 +201,11 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_is_off_is_a_line_below_the_table_and_what_the_case_has_to_say_stands_there_too()
-    {
+    fn what_a_case_has_to_say_stands_below_its_table_of_memory() {
         let mut lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3);
         lab.run.plan.cases[0].caution = Some("Calls that failed: 3.".into());
-        let mut lab = lab.fill(|_, _, _| 20.0).following_memory(|_| Some((8, 16)));
-        let course = lab.cell("larson@2/b01/hoard").memory.as_mut().unwrap();
-        let end = RssCrossCheck {
-            counted_bytes: 97 << 20,
-            walked_bytes: 100 << 20,
-        };
-        course.rss_cross_check = Some([RssCrossCheck::default(), end]);
+        let lab = lab.fill(|_, _, _| 20.0).following_memory(|_| Some((8, 16)));
         let page = exported(Format::Markdown, &lab);
-        assert!(
-            page.contains(
-                "hoard: the kernel's quick count of memory was 3.0 % off its page tables"
-            ),
-            "{page}"
-        );
-        assert_eq!(page.matches("quick count").count(), 1, "{page}");
         assert!(page.contains("Calls that failed: 3."), "{page}");
         assert_eq!(page.matches("every call is watched").count(), 1, "{page}");
     }

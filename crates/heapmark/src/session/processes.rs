@@ -139,9 +139,8 @@ impl Runner for Processes {
         if let Some(told) = footprint
             && let Some(peak) = &told.peak
         {
-            let (points, cross_checks) = (&told.points, &told.rss_cross_check);
-            observed.memory = Some(MemoryProfile::of_points(points, peak, cross_checks));
-            observed.series = Some(csv_of_points(points, before_bytes));
+            observed.memory = Some(MemoryProfile::of_points(&told.points, peak));
+            observed.series = Some(csv_of_points(&told.points, before_bytes));
         } else {
             observed.memory = footprint.and_then(|_| watcher.profile(before_bytes));
             observed.series = watcher.csv()?;

@@ -77,7 +77,6 @@ fn run(bench: &mut Bench) {
         seats
             .iter()
             .for_each(|Padded(seat)| done.add(&seat.tally.get()));
-        points.at_end();
         last_frees += free_rest(bench, &sheet, &slots);
         expected.malloc += head.malloc;
         expected.free += head.free;

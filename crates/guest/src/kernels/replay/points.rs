@@ -11,12 +11,13 @@ use crate::fail;
 use crate::memory::{HarnessTable, Resident};
 use crate::published;
 use core::cell::Cell;
-use heapmark_wire::{HeapPoint, Peak, RssCrossCheck};
+use heapmark_wire::{HeapPoint, Peak};
 
-/// Most points of a series.
+/// Most points of a series of up to 1 GiB of live bytes; of a larger one as many times fewer, since
+/// the kernel takes some 14 ms to walk the page tables of each GiB.
 const MOST_POINTS: u64 = 1000;
-/// The page tables are walked again once the cheaper figure has grown by one part in this many.
-const GROWTH: u64 = 100;
+/// No series has a limit below this.
+const FEWEST_POINTS: u64 = 100;
 
 /// The points of one process.
 pub struct Points {
@@ -28,15 +29,11 @@ pub struct Points {
     wanted: bool,
     peak: (u64, u64),
     at_peak: Cell<Option<Peak>>,
-    /// At the peak and at the end.
-    twice: [Cell<Option<RssCrossCheck>>; 2],
-    /// Before the first op: memory without files, less the harness's own tables. First walked, then
-    /// counted; the two differ.
-    before: Cell<(i64, i64)>,
+    /// Before the first op: memory without files, less the harness's own tables.
+    before: Cell<i64>,
     /// Memory of the harness that lies in a file: the compiled trace.
     harness_file_bytes: i64,
     began_ns: Cell<u64>,
-    highest: Cell<u64>,
 }
 
 // SAFETY: used by one thread at a time, see above; if several play at once, no points are wanted.
@@ -47,28 +44,27 @@ impl Points {
     pub fn of(bench: &Bench, sheet: &Sheet) -> Points {
         let head = &sheet.head;
         let wanted = bench.parameter("mode") == "memory" && published::wanted();
-        let places = if wanted { MOST_POINTS as usize + 1 } else { 0 };
+        let most = (MOST_POINTS << 30) / head.requested_peak_bytes.max(1 << 30);
+        let most = most.max(FEWEST_POINTS);
+        let places = if wanted { most as usize + 1 } else { 0 };
         Points {
             taken: HarnessTable::shared(places),
             count: Cell::new(0),
-            every: head.points.div_ceil(MOST_POINTS).max(1),
+            every: head.points.div_ceil(most).max(1),
             passed: Cell::new(0),
             wanted,
             peak: head.peak,
             at_peak: Cell::new(None),
-            twice: Default::default(),
-            before: Cell::new((0, 0)),
+            before: Cell::new(0),
             harness_file_bytes: sheet.resident_bytes(),
             began_ns: Cell::new(0),
-            highest: Cell::new(0),
         }
     }
 
     /// Called just before the first op.
     pub fn begin(&self) {
         if self.wanted {
-            self.before
-                .set((own(&Resident::now()), own(&Resident::counted())));
+            self.before.set(own(&Resident::now()));
             self.began_ns.set(now_ns());
         }
     }
@@ -91,23 +87,12 @@ impl Points {
         if !self.wanted || !passed.is_multiple_of(self.every) || place >= self.taken.len() {
             return;
         }
-        let mut heap = self.counted();
-        // Some kernels count per CPU and report approximate figures: a possible peak is measured
-        // exactly.
-        let highest = self.highest.get();
-        if heap > highest + highest / GROWTH {
-            heap = self.walked(&Resident::now());
-            self.highest.set(heap);
-        } else {
-            // An error of the count never makes a peak.
-            heap = heap.min(highest);
-        }
         let point = HeapPoint {
             allocated_bytes: volume,
             time_ns: now_ns() - self.began_ns.get(),
             live_bytes: live,
             occupied_bytes: published::occupied_bytes(),
-            heap_bytes: heap,
+            heap_bytes: self.heap_bytes(&Resident::now()),
         };
         // SAFETY: within the table, and one thread plays at a time.
         unsafe { self.taken.as_ptr().cast_mut().add(place).write(point) };
@@ -119,7 +104,7 @@ impl Points {
     pub fn at_peak(&self, slots: &[Cell<*mut u8>], api: &Api) {
         let now = Resident::now();
         // Live memory counts even if the allocator had it before the first op.
-        let heap = self.look_twice(0, &now).max(self.present_bytes(&now));
+        let heap = self.heap_bytes(&now).max(self.present_bytes(&now));
         let blocks = slots.iter().map(Cell::get).filter(|block| !block.is_null());
         // SAFETY: live blocks.
         let usable_bytes = blocks
@@ -162,29 +147,8 @@ impl Points {
         present
     }
 
-    /// Called after the last op; blocks that the program never freed are still live.
-    pub fn at_end(&self) {
-        if self.wanted {
-            self.look_twice(1, &Resident::now());
-        }
-    }
-
-    /// Keeps the count for the moment that was just walked, and returns the walked figure.
-    fn look_twice(&self, moment: usize, walked: &Resident) -> u64 {
-        let (counted_bytes, walked_bytes) = (self.counted(), self.walked(walked));
-        self.twice[moment].set(Some(RssCrossCheck {
-            counted_bytes,
-            walked_bytes,
-        }));
-        walked_bytes
-    }
-
-    fn walked(&self, now: &Resident) -> u64 {
-        (own(now) - self.before.get().0).max(0) as u64
-    }
-
-    fn counted(&self) -> u64 {
-        (own(&Resident::counted()) - self.before.get().1).max(0) as u64
+    fn heap_bytes(&self, now: &Resident) -> u64 {
+        (own(now) - self.before.get()).max(0) as u64
     }
 
     /// Writes the points to the report.
@@ -196,10 +160,6 @@ impl Points {
             .get()
             .iter()
             .for_each(|peak| bench.say("peak", peak));
-        self.twice
-            .iter()
-            .filter_map(Cell::get)
-            .for_each(|twice| bench.say("rss_cross_check", twice));
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::super::fake_run::{FakeRun, crash};
 use super::super::{TableRow, analyse};
-use crate::observe::memory_profile::RssCrossCheck;
 use crate::store::Record;
 
 fn lab(course: impl Fn(&str) -> Option<(u64, u64)>) -> FakeRun {
@@ -140,42 +139,5 @@ fn blow_up_is_the_footprint_of_several_threads_over_that_of_one_in_the_same_bloc
     assert!(
         of("hoard").is_none() && of("glibc").is_some(),
         "a row that failed is no measure"
-    );
-}
-
-#[test]
-fn a_count_that_is_more_than_a_hundredth_off_the_page_tables_is_told() {
-    let off_by = |moments: [(u64, u64); 2]| {
-        let mut lab = lab(|_| Some((8, 16)));
-        let course = lab.cell("larson@2/b01/glibc").memory.as_mut().unwrap();
-        course.rss_cross_check = Some(moments.map(|(counted_bytes, walked_bytes)| RssCrossCheck {
-            counted_bytes,
-            walked_bytes,
-        }));
-        let rows = rows(&lab);
-        let of = |name: &str| {
-            let row = rows.iter().find(|row| row.allocator == name).unwrap();
-            row.sampling.as_ref().unwrap().count_off_by
-        };
-        assert_eq!(of("hoard"), None);
-        of("glibc")
-    };
-    assert_eq!(
-        off_by([(100 << 20, 100 << 20), (99 << 20, 100 << 20)]),
-        None
-    );
-    assert_eq!(
-        off_by([(98 << 20, 100 << 20), (100 << 20, 100 << 20)]),
-        Some(0.02)
-    );
-    assert_eq!(
-        off_by([(98 << 20, 100 << 20), (100 << 20, 80 << 20)]),
-        Some(0.25),
-        "too much is as wrong as too little"
-    );
-    assert_eq!(
-        off_by([(5 << 20, 5 << 20), (0, 1 << 19)]),
-        None,
-        "of half a mebibyte some pages are much"
     );
 }

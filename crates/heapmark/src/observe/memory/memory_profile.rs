@@ -30,20 +30,6 @@ pub struct MemoryProfile {
     /// More about the moment when most bytes were live, if the process sampled itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_peak: Option<AtPeak>,
-    /// RSS in two ways when most bytes were live, and when the work was done; if the process read
-    /// it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rss_cross_check: Option<[RssCrossCheck; 2]>,
-}
-
-/// RSS at one moment by the kernel's counter and by its page tables; as
-/// [`MemoryPoint::heap_bytes`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RssCrossCheck {
-    /// By the counter, which some kernels keep per CPU.
-    pub counted_bytes: u64,
-    /// By the page tables.
-    pub walked_bytes: u64,
 }
 
 /// What a process found when most bytes were live, block by block and page by page.
@@ -85,7 +71,6 @@ impl MemoryProfile {
     pub fn of_points(
         points: &[heapmark_wire::HeapPoint],
         peak: &heapmark_wire::Peak,
-        cross_checks: &[heapmark_wire::RssCrossCheck],
     ) -> MemoryProfile {
         let of_point = |it: &heapmark_wire::HeapPoint| MemoryPoint {
             live_bytes: it.live_bytes,
@@ -97,10 +82,6 @@ impl MemoryProfile {
             occupied_bytes: peak.occupied_bytes,
             heap_bytes: peak.heap_bytes,
         };
-        let asked = |it: &heapmark_wire::RssCrossCheck| RssCrossCheck {
-            counted_bytes: it.counted_bytes,
-            walked_bytes: it.walked_bytes,
-        };
         let points: Vec<MemoryPoint> = points.iter().map(of_point).collect();
         MemoryProfile {
             most_anon_huge_bytes: peak.anon_huge_bytes,
@@ -109,9 +90,6 @@ impl MemoryProfile {
                 tenth_page_bytes: peak.tenth_page_bytes,
                 sparse_pages: peak.sparse_pages,
             }),
-            rss_cross_check: cross_checks
-                .first_chunk()
-                .map(|moments: &[_; 2]| moments.each_ref().map(asked)),
             ..MemoryProfile::of(&points, peak_demand)
         }
     }
