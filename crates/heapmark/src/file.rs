@@ -2,6 +2,7 @@
 //! the content lies under a random name in the same folder until it is complete, and is then
 //! renamed. All files that heapmark leaves for users or for later are written here.
 
+use anyhow::Context;
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -9,6 +10,21 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Errors that name the file or folder they are about.
+pub trait WithPath<T> {
+    /// Puts what failed (`cannot read`) and the path before an error.
+    fn with_path(self, failed: &str, path: &Path) -> anyhow::Result<T>;
+}
+
+impl<T, E> WithPath<T> for Result<T, E>
+where
+    Result<T, E>: Context<T, E>,
+{
+    fn with_path(self, failed: &str, path: &Path) -> anyhow::Result<T> {
+        self.with_context(|| format!("{failed} {}", path.display()))
+    }
+}
 
 /// What happens to an existing file of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +174,11 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
 /// Whether this name exists, even as a dangling link.
 pub fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
+}
+
+/// The length of a file in bytes; 0 if it is not there.
+pub fn length(path: impl AsRef<Path>) -> u64 {
+    fs::metadata(path).map_or(0, |known| known.len())
 }
 
 /// The mode for a file derived from these: only users who may read all of them may read it.

@@ -21,7 +21,7 @@ pub const RESAMPLES: usize = 10_000;
 const LEAST_BLOCKS: usize = 6;
 
 /// The most blocks that are drawn; more are grouped into batches.
-pub(super) const MOST_DRAWN: usize = 60;
+pub const MOST_DRAWN: usize = 60;
 
 /// Batches of blocks: at least three blocks in each.
 const BATCHES: usize = 20;
@@ -119,7 +119,7 @@ fn interval(cells: &[BTreeMap<u32, f64>], all: &[u32], blocks: usize, seed: u64)
 /// out, so that a mean gets its t interval. Simulated with three cells of normal and of Laplace
 /// scatter, it covers the truth in 95 to 97 % for 6 to 30 blocks; 2.5 % at either end in 90 to 96
 /// %.
-pub(super) fn tail(blocks: usize) -> f64 {
+pub fn tail(blocks: usize) -> f64 {
     let freedom = blocks as f64 - 1.0;
     upper_tail(t_975(freedom) * (blocks as f64 / freedom).sqrt())
 }

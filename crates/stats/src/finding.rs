@@ -121,7 +121,7 @@ impl Tested {
 /// A comparison by its paired differences; `None` for no differences, and if one is not finite.
 pub fn paired(differences: &[f64], threshold: f64) -> Option<Tested> {
     Tested::new(shift(differences)?, threshold, |by| {
-        Some(signed_rank(&moved(differences, by))?.p)
+        signed_rank(&moved(differences, by))
     })
 }
 

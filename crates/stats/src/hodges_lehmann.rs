@@ -29,7 +29,7 @@ pub struct Interval {
 
 impl Interval {
     /// Half its width, without its position.
-    pub(super) fn half_width(&self) -> f64 {
+    pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
     }
 }

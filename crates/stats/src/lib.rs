@@ -4,24 +4,24 @@
 //! Nothing here drops an outlier. A value that is not finite makes the result `None`: the caller
 //! decides what a missing result means.
 
-pub mod alpha;
-pub mod bootstrap;
-pub mod finding;
-pub mod hodges_lehmann;
-pub mod holm;
-pub mod mean;
-pub mod median;
-pub mod modes;
+mod alpha;
+mod bootstrap;
+mod finding;
+mod hodges_lehmann;
+mod holm;
+mod mean;
+mod median;
+mod modes;
 mod normal;
-pub mod stopping;
-pub mod two_samples;
-pub mod wilcoxon;
+mod stopping;
+mod two_samples;
+mod wilcoxon;
 
 pub use alpha::{ALPHA, ALPHA_UNTIL_PRECISE, blocks_needed};
 pub use bootstrap::{MeanShift, mean_shift};
 pub use finding::{
-    BlocksMore, Finding, Judgement, Rule, THRESHOLD, Tested, judge_family, judge_tested, paired,
-    unpaired,
+    BlocksMore, Finding, Judgement, MOST_BLOCKS_MORE, Rule, THRESHOLD, Tested, judge_family,
+    judge_tested, paired, unpaired,
 };
 pub use hodges_lehmann::{Interval, Shift, shift};
 pub use holm::holm;
@@ -30,7 +30,7 @@ pub use median::median;
 pub use modes::{Mode, Modes, modes};
 pub use stopping::{Next, Stop, Stopping, half_width};
 pub use two_samples::{rank_sum, shift_between};
-pub use wilcoxon::{SignedRank, signed_rank};
+pub use wilcoxon::signed_rank;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 }
 
 /// The values in order. `None` for no values, and if one of them is not finite.
-pub(super) fn sorted(values: impl Iterator<Item = f64>) -> Option<Vec<f64>> {
+pub fn sorted(values: impl Iterator<Item = f64>) -> Option<Vec<f64>> {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_unstable_by(f64::total_cmp);
     // What is not finite comes first or last.
@@ -16,6 +16,6 @@ pub(super) fn sorted(values: impl Iterator<Item = f64>) -> Option<Vec<f64>> {
 }
 
 /// The median of sorted values, of which there is at least one.
-pub(super) fn middle(sorted: &[f64]) -> f64 {
+pub fn middle(sorted: &[f64]) -> f64 {
     f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
 }

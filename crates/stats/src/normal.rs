@@ -1,7 +1,8 @@
-//! The upper tail of the standard normal distribution, for samples too large for an exact null
-//! distribution.
+//! What the statistics of the tests are distributed like if there is no difference: exactly known
+//! for small samples, otherwise about normal.
 
-use std::f64::consts::PI;
+use statrs::function::erf::erfc_inv;
+use std::f64::consts::{PI, SQRT_2};
 
 /// The most values of a sample for which the tests use the exact null distribution.
 pub const EXACT_UP_TO: usize = 50;
@@ -9,26 +10,43 @@ pub const EXACT_UP_TO: usize = 50;
 /// The 97.5 % point of the standard normal distribution.
 pub const Z_975: f64 = 1.959_963_984_540_054;
 
-/// Two-sided p of a statistic below its mean, with continuity correction.
-pub fn two_sided(statistic: f64, mean: f64, sd: f64) -> f64 {
-    (2.0 * upper_tail((mean - statistic - 0.5).max(0.0) / sd)).min(1.0)
+/// The distribution of a statistic if there is no difference.
+pub enum Null {
+    /// The chances of 0, one step, two steps, … up to its mean at least.
+    Exact { chances: Vec<f64>, step: f64 },
+    /// A normal distribution.
+    Normal { mean: f64, sd: f64 },
 }
 
-/// The largest k with P(statistic < k) <= 2.5 %, for a statistic with this mean and standard
-/// deviation.
-pub fn bound(mean: f64, sd: f64) -> usize {
-    (mean - Z_975 * sd + 0.5).floor() as usize
-}
+impl Null {
+    /// Two-sided p of a statistic that is not above its mean; with continuity correction if the
+    /// distribution is not exact.
+    pub fn two_sided(&self, statistic: f64) -> f64 {
+        let tail: f64 = match self {
+            Null::Exact { chances, step } => chances[..=(statistic / step) as usize].iter().sum(),
+            // All values are tied.
+            Null::Normal { sd: 0.0, .. } => 0.5,
+            Null::Normal { mean, sd } => upper_tail((mean - statistic - 0.5).max(0.0) / sd),
+        };
+        (2.0 * tail).min(1.0)
+    }
 
-/// As [`bound`], from the chances of the statistic being 0, 1, 2, …; `None` if 0 alone is more likely
-/// than 2.5 %.
-pub fn exact_bound(chances: impl Iterator<Item = f64>) -> Option<usize> {
-    let mut below = 0.0;
-    let within = chances.take_while(|chance| {
-        below += chance;
-        below <= 0.025
-    });
-    Some(within.count()).filter(|bound| *bound > 0)
+    /// The largest k with P(statistic < k) <= 2.5 %; `None` if 0 alone is more likely than that.
+    pub fn bound(&self) -> Option<usize> {
+        let bound = match self {
+            Null::Exact { chances, step } => {
+                let mut below = 0.0;
+                let within = chances.iter().take_while(|chance| {
+                    below += **chance;
+                    below <= 0.025
+                });
+                within.count() as f64 * step
+            }
+            Null::Normal { mean, sd } => mean - Z_975 * sd + 0.5,
+        };
+        // Rounded down.
+        Some(bound as usize).filter(|bound| *bound > 0)
+    }
 }
 
 /// P(Z > z) for z >= 0, to about 14 digits.
@@ -64,18 +82,7 @@ fn continued_fraction(z: f64) -> f64 {
         .fold(z, |below, level| z + f64::from(level) / below)
 }
 
-/// The z with P(Z > z) = p, for p up to one half. Found by bisection, as it is called once per
-/// comparison.
+/// The z with P(Z > z) = p.
 pub fn upper_point(p: f64) -> f64 {
-    // Beyond 38 the tail is too small for an f64.
-    let (mut low, mut high) = (0.0, 38.0);
-    for _ in 0..60 {
-        let middle = f64::midpoint(low, high);
-        if upper_tail(middle) > p {
-            low = middle
-        } else {
-            high = middle
-        }
-    }
-    f64::midpoint(low, high)
+    SQRT_2 * erfc_inv(2.0 * p)
 }

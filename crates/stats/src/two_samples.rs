@@ -7,7 +7,7 @@
 
 use super::hodges_lehmann::{Interval, Shift};
 use super::median::{middle, sorted};
-use super::normal::{EXACT_UP_TO, bound, exact_bound, two_sided};
+use super::normal::{EXACT_UP_TO, Null};
 
 /// Two-sided p for both being samples of the same distribution. `None` for an empty sample, and if
 /// a value is not finite.
@@ -22,14 +22,8 @@ pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
         .sum();
     let smaller = wins.min((a.len() * b.len()) as f64 - wins);
     let ties = all.chunk_by(|a, b| a == b).map(|tied| tied.len() as f64);
-    let ties: Vec<f64> = ties.filter(|tied| *tied > 1.0).collect();
-    let (a, b) = (a.len(), b.len());
-    Some(if ties.is_empty() && a.max(b) <= EXACT_UP_TO {
-        let below: f64 = shares(a, b).iter().take(smaller as usize + 1).sum();
-        (2.0 * below).min(1.0)
-    } else {
-        normal_p(a as f64, b as f64, smaller, &ties)
-    })
+    let tied = ties.map(|tied| tied.powi(3) - tied).sum();
+    Some(null(a.len(), b.len(), tied).two_sided(smaller))
 }
 
 /// By how much `a` lies above `b`. `None` as for [`rank_sum`]; no interval if even the whole range
@@ -38,10 +32,12 @@ pub fn shift_between(a: &[f64], b: &[f64]) -> Option<Shift> {
     let differences = sorted(pairs(a, b).map(|(a, b)| a - b))?;
     Some(Shift {
         estimate: middle(&differences),
-        interval: bound_position(a.len(), b.len()).map(|position| Interval {
-            low: differences[position - 1],
-            high: differences[differences.len() - position],
-        }),
+        interval: null(a.len(), b.len(), 0.0)
+            .bound()
+            .map(|position| Interval {
+                low: differences[position - 1],
+                high: differences[differences.len() - position],
+            }),
         n: a.len().min(b.len()),
     })
 }
@@ -50,16 +46,22 @@ fn pairs(a: &[f64], b: &[f64]) -> impl Iterator<Item = (f64, f64)> {
     a.iter().flat_map(move |a| b.iter().map(move |b| (*a, *b)))
 }
 
-/// The position, from 1 and from either end, of the ordered differences that bounds the 95 %
-/// interval: the largest k with P(U < k) <= 2.5 %.
-fn bound_position(a: usize, b: usize) -> Option<usize> {
-    if a.max(b) > EXACT_UP_TO {
-        let (a, b) = (a as f64, b as f64);
-        let position = bound(a * b / 2.0, (a * b * (a + b + 1.0) / 12.0).sqrt());
-        // 0 for a sample of one value.
-        return Some(position).filter(|position| *position > 0);
+/// The distribution of the number of pairs in which a value of the first sample is the larger one;
+/// `tied` is the sum of t^3 - t over all groups of t equal values. Its bound is the position, from 1
+/// and from either end, of the ordered differences that bounds the 95 % interval.
+fn null(a: usize, b: usize, tied: f64) -> Null {
+    if tied == 0.0 && a.max(b) <= EXACT_UP_TO {
+        return Null::Exact {
+            chances: shares(a, b),
+            step: 1.0,
+        };
     }
-    exact_bound(shares(a, b).into_iter())
+    let (a, b) = (a as f64, b as f64);
+    let n = a + b;
+    Null::Normal {
+        mean: a * b / 2.0,
+        sd: (a * b / 12.0 * (n + 1.0 - tied / (n * (n - 1.0)))).sqrt(),
+    }
 }
 
 /// The chance of each number of pairs in which a value of the first sample is the larger one. The
@@ -82,14 +84,4 @@ fn shares(a: usize, b: usize) -> Vec<f64> {
         before = now;
     }
     before.swap_remove(b)
-}
-
-fn normal_p(a: f64, b: f64, smaller: f64, ties: &[f64]) -> f64 {
-    let n = a + b;
-    let tied: f64 = ties.iter().map(|tied| tied.powi(3) - tied).sum();
-    let sd = (a * b / 12.0 * (n + 1.0 - tied / (n * (n - 1.0)))).sqrt();
-    if sd == 0.0 {
-        return 1.0;
-    }
-    two_sided(smaller, a * b / 2.0, sd)
 }

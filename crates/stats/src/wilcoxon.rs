@@ -5,22 +5,12 @@
 //! too, so p is exact with ties as well; SciPy does that only by its permutation method. Beyond,
 //! the normal approximation with tie and continuity correction.
 
-use super::normal::{EXACT_UP_TO, bound, exact_bound, two_sided};
+use super::normal::{EXACT_UP_TO, Null};
 use std::sync::LazyLock;
 
-/// The result of the test.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SignedRank {
-    /// Sum of the ranks of the positive differences.
-    pub positive_ranks: f64,
-    /// Differences that are not zero.
-    pub n: usize,
-    /// Two-sided; 1 if every difference is zero.
-    pub p: f64,
-}
-
-/// Tests the differences. `None` for no differences, and if one is not finite.
-pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
+/// Two-sided p of the differences; 1 if every one is zero. `None` for no differences, and if one is
+/// not finite.
+pub fn signed_rank(differences: &[f64]) -> Option<f64> {
     if differences.is_empty() || differences.iter().any(|d| !d.is_finite()) {
         return None;
     }
@@ -34,43 +24,48 @@ pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
         .map(|(rank, _)| rank)
         .sum();
     let smaller = positive.min(total - positive);
-    let p = if nonzero.is_empty() {
-        1.0
-    } else if nonzero.len() <= EXACT_UP_TO {
-        exact_p(&ranks, smaller)
-    } else {
-        normal_p(&ranks, smaller)
-    };
-    Some(SignedRank {
-        positive_ranks: positive as f64 / 2.0,
-        n: nonzero.len(),
-        p,
-    })
+    Some(null(&ranks).two_sided(smaller as f64 / 2.0))
 }
 
 /// The position (from 1, from either end) of the ordered Walsh averages that bounds the 95 %
 /// interval of `n` differences: the largest k with P(W < k) <= 2.5 %. `None` if even the whole
 /// range covers less than 95 % (n < 6).
-pub(super) fn bound_position(n: usize) -> Option<usize> {
-    if n > EXACT_UP_TO {
-        let n = n as f64;
-        let mean = n * (n + 1.0) / 4.0;
-        let sd = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
-        return Some(bound(mean, sd));
-    }
-    EXACT_POSITIONS[n]
+pub fn bound_position(n: usize) -> Option<usize> {
+    let exact = EXACT_POSITIONS.get(n).copied();
+    exact.unwrap_or_else(|| position(n))
 }
 
 /// By number of differences: the same for every sample of a size, and needed after each block of a
 /// run.
 static EXACT_POSITIONS: LazyLock<Vec<Option<usize>>> =
-    LazyLock::new(|| (0..=EXACT_UP_TO).map(exact_position).collect());
+    LazyLock::new(|| (0..=EXACT_UP_TO).map(position).collect());
 
-fn exact_position(n: usize) -> Option<usize> {
-    let ranks: Vec<usize> = (1..=n).collect();
-    // Half of the distribution lies below n (n + 1) / 4: enough for 2.5 %.
-    let ways = ways(&ranks, n * (n + 1) / 4).into_iter();
-    exact_bound(ways.map(|count| count / 2f64.powi(n as i32)))
+fn position(n: usize) -> Option<usize> {
+    let doubled_ranks: Vec<usize> = (1..=n).map(|rank| 2 * rank).collect();
+    null(&doubled_ranks).bound()
+}
+
+/// The distribution of the sum of the ranks of the positive differences.
+fn null(doubled_ranks: &[usize]) -> Null {
+    let n = doubled_ranks.len();
+    let total: usize = doubled_ranks.iter().sum();
+    if n <= EXACT_UP_TO {
+        let all = 2f64.powi(n as i32);
+        // It is symmetric: its lower half is enough.
+        let ways = ways(doubled_ranks, total / 2).into_iter();
+        return Null::Exact {
+            chances: ways.map(|count| count / all).collect(),
+            step: 0.5,
+        };
+    }
+    // The sum of the squared mid-ranks is the variance, tie correction included.
+    let squares = doubled_ranks
+        .iter()
+        .map(|rank| (*rank as f64 / 2.0).powi(2) / 4.0);
+    Null::Normal {
+        mean: total as f64 / 4.0,
+        sd: squares.sum::<f64>().sqrt(),
+    }
 }
 
 /// Twice the mid-rank of each value, so that all ranks are whole. The values come sorted by size.
@@ -94,18 +89,4 @@ fn ways(ranks: &[usize], most: usize) -> Vec<f64> {
         }
     }
     ways
-}
-
-fn exact_p(ranks: &[usize], smaller: usize) -> f64 {
-    let as_extreme: f64 = ways(ranks, smaller).iter().sum();
-    (2.0 * as_extreme / 2f64.powi(ranks.len() as i32)).min(1.0)
-}
-
-/// The sum of the squared mid-ranks is the variance, tie correction included.
-fn normal_p(doubled_ranks: &[usize], smaller: usize) -> f64 {
-    let mean = doubled_ranks.iter().sum::<usize>() as f64 / 4.0;
-    let squares = doubled_ranks
-        .iter()
-        .map(|rank| (*rank as f64 / 2.0).powi(2) / 4.0);
-    two_sided(smaller as f64 / 2.0, mean, squares.sum::<f64>().sqrt())
 }

@@ -57,6 +57,8 @@ pub struct Addresses {
     /// another stream.
     early: HashMap<u64, MemoryPoint, RandomState>,
     pub mended: Mended,
+    /// Calls that use addresses which were never given out.
+    pub unknown_uses: u64,
 }
 
 /// The thread of an event, and its time.
@@ -142,10 +144,18 @@ impl Addresses {
         Token::of_packed(object.token)
     }
 
+    /// Ends an object by an event of its own; returns its token.
+    #[inline]
+    pub fn free(&mut self, at: MemoryPoint, address: u64) -> Option<Token> {
+        let object = self.end(at, address)?;
+        Some(self.gone(object))
+    }
+
     /// The object at an address.
-    pub fn at(&self, address: u64) -> Option<Token> {
-        let object = self.live.get(&address)?;
-        Some(Token::of_packed(object.token))
+    pub fn used(&mut self, address: u64) -> Option<Token> {
+        let object = self.live.get(&address);
+        self.unknown_uses += u64::from(object.is_none());
+        Some(Token::of_packed(object?.token))
     }
 
     /// All live objects.

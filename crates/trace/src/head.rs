@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// Pairs in the order of the file. Values are escaped: plain ASCII, whatever the program's name and
 /// arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Head(Vec<(String, String)>);
+pub struct Head(pub(crate) Vec<(String, String)>);
 
 impl Head {
     /// Reads lines; bytes that are not text become replacement characters.
@@ -28,9 +28,8 @@ impl Head {
 
     /// The value of a key, escaped.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.pairs()
-            .find(|(name, _)| *name == key)
-            .map(|(_, value)| value)
+        let mut pairs = self.0.iter();
+        pairs.find_map(|(name, value)| (name == key).then_some(value.as_str()))
     }
 
     /// The value of a key that is a number.
@@ -60,16 +59,10 @@ impl Head {
         self
     }
 
-    /// All pairs.
-    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0
-            .iter()
-            .map(|(key, value)| (key.as_str(), value.as_str()))
-    }
-
     /// The pairs as lines.
     pub fn lines(&self) -> String {
-        self.pairs()
+        self.0
+            .iter()
             .map(|(key, value)| format!("{key}={value}\n"))
             .collect()
     }

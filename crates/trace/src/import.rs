@@ -102,26 +102,28 @@ impl<W: Write> Import<W> {
             return damaged("neither a call (`+ - < > !`) nor a mark (`=`)");
         };
         let old = self.moving.take();
-        match (words[at], &words[at + 1..]) {
+        let event = match (words[at], &words[at + 1..]) {
             ("+", [address, size]) => {
                 let address = number(address)?;
                 let size = number(size)?;
-                if address == 0 {
-                    return self.failed(Call::Malloc, size);
+                if address != 0 {
+                    return self.begin(address, moved(None, size));
                 }
-                self.begin(address, moved(None, size))
-            }
-            ("-", [address]) => {
-                let address = number(address)?;
-                if address == 0 {
-                    return self.writer.write(0, &Event::FreeNull);
+                Event::Failed {
+                    call: Call::Malloc,
+                    size,
                 }
-                self.end(address)
-                    .map_or(Ok(()), |token| self.writer.write(0, &Event::Free { token }))
             }
+            ("-", [address]) => match number(address)? {
+                0 => Event::FreeNull,
+                address => match self.addresses.free(NOW, address) {
+                    Some(token) => Event::Free { token },
+                    None => return Ok(()),
+                },
+            },
             ("<", [address]) => {
-                self.moving = Some(self.end(number(address)?));
-                Ok(())
+                self.moving = Some(self.addresses.free(NOW, number(address)?));
+                return Ok(());
             }
             (">", [address, size]) => {
                 let address = number(address)?;
@@ -131,11 +133,17 @@ impl<W: Write> Import<W> {
                         "a new address of a realloc (`>`) without its old one (`<`) before it",
                     );
                 };
-                self.begin(address, moved(old, size))
+                return self.begin(address, moved(old, size));
             }
-            ("!", [_, size]) => self.failed(Call::Realloc, number(size)?),
-            (sign, _) => damaged(format!("`{sign}` with other words behind it than it has")),
-        }
+            ("!", [_, size]) => Event::Failed {
+                call: Call::Realloc,
+                size: number(size)?,
+            },
+            (sign, _) => {
+                return damaged(format!("`{sign}` with other words behind it than it has"));
+            }
+        };
+        self.writer.write(0, &event)
     }
 
     fn begin(&mut self, address: u64, event: Event) -> Result<()> {
@@ -148,15 +156,6 @@ impl<W: Write> Import<W> {
                 }
             });
         written
-    }
-
-    fn end(&mut self, address: u64) -> Option<Token> {
-        let object = self.addresses.end(NOW, address)?;
-        Some(self.addresses.gone(object))
-    }
-
-    fn failed(&mut self, call: Call, size: u64) -> Result<()> {
-        self.writer.write(0, &Event::Failed { call, size })
     }
 }
 

@@ -91,8 +91,13 @@ pub fn file_header() -> [u8; FILE_HEADER] {
     bytes[..16].copy_from_slice(&start.concat());
     // 16..24 features that a reader must know, 24..32 features that it may ignore, 32..36 reserved:
     // none so far.
-    let crc = crc32fast::hash(&bytes[..36]);
-    bytes[36..].copy_from_slice(&crc.to_le_bytes());
+    sealed(bytes)
+}
+
+/// The header with its last four bytes, the checksum of those before them.
+fn sealed<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
+    let crc = crc32fast::hash(&bytes[..N - 4]);
+    bytes[N - 4..].copy_from_slice(&crc.to_le_bytes());
     bytes
 }
 
@@ -108,7 +113,7 @@ pub fn check_file_header(bytes: &[u8; FILE_HEADER]) -> Result<()> {
             "its numbers are big-endian: a trace is little-endian on every machine; record it again",
         );
     }
-    if crc32fast::hash(&bytes[..36]) != u32_at(bytes, 36) || u32_at(bytes, 12) != BYTE_ORDER {
+    if sealed(*bytes) != *bytes || u32_at(bytes, 12) != BYTE_ORDER {
         return damaged("the header of the file is damaged: its checksum is another");
     }
     let major = u16::from_le_bytes([bytes[8], bytes[9]]);
@@ -141,9 +146,7 @@ impl ChunkHeader {
             &self.stored_crc.to_le_bytes(),
         ];
         bytes[8..40].copy_from_slice(&numbers.concat());
-        let crc = crc32fast::hash(&bytes[..44]);
-        bytes[44..].copy_from_slice(&crc.to_le_bytes());
-        bytes
+        sealed(bytes)
     }
 
     /// Reads a header, and refuses lengths that no chunk can have.
@@ -151,7 +154,7 @@ impl ChunkHeader {
         if u32_at(bytes, 0) != CHUNK_MAGIC {
             return damaged("no chunk begins where one must");
         }
-        if crc32fast::hash(&bytes[..44]) != u32_at(bytes, 44) {
+        if sealed(*bytes) != *bytes {
             return damaged("the header of the chunk is damaged: its checksum is another");
         }
         let content = match bytes[4] {

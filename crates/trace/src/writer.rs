@@ -55,17 +55,17 @@ impl<W: Write> Writer<W> {
                 ..Totals::default()
             },
         };
-        let mut text = head.lines();
-        if text.is_empty() {
-            text.push('\n');
+        writer.payload.extend_from_slice(head.lines().as_bytes());
+        if writer.payload.is_empty() {
+            writer.payload.push(b'\n');
         }
-        if text.len() > MOST_RAW_BYTES {
+        let length = writer.payload.len();
+        if length > MOST_RAW_BYTES {
             return foreign(format!(
-                "metadata of {} bytes: {MOST_RAW_BYTES} at most",
-                text.len()
+                "metadata of {length} bytes: {MOST_RAW_BYTES} at most"
             ));
         }
-        writer.chunk(Content::Head, text.as_bytes())?;
+        writer.chunk(Content::Head)?;
         Ok(writer)
     }
 
@@ -92,11 +92,10 @@ impl<W: Write> Writer<W> {
         self.flush()?;
         let threads = self.state.threads();
         let allocations = self.state.allocations();
-        let mut payload = Vec::new();
         for number in [self.chunks, self.totals.events, threads, allocations] {
-            put_number(&mut payload, number);
+            put_number(&mut self.payload, number);
         }
-        self.chunk(Content::Totals, &payload)?;
+        self.chunk(Content::Totals)?;
         self.to.flush().or_else(unwritten)?;
         let totals = Totals {
             threads,
@@ -108,17 +107,16 @@ impl<W: Write> Writer<W> {
 
     fn flush(&mut self) -> Result<()> {
         if self.events_here > 0 {
-            let mut payload = std::mem::take(&mut self.payload);
-            self.totals.raw_bytes += payload.len() as u64;
-            self.chunk(Content::Events, &payload)?;
+            self.totals.raw_bytes += self.payload.len() as u64;
+            self.chunk(Content::Events)?;
             self.totals.events += u64::from(std::mem::take(&mut self.events_here));
-            payload.clear();
-            self.payload = payload;
         }
         Ok(())
     }
 
-    fn chunk(&mut self, content: Content, raw: &[u8]) -> Result<()> {
+    /// Writes the payload, and empties it.
+    fn chunk(&mut self, content: Content) -> Result<()> {
+        let raw = &self.payload[..];
         self.packed
             .resize(zstd::zstd_safe::compress_bound(raw.len()), 0);
         let length = self
@@ -148,6 +146,7 @@ impl<W: Write> Writer<W> {
             .or_else(unwritten)?;
         self.totals.file_bytes += (CHUNK_HEADER + stored.len()) as u64;
         self.chunks += 1;
+        self.payload.clear();
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! The allocators that a verdict can name, and their order. Must not claim that the order is more
 //! than chance.
 
+use super::JudgedCase;
 use super::group::Group;
 use super::memory::Memory;
 use super::ratio::Ratio;
@@ -34,18 +35,14 @@ impl Candidate {
     /// Its rows and the baseline's, case by case. Two candidates that ran in different parts of a
     /// block are compared through the baseline that ran in both; if the baseline has no numbers
     /// there, they are compared directly.
-    pub fn new(
-        name: &str,
-        groups: &[(&Group, Option<&Group>)],
-        memory: Vec<Option<Memory>>,
-    ) -> Candidate {
-        let logs = groups
-            .iter()
-            .map(|(group, baseline)| logs(group, *baseline))
-            .collect();
+    pub fn new(name: &str, cases: &[JudgedCase], memory: Vec<Option<Memory>>) -> Candidate {
+        let of_case = |judged: &JudgedCase| {
+            let baseline = judged.table.named(&judged.case.baseline);
+            Some(logs(judged.table.named(name)?, baseline))
+        };
         Candidate {
             name: name.to_owned(),
-            logs,
+            logs: cases.iter().filter_map(of_case).collect(),
             memory,
         }
     }

@@ -5,7 +5,7 @@
 //! ratios, and each pairwise test takes, block by block, the mean over cases of log ratios. A
 //! winner has to win every pairwise test, corrected for their number.
 
-use super::Case;
+use super::JudgedCase;
 use super::candidate::{Candidate, LeftOut, rank};
 use super::group::Group;
 use super::memory::MemoryRatio;
@@ -13,7 +13,6 @@ use super::pairwise::{self, PairwiseTest};
 use super::ratio::Ratio;
 use super::role::Role;
 use super::row::Row;
-use crate::plan::Case as PlannedCase;
 use crate::store::RunFile;
 use heapmark_stats::blocks_needed;
 use heapmark_stats::{THRESHOLD, Tested, mean, paired};
@@ -88,22 +87,12 @@ impl Ranking {
     }
 }
 
-/// Judges the `asked` cases of a run: `grid` holds the rows of each case, in the same order as
-/// `cases` and their rows.
-pub(super) fn judge(
-    run: &RunFile,
-    cases: &[Case],
-    grid: &[Vec<Group>],
-    asked: impl Fn(&PlannedCase) -> bool,
-) -> (Conclusion, Vec<LeftOut>) {
+/// Judges cases of a run.
+pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<LeftOut>) {
     // A case that only programs ran gives no information about allocators, and neither does a case
     // hidden by the harness's own time.
-    let mut tables = Vec::new();
-    for ((case, groups), planned) in cases.iter().zip(grid).zip(&run.plan.cases) {
-        if planned.is_for_allocators() && asked(planned) {
-            tables.push(CaseGroups { case, groups });
-        }
-    }
+    let mut tables = judged.to_vec();
+    tables.retain(|judged| judged.table.case.is_for_allocators());
     let all_are_paced = tables.iter().all(|table| table.case.paced);
     let any = !tables.is_empty();
     tables.retain(|table| !table.case.floor_hides && !table.case.paced);
@@ -141,8 +130,7 @@ pub(super) fn judge(
             });
         } else {
             let memory = rows.iter().map(|(row, _)| row.numbers()?.memory);
-            let groups = beside_baseline(name, &tables);
-            candidates.push(Candidate::new(name, &groups, memory.collect()));
+            candidates.push(Candidate::new(name, &tables, memory.collect()));
         }
     }
     let conclusion = match copy {
@@ -160,33 +148,16 @@ pub(super) fn judge(
     (conclusion, left_out)
 }
 
-/// A case with its groups, row by row.
-struct CaseGroups<'a, 'g> {
-    case: &'a Case,
-    groups: &'a [Group<'g>],
-}
-
-impl<'a, 'g> CaseGroups<'a, 'g> {
-    fn row(&self, name: &str) -> Option<(&'a Row, &'a Group<'g>)> {
-        let mut rows = self.case.rows.iter().zip(self.groups);
+impl<'a> JudgedCase<'a> {
+    fn row(&self, name: &str) -> Option<(&'a Row, &'a Group<'a>)> {
+        let mut rows = self.case.rows.iter().zip(&self.table.groups);
         rows.find(|(row, _)| row.allocator == name)
     }
 }
 
-fn beside_baseline<'a, 'g>(
-    name: &str,
-    tables: &[CaseGroups<'a, 'g>],
-) -> Vec<(&'a Group<'g>, Option<&'a Group<'g>>)> {
-    let pair = |table: &CaseGroups<'a, 'g>| {
-        let (_, own) = table.row(name)?;
-        Some((own, table.row(&table.case.baseline).map(|(_, group)| group)))
-    };
-    tables.iter().filter_map(pair).collect()
-}
-
 /// The A/A copy over the baseline, over all cases.
-fn copy(aa_copy: &str, tables: &[CaseGroups]) -> Option<Tested> {
-    let copy = Candidate::new(aa_copy, &beside_baseline(aa_copy, tables), Vec::new());
+fn copy(aa_copy: &str, tables: &[JudgedCase]) -> Option<Tested> {
+    let copy = Candidate::new(aa_copy, tables, Vec::new());
     let blocks = copy.logs.first()?.keys();
     let mean_of = |block: &u32| {
         let logs = copy.logs.iter().map(|logs| logs.get(block).copied());

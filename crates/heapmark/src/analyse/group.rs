@@ -207,3 +207,54 @@ impl<'a> Group<'a> {
             .collect()
     }
 }
+
+/// The rows of a case.
+pub(super) struct CaseGroups<'a> {
+    /// The case.
+    pub case: &'a PlannedCase,
+    /// In plan order.
+    pub groups: Vec<Group<'a>>,
+}
+
+impl<'a> CaseGroups<'a> {
+    pub fn baseline(&self) -> Option<&Group<'a>> {
+        self.of(Role::Baseline).next()
+    }
+
+    pub fn of(&self, role: Role) -> impl Iterator<Item = &Group<'a>> {
+        self.groups.iter().filter(move |group| group.role == role)
+    }
+
+    pub fn named(&self, name: &str) -> Option<&Group<'a>> {
+        self.groups
+            .iter()
+            .find(|group| group.allocator.name == name)
+    }
+
+    /// ln of a row's value over the baseline's, for each slot in which both have one.
+    pub fn logs(&self, group: &Group, value: fn(&Process) -> Option<f64>) -> Vec<f64> {
+        let baseline = self.baseline();
+        baseline.map_or(Vec::new(), |baseline| {
+            group.log_ratios(baseline, value).into_values().collect()
+        })
+    }
+
+    /// The least median time of the rows with this role, unless the times are the recorded ones.
+    pub fn least_ns_per_op(&self, role: Role) -> Option<f64> {
+        let rows = self.of(role).filter(|_| !self.case.is_paced());
+        rows.filter_map(Group::median_ns_per_op)
+            .min_by(f64::total_cmp)
+    }
+
+    /// Whether the harness takes more than half of the fastest allocator's time.
+    pub fn floor_hides(&self) -> bool {
+        let fastest = [Role::Baseline, Role::Candidate]
+            .into_iter()
+            .filter_map(|role| self.least_ns_per_op(role))
+            .min_by(f64::total_cmp);
+        let floor = self.least_ns_per_op(Role::Floor);
+        floor
+            .zip(fastest)
+            .is_some_and(|(floor, fastest)| floor > fastest / 2.0)
+    }
+}

@@ -54,12 +54,12 @@ pub use whole::{Whole, reads_figure};
 
 use crate::execute::Measurement;
 use crate::metric::Process;
-use crate::plan::{Case as PlannedCase, Counter, Mode};
+use crate::plan::{Counter, Mode};
 use crate::store::{Purpose, Record, RunFile};
-use group::{Group, RecordsByRow};
+use group::{CaseGroups, Group, RecordsByRow};
 use heapmark_stats::{half_width, shift};
 use serde::Serialize;
-use verdict::{JudgedTable, Verdicts};
+use verdict::Verdicts;
 
 /// All that is derived from a run.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -185,33 +185,31 @@ impl Case {
 impl Analysis {
     /// Judges the times of all cases.
     fn judge_times(&mut self, run: &RunFile, records: &RecordsByRow) {
-        let planned = &run.plan.cases;
-        let grid = grid(run, records);
-        let judged: Vec<JudgedTable> = planned
-            .iter()
-            .zip(&grid)
-            .map(|(case, groups)| judged(case, groups))
-            .collect();
-        let calls = verdict::verdicts(&judged, run.plan.alpha());
-        let tables = planned.iter().zip(judged.iter().zip(&calls));
+        let tables = grid(run, records);
+        let calls = verdict::verdicts(&tables, run.plan.alpha());
         self.cases = tables
-            .map(|(case, (judged, calls))| table(run, case, judged, calls))
+            .iter()
+            .zip(&calls)
+            .map(|(table, calls)| judged_case(run, table, calls))
             .collect();
+        let judged = self.cases.iter().zip(&tables);
+        let judged = judged.map(|(case, table)| JudgedCase { case, table });
         // First rounds and later ones are different workloads: no verdict covers both.
-        let later = planned.iter().filter(|case| case.plays_later_rounds());
-        let of_both = (1..planned.len()).contains(&later.count());
-        self.later_rounds = of_both.then(|| {
-            let later = PlannedCase::plays_later_rounds;
-            let (conclusion, left_out) = conclusion::judge(run, &self.cases, &grid, later);
+        let (mut later, mut rest): (Vec<JudgedCase>, Vec<JudgedCase>) =
+            judged.partition(|judged| judged.table.case.plays_later_rounds());
+        if rest.is_empty() {
+            std::mem::swap(&mut later, &mut rest);
+        }
+        self.later_rounds = (!later.is_empty()).then(|| {
+            let (conclusion, left_out) = conclusion::judge(run, &later);
             LaterRounds {
                 conclusion,
                 left_out,
             }
         });
-        let rest = |case: &PlannedCase| !(of_both && case.plays_later_rounds());
-        (self.conclusion, self.left_out) = conclusion::judge(run, &self.cases, &grid, rest);
-        self.overall = overall::overall(run, &self.cases, &grid, rest);
-        self.overall_without = overall::without(run, &self.cases, rest);
+        (self.conclusion, self.left_out) = conclusion::judge(run, &rest);
+        self.overall = overall::overall(run, &rest);
+        self.overall_without = overall::without(&rest);
     }
 }
 
@@ -230,17 +228,15 @@ pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
 /// interval yet. A failed row will never have one and is left out. Cheap enough to call after every
 /// block.
 pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64>)> {
-    let grid = grid(run, &counting(records));
     let mut widths = Vec::new();
-    for (case, groups) in run.plan.cases.iter().zip(&grid) {
-        let judged = judged(case, groups);
-        if judged.baseline().is_none() || judged.paced {
+    for table in grid(run, &counting(records)) {
+        if table.baseline().is_none() || table.case.is_paced() {
             continue;
         }
-        for group in judged.of(Role::Candidate) {
+        for group in table.of(Role::Candidate) {
             if group.failed.is_none() {
-                let logs = judged.logs(group, |process| Some(process.ns_per_op));
-                let name = format!("{} on {}", group.allocator.name, case.label());
+                let logs = table.logs(group, |process| Some(process.ns_per_op));
+                let name = format!("{} on {}", group.allocator.name, table.case.label());
                 widths.push((name, shift(&logs).as_ref().and_then(half_width)));
             }
         }
@@ -255,9 +251,9 @@ pub fn processes<'a>(
     records: &'a [Record],
 ) -> Vec<Vec<Vec<(&'a Measurement, Process)>>> {
     let grid = grid(run, &counting(records)).into_iter();
-    grid.map(|groups| {
+    grid.map(|table| {
+        let groups = table.groups.into_iter();
         groups
-            .into_iter()
             .map(|group| group.processes.into_values().collect())
             .collect()
     })
@@ -269,30 +265,33 @@ fn counting(records: &[Record]) -> RecordsByRow<'_> {
     RecordsByRow::new(&interference::pass(&records.iter().collect::<Vec<_>>()).0)
 }
 
-fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<Vec<Group<'a>>> {
-    let groups = |case| {
-        run.rows_of(case)
+/// A case and the processes that it was judged by.
+#[derive(Clone, Copy)]
+struct JudgedCase<'a> {
+    case: &'a Case,
+    table: &'a CaseGroups<'a>,
+}
+
+fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<CaseGroups<'a>> {
+    let of_case = |case| CaseGroups {
+        case,
+        groups: run
+            .rows_of(case)
             .map(|candidate| Group::new(run, case, candidate, records))
-            .collect()
+            .collect(),
     };
-    run.plan.cases.iter().map(groups).collect()
+    run.plan.cases.iter().map(of_case).collect()
 }
 
-fn judged<'a, 'g>(case: &PlannedCase, groups: &'a [Group<'g>]) -> JudgedTable<'a, 'g> {
-    JudgedTable {
-        groups,
-        paced: case.is_paced(),
-    }
-}
-
-fn table(run: &RunFile, case: &PlannedCase, judged: &JudgedTable, calls: &Verdicts) -> Case {
-    let floor_ns = judged.least_ns_per_op(Role::Floor);
+fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts) -> Case {
+    let (case, paced) = (table.case, table.case.is_paced());
+    let floor_ns = table.least_ns_per_op(Role::Floor);
     let mut rows = Vec::new();
-    for (group, calls) in judged.groups.iter().zip(&calls.rows) {
-        let mut row = Row::new(group, judged.baseline(), floor_ns);
+    for (group, calls) in table.groups.iter().zip(&calls.rows) {
+        let mut row = Row::new(group, table.baseline(), floor_ns);
         if let State::Measured(numbers) = &mut row.state {
             [numbers.verdict, numbers.cpu_verdict, numbers.memory_verdict] = *calls;
-            if judged.paced {
+            if paced {
                 (numbers.ratio, numbers.cpu_ratio) = (None, None);
             }
         }
@@ -310,16 +309,10 @@ fn table(run: &RunFile, case: &PlannedCase, judged: &JudgedTable, calls: &Verdic
         oversubscribed: case.oversubscribed,
         counts_purge: case.counts_purge,
         whole_process: case.whole_process,
-        paced: judged.paced,
-        command: case.command().map(|command| {
-            CommandFacts::new(
-                command,
-                run.plan.precision,
-                judged.baseline(),
-                judged.groups,
-                &rows,
-            )
-        }),
+        paced,
+        command: case
+            .command()
+            .map(|command| CommandFacts::new(command, run.plan.precision, table, &rows)),
         caution: case.caution.clone(),
         aa_copy: calls.aa_copy.map(Ratio::of_shift),
         aa_copy_differs: calls.aa_copy_differs,

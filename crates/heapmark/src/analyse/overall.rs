@@ -1,10 +1,8 @@
 //! Each candidate over all cases together: the geometric mean of its ratios. Raw times are never
 //! averaged across workloads.
 
-use super::Case;
-use super::group::Group;
 use super::role::Role;
-use crate::plan::Case as PlannedCase;
+use super::{Case, JudgedCase};
 use crate::store::RunFile;
 use heapmark_stats::mean_shift;
 use serde::Serialize;
@@ -23,22 +21,13 @@ pub struct Overall {
     pub cases: usize,
 }
 
-/// Covers the cases that are `asked` for. The fastest first; only candidates with numbers in every
-/// case that counts, and only if there are several such cases.
-pub(super) fn overall(
-    run: &RunFile,
-    cases: &[Case],
-    grid: &[Vec<Group>],
-    asked: impl Fn(&PlannedCase) -> bool,
-) -> Vec<Overall> {
+/// Covers these cases. The fastest first; only candidates with numbers in every case that counts,
+/// and only if there are several such cases.
+pub(super) fn overall(run: &RunFile, judged: &[JudgedCase]) -> Vec<Overall> {
     let counts =
         |case: &Case| !case.floor_hides && !case.aa_copy_differs && case.times_operations();
-    let mut tables = Vec::new();
-    for ((case, groups), planned) in cases.iter().zip(grid).zip(&run.plan.cases) {
-        if counts(case) && asked(planned) {
-            tables.push((case, groups));
-        }
-    }
+    let mut tables = judged.to_vec();
+    tables.retain(|judged| counts(judged.case));
     // For a single case, its table is enough.
     if tables.len() < 2 {
         return Vec::new();
@@ -48,9 +37,7 @@ pub(super) fn overall(
         if Role::of(info, &run.plan.baseline) != Role::Candidate {
             continue;
         }
-        let logs = tables
-            .iter()
-            .map(|(case, groups)| by_block(&info.name, &case.baseline, groups));
+        let logs = tables.iter().map(|judged| by_block(&info.name, judged));
         let logs: Option<Vec<BTreeMap<u32, f64>>> = logs.collect();
         let Some(shift) = logs.and_then(|logs| mean_shift(&logs, run.plan.seed)) else {
             continue;
@@ -67,22 +54,15 @@ pub(super) fn overall(
 }
 
 /// Cases that are left out because the A/A copy differs there and nothing is claimed.
-pub(super) fn without(
-    run: &RunFile,
-    cases: &[Case],
-    asked: impl Fn(&PlannedCase) -> bool,
-) -> Vec<String> {
+pub(super) fn without(judged: &[JudgedCase]) -> Vec<String> {
     let differs = |case: &Case| case.aa_copy_differs && case.times_operations();
-    let found = cases
-        .iter()
-        .zip(&run.plan.cases)
-        .filter(|(case, planned)| differs(case) && asked(planned));
-    found.map(|(_, planned)| planned.label()).collect()
+    let found = judged.iter().filter(|judged| differs(judged.case));
+    found.map(|judged| judged.table.case.label()).collect()
 }
 
 /// ln of its time over the baseline's, by block; `None` if there is none.
-fn by_block(name: &str, baseline: &str, groups: &[Group]) -> Option<BTreeMap<u32, f64>> {
-    let find = |name: &str| groups.iter().find(|group| group.allocator.name == name);
-    let logs = find(name)?.log_times(find(baseline)?);
+fn by_block(name: &str, judged: &JudgedCase) -> Option<BTreeMap<u32, f64>> {
+    let baseline = judged.table.named(&judged.case.baseline)?;
+    let logs = judged.table.named(name)?.log_times(baseline);
     (!logs.is_empty()).then_some(logs)
 }

@@ -181,37 +181,34 @@ pub(super) fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow
 /// Of timed calls: percentiles over all processes of a row.
 fn of_calls(run: &RunFile, case: &Case, calls: &LatencyCase) -> Table {
     let metrics = metric::of_mode(run.plan.mode);
-    let cells = |called: &Called, base: Option<&Called>| {
-        let others = base.map_or([None; 6], Called::values);
-        let told = metrics.iter().zip(called.values()).zip(others);
-        let told = told.filter_map(|((&metric, ns), other)| {
-            let ns = ns? as f64;
-            let other = other.filter(|other| *other > 0);
-            Some(TableCell {
-                label: called.function.clone(),
-                n: called.count,
-                ratio: other.map(|other| Ratio {
-                    ratio: ns / other as f64,
-                    interval: None,
-                    pairs: 1,
-                }),
-                ..TableCell::new(metric, &[ns])?
-            })
-        });
-        told.collect::<Vec<_>>()
-    };
     let base = calls.rows.iter().find(|row| row.role == Role::Baseline);
     let of_row = |row: &LatencyRow| {
         let base = base.filter(|_| row.role != Role::Floor);
-        let of_function = |called: &Called| {
-            let base = base.and_then(|base| base.function(&called.function));
-            cells(called, base)
-        };
+        let mut cells = Vec::new();
+        for called in &row.functions {
+            let other = base.and_then(|base| base.function(&called.function));
+            let others = other.map_or([None; 6], Called::values);
+            for ((&metric, ns), other) in metrics.iter().zip(called.values()).zip(others) {
+                let Some(cell) = ns.and_then(|ns| TableCell::new(metric, &[ns as f64])) else {
+                    continue;
+                };
+                let other = other.filter(|other| *other > 0);
+                cells.push(TableCell {
+                    label: called.function.clone(),
+                    n: called.count,
+                    ratio: other.map(|other| Ratio {
+                        ratio: cell.spread.median / other as f64,
+                        ..Ratio::baseline(1)
+                    }),
+                    ..cell
+                });
+            }
+        }
         TableRow {
             allocator: row.allocator.clone(),
             role: row.role,
             failed: row.failed.clone(),
-            cells: row.functions.iter().flat_map(of_function).collect(),
+            cells,
             why_not: BTreeMap::new(),
             sampling: None,
         }

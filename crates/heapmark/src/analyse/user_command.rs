@@ -1,7 +1,7 @@
 //! Facts about a user's command beside its rows: how much any allocator can change, and what could
 //! not be reached. From the check of its baseline. Must not judge.
 
-use super::group::Group;
+use super::group::{CaseGroups, Group};
 use super::ratio::Ratio;
 use super::role::Role;
 use super::row::Row;
@@ -59,16 +59,16 @@ impl CommandFacts {
     pub(super) fn new(
         command: &UserCommand,
         precision: Option<f64>,
-        baseline: Option<&Group>,
-        groups: &[Group],
+        table: &CaseGroups,
         rows: &[Row],
     ) -> CommandFacts {
+        let baseline = table.baseline();
         let figure = |name: &str| baseline?.check?.figures.get(name).copied();
         let note = |group: &Group, name: &str| group.check?.notes.get(name).cloned();
         let told = |name: &str| note(baseline?, name);
         let noted = |name: &str| -> Vec<(String, String)> {
             let of_row = |group: &Group| Some((group.allocator.name.clone(), note(group, name)?));
-            groups.iter().filter_map(of_row).collect()
+            table.groups.iter().filter_map(of_row).collect()
         };
         let left = |(name, count): (String, String)| Some((name, count.parse().ok()?));
         let mut baselines = rows.iter().filter(|row| row.role == Role::Baseline);

@@ -1,7 +1,7 @@
 //! The verdict on each row: faster, slower, same, small, unclear. All rows of a run are one family,
 //! so that a run of many rows is wrong no more often than a run of one.
 
-use super::group::Group;
+use super::group::CaseGroups;
 use super::role::Role;
 use crate::metric::{Metric, Process, Unit};
 use heapmark_stats::blocks_needed;
@@ -111,54 +111,14 @@ impl Verdicts {
     }
 }
 
-/// A table before its rows are written.
-pub(super) struct JudgedTable<'a, 'g> {
-    pub groups: &'a [Group<'g>],
-    /// Whether its times are the recorded ones: then they are not judged.
-    pub paced: bool,
-}
-
-impl<'g> JudgedTable<'_, 'g> {
-    pub fn baseline(&self) -> Option<&Group<'g>> {
-        self.of(Role::Baseline).next()
-    }
-
-    pub fn of(&self, role: Role) -> impl Iterator<Item = &Group<'g>> {
-        self.groups.iter().filter(move |group| group.role == role)
-    }
-
-    pub fn logs(&self, group: &Group, value: fn(&Process) -> Option<f64>) -> Vec<f64> {
-        let baseline = self.baseline();
-        baseline.map_or(Vec::new(), |baseline| {
-            group.log_ratios(baseline, value).into_values().collect()
-        })
-    }
-
-    /// The least median time of the rows with this role, unless the times are the recorded ones.
-    pub fn least_ns_per_op(&self, role: Role) -> Option<f64> {
-        let rows = self.of(role).filter(|_| !self.paced);
-        rows.filter_map(Group::median_ns_per_op)
-            .min_by(f64::total_cmp)
-    }
-
-    /// Whether the harness takes more than half of the fastest allocator's time.
-    pub fn floor_hides(&self) -> bool {
-        let fastest = [Role::Baseline, Role::Candidate]
-            .into_iter()
-            .filter_map(|role| self.least_ns_per_op(role))
-            .min_by(f64::total_cmp);
-        let floor = self.least_ns_per_op(Role::Floor);
-        floor
-            .zip(fastest)
-            .is_some_and(|(floor, fastest)| floor > fastest / 2.0)
-    }
-}
-
 /// Judges all tables of a run together, each p compared with `alpha`.
-pub(super) fn verdicts(tables: &[JudgedTable], alpha: f64) -> Vec<Verdicts> {
+pub(super) fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
     let mut all = Vec::new();
     for table in tables {
-        let copy = table.of(Role::AaCopy).next().filter(|_| !table.paced);
+        let copy = table
+            .of(Role::AaCopy)
+            .next()
+            .filter(|_| !table.case.is_paced());
         all.push(Verdicts {
             rows: vec![[None; MEASURES.len()]; table.groups.len()],
             aa_copy: copy.and_then(|copy| shift(&table.logs(copy, MEASURES[WALL]))),
@@ -168,7 +128,7 @@ pub(super) fn verdicts(tables: &[JudgedTable], alpha: f64) -> Vec<Verdicts> {
     }
     for (table, _, call) in family(tables, Role::AaCopy, WALL, alpha) {
         let differs = matches!(call, Verdict::Faster | Verdict::Slower | Verdict::Small);
-        all[table].aa_copy_differs |= differs && !tables[table].paced;
+        all[table].aa_copy_differs |= differs && !tables[table].case.is_paced();
     }
     // Programs are a family of their own: they rank among themselves, not among allocators.
     for role in [Role::Candidate, Role::Program] {
@@ -179,7 +139,7 @@ pub(super) fn verdicts(tables: &[JudgedTable], alpha: f64) -> Vec<Verdicts> {
                     // Neither a busy machine nor the harness's time changes how much memory a
                     // process takes.
                     MEMORY => Some(call),
-                    _ if tables[table].paced => None,
+                    _ if tables[table].case.is_paced() => None,
                     _ => calls.withheld().or(Some(call)),
                 };
             }
@@ -190,7 +150,7 @@ pub(super) fn verdicts(tables: &[JudgedTable], alpha: f64) -> Vec<Verdicts> {
 
 /// The verdicts by one measure on all rows of a role, with the places of table and row.
 fn family(
-    tables: &[JudgedTable],
+    tables: &[CaseGroups],
     role: Role,
     measure: usize,
     alpha: f64,

@@ -2,7 +2,7 @@
 //! hash of everything that went into it, so an existing folder is the right one. Does not depend on
 //! compilers.
 
-use crate::file::{self, PUBLIC, make_folder};
+use crate::file::{self, PUBLIC, WithPath, make_folder};
 use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
@@ -22,7 +22,7 @@ pub fn root() -> Result<PathBuf> {
         .or_else(|| Some(given("XDG_CACHE_HOME")?.join("heapmark")))
         .or_else(|| Some(given("HOME")?.join(".cache/heapmark")))
         .context("no place for built libraries: set HEAPMARK_CACHE or HOME")?;
-    let root = std::path::absolute(&root).with_context(|| format!("finding {}", root.display()))?;
+    let root = std::path::absolute(&root).with_path("finding", &root)?;
     if !preloadable(&root) {
         bail!(
             "{}: LD_PRELOAD takes no path with a space, colon or `$`; set HEAPMARK_CACHE to another",
@@ -140,11 +140,10 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 /// All digits of the SHA-256 of a file, which is read piece by piece.
 pub fn hash_of_file(path: &Path) -> Result<String> {
-    let context = || format!("cannot read {}", path.display());
-    let mut file = File::open(path).with_context(context)?;
+    let mut file = File::open(path).with_path("cannot read", path)?;
     let (mut hash, mut room) = (Sha256::new(), vec![0; 1 << 20]);
     loop {
-        match file.read(&mut room).with_context(context)? {
+        match file.read(&mut room).with_path("cannot read", path)? {
             0 => return Ok(hex(&hash.finalize())),
             read => hash.update(&room[..read]),
         }
@@ -259,9 +258,8 @@ impl CachePlace {
     /// Removes what an interrupted build left behind; call it while holding [`CachePlace::lock`].
     fn workshop(&self) -> Result<PathBuf> {
         let folder = self.shelf.join(format!(".{}.building", self.name));
-        clear(&folder).with_context(|| format!("clearing {}", folder.display()))?;
-        std::fs::create_dir_all(&folder)
-            .with_context(|| format!("creating {}", folder.display()))?;
+        clear(&folder).with_path("clearing", &folder)?;
+        std::fs::create_dir_all(&folder).with_path("creating", &folder)?;
         Ok(folder)
     }
 
@@ -276,9 +274,9 @@ impl CachePlace {
             std::fs::rename(built, &library)?;
             std::fs::write(checksum_of(&library), &line)
         };
-        set_apart().with_context(|| format!("moving the library to {}", half.display()))?;
+        set_apart().with_path("moving the library to", &half)?;
         self.keep_folder(&half)?;
-        clear(workshop).with_context(|| format!("clearing {}", workshop.display()))?;
+        clear(workshop).with_path("clearing", workshop)?;
         Ok(self.library())
     }
 
@@ -287,7 +285,7 @@ impl CachePlace {
         let folder = self.folder();
         clear(&folder)
             .and_then(|()| std::fs::rename(finished, &folder))
-            .with_context(|| format!("moving what was built to {}", folder.display()))?;
+            .with_path("moving what was built to", &folder)?;
         let _ = std::fs::remove_file(self.log());
         Ok(())
     }

@@ -2,8 +2,8 @@
 //! heapmark finds the same sources with and without a checkout. Compiles nothing.
 
 use super::cache;
-use super::step::{self, Log, Slots};
-use crate::file::{self, PUBLIC};
+use super::step::{Steps, last_lines};
+use crate::file::{self, PUBLIC, WithPath};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -58,15 +58,15 @@ pub fn directory(name: &str) -> Result<PathBuf> {
 /// Unpacks the sources of a crate into a folder, and returns their folder. They come from the
 /// archive that the registry served, whose checksum is pinned: the copy that cargo has unpacked may
 /// have been changed since, and cargo does not check it again.
-pub fn unpack(pin: &Pin, into: &Path, slots: &Slots, log: &Log) -> Result<PathBuf> {
+pub fn unpack(pin: &Pin, into: &Path, steps: &Steps) -> Result<PathBuf> {
     let unpacked = directory(&pin.name)?;
     let archive = archive(&unpacked)
         .with_context(|| format!("{} is in no registry of cargo's", unpacked.display()))?;
-    std::fs::create_dir_all(into).with_context(|| format!("creating {}", into.display()))?;
+    std::fs::create_dir_all(into).with_path("creating", into)?;
     // The private copy is checked and unpacked, so that later changes to the original do not
     // matter.
     let own = into.join("archive");
-    std::fs::copy(&archive, &own).with_context(|| format!("reading {}", archive.display()))?;
+    std::fs::copy(&archive, &own).with_path("reading", &archive)?;
     if cache::hash_of_file(&own)? != pin.checksum {
         bail!(
             "{} is not the archive that crates/sources/Cargo.lock pins: delete it, and cargo downloads it again",
@@ -80,7 +80,7 @@ pub fn unpack(pin: &Pin, into: &Path, slots: &Slots, log: &Log) -> Result<PathBu
         .arg("-C")
         .arg(into)
         .env_remove("TAR_OPTIONS");
-    step::run("unpacking", &mut tar, slots, log)?;
+    steps.run("unpacking", &mut tar)?;
     Ok(into.join(unpacked.file_name().unwrap_or_default()))
 }
 
@@ -152,7 +152,7 @@ fn cargo(package: &Path, arguments: &[&str]) -> Result<Result<Vec<u8>, String>> 
         Ok(output.stdout)
     } else {
         let text = String::from_utf8_lossy(&output.stderr);
-        Err(step::last_lines(
+        Err(last_lines(
             text.lines().filter(|line| !line.trim().is_empty()),
         ))
     })
@@ -171,7 +171,7 @@ fn write_package() -> Result<PathBuf> {
         // Replaced in one step, because another heapmark may be reading it.
         cache::make(file.parent().unwrap_or(&folder))
             .and_then(|()| file::replace(&file, text.as_bytes(), PUBLIC))
-            .with_context(|| format!("writing {}", file.display()))?;
+            .with_path("writing", &file)?;
     }
     Ok(folder)
 }

@@ -1,7 +1,7 @@
 //! Compares a library with its catalogue entry. A library that heapmark builds is kept only if it
 //! passes: libc would silently serve a function that is missing by mistake.
 
-use super::inspect::{self, Inspection, Refusal};
+use super::inspect::Inspection;
 use crate::catalog::allocator::{Allocator, Recipe};
 use crate::catalog::malloc_api;
 
@@ -54,12 +54,4 @@ pub fn purity(recipe: &Recipe, inspection: &Inspection) -> Vec<String> {
         }
     }
     faults
-}
-
-/// Thread-local data in an object file that costs a call on every access. Not checked in the
-/// finished library: a static libstdc++ adds such an access of its own, where an exception is
-/// thrown.
-pub fn tls(object: &std::path::Path) -> Result<Option<String>, Refusal> {
-    let told = |how| format!("{how}; compile it with -ftls-model=initial-exec");
-    Ok(inspect::dynamic_tls(object)?.map(told))
 }

@@ -1,10 +1,12 @@
 //! A recipe's files -> object files. The flags that an allocator needs are in its recipe, not here.
 
+use super::configure;
 use super::files::{Task, tasks};
-use super::step::{self, Log, Slots};
-use super::{check, configure};
+use super::inspect::dynamic_tls;
+use super::step::Steps;
 use crate::catalog::allocator::{Language, Recipe};
-use anyhow::{Context, Result, bail};
+use crate::file::WithPath;
+use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,10 +18,8 @@ pub struct Bench<'a> {
     pub sources: &'a Path,
     /// The compilers.
     pub toolchain: &'a super::toolchain::Toolchain,
-    /// Shared by all builds.
-    pub slots: &'a Slots,
-    /// This build's log.
-    pub log: &'a Log,
+    /// Runs this build's commands, and logs them.
+    pub steps: &'a Steps<'a>,
     /// This build's folder.
     pub workshop: &'a Path,
     /// The most commands that one build may run at once.
@@ -85,17 +85,15 @@ fn compile(task: &Task, tree: &Path, flags: &[String], bench: &Bench) -> Result<
         .strip_prefix(tree)
         .or(task.path.strip_prefix(bench.workshop))
         .unwrap_or(&task.path);
-    step::run(
-        &format!("compiling {}", name.display()),
-        &mut command,
-        bench.slots,
-        bench.log,
-    )?;
-    // Assembly code defines itself how it accesses its data; no flag changes that.
+    let step = format!("compiling {}", name.display());
+    bench.steps.run(&step, &mut command)?;
+    // Not checked in the finished library: a static libstdc++ adds such an access of its own, where
+    // an exception is thrown. Assembly code defines itself how it accesses its data; no flag changes
+    // that.
     if unit.language != Language::Assembly
-        && let Some(fault) = check::tls(&task.object)?
+        && let Some(how) = dynamic_tls(&task.object)?
     {
-        bail!("compiling {}: {fault}", name.display());
+        bail!("{step}: {how}; compile it with -ftls-model=initial-exec");
     }
     Ok(())
 }
@@ -108,8 +106,7 @@ fn flags(bench: &Bench, tree: &Path) -> Result<Vec<String>> {
     flags.extend(recipe.include.iter().map(include));
     if let Some(file) = &recipe.define_from {
         let path = bench.sources.join(file);
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("build.define-from: reading {}", path.display()))?;
+        let text = std::fs::read_to_string(&path).with_path("build.define-from: reading", &path)?;
         let lines = text
             .lines()
             .map(str::trim)

@@ -1,8 +1,9 @@
 //! Runs an allocator's `configure` script for the headers that it writes. Its makefile is never
 //! run: the files are compiled as those of other allocators.
 
-use super::{files, step, toolchain};
+use super::{files, toolchain};
 use crate::catalog::allocator::{Configure, Language};
+use crate::file::WithPath;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
@@ -16,8 +17,7 @@ pub fn tree(
     let from = bench.sources.join(&configure.tree);
     let tree = bench.workshop.join("tree");
     let mut found = Vec::new();
-    files::walk(&from, &mut found)
-        .with_context(|| format!("build.configure.tree: reading {}", from.display()))?;
+    files::walk(&from, &mut found).with_path("build.configure.tree: reading", &from)?;
     let copy = |from: &Path, to: &Path| -> Result<()> {
         std::fs::create_dir_all(to.parent().unwrap_or(to))
             .and_then(|()| std::fs::copy(from, to))
@@ -41,6 +41,6 @@ pub fn tree(
         .env("CXX", &bench.toolchain.compiler(Language::Cpp).program)
         .current_dir(&tree);
     toolchain::remove_flags(&mut command);
-    step::run("configure", &mut command, bench.slots, bench.log)?;
+    bench.steps.run("configure", &mut command)?;
     Ok(tree)
 }

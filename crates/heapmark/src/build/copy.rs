@@ -2,8 +2,8 @@
 //! baseline shows the noise of the run.
 
 use super::cache;
-use crate::file::{self, PUBLIC};
-use anyhow::{Context, Result};
+use crate::file::{self, PUBLIC, WithPath};
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 
 /// The copy; makes it if it does not exist. It keeps the file's name, because purge calls are
@@ -14,11 +14,9 @@ pub fn copy(library: &Path) -> Result<PathBuf> {
     let folder = cache::root()?.join("copies").join(key);
     let copy = folder.join(library.file_name().unwrap_or_default());
     if !copy.is_file() || cache::hash_of_file(&copy)? != hash {
-        let context = || format!("cannot write {}", copy.display());
-        cache::make(&folder).with_context(context)?;
-        let bytes =
-            std::fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;
-        file::replace(&copy, &bytes, PUBLIC).with_context(context)?;
+        cache::make(&folder).with_path("cannot write", &copy)?;
+        let bytes = std::fs::read(library).with_path("cannot read", library)?;
+        file::replace(&copy, &bytes, PUBLIC).with_path("cannot write", &copy)?;
     }
     Ok(copy)
 }

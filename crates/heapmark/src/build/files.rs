@@ -2,6 +2,7 @@
 
 use crate::catalog::allocator::{Recipe, Unit};
 use crate::catalog::allocators;
+use crate::file::WithPath;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ pub struct Task<'a> {
 /// the workshop.
 pub fn tasks<'a>(recipe: &'a Recipe, tree: &Path, workshop: &Path) -> Result<Vec<Task<'a>>> {
     let mut all = Vec::new();
-    walk(tree, &mut all).with_context(|| format!("reading the sources in {}", tree.display()))?;
+    walk(tree, &mut all).with_path("reading the sources in", tree)?;
     all.sort();
     let mut tasks: Vec<Task> = Vec::new();
     let mut add = |path: PathBuf, unit| {
@@ -55,7 +56,7 @@ pub fn tasks<'a>(recipe: &'a Recipe, tree: &Path, workshop: &Path) -> Result<Vec
                 format!("build.compile.extra: allocators/extra/{name} is not there")
             })?;
             let path = workshop.join(name);
-            std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+            std::fs::write(&path, text).with_path("writing", &path)?;
             add(path, unit);
         }
     }

@@ -1,22 +1,17 @@
 //! For a library that was given by its path: which family of the catalogue it belongs to, by its
 //! exports, and how that family is asked to return memory.
 
-use super::inspect::{Refusal, inspect_any};
+use super::inspect::Inspection;
 use crate::catalog::allocator::{Allocator, Purge, Source};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The family whose purge call works for a library: the only one whose `known-by` it exports, if it
 /// also exports the function that the purge calls. If no other family is recognised, libc's counts,
 /// since `malloc_trim` is part of the C library's own interface, and a library that defines it
 /// means the same.
-pub fn family(files: &[std::path::PathBuf], all: &[Allocator]) -> Result<Option<String>, Refusal> {
-    let mut names = BTreeSet::new();
-    for file in files {
-        let inspection = inspect_any(file)?;
-        names.extend(inspection.exports);
-        names.extend(inspection.others);
-    }
-    let is_known = |entry: &&Allocator| entry.known_by.iter().all(|name| names.contains(name));
+pub fn family(library: &Inspection, all: &[Allocator]) -> Option<String> {
+    let exports = |name: &String| library.exports.contains(name) || library.others.contains(name);
+    let is_known = |entry: &&Allocator| entry.known_by.iter().all(exports);
     let families: BTreeMap<&str, &Allocator> = entries(all)
         .filter(is_known)
         .map(|entry| (entry.family.as_str(), entry))
@@ -25,16 +20,16 @@ pub fn family(files: &[std::path::PathBuf], all: &[Allocator]) -> Result<Option<
         .into_values()
         .partition(|entry| matches!(entry.source, Source::Libc));
     let known = if others.is_empty() { libc } else { others };
-    Ok(match known.as_slice() {
+    match known.as_slice() {
         [
             Allocator {
                 family,
                 purge: Some(Purge::Call { symbol, .. }),
                 ..
             },
-        ] if names.contains(symbol) => Some(family.clone()),
+        ] if exports(symbol) => Some(family.clone()),
         _ => None,
-    })
+    }
 }
 
 /// How libraries of a family are asked to return memory.

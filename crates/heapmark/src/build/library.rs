@@ -4,7 +4,7 @@
 use super::cache::{CachePlace, short_hash};
 use super::compile::{self, Bench};
 use super::inspect::{Inspection, inspect};
-use super::step::{Log, Slots};
+use super::step::{Slots, Steps};
 use super::toolchain::Toolchain;
 use super::{Library, cargo_sources, check, link};
 use crate::catalog::allocator::{Allocator, Recipe};
@@ -80,9 +80,9 @@ impl<'a> Work<'a> {
                 path.display()
             );
         }
-        let log = Log::create(&self.place.log())?;
+        let steps = Steps::new(&self.place.log(), slots)?;
         bar.set_message("finding the sources");
-        let sources = cargo_sources::unpack(self.pin, &workshop.join("sources"), slots, &log)?;
+        let sources = cargo_sources::unpack(self.pin, &workshop.join("sources"), &steps)?;
         bar.set_message(match self.recipe.configure {
             Some(_) => "configuring",
             None => "compiling",
@@ -91,8 +91,7 @@ impl<'a> Work<'a> {
             recipe: self.recipe,
             sources: &sources,
             toolchain: self.toolchain,
-            slots,
-            log: &log,
+            steps: &steps,
             workshop,
             jobs,
         };

@@ -2,15 +2,15 @@
 //! and nothing else.
 
 use crate::catalog::allocator::{Language, Recipe};
-use anyhow::{Context, Result};
+use crate::file::WithPath;
+use anyhow::Result;
 use std::path::PathBuf;
 
 /// Links `objects` as `lib<name>.so` in the workshop.
 pub fn library(name: &str, objects: &[PathBuf], bench: &super::compile::Bench) -> Result<PathBuf> {
     let recipe = bench.recipe;
     let script = bench.workshop.join("exports.map");
-    std::fs::write(&script, version_script(recipe))
-        .with_context(|| format!("writing {}", script.display()))?;
+    std::fs::write(&script, version_script(recipe)).with_path("writing", &script)?;
     let file = bench.workshop.join(format!("lib{name}.so"));
     let cpp = recipe
         .compile
@@ -35,7 +35,7 @@ pub fn library(name: &str, objects: &[PathBuf], bench: &super::compile::Bench) -
         .args(&recipe.link)
         .arg("-o")
         .arg(&file);
-    super::step::run("linking", &mut command, bench.slots, bench.log)?;
+    bench.steps.run("linking", &mut command)?;
     Ok(file)
 }
 

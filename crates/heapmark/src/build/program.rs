@@ -3,10 +3,11 @@
 
 use super::State;
 use super::cache::{CachePlace, short_hash};
-use super::step::{self, Log, Slots};
+use super::step::{self, Slots, Steps};
 use super::{system, toolchain};
 use crate::catalog::Program;
 use crate::catalog::program::Need;
+use crate::file::WithPath;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -139,13 +140,14 @@ impl<'a> Work<'a> {
     fn construct(&self, workshop: &Path) -> Result<Executable> {
         for (name, text) in &self.program.files {
             let file = workshop.join(name);
-            std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
+            std::fs::write(&file, text).with_path("writing", &file)?;
         }
-        let log = Log::create(&self.place.log())?;
+        let slots = Slots::new(1);
+        let steps = Steps::new(&self.place.log(), &slots)?;
         for words in &self.program.build {
             let mut command = command(words).context("`build` holds an empty command")?;
             command.current_dir(workshop);
-            step::run(&words.join(" "), &mut command, &Slots::new(1), &log)?;
+            steps.run(&words.join(" "), &mut command)?;
         }
         // A name with a parameter in it refers to several files.
         if let Some(first) = self.program.run.first()

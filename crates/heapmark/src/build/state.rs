@@ -1,11 +1,10 @@
 //! Whether an allocator's library is available, without building it: cheap enough to check for all
 //! allocators.
 
-use super::inspect::{Reason, inspect_any};
+use super::inspect::{Inspection, inspect_any, no_malloc};
 use super::{Library, known, system, user};
 use crate::catalog::allocator::{Allocator, Source};
 use anyhow::{Result, bail};
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Whether an allocator (or a program) can be measured now.
@@ -88,7 +87,7 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
                         package = owner.unwrap_or(package);
                     }
                     State::Ready(Library {
-                        exports: exports_of(&files)?,
+                        exports: inspected(&files)?.exports,
                         files,
                         source_version: system::package_version(&package),
                         ..library_from(&format!("package {package}"))
@@ -99,12 +98,13 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
         Source::Path { files } => {
             let files = files.iter().map(|file| user::absolute(file));
             let files = files.collect::<Result<Vec<PathBuf>>>()?;
+            let found = inspected(&files)?;
             State::Ready(Library {
-                exports: exports_of(&files)?,
                 purged_as: match &allocator.purge {
-                    None => known::family(&files, all)?,
+                    None => known::family(&found, all),
                     Some(_) => None,
                 },
+                exports: found.exports,
                 files: files
                     .into_iter()
                     .map(|file| file.canonicalize().unwrap_or(file))
@@ -114,7 +114,7 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
         }
         Source::Libc => State::Ready(Library {
             source_version: system::libc_version(),
-            exports: exports_of(system::find("libc.so.6").as_slice())?,
+            exports: inspected(system::find("libc.so.6").as_slice())?.exports,
             ..library_from("libc6")
         }),
         Source::Null => State::Ready(library_from("guest")),
@@ -132,14 +132,16 @@ fn library_from(origin: &str) -> Library {
     }
 }
 
-/// The exports of all the files together; one of them must define `malloc`.
-fn exports_of(files: &[PathBuf]) -> Result<BTreeSet<String>> {
-    let mut exports = BTreeSet::new();
+/// What all the files export together; one of them must define `malloc`.
+fn inspected(files: &[PathBuf]) -> Result<Inspection> {
+    let mut all = Inspection::default();
     for file in files {
-        exports.extend(inspect_any(file)?.exports);
+        let one = inspect_any(file)?;
+        all.exports.extend(one.exports);
+        all.others.extend(one.others);
     }
     match files.first() {
-        Some(path) if !exports.contains("malloc") => Err(Reason::NoMalloc.of(path).into()),
-        _ => Ok(exports),
+        Some(path) if !all.exports.contains("malloc") => Err(no_malloc(path)),
+        _ => Ok(all),
     }
 }

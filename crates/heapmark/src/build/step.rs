@@ -1,6 +1,7 @@
 //! One command of a build: runs it when a slot is free, logs its output, and reports which step
 //! failed and why. Independent of allocators.
 
+use crate::file::WithPath;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::Write;
@@ -37,31 +38,35 @@ impl Slots {
     }
 }
 
-/// The log of one build.
-pub struct Log(Mutex<File>);
-
-impl Log {
-    /// Creates a new log.
-    pub fn create(path: &std::path::Path) -> Result<Log> {
-        let file = File::create(path).with_context(|| format!("creating {}", path.display()))?;
-        Ok(Log(Mutex::new(file)))
-    }
+/// The steps of one build, which it logs.
+pub struct Steps<'a> {
+    log: Mutex<File>,
+    slots: &'a Slots,
 }
 
-/// Runs `command`; if it fails, the error contains `step` and the command's output.
-pub fn run(step: &str, command: &mut Command, slots: &Slots, log: &Log) -> Result<()> {
-    let output = slots
-        .with(|| command.output())
-        .with_context(|| format!("{step}: starting {command:?}"))?;
-    let words = [output.stdout, output.stderr].concat();
-    let words = String::from_utf8_lossy(&words);
-    if let Ok(mut file) = log.0.lock() {
-        writeln!(file, "# {step}\n{command:?}\n{words}").context("writing the log")?;
+impl<'a> Steps<'a> {
+    /// Creates the log.
+    pub fn new(log: &std::path::Path, slots: &'a Slots) -> Result<Steps<'a>> {
+        let log = Mutex::new(File::create(log).with_path("creating", log)?);
+        Ok(Steps { log, slots })
     }
-    if !output.status.success() {
-        bail!("{step} failed ({}):\n{}", output.status, telling(&words));
+
+    /// Runs `command`; if it fails, the error contains `step` and the command's output.
+    pub fn run(&self, step: &str, command: &mut Command) -> Result<()> {
+        let output = self
+            .slots
+            .with(|| command.output())
+            .with_context(|| format!("{step}: starting {command:?}"))?;
+        let words = [output.stdout, output.stderr].concat();
+        let words = String::from_utf8_lossy(&words);
+        if let Ok(mut log) = self.log.lock() {
+            writeln!(log, "# {step}\n{command:?}\n{words}").context("writing the log")?;
+        }
+        if !output.status.success() {
+            bail!("{step} failed ({}):\n{}", output.status, telling(&words));
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// What a command prints; `None` if it fails.
@@ -103,10 +108,12 @@ mod tests {
     #[test]
     fn a_failing_step_says_its_name_and_its_words() {
         let folder = tempfile::tempdir().unwrap();
-        let log = Log::create(&folder.path().join("log")).unwrap();
+        let slots = Slots::new(0);
+        let steps = Steps::new(&folder.path().join("log"), &slots).unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "echo broken >&2; exit 3"]);
-        let error = run("compiling x.c", &mut command, &Slots::new(0), &log)
+        let error = steps
+            .run("compiling x.c", &mut command)
             .unwrap_err()
             .to_string();
         assert!(

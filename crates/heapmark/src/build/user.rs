@@ -3,6 +3,7 @@
 
 use crate::catalog::allocator::{Allocator, Source, Tier};
 use crate::catalog::allocators::is_name;
+use crate::file::WithPath;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
@@ -66,7 +67,7 @@ pub fn absolute(path: &Path) -> Result<PathBuf> {
         let home = std::env::var_os("HOME").context("HOME is not set; write the path in full")?;
         return Ok(PathBuf::from(home).join(rest));
     }
-    std::path::absolute(path).with_context(|| format!("finding {}", path.display()))
+    std::path::absolute(path).with_path("finding", path)
 }
 
 fn is_path(word: &str) -> bool {

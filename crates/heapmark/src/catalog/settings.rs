@@ -2,6 +2,7 @@
 //! own environment, they would make the rows' allocators different from their names, so they are
 //! removed. The names are the allocators' own (`reads` in `allocators/*.toml`).
 
+use super::malloc_api;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -62,12 +63,8 @@ impl Settings {
     }
 
     fn has(&self, name: &str) -> bool {
-        self.0
-            .iter()
-            .any(|pattern| match pattern.strip_suffix('*') {
-                Some(start) => name.starts_with(start),
-                None => name == pattern,
-            })
+        let mut patterns = self.0.iter();
+        patterns.any(|pattern| malloc_api::matches(pattern, name))
     }
 }
 

@@ -5,6 +5,7 @@ use super::{Exit, find_runs, refuse, say_damage, screen};
 use crate::analyse::claims::{Evidence, JudgedClaim, Measured, judge};
 use crate::catalog::Catalog;
 use crate::catalog::claim::Document;
+use crate::file::length;
 use crate::report;
 use crate::store::{self, Purpose, Run};
 use anyhow::Result;
@@ -56,8 +57,7 @@ pub fn run(args: ClaimsArgs) -> Result<Exit> {
     let text = match args.to {
         _ if args.reproduction => report::reproduction(
             &documents,
-            &catalog.workloads,
-            &Evidence::new(&runs),
+            &Evidence::new(&catalog.workloads, &runs),
             &runs,
             &judged,
         ),
@@ -76,9 +76,8 @@ const MOST_BYTES: u64 = 64 << 20;
 /// The checked claims for a page of these runs; empty if the runs cannot be combined, or are too
 /// large.
 pub(super) fn of_page(dirs: &[PathBuf]) -> Result<Vec<JudgedClaim>> {
-    let bytes =
-        |dir: &PathBuf| std::fs::metadata(store::samples_of(dir)).map_or(0, |known| known.len());
-    if dirs.iter().map(bytes).sum::<u64>() > MOST_BYTES {
+    let bytes = dirs.iter().map(|dir| length(store::samples_of(dir)));
+    if bytes.sum::<u64>() > MOST_BYTES {
         return Ok(Vec::new());
     }
     let runs = dirs.iter().map(|dir| Ok(measured(dir, store::read(dir)?)));

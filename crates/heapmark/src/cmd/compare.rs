@@ -7,6 +7,7 @@ use super::{Exit, find_runs, refuse, say, say_damage, screen};
 use crate::analyse::Verdict;
 use crate::analyse::compare::{Comparison, Side, between, refusal, within};
 use crate::build::hash_of_file;
+use crate::file::length;
 use crate::metric::{self, Metric};
 use crate::report;
 use crate::store::{self, Run};
@@ -108,7 +109,6 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
 
 /// Whether two files have the same content and are not empty.
 fn is_same(one: &Path, other: &Path) -> bool {
-    let length = |file: &Path| std::fs::metadata(file).map_or(0, |known| known.len());
     let hash = |file: &Path| hash_of_file(file).ok();
     length(one) > 0 && length(one) == length(other) && hash(one) == hash(other)
 }

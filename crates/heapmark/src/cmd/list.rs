@@ -1,11 +1,11 @@
 //! `heapmark list`: what can be measured, and what is missing.
 
-use super::{Exit, print, print_json, refuse, unexpected, width_of};
+use super::{Exit, print, print_json, refuse, told_version, unexpected, width_of};
 use crate::build::{self, State};
 use crate::catalog::claim::Document;
-use crate::catalog::{Allocator, Catalog};
+use crate::catalog::{Allocator, Catalog, Program, Suite, Workload};
 use crate::execute::{Guest, Subject};
-use crate::metric;
+use crate::metric::{self, Metric};
 use crate::report;
 use anyhow::Result;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
@@ -79,15 +79,21 @@ pub fn run(args: ListArgs) -> Result<Exit> {
         ),
         What::Workloads => (
             &["name", "document", "presets", "about"],
-            workloads(&catalog),
+            catalog.workloads.iter().map(of_workload).collect(),
         ),
-        What::Programs => (&["name", "allocator", "state", "about"], programs(&catalog)),
+        What::Programs => (
+            &["name", "allocator", "state", "about"],
+            catalog.programs.iter().map(of_program).collect(),
+        ),
         What::Suites => (
             &["name", "preset", "workloads", "threads", "about"],
-            suites(&catalog),
+            catalog.suites.iter().map(of_suite).collect(),
         ),
         What::Claims => (&["id", "says", "evidence", "workloads"], claims(&catalog)?),
-        What::Metrics => (&["key", "unit", "better", "judged", "about"], metrics()),
+        What::Metrics => (
+            &["key", "unit", "better", "judged", "about"],
+            metric::all().map(of_metric).collect(),
+        ),
     };
     if args.json {
         print_json(&entries)?;
@@ -120,14 +126,11 @@ fn table(columns: &[&str], entries: &[Value]) -> String {
     lines.collect()
 }
 
-fn metrics() -> Vec<Value> {
-    let entries = metric::all().map(|metric| {
-        json!({
-            "key": metric.key, "alias": metric.alias, "unit": metric.unit.word(), "better": metric.better.word(),
-            "judged": metric.judged.word(), "about": metric.about,
-        })
-    });
-    entries.collect()
+fn of_metric(metric: &Metric) -> Value {
+    json!({
+        "key": metric.key, "alias": metric.alias, "unit": metric.unit.word(), "better": metric.better.word(),
+        "judged": metric.judged.word(), "about": metric.about,
+    })
 }
 
 /// A cell of the table. A state is shown with its reason and its remedy.
@@ -184,7 +187,9 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
                     None => READY,
                     why => ("absent", why, None),
                 };
-                (found, told(&guest, &subject)?, subject.library.origin)
+                // Not the crate: its origin stands in the next column.
+                let version = told_version(&guest, &subject)?.filter(|told| !told.is_empty());
+                (found, version, subject.library.origin)
             }
             state => {
                 let origin = match state {
@@ -209,57 +214,47 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
     catalog.allocators.iter().map(describe).collect()
 }
 
-/// Only what the library reports itself: its origin stands in the next column.
-fn told(guest: &Guest, subject: &Subject) -> Result<Option<String>> {
-    let library = &subject.library;
-    let of_package = !library.origin.starts_with("crate");
-    let package = of_package.then(|| library.source_version.clone());
-    let told = guest.version(subject)?.or(package);
-    Ok(told.filter(|version| !version.is_empty()))
+fn of_program(program: &Program) -> Value {
+    let found = build::program::state(program);
+    let versions = match &found {
+        State::Ready(executable) => executable.versions.clone(),
+        _ => Default::default(),
+    };
+    let (state, why, remedy) = readiness(found);
+    json!({
+        "name": program.name, "allocator": program.allocator, "state": state, "why": why,
+        "remedy": remedy, "about": program.about,
+        "home": program.home, "licence": program.licence, "environment": program.environment, "versions": versions,
+    })
 }
 
-fn programs(catalog: &Catalog) -> Vec<Value> {
-    let entries = catalog.programs.iter().map(|program| {
-        let found = build::program::state(program);
-        let versions = match &found {
-            State::Ready(executable) => executable.versions.clone(),
-            _ => Default::default(),
+fn of_workload(workload: &Workload) -> Value {
+    let parameters = workload.parameters.iter().map(|(name, parameter)| {
+        let value = |preset| {
+            workload
+                .values(preset)
+                .and_then(|values| values.get(name).cloned())
         };
-        let (state, why, remedy) = readiness(found);
-        json!({
-            "name": program.name, "allocator": program.allocator, "state": state, "why": why,
-            "remedy": remedy, "about": program.about,
-            "home": program.home, "licence": program.licence, "environment": program.environment, "versions": versions,
-        })
-    });
-    entries.collect()
-}
-
-fn workloads(catalog: &Catalog) -> Vec<Value> {
-    let entries = catalog.workloads.iter().map(|workload| {
-        let parameters = workload.parameters.iter().map(|(name, parameter)| {
-            let value = |preset| workload.values(preset).and_then(|values| values.get(name).cloned());
-            let described = json!({
-                "about": parameter.about, "unit": parameter.kind.unit(), "choices": parameter.choices,
-                "quick": value("quick"), "paper": value("paper"),
-            });
-            (name, described)
+        let described = json!({
+            "about": parameter.about, "unit": parameter.kind.unit(), "choices": parameter.choices,
+            "quick": value("quick"), "paper": value("paper"),
         });
-        let parameters: BTreeMap<_, _> = parameters.collect();
-        let rounds = workload.presets.iter().map(|(name, preset)| {
-            (name, json!({ "cold": preset.cold, "measured": preset.iterations }))
-        });
-        let rounds: BTreeMap<_, _> = rounds.collect();
-        json!({
-            "name": workload.name, "kernel": workload.kernel, "program": workload.program,
-            "rows": workload.rows, "document": workload.document,
-            "presets": workload.presets.keys().collect::<Vec<_>>(),
-            "about": workload.about, "shows": workload.shows, "does_not_show": workload.hides,
-            "operation": workload.operation, "threads": workload.threads, "series": workload.series,
-            "rounds": rounds, "parameters": parameters,
-        })
+        (name, described)
     });
-    entries.collect()
+    let parameters: BTreeMap<_, _> = parameters.collect();
+    let rounds = workload.presets.iter().map(|(name, preset)| {
+        let rounds = json!({ "cold": preset.cold, "measured": preset.iterations });
+        (name, rounds)
+    });
+    let rounds: BTreeMap<_, _> = rounds.collect();
+    json!({
+        "name": workload.name, "kernel": workload.kernel, "program": workload.program,
+        "rows": workload.rows, "document": workload.document,
+        "presets": workload.presets.keys().collect::<Vec<_>>(),
+        "about": workload.about, "shows": workload.shows, "does_not_show": workload.hides,
+        "operation": workload.operation, "threads": workload.threads, "series": workload.series,
+        "rounds": rounds, "parameters": parameters,
+    })
 }
 
 fn claims(catalog: &Catalog) -> Result<Vec<Value>> {
@@ -268,12 +263,9 @@ fn claims(catalog: &Catalog) -> Result<Vec<Value>> {
     Ok(all.map(|claim| json!(claim)).collect())
 }
 
-fn suites(catalog: &Catalog) -> Vec<Value> {
-    let entries = catalog.suites.iter().map(|suite| {
-        json!({
-            "name": suite.name, "preset": suite.preset, "workloads": suite.workloads, "threads": suite.threads,
-            "blocks": suite.blocks, "baseline": suite.baseline, "about": suite.about,
-        })
-    });
-    entries.collect()
+fn of_suite(suite: &Suite) -> Value {
+    json!({
+        "name": suite.name, "preset": suite.preset, "workloads": suite.workloads, "threads": suite.threads,
+        "blocks": suite.blocks, "baseline": suite.baseline, "about": suite.about,
+    })
 }

@@ -2,6 +2,7 @@
 //! rewritten, elsewhere in plain lines, each after twice the time of the previous one.
 
 use super::say;
+use crate::file::length;
 use crate::report::{plain, units};
 use heapmark_trace::Done;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -48,7 +49,7 @@ impl Long {
 
     /// Work on a whole file. The length of a pipe is not known.
     pub fn on(file: &Path, what: impl Into<String>) -> Long {
-        Long::new(what, file.metadata().map_or(0, |known| known.len()))
+        Long::new(what, length(file))
     }
 
     /// Silent work: its results stream to a terminal or to another program, which may use the
@@ -84,16 +85,21 @@ fn rewrite(work: &Receiver<Infallible>, line: impl Fn() -> String) {
     if !goes_on(work, AFTER) {
         return;
     }
-    let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
-        bar.set_style(style);
-    }
+    let bar = styled(ProgressBar::new_spinner(), "{wide_msg}");
     loop {
         bar.set_message(plain(&line()));
         bar.tick();
         if !goes_on(work, ANEW) {
             return bar.finish_and_clear();
         }
+    }
+}
+
+/// A bar that looks as the template says.
+pub fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
     }
 }
 

@@ -185,14 +185,18 @@ fn width_of(stream: impl AsFd) -> usize {
 /// The version that the library reports; if it reports none, the pinned crate or the package it
 /// came from.
 fn version(guest: &Guest, subject: &Subject) -> Result<String> {
-    let (told, library) = (guest.version(subject)?, &subject.library);
-    Ok(match (told, library.origin.strip_prefix("crate ")) {
-        (Some(told), _) => told,
-        // The crate's version is not the allocator's: name the crate.
-        (None, Some(pinned)) => format!("in {pinned}"),
-        (None, None) if library.source_version.is_empty() => "-".into(),
-        (None, None) => library.source_version.clone(),
-    })
+    let pinned = subject.library.origin.strip_prefix("crate ");
+    // The crate's version is not the allocator's: name the crate.
+    let unknown = || pinned.map_or("-".into(), |pinned| format!("in {pinned}"));
+    Ok(told_version(guest, subject)?.unwrap_or_else(unknown))
+}
+
+/// The version that the library reports; if it reports none, that of the package it came from.
+fn told_version(guest: &Guest, subject: &Subject) -> Result<Option<String>> {
+    let library = &subject.library;
+    let is_known = !library.origin.starts_with("crate") && !library.source_version.is_empty();
+    let package = is_known.then(|| library.source_version.clone());
+    Ok(guest.version(subject)?.or(package))
 }
 
 /// Why an allocator is not what its name says here, if so: it reports another version than its

@@ -1,7 +1,7 @@
 //! `heapmark noise`: compares an allocator with its own copy on this machine for some minutes.
 
 use super::run::comparison::target;
-use super::run::{controls, nested_run};
+use super::run::{self, controls};
 use super::{Exit, print, refuse, usage};
 use crate::analyse::noise::{Noise, noise};
 use crate::build;
@@ -10,7 +10,6 @@ use crate::execute::Subject;
 use crate::observe::machine;
 use crate::plan::{Plan, cases};
 use crate::report::units;
-use crate::session::Selection;
 use anyhow::{Result, bail};
 use std::fmt::Write;
 use std::iter::zip;
@@ -105,8 +104,7 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
         aa_copy: Some(copy_name.clone()),
         ..Plan::default()
     };
-    let selection = Selection::of_parts("noise", plan, vec![original, copy]);
-    let (stored, whole) = nested_run::run(selection, args.output)?;
+    let (stored, whole) = run::nested("noise", plan, vec![original, copy], args.output)?;
     let noises = noise(&stored.records, &name, &copy_name);
     let name = format!("{name} on {}", stored.head.plan.cases[0].label());
     print(told(&name, noises))?;

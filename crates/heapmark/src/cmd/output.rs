@@ -39,11 +39,6 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// For output made of this file.
-    pub fn made_of(&self, source: &Path) -> Result<Output> {
-        Output::new(&self.output, self.force, [source])
-    }
-
     /// For output made of these runs.
     pub fn made_of_runs(&self, dirs: &[PathBuf]) -> Result<Output> {
         let heads = dirs.iter().map(|dir| store::head_of(dir));
@@ -94,6 +89,15 @@ impl Output {
             may_be_written(path, output.existing)?;
         }
         Ok(output)
+    }
+
+    /// Stdout, for what is not written to a file.
+    pub fn stdout() -> Output {
+        Output {
+            path: "-".into(),
+            existing: Existing::Stays,
+            mode: file::PUBLIC,
+        }
     }
 
     /// Its name.

@@ -10,7 +10,7 @@ use crate::build::command::{find, recognise};
 use crate::catalog::Catalog;
 use crate::execute::recording::{Cost, Recorded, Recorder, Recording};
 use crate::execute::{Guest, Subject, ground, signal_name};
-use crate::file::{self, Draft, Existing};
+use crate::file::{self, Draft, Existing, WithPath};
 use crate::report::{self, RecordedProcess, units};
 use anyhow::{Context, Error, Result, bail};
 use heapmark_trace::Reader;
@@ -312,7 +312,7 @@ fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> 
             beside(&output, &recorded.stem, &capture, &finished)
         };
         part.keep(&trace, existing)
-            .with_context(|| format!("cannot write {}", trace.display()))?;
+            .with_path("cannot write", &trace)?;
         old.retain(|old| *old != trace);
         running |= is_running(&finished);
         processes.push(process(&trace, &finished, recorded, cost, main));
@@ -353,21 +353,15 @@ type Parts = BTreeMap<PathBuf, Result<(Draft, Finished)>>;
 /// Makes the traces of a capture and of its children. Only the caller knows which signal killed one
 /// of them.
 fn into_part(
-    capture: Unfinished,
+    mut capture: Unfinished,
     place: &RecordOutput,
     killed_by: Option<(&PathBuf, &str)>,
     parts: &mut Parts,
 ) {
     let path = capture.path().to_path_buf();
-    let capture = match killed_by {
-        Some((killed, signal)) if *killed == path => capture.with("end.signal", signal),
-        _ => capture,
-    };
-    let capture = if place.without_argv {
-        capture.without_argv()
-    } else {
-        capture
-    };
+    let killed_by_signal = killed_by.filter(|(killed, _)| **killed == path);
+    capture.killed_by = killed_by_signal.map(|(_, signal)| signal.to_owned());
+    capture.without_argv = place.without_argv;
     // Captures may lie on another disk.
     let part = file::draft(&place.output, file::mode_of([&path]), |to| {
         let mut to = BufWriter::new(to);

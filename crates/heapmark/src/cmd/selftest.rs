@@ -1,15 +1,13 @@
 //! `heapmark selftest`: plants slowdowns and memory growth of known size into an allocator. Reports
 //! which ones are found, and whether nothing is found if nothing was planted.
 
-use super::run::nested_run;
-use super::{Exit, print};
+use super::{Exit, print, run};
 use crate::analyse::{Analysis, Numbers, Ratio, Verdict, analyse};
 use crate::build;
 use crate::catalog::Catalog;
 use crate::execute::Subject;
 use crate::observe::machine;
 use crate::plan::{Plan, cases};
-use crate::session::Selection;
 use anyhow::{Context, Result, anyhow, bail};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -74,8 +72,7 @@ pub fn run(args: SelftestArgs) -> Result<Exit> {
         repeats: true,
         ..Plan::default()
     };
-    let (stored, whole) =
-        nested_run::run(Selection::of_parts("selftest", plan, subjects), args.output)?;
+    let (stored, whole) = run::nested("selftest", plan, subjects, args.output)?;
     if !whole {
         return Ok(Exit::Interrupted);
     }

@@ -9,6 +9,7 @@ use crate::build::command::{self, Recognised};
 use crate::catalog::allocators::is_name;
 use crate::catalog::{Allocator, Catalog, Settings, Source, settings};
 use crate::execute::Subject;
+use crate::file::WithPath;
 use crate::plan::{Client, UserCommand, comparisons};
 use crate::session::{Selection, TOOLS};
 use anyhow::{Context, Result};
@@ -177,17 +178,18 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
             .to_owned();
         Ok(words)
     };
-    let command = match &args.server {
-        Some(line) => start(split("--server", line)?)?,
-        None => start(args.command.clone())?,
-    };
-    let client = match &args.client {
-        Some(line) => Some(start(split("--client", line)?)?),
-        None => None,
-    };
+    let command = start(match &args.server {
+        Some(line) => split("--server", line)?,
+        None => args.command.clone(),
+    })?;
+    let client = args
+        .client
+        .as_ref()
+        .map(|line| start(split("--client", line)?))
+        .transpose()?;
     let stdin = args.stdin.as_ref().map(|file| folder.join(file));
     if let Some(file) = &stdin {
-        std::fs::File::open(file).with_context(|| format!("--stdin {}", file.display()))?;
+        std::fs::File::open(file).with_path("--stdin", file)?;
     }
     Ok(UserCommand {
         command,

@@ -17,37 +17,33 @@ const MORE: u32 = 5;
 /// Under valgrind everything takes some 50 times longer, and one thread runs at a time.
 const SLOWER: u32 = 100;
 
-/// Counts one cell. `None` if `stop` was set.
+/// Counts one cell.
 pub fn count(
     guest: &Guest,
     subject: &Subject,
     job: &Job,
     timeout: Duration,
     stop: &AtomicBool,
-) -> Result<Option<Attempt>> {
+) -> Result<Attempt> {
     let Some(valgrind) = crate::build::in_path("valgrind") else {
         let why = "valgrind is not there: apt-get install valgrind".into();
-        return Ok(Some(Attempt::without_process(Outcome::Unsupported { why })));
+        return Ok(Attempt::without_process(Outcome::Unsupported { why }));
     };
-    let below = |iterations| -> Result<Option<Attempt>> {
+    let below = |iterations| {
         let job = Job {
             iterations,
             cold: 0,
             below: Some(valgrind.clone()),
             ..job.clone()
         };
-        let attempt = super::run(guest, subject, &job, timeout.saturating_mul(SLOWER), stop)?;
-        Ok(attempt.map(as_unsupported))
+        let timeout = timeout.saturating_mul(SLOWER);
+        super::run(guest, subject, &job, timeout, stop, None).map(as_unsupported)
     };
-    let Some(one) = below(1)? else {
-        return Ok(None);
-    };
+    let one = below(1)?;
     if !one.outcome.is_ok() {
-        return Ok(Some(one));
+        return Ok(one);
     }
-    let Some(mut several) = below(MORE)? else {
-        return Ok(None);
-    };
+    let mut several = below(MORE)?;
     if let Some(((few, few_ops), (more, more_ops))) = counted(&one).zip(counted(&several))
         && let Some(measurement) = &mut several.measurement
     {
@@ -55,7 +51,7 @@ pub fn count(
         let figures = &mut measurement.figures;
         figures.insert(per_operation(INSTRUCTIONS), (more - few) / operations);
     }
-    Ok(Some(several))
+    Ok(several)
 }
 
 /// Instructions and operations of a process.

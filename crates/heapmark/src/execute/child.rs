@@ -5,7 +5,7 @@
 use super::exit::End;
 use super::memory_file::{inherited_file, stream_file, text};
 use super::tree::{held_descendants, threads};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use heapmark_guest::launch::account;
 use heapmark_wire::Launched;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -28,6 +28,24 @@ const SHORT_WAIT: Duration = Duration::from_millis(200);
 /// A callback that looks at a running process from time to time. Returns the wait until the next
 /// look.
 pub type Look<'a> = &'a mut dyn FnMut(i32) -> Duration;
+
+/// A signal has stopped the run: the process is gone, and nothing was learned.
+#[derive(Debug)]
+pub struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// Fails if a signal has stopped the run.
+pub(super) fn may_go_on(stop: &AtomicBool) -> Result<()> {
+    ensure!(!stop.load(Ordering::Relaxed), Interrupted);
+    Ok(())
+}
 
 /// A program below the launcher, before it is started.
 pub(super) struct Launch {
@@ -64,13 +82,14 @@ impl Launch {
         })
     }
 
-    /// Starts it and waits for it. Calls `watch` while it runs. `None` if `stop` was set.
+    /// Starts it and waits for it. Calls `watch` while it runs. Fails with
+    /// [`Interrupted`] if `stop` was set.
     pub fn run(
         mut self,
         timeout: Duration,
         stop: &AtomicBool,
         mut watch: Option<Look<'_>>,
-    ) -> Result<Option<End>> {
+    ) -> Result<End> {
         let began = Instant::now();
         let launcher = Pid::from_child(&spawn(&mut self.command)?);
         let pid = launcher.as_raw_nonzero().get();
@@ -112,14 +131,14 @@ impl Launch {
         };
         end_tree(launcher);
         let own = reap(pid, began)?;
+        ensure!(!interrupted, Interrupted);
         let account = Launched::parse(&text(&self.account, 0));
-        let end = End {
+        Ok(End {
             unaccounted: account.is_none(),
             launched: account.unwrap_or(own),
             hang,
             stderr: self.stderr,
-        };
-        Ok((!interrupted).then_some(end))
+        })
     }
 }
 

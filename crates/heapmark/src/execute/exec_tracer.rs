@@ -7,7 +7,7 @@
 //! about to be delivered from a process that a signal has stopped; a stopped process must stay
 //! stopped until SIGCONT.
 
-use super::child::spawn;
+use super::child::{may_go_on, spawn};
 use super::tree::{field, program};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
@@ -88,14 +88,14 @@ const OPTIONS: i32 = libc::PTRACE_O_TRACEFORK
 
 /// Runs a command that stops itself before it does anything, and traces it to its end or for at
 /// most `limit`. Reports what it executes and whether the witness was loaded. Meanwhile `look` sees
-/// the first process and returns the wait until its next look. `None` if `stop` was set.
+/// the first process and returns the wait until its next look.
 pub(super) fn search(
     command: Command,
     witness: &Path,
     limit: Duration,
     stop: &AtomicBool,
     look: &mut dyn FnMut(i32) -> Duration,
-) -> Result<Option<FoundPrograms>> {
+) -> Result<FoundPrograms> {
     let first = AtomicI32::new(0);
     // A separate thread waits for any of its own children, and so never for those that other
     // threads started.
@@ -109,7 +109,8 @@ pub(super) fn search(
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })?;
-    Ok((!stop.load(Ordering::Relaxed)).then_some(found))
+    may_go_on(stop)?;
+    Ok(found)
 }
 
 fn follow(
@@ -253,7 +254,6 @@ mod tests {
             &mut |_| WAIT,
         )
         .unwrap()
-        .unwrap()
     }
 
     /// The names of the programs that a shell command line executes; it must run to its end.
@@ -292,7 +292,6 @@ mod tests {
         let found = search(command, &libm, Duration::from_secs(60), &never, &mut |_| {
             WAIT
         })
-        .unwrap()
         .unwrap();
         let told: Vec<_> = found
             .executed

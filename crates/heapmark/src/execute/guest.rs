@@ -55,20 +55,13 @@ impl Guest {
 
     /// The negative control: the same guest with nothing preloaded. If the proof does not name libc
     /// then, it proves nothing.
-    pub fn control(&self, libc: &Subject, stop: &AtomicBool) -> Result<Option<Attempt>> {
-        super::run(self, libc, &Job::control(), SHORT, stop)
+    pub fn control(&self, libc: &Subject, stop: &AtomicBool) -> Result<Attempt> {
+        super::run(self, libc, &Job::control(), SHORT, stop, None)
     }
 
-    /// Makes one kind of call that few workloads make; `None` if `stop` was set.
-    pub fn corner(
-        &self,
-        subject: &Subject,
-        corner: &str,
-        stop: &AtomicBool,
-    ) -> Result<Option<Corner>> {
-        let Some((end, page)) = self.ask(subject, &Job::corner_text(corner), stop)? else {
-            return Ok(None);
-        };
+    /// Makes one kind of call that few workloads make.
+    pub fn corner(&self, subject: &Subject, corner: &str, stop: &AtomicBool) -> Result<Corner> {
+        let (end, page) = self.ask(subject, &Job::corner_text(corner), stop)?;
         end.was_started(&self.path)?;
         let said = page.report();
         let report = Report::parse(&said);
@@ -80,10 +73,10 @@ impl Guest {
             .values("finding")
             .map(String::from)
             .chain(ended);
-        Ok(Some(Corner {
+        Ok(Corner {
             findings: findings.collect(),
             environment: Subject::record_environment(subject.environment(), 0),
-        }))
+        })
     }
 
     /// The version that a library reports; `None` if it has no function for that.
@@ -91,10 +84,9 @@ impl Guest {
         let Some(probe) = &subject.allocator.version else {
             return Ok(None);
         };
-        let answer = self.ask(subject, &Job::version_text(probe), &AtomicBool::new(false))?;
-        Ok(answer.and_then(|(_, page)| {
-            Some(Report::parse(&page.report()).lines.value("version")?.into())
-        }))
+        let (_, page) = self.ask(subject, &Job::version_text(probe), &AtomicBool::new(false))?;
+        let said = page.report();
+        Ok(Report::parse(&said).lines.value("version").map(Into::into))
     }
 
     /// Runs it with a question in place of a job.
@@ -103,11 +95,11 @@ impl Guest {
         subject: &Subject,
         question: &str,
         stop: &AtomicBool,
-    ) -> Result<Option<(End, SharedPage)>> {
+    ) -> Result<(End, SharedPage)> {
         let page = SharedPage::new(question)?;
         let mut launch = Launch::new(&self.path, &[], padded(&subject.environment(), 0))?;
         page.to(launch.command.arg(&self.path));
-        Ok(launch.run(SHORT, stop, None)?.zip(Some(page)))
+        Ok((launch.run(SHORT, stop, None)?, page))
     }
 }
 

@@ -2,6 +2,7 @@
 //! `/proc/PID/fd` of heapmark is open only to heapmark's own user, and a program may close
 //! inherited descriptors.
 
+use super::memory_file::text;
 use anyhow::{Context, Result};
 use rustix::process::geteuid;
 use std::fs::{DirEntry, File, OpenOptions, Permissions};
@@ -36,6 +37,11 @@ impl Handed {
 
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// All that was written into it.
+    pub fn text(&self) -> String {
+        text(&self.file, 0)
     }
 
     pub fn path(&self) -> String {
@@ -112,7 +118,7 @@ mod tests {
             .unwrap()
             .write_all(b"word")
             .unwrap();
-        assert_eq!(super::super::memory_file::text(handed.file(), 0), "word");
+        assert_eq!(handed.text(), "word");
         drop(handed);
         assert!(!path.exists());
     }

@@ -6,22 +6,22 @@
 //! binding of the malloc family is compared with the library.
 
 use super::bindings::bindings;
-use super::child::{Launch, padded};
+use super::child::{Launch, may_go_on, padded};
 use super::memory_file::{memory_file, stream_file, text};
 use super::program::Program;
 use super::report::Report;
 use super::stdout_program::Printed;
 use super::{Attempt, Guest, Job, Outcome, Subject, prove};
-use crate::catalog::program::Serves;
+use crate::catalog::program::{Prints, Serves};
 use crate::catalog::workload::ProgramRow;
 use anyhow::{Context, Result};
 use std::io::{Seek, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 impl Program {
-    /// Runs one job, as a row of its own or under an allocator. `None` if `stop` was set.
+    /// Runs one job, as a row of its own or under an allocator.
     pub fn run(
         &self,
         guest: &Guest,
@@ -30,10 +30,8 @@ impl Program {
         job: &Job,
         timeout: Duration,
         stop: &AtomicBool,
-    ) -> Result<Option<Attempt>> {
-        if stop.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
+    ) -> Result<Attempt> {
+        may_go_on(stop)?;
         let excepted = || subject.allocator.except.get(&self.name).cloned();
         let obstacle = match (&subject.refused, &self.absent) {
             (Some(why), _) => Some(Outcome::NotLoaded { why: why.clone() }),
@@ -45,15 +43,14 @@ impl Program {
                 .map(|why| Outcome::Unsupported { why }),
         };
         if let Some(outcome) = obstacle {
-            return Ok(Some(Attempt::without_process(outcome)));
+            return Ok(Attempt::without_process(outcome));
         }
         let mut environment = self.environment.clone();
         environment.extend(row.into_iter().flat_map(|row| row.environment.clone()));
         environment.extend(subject.environment());
-        if let Some(prints) = self.expects_stdout {
+        if let Some(Prints::BinaryTrees) = self.expects_stdout {
             let printed = Printed {
                 program: self,
-                prints,
                 row,
                 subject,
                 job,
@@ -85,9 +82,7 @@ impl Program {
             .current_dir(&self.executable.folder)
             .stdin(input)
             .stdout(output.try_clone().context("cannot hand on a memory file")?);
-        let Some(end) = launch.run(timeout, stop, None)? else {
-            return Ok(None);
-        };
+        let end = launch.run(timeout, stop, None)?;
         end.was_started(Path::new(program))?;
         let said = text(&output, 0);
         let report = Report::parse(&said);
@@ -100,6 +95,6 @@ impl Program {
         let proof = proof.map(|proof| prove::relevant(subject, &proof));
         let measurement = outcome.is_ok().then(|| report.measurement());
         let attempt = Attempt::of_process(outcome, end, measurement, said, proof, environment, job);
-        Ok(Some(attempt))
+        Ok(attempt)
     }
 }

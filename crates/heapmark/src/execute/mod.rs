@@ -29,6 +29,7 @@ mod tree;
 mod unrecorded;
 pub mod user_command;
 
+pub use child::Interrupted;
 pub use exit::signal_name;
 pub use footprint::Footprint;
 pub use guest::{Corner, Guest};
@@ -44,14 +45,14 @@ pub use tree::descendants;
 use crate::build::Library;
 use crate::catalog::Allocator;
 use anyhow::Result;
-use child::{Launch, padded};
+use child::{Launch, Look, may_go_on, padded};
 use exit::End;
 use heapmark_wire::Page;
 use page::SharedPage;
 use report::Report;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// An allocator and the files that implement it.
@@ -148,32 +149,19 @@ pub type Watch<'a> = &'a mut dyn FnMut(i32, &Page) -> Duration;
 /// How long to wait for a launcher to start its process.
 const NOT_YET: Duration = Duration::from_micros(100);
 
-/// Runs one job under one allocator. `None` if `stop` was set: the process is gone and there is no
-/// result.
+/// Runs one job under one allocator. Fails with [`Interrupted`] if `stop` was set: the process is
+/// gone and there is no result.
 pub fn run(
     guest: &Guest,
     subject: &Subject,
     job: &Job,
     timeout: Duration,
     stop: &AtomicBool,
-) -> Result<Option<Attempt>> {
-    run_watched(guest, subject, job, timeout, stop, None)
-}
-
-/// As [`run`], with a callback that looks at the process meanwhile.
-pub fn run_watched(
-    guest: &Guest,
-    subject: &Subject,
-    job: &Job,
-    timeout: Duration,
-    stop: &AtomicBool,
-    mut watch: Option<Watch<'_>>,
-) -> Result<Option<Attempt>> {
+    watch: Option<Watch<'_>>,
+) -> Result<Attempt> {
     // Checked here too, not only while waiting for a process: a signal between two short processes
     // counts.
-    if stop.load(Ordering::Relaxed) {
-        return Ok(None);
-    }
+    may_go_on(stop)?;
     let not_loaded = |why| Outcome::NotLoaded { why };
     let refused = subject.refused.clone().map(not_loaded);
     let unsupported = || {
@@ -183,28 +171,24 @@ pub fn run_watched(
     };
     let replaced = || prove::are_as_first_seen(subject).err().map(not_loaded);
     if let Some(outcome) = refused.or_else(unsupported).or_else(replaced) {
-        return Ok(Some(Attempt::without_process(outcome)));
+        return Ok(Attempt::without_process(outcome));
     }
     let environment = subject.environment();
     let page = SharedPage::new(&job.text(subject))?;
-    let (watched, mut process) = (watch.is_some(), None);
-    let mut look = |launcher| {
-        process = process.or_else(|| descendants(launcher).first().copied());
-        let Some((process, watch)) = process.zip(watch.as_mut()) else {
-            return NOT_YET;
-        };
-        watch(process, page.page())
-    };
-    let watch: Option<child::Look<'_>> = if watched { Some(&mut look) } else { None };
+    let mut look = watch.map(|watch| {
+        let (page, mut process) = (page.page(), None);
+        move |launcher| {
+            process = process.or_else(|| descendants(launcher).first().copied());
+            process.map_or(NOT_YET, |process| watch(process, page))
+        }
+    });
     let mut launch = Launch::new(guest.path(), &[], padded(&environment, job.padding))?;
     let valgrind = job
         .below
         .iter()
         .flat_map(|valgrind| callgrind::words(valgrind));
     page.to(launch.command.args(valgrind).arg(guest.path()));
-    let Some(end) = launch.run(timeout, stop, watch)? else {
-        return Ok(None);
-    };
+    let end = launch.run(timeout, stop, look.as_mut().map(|look| look as Look<'_>))?;
     end.was_started(guest.path())?;
     let below = job.below.as_ref().map(|_| end.stderr());
     let said = page.report();
@@ -227,5 +211,5 @@ pub fn run_watched(
     if let Some(stderr) = below {
         callgrind::note(&mut attempt, &stderr);
     }
-    Ok(Some(attempt))
+    Ok(attempt)
 }

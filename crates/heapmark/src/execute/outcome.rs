@@ -151,12 +151,12 @@ impl std::fmt::Display for Outcome {
         let word = self.word();
         match self {
             Outcome::Ok => f.write_str(word),
-            Outcome::WrongResult { what } | Outcome::Oom { what } | Outcome::Error { what } => {
-                write!(f, "{word}: {what}")
-            }
-            Outcome::NotLoaded { why } | Outcome::Unsupported { why } | Outcome::Absent { why } => {
-                write!(f, "{word}: {why}")
-            }
+            Outcome::WrongResult { what: told }
+            | Outcome::Oom { what: told }
+            | Outcome::Error { what: told }
+            | Outcome::NotLoaded { why: told }
+            | Outcome::Unsupported { why: told }
+            | Outcome::Absent { why: told } => write!(f, "{word}: {told}"),
             Outcome::Exit { code, phase } => write!(f, "{word}: code {code} in phase {phase}"),
             Outcome::Crash { signal, phase } => write!(f, "{word}: {signal} in phase {phase}"),
             Outcome::Hang { after_s, phase, .. } => {

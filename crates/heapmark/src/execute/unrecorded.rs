@@ -6,7 +6,6 @@
 
 use super::exec_tracer::{Executed, holds, resolved};
 use super::handed::Handed;
-use super::memory_file::text;
 use super::tree::{self, descendants};
 use crate::build::command::{find, recognise};
 use anyhow::Result;
@@ -158,7 +157,7 @@ impl Watch {
                 *words.entry(format!("{program}: {why}")).or_default() += 1;
             }
         }
-        let noted = noted(&text(programs.file(), 0));
+        let noted = noted(&programs.text());
         // A process with one capture for each program that it executed is fully recorded, whatever
         // names the programs have.
         let is_whole = |pid: i32| {

@@ -1,20 +1,14 @@
 //! Metrics of processes in which events were counted: how often each came, per operation.
 
-use super::{Judged, Metric, Unit, Value, described};
+use super::{Metric, Unit, Value, described};
 
 /// An event that depends on what else the machine does.
 const fn unsteady(key: &'static str, noun: &'static str, about: &'static str) -> Metric {
-    Metric {
-        judged: Judged::No,
-        ..event(key, noun, about)
-    }
+    described(key, noun, Unit::Count, about, Value::PerOperation)
 }
 
 const fn event(key: &'static str, noun: &'static str, about: &'static str) -> Metric {
-    Metric {
-        judged: Judged::ByRange,
-        ..described(key, noun, Unit::Count, about, Value::PerOperation)
-    }
+    unsteady(key, noun, about).judged_by_range()
 }
 
 pub(super) const METRICS: &[Metric] = &[

@@ -1,6 +1,6 @@
 //! Metrics of processes whose memory was sampled: what is resident for what is live.
 
-use super::{Better, Judged, Metric, Sample, Unit, Value, described};
+use super::{Better, Metric, Sample, Unit, Value, described};
 use crate::execute::Measurement;
 use crate::observe::memory_profile::{MemoryPoint, MemoryProfile};
 
@@ -8,36 +8,30 @@ use crate::observe::memory_profile::{MemoryPoint, MemoryProfile};
 pub const OVERHEAD_FROM_BYTES: f64 = 1_048_576.0;
 
 pub(super) const METRICS: &[Metric] = &[
-    Metric {
-        better: Better::Neither,
-        ..described(
-            "peak_demand_bytes",
-            "live bytes at their peak",
-            Unit::Bytes,
-            "most requested bytes of live blocks in any sample",
-            Value::Memory(|it| Some(it.peak_demand.live_bytes as f64)),
-        )
-    },
-    Metric {
-        judged: Judged::ByRange,
-        ..described(
-            "overhead_at_peak_demand",
-            "overhead at peak demand",
-            Unit::Times,
-            "resident heap / live bytes when most was live, if that is 1 MiB or more",
-            Value::Memory(|it| overhead(&it.peak_demand)),
-        )
-    },
-    Metric {
-        judged: Judged::ByRange,
-        ..described(
-            "overhead_at_peak_footprint",
-            "overhead at peak RSS",
-            Unit::Times,
-            "resident heap / live bytes when most was resident",
-            Value::Memory(|it| overhead(&it.peak_footprint)),
-        )
-    },
+    described(
+        "peak_demand_bytes",
+        "live bytes at their peak",
+        Unit::Bytes,
+        "most requested bytes of live blocks in any sample",
+        Value::Memory(|it| Some(it.peak_demand.live_bytes as f64)),
+    )
+    .better(Better::Neither),
+    described(
+        "overhead_at_peak_demand",
+        "overhead at peak demand",
+        Unit::Times,
+        "resident heap / live bytes when most was live, if that is 1 MiB or more",
+        Value::Memory(|it| overhead(&it.peak_demand)),
+    )
+    .judged_by_range(),
+    described(
+        "overhead_at_peak_footprint",
+        "overhead at peak RSS",
+        Unit::Times,
+        "resident heap / live bytes when most was resident",
+        Value::Memory(|it| overhead(&it.peak_footprint)),
+    )
+    .judged_by_range(),
     described(
         "peak_over_peak",
         "peak over peak",
@@ -57,26 +51,22 @@ pub(super) const METRICS: &[Metric] = &[
         "the highest resident heap / that of one thread that makes the same calls; only of replays in memory mode",
         Value::Row,
     ),
-    Metric {
-        judged: Judged::ByRange,
-        ..described(
-            "mean_overhead",
-            "mean overhead",
-            Unit::Times,
-            "mean resident heap / mean live bytes while the workload ran",
-            Value::Memory(mean_overhead),
-        )
-    },
-    Metric {
-        better: Better::Higher,
-        ..described(
-            "page_occupancy",
-            "page occupancy",
-            Unit::Share,
-            "live bytes / bytes of the pages that hold any, when most was live",
-            Value::Memory(|it| ratio(it.peak_demand.live_bytes, it.peak_demand.occupied_bytes)),
-        )
-    },
+    described(
+        "mean_overhead",
+        "mean overhead",
+        Unit::Times,
+        "mean resident heap / mean live bytes while the workload ran",
+        Value::Memory(mean_overhead),
+    )
+    .judged_by_range(),
+    described(
+        "page_occupancy",
+        "page occupancy",
+        Unit::Share,
+        "live bytes / bytes of the pages that hold any, when most was live",
+        Value::Memory(|it| ratio(it.peak_demand.live_bytes, it.peak_demand.occupied_bytes)),
+    )
+    .better(Better::Higher),
     described(
         "internal_fragmentation",
         "internal fragmentation",
@@ -93,16 +83,14 @@ pub(super) const METRICS: &[Metric] = &[
             Some((it.peak_demand.heap_bytes as f64 - usable(it)?) / overhead_base(&it.peak_demand)?)
         }),
     ),
-    Metric {
-        better: Better::Higher,
-        ..described(
-            "tenth_page",
-            "occupancy of the tenth page",
-            Unit::Share,
-            "a tenth of the pages with live blocks hold at most this share of live bytes",
-            Value::Memory(|it| Some(it.at_peak?.tenth_page_bytes as f64 / PAGE_BYTES)),
-        )
-    },
+    described(
+        "tenth_page",
+        "occupancy of the tenth page",
+        Unit::Share,
+        "a tenth of the pages with live blocks hold at most this share of live bytes",
+        Value::Memory(|it| Some(it.at_peak?.tenth_page_bytes as f64 / PAGE_BYTES)),
+    )
+    .better(Better::Higher),
     described(
         "sparse_pages",
         "sparse pages",
@@ -113,24 +101,22 @@ pub(super) const METRICS: &[Metric] = &[
             (pages > 0.0).then_some(it.at_peak?.sparse_pages as f64 / pages)
         }),
     ),
-    Metric {
-        better: Better::Neither,
-        ..described(
-            "huge_share",
-            "share of huge pages",
-            Unit::Share,
-            "growth of the memory in huge pages / the highest resident heap",
-            Value::Sample(|sample| {
-                let course = sample.memory?;
-                // Memory in huge pages before the first operation is not due to the workload.
-                let before = sample.measurement.footprint.as_ref()?.begin.anon_huge_bytes;
-                ratio(
-                    course.most_anon_huge_bytes.saturating_sub(before),
-                    most_heap_bytes(course),
-                )
-            }),
-        )
-    },
+    described(
+        "huge_share",
+        "share of huge pages",
+        Unit::Share,
+        "growth of the memory in huge pages / the highest resident heap",
+        Value::Sample(|sample| {
+            let course = sample.memory?;
+            // Memory in huge pages before the first operation is not due to the workload.
+            let before = sample.measurement.footprint.as_ref()?.begin.anon_huge_bytes;
+            ratio(
+                course.most_anon_huge_bytes.saturating_sub(before),
+                most_heap_bytes(course),
+            )
+        }),
+    )
+    .better(Better::Neither),
     retained("retained_bytes_0_ms", |sample| after(sample, 0)),
     retained("retained_bytes_100_ms", |sample| after(sample, 100)),
     retained("retained_bytes_1000_ms", |sample| after(sample, 1000)),
@@ -139,16 +125,14 @@ pub(super) const METRICS: &[Metric] = &[
 
 /// Growth of the resident set that is left so long after everything was freed.
 const fn retained(key: &'static str, of: fn(&Sample) -> Option<f64>) -> Metric {
-    Metric {
-        judged: Judged::ByRange,
-        ..described(
-            key,
-            "retained memory",
-            Unit::Bytes,
-            "growth of the resident set that is left so long after everything was freed, without a call",
-            Value::Sample(of),
-        )
-    }
+    described(
+        key,
+        "retained memory",
+        Unit::Bytes,
+        "growth of the resident set that is left so long after everything was freed, without a call",
+        Value::Sample(of),
+    )
+    .judged_by_range()
 }
 
 /// The same, of a process; the guest reads its memory at a few moments after the last free.

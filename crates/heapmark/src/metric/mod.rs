@@ -143,7 +143,7 @@ pub struct Sample<'a> {
     pub mean_heap: Option<&'a MeanHeap>,
 }
 
-/// A metric that is only described, and of which less is better unless it is completed otherwise.
+/// A metric that is only described, and of which less is better, unless more is said.
 const fn described(
     key: &'static str,
     noun: &'static str,
@@ -164,6 +164,25 @@ const fn described(
 }
 
 impl Metric {
+    const fn judged_by_test(self, alias: &'static str) -> Metric {
+        Metric {
+            alias: Some(alias),
+            judged: Judged::ByTest,
+            ..self
+        }
+    }
+
+    const fn judged_by_range(self) -> Metric {
+        Metric {
+            judged: Judged::ByRange,
+            ..self
+        }
+    }
+
+    const fn better(self, better: Better) -> Metric {
+        Metric { better, ..self }
+    }
+
     /// The value of a process.
     pub fn value(&self, sample: &Sample) -> Option<f64> {
         match self.of {

@@ -1,44 +1,36 @@
 //! Metrics of timed processes: time, and the memory that is seen in passing.
 
-use super::{Better, Judged, Metric, Sample, Unit, Value, described};
+use super::{Better, Metric, Sample, Unit, Value, described};
 use crate::execute::Iteration;
 
 /// Wall time, by which rows are compared unless another metric is named.
 pub const WALL: &Metric = &METRICS[0];
 
 pub(super) const METRICS: &[Metric] = &[
-    Metric {
-        alias: Some("wall"),
-        judged: Judged::ByTest,
-        ..described(
-            "ns_per_op",
-            "time",
-            Unit::Ns,
-            "wall time x threads / operations",
-            Value::Process(|process| Some(process.ns_per_op)),
-        )
-    },
-    Metric {
-        alias: Some("cpu"),
-        judged: Judged::ByTest,
-        ..described(
-            "cpu_ns_per_op",
-            "CPU time",
-            Unit::Ns,
-            "CPU time of the process / operations",
-            Value::Process(|process| process.cpu_ns_per_op),
-        )
-    },
-    Metric {
-        better: Better::Higher,
-        ..described(
-            "mops_per_s",
-            "throughput",
-            Unit::MopsPerS,
-            "operations of all threads per microsecond",
-            Value::Process(|process| Some(process.mops_per_s)),
-        )
-    },
+    described(
+        "ns_per_op",
+        "time",
+        Unit::Ns,
+        "wall time x threads / operations",
+        Value::Process(|process| Some(process.ns_per_op)),
+    )
+    .judged_by_test("wall"),
+    described(
+        "cpu_ns_per_op",
+        "CPU time",
+        Unit::Ns,
+        "CPU time of the process / operations",
+        Value::Process(|process| process.cpu_ns_per_op),
+    )
+    .judged_by_test("cpu"),
+    described(
+        "mops_per_s",
+        "throughput",
+        Unit::MopsPerS,
+        "operations of all threads per microsecond",
+        Value::Process(|process| Some(process.mops_per_s)),
+    )
+    .better(Better::Higher),
     described(
         "ns_per_op_without_purge",
         "time without the purge",
@@ -58,17 +50,14 @@ pub(super) const METRICS: &[Metric] = &[
         "the purge's part of the wall time",
         Value::Process(|process| process.purge_share.filter(|share| *share > 0.0)),
     ),
-    Metric {
-        alias: Some("memory"),
-        judged: Judged::ByTest,
-        ..described(
-            "grown_bytes",
-            "memory",
-            Unit::Bytes,
-            "growth of the resident set from the first operation to its peak",
-            Value::Process(|process| process.grown_bytes),
-        )
-    },
+    described(
+        "grown_bytes",
+        "memory",
+        Unit::Bytes,
+        "growth of the resident set from the first operation to its peak",
+        Value::Process(|process| process.grown_bytes),
+    )
+    .judged_by_test("memory"),
     described(
         "peak_rss_bytes",
         "peak RSS",

@@ -21,7 +21,7 @@ pub fn claims(all: &[JudgedClaim], whole: bool, screen: Screen) -> String {
     if shown.is_empty() {
         return format!("{summary}\n{LEFT_OUT}\n");
     }
-    let mut table = screen.table(["id", "verdict", "claim", "reason"]);
+    let mut table = screen.table(COLUMNS);
     table.add_rows(
         shown
             .iter()
@@ -43,7 +43,11 @@ pub fn claims(all: &[JudgedClaim], whole: bool, screen: Screen) -> String {
 /// The formats with the claims that a table does not show.
 const LEFT_OUT: &str = "Claims that are not testable here are left out; --document NAME or --to md lists them with the reason.";
 
-fn cells(judged: &JudgedClaim) -> [String; 4] {
+/// The head of the table.
+pub(super) const COLUMNS: [&str; 4] = ["id", "verdict", "claim", "reason"];
+
+/// A line below [`COLUMNS`].
+pub(super) fn cells(judged: &JudgedClaim) -> [String; 4] {
     [
         judged.id.clone(),
         judged.verdict.word().into(),

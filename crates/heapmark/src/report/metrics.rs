@@ -8,10 +8,7 @@ pub fn metrics() -> String {
     let mut page =
         String::from("| metric | unit | better | judged | meaning |\n|---|---|---|---|---|\n");
     for metric in metric::all() {
-        let alias = metric
-            .alias
-            .map(|alias| format!(", `{alias}`"))
-            .unwrap_or_default();
+        let alias = text::enclosed(", `", metric.alias.unwrap_or_default(), "`");
         let meaning = text::markdown(metric.about);
         page += &format!(
             "| `{}`{alias} | {} | {} | {} | {meaning} |\n",

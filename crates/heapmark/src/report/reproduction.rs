@@ -4,8 +4,9 @@ use super::claims::{reason, summary};
 use super::markdown::row;
 use super::text::{enclosed, list, markdown as escape};
 use super::units::digits;
-use crate::analyse::claims::{Evidence, JudgedClaim, Measured, PublishedRow, Reproduced, figures};
-use crate::catalog::Workload;
+use crate::analyse::claims::{
+    Evidence, JudgedClaim, Measured, PublishedRow, Reproduced, reproduced,
+};
 use crate::catalog::claim::{Document, Measure};
 use crate::catalog::malloc_api::matches;
 use crate::store::AllocatorInfo;
@@ -13,7 +14,6 @@ use crate::store::AllocatorInfo;
 /// The page.
 pub fn reproduction(
     documents: &[Document],
-    workloads: &[Workload],
     evidence: &Evidence,
     runs: &[Measured],
     judged: &[JudgedClaim],
@@ -27,14 +27,14 @@ pub fn reproduction(
             escape(&document.date),
             escape(&document.machine)
         );
-        if let Some(remark) = &document.remark {
-            out += &format!(" {}", escape(remark));
-        }
+        let remark = document.remark.as_deref().unwrap_or_default();
+        out += &enclosed(" ", &escape(remark), "");
         if let Some(why) = &document.no_figures {
             out += &format!(" {} So only its claims are here.", escape(why));
         }
         out += &format!("\n{}", versions(document, runs));
-        out.extend(figures(document, evidence, workloads).iter().map(figure));
+        let tables = document.figures.iter();
+        out.extend(tables.map(|table| figure(&reproduced(document, table, evidence))));
         out += "\n### Claims\n\n| id | claim | the document's evidence | verdict | what was found |\n|:--|:--|:--|:--|:--|\n";
         let mut explained = String::new();
         for judged in judged

@@ -2,7 +2,7 @@
 //! enough blocks.
 
 use super::calibrate::Pace;
-use super::run::Due;
+use super::runner::Due;
 use super::{Progress, Session};
 use crate::analyse::half_widths;
 use crate::analyse::interference::disturbed_by;

@@ -1,7 +1,7 @@
 //! How much work a process does and how long it may take, measured by the first process of the
 //! baseline.
 
-use super::run::Due;
+use super::runner::Due;
 use super::{Progress, Session};
 use crate::catalog::Iterations;
 use crate::execute::{Job, Measurement};

@@ -4,12 +4,12 @@
 use super::Progress;
 use super::calibrate::Pace;
 use super::passed::{self, Kept};
-use super::run::{CONTROL, Due, Interrupted, Session, now};
-use super::runner::{Ending, Task};
+use super::run::{CONTROL, Session, now};
+use super::runner::{Due, Ending};
 use crate::execute::{Job, Outcome, Subject};
 use crate::observe::machine::usable_cpus;
 use crate::plan::Cell;
-use crate::store::{Passed, Purpose, Record};
+use crate::store::{Purpose, Record};
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -168,21 +168,12 @@ impl Session {
                 record.findings = kept.findings;
                 record.passed = Some(Box::new(kept.passed));
             } else {
-                let corner = self.runner.corner(&subject, corner)?.ok_or(Interrupted)?;
-                if let Some(place) = &place {
-                    let kept = Kept {
-                        passed: Passed {
-                            cell: cell.id,
-                            at: record.started.clone(),
-                            ..Passed::default()
-                        },
-                        measurement: None,
-                        findings: corner.findings.clone(),
-                    };
-                    passed::keep(place, Some(&kept))?;
-                }
+                let corner = self.runner.corner(&subject, corner)?;
                 record.findings = corner.findings;
                 record.environment = corner.environment;
+                if let Some(place) = &place {
+                    passed::keep(place, Some(&Kept::of(&record, 0)))?;
+                }
             }
             self.keep(record, None)?;
         }
@@ -223,9 +214,6 @@ impl Session {
             }
             return Ok(());
         }
-        let selection = self.selection.clone();
-        let tasks = checks.iter().map(|check| check.task(&selection, 0));
-        let tasks: Vec<Task> = tasks.collect();
         let runner = self.runner.clone();
         let mut again = Vec::new();
         let mut ended = |(index, started, attempt): Ending| {
@@ -241,9 +229,7 @@ impl Session {
             progress.step(true);
             Ok(())
         };
-        runner
-            .side_by_side(lanes, &tasks, &mut ended)?
-            .ok_or(Interrupted)?;
+        runner.side_by_side(lanes, checks, &mut ended)?;
         for index in again {
             self.once(&checks[index], progress)?;
             progress.step(true);
@@ -256,18 +242,8 @@ impl Session {
         let (Some(place), Some(record)) = (&check.place, self.known.get(&check.cell.id)) else {
             return Ok(());
         };
-        let kept = record.measurement.as_ref().zip(record.usage.as_ref());
-        let kept = kept.map(|(measurement, usage)| Kept {
-            passed: Passed {
-                cell: record.cell.clone(),
-                at: record.started.clone(),
-                iterations: check.job.iterations,
-                wall_ns: usage.wall_ns,
-                peak_rss_bytes: measurement.peak_rss_bytes,
-            },
-            measurement: Some(measurement.clone()),
-            findings: Vec::new(),
-        });
+        let is_ok = record.outcome.is_ok();
+        let kept = is_ok.then(|| Kept::of(record, check.job.iterations));
         passed::keep(place, kept.as_ref())
     }
 }

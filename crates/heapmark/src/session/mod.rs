@@ -19,9 +19,10 @@ mod selection;
 mod tests;
 mod user_command;
 
+pub use crate::execute::Interrupted;
 pub use calibrate::FIRST_TIMEOUT;
 pub use processes::Processes;
 pub use progress::Progress;
-pub use run::{Ended, Interrupted, Session};
+pub use run::{Ended, Session};
 pub use selection::Selection;
 pub use user_command::{DoesNotRun, TOOLS};

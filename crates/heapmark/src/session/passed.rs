@@ -25,6 +25,23 @@ pub struct Kept {
     pub findings: Vec<String>,
 }
 
+impl Kept {
+    /// Of a process that has passed with this many iterations.
+    pub fn of(record: &Record, iterations: u32) -> Kept {
+        Kept {
+            passed: Passed {
+                cell: record.cell.clone(),
+                at: record.started.clone(),
+                iterations,
+                wall_ns: record.wall_ns().unwrap_or(0),
+                peak_rss_bytes: record.peak_rss_bytes().unwrap_or(0),
+            },
+            measurement: record.measurement.clone(),
+            findings: record.findings.clone(),
+        }
+    }
+}
+
 /// The folder of passed checks.
 pub struct Shelf {
     folder: PathBuf,

@@ -4,15 +4,15 @@ use super::Selection;
 use super::passed::Shelf;
 use super::present::make_present;
 use super::run::now;
-use super::runner::{Ending, Observed, Runner, Task};
+use super::runner::{Due, Ending, Observed, Runner};
 use crate::execute::child::{adopt_orphans, end_orphans, own_descriptors};
 use crate::execute::user_command::Reference;
-use crate::execute::{self, Attempt, Corner, Guest, Outcome, Subject, Watch, callgrind};
+use crate::execute::{self, Attempt, Corner, Guest, Job, Outcome, Subject, Watch, callgrind};
 use crate::observe::{
     Counters, Interference, MemoryProfile, MemorySampler, Root, SeriesSampler, Watcher,
     csv_of_points,
 };
-use crate::plan::{Counter, Mode};
+use crate::plan::{Case, Counter, Mode};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
 use std::cell::{OnceCell, RefCell};
@@ -48,27 +48,28 @@ impl Processes {
     }
 
     /// Runs the guest under an allocator, a program under one, or a program by itself.
-    fn start(&self, task: &Task, watch: Option<Watch>) -> Result<Option<Attempt>> {
-        let (job, timeout, guest, stop) = (task.job, task.timeout, &self.guest, &*self.stop);
-        if let Some(command) = task.case.command() {
-            return self.tried(command, task.cell, job, timeout);
+    fn start(&self, due: &Due, job: &Job, watch: Option<Watch>) -> Result<Attempt> {
+        let (timeout, guest, stop) = (due.timeout, &self.guest, &*self.stop);
+        let (case, allocator) = (self.case(due), &due.cell.allocator);
+        if let Some(command) = case.command() {
+            return self.tried(command, &due.cell, job, timeout);
         }
-        let row = task.case.row(&task.cell.allocator);
+        let row = case.row(allocator);
         let libc = Subject::libc();
         let subject = match row.map(|row| &row.allocator) {
             Some(None) => &libc,
             Some(Some(pinned)) => self.selection.subject(pinned)?,
-            None => self.selection.subject(&task.cell.allocator)?,
+            None => self.selection.subject(allocator)?,
         };
-        match row.map(|row| row.program.as_str()).or(task.case.program()) {
+        match row.map(|row| row.program.as_str()).or(case.program()) {
             None if job.mode == Mode::Count(Counter::Callgrind) => {
                 callgrind::count(guest, subject, job, timeout, stop)
             }
-            None => execute::run_watched(guest, subject, job, timeout, stop, watch),
+            None => execute::run(guest, subject, job, timeout, stop, watch),
             // For any purpose: calibrating or checking such a program would be useless.
             Some(_) if self.selection.plan.mode.is_for_kernels() => {
                 let why = "a program's calls cannot be watched one by one: --latency, --counter and --retained are for kernels".into();
-                Ok(Some(Attempt::without_process(Outcome::Unsupported { why })))
+                Ok(Attempt::without_process(Outcome::Unsupported { why }))
             }
             Some(name) => {
                 let program = self.selection.program(name)?;
@@ -76,32 +77,36 @@ impl Processes {
             }
         }
     }
+
+    fn case(&self, due: &Due) -> &Case {
+        &self.selection.plan.cases[due.cell.case]
+    }
 }
 
 impl Runner for Processes {
-    fn control(&self) -> Result<Option<Attempt>> {
+    fn control(&self) -> Result<Attempt> {
         self.guest.control(&Subject::libc(), &self.stop)
     }
 
-    fn corner(&self, subject: &Subject, corner: &str) -> Result<Option<Corner>> {
+    fn corner(&self, subject: &Subject, corner: &str) -> Result<Corner> {
         let corner = self.guest.corner(subject, corner, &self.stop);
         end_orphans();
         corner
     }
 
-    fn run(&self, task: &Task) -> Result<Option<Observed>> {
-        let purpose = task.purpose;
+    fn run(&self, due: &Due, largest_bytes: u64) -> Result<Observed> {
+        let purpose = due.purpose;
         if purpose.is_of_a_block() {
-            make_present(&Root::machine(), task.largest_bytes);
+            make_present(&Root::machine(), largest_bytes);
         }
         let mut watcher: Option<Box<dyn Watcher>> = match purpose {
             Purpose::Sample => {
-                SeriesSampler::of(task.case, self.guest.path())?.map(|it| Box::new(it) as _)
+                SeriesSampler::of(self.case(due), self.guest.path())?.map(|it| Box::new(it) as _)
             }
             Purpose::Memory => Some(Box::new(MemorySampler::default())),
             _ => None,
         };
-        let mut job = task.job.clone();
+        let mut job = due.job.clone();
         job.series = watcher.as_ref().map(|watcher| watcher.word());
         let looks = watcher.as_ref().is_some_and(|watcher| watcher.looks());
         let mut look = |pid, page: &_| {
@@ -111,12 +116,10 @@ impl Runner for Processes {
         };
         let watch: Option<Watch> = if looks { Some(&mut look) } else { None };
         let before = self.counters.borrow_mut().snapshot();
-        let attempt = self.start(&Task { job: &job, ..*task }, watch);
+        let attempt = self.start(due, &job, watch);
         // Also after an error: nothing of a process may run beside the next one.
         end_orphans();
-        let Some(attempt) = attempt? else {
-            return Ok(None);
-        };
+        let attempt = attempt?;
         let counts = attempt.usage.is_some() && purpose.is_of_a_block();
         let interference =
             counts.then(|| Interference::between(&before, &self.counters.borrow_mut().snapshot()));
@@ -125,7 +128,7 @@ impl Runner for Processes {
             ..Observed::from(attempt)
         };
         let Some(watcher) = watcher else {
-            return Ok(Some(observed));
+            return Ok(observed);
         };
         let measured = observed.attempt.measurement.as_ref();
         observed.mean_heap = measured.and_then(|measured| {
@@ -145,18 +148,18 @@ impl Runner for Processes {
             observed.memory = footprint.and_then(|_| watcher.profile(before_bytes));
             observed.series = watcher.csv()?;
         }
-        Ok(Some(observed))
+        Ok(observed)
     }
 
     fn side_by_side(
         &self,
         lanes: usize,
-        tasks: &[Task],
+        checks: &[Due],
         ended: &mut dyn FnMut(Ending) -> Result<()>,
-    ) -> Result<Option<()>> {
-        let work = tasks.iter().map(|task| {
-            let subject = self.selection.subject(&task.cell.allocator)?;
-            anyhow::Ok((subject, task.job, task.timeout))
+    ) -> Result<()> {
+        let work = checks.iter().map(|check| {
+            let subject = self.selection.subject(&check.cell.allocator)?;
+            anyhow::Ok((subject, &check.job, check.timeout))
         });
         let work: Vec<_> = work.collect::<Result<_>>()?;
         let (guest, stop) = (&self.guest, &*self.stop);
@@ -174,7 +177,7 @@ impl Runner for Processes {
                     return;
                 };
                 let started = now();
-                let attempt = execute::run(guest, subject, job, *timeout, stop);
+                let attempt = execute::run(guest, subject, job, *timeout, stop, None);
                 // If the receiver is gone, something else has failed.
                 _ = sender.send((index, started, attempt));
             }
@@ -185,16 +188,9 @@ impl Runner for Processes {
                 scope.spawn(move || lane(number, sender));
             }
             drop(sender);
-            let take = || {
-                for (index, started, attempt) in endings {
-                    let Some(attempt) = attempt? else {
-                        return Ok(None);
-                    };
-                    ended((index, started, attempt))?;
-                }
-                Ok(Some(()))
-            };
-            let done = take();
+            let done = endings
+                .into_iter()
+                .try_for_each(|(index, started, attempt)| ended((index, started, attempt?)));
             // A failure ends the lanes now, not after all remaining checks.
             next.store(work.len(), Ordering::Relaxed);
             done

@@ -2,15 +2,14 @@
 
 use super::failures::Failures;
 use super::passed::Shelf;
-use super::runner::{Observed, Runner, Task};
+use super::runner::{Due, Observed, Runner};
 use super::{Progress, Selection};
-use crate::execute::{Attempt, Job, Subject};
+use crate::execute::{Attempt, Interrupted, Subject};
 use crate::observe::Root;
 use crate::observe::preflight::{Preflight, When};
 use crate::plan::{Case, Cell};
 use crate::store::{Purpose, Record, Records, RunFile, Store};
 use anyhow::{Result, bail};
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -33,29 +32,6 @@ pub struct Session {
     pub(super) memory_bytes: Option<u64>,
 }
 
-/// A process that must run unless it is stored.
-pub(super) struct Due {
-    pub purpose: Purpose,
-    pub cell: Cell,
-    pub job: Job,
-    pub timeout: Duration,
-    /// Where the result of a check is kept if it passes.
-    pub place: Option<PathBuf>,
-}
-
-impl Due {
-    pub fn task<'a>(&'a self, selection: &'a Selection, largest_bytes: u64) -> Task<'a> {
-        Task {
-            purpose: self.purpose,
-            case: &selection.plan.cases[self.cell.case],
-            cell: &self.cell,
-            job: &self.job,
-            timeout: self.timeout,
-            largest_bytes,
-        }
-    }
-}
-
 /// The negative control's cell.
 pub(super) const CONTROL: &str = "control";
 
@@ -68,18 +44,6 @@ pub struct Ended {
     /// The measured phases in it, including cold iterations.
     pub measured: Duration,
 }
-
-/// A signal has stopped the run; everything measured is stored.
-#[derive(Debug)]
-pub struct Interrupted;
-
-impl std::fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        f.write_str("interrupted")
-    }
-}
-
-impl std::error::Error for Interrupted {}
 
 impl Session {
     /// A run that knows these records of an earlier session; without a store nothing is kept.
@@ -163,7 +127,7 @@ impl Session {
             return Ok(());
         }
         let (libc, started) = (Subject::libc(), now());
-        let attempt = self.runner.control()?.ok_or(Interrupted)?;
+        let attempt = self.runner.control()?;
         let outcome = attempt.outcome.clone();
         let cell = Cell {
             id: CONTROL.into(),
@@ -215,8 +179,7 @@ impl Session {
     }
 
     fn observed(&self, due: &Due) -> Result<Observed> {
-        let task = due.task(&self.selection, self.largest_bytes(&due.cell));
-        Ok(self.runner.run(&task)?.ok_or(Interrupted)?)
+        self.runner.run(due, self.largest_bytes(&due.cell))
     }
 
     /// The largest resident set that any process of this case has had.

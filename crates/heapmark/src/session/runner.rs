@@ -3,25 +3,24 @@
 use super::passed::Shelf;
 use crate::execute::{Attempt, Corner, Job, Subject};
 use crate::observe::{Interference, MeanHeap, MemoryProfile};
-use crate::plan::{Case, Cell};
+use crate::plan::Cell;
 use crate::store::{Purpose, Record};
 use anyhow::Result;
+use std::path::PathBuf;
 use std::time::Duration;
 
-/// One process to run.
-pub struct Task<'a> {
+/// A process that must run unless it is stored.
+pub struct Due {
     /// Why it runs.
     pub purpose: Purpose,
-    /// Its case.
-    pub case: &'a Case,
     /// Its place in the plan.
-    pub cell: &'a Cell,
+    pub cell: Cell,
     /// Its work.
-    pub job: &'a Job,
+    pub job: Job,
     /// How long it may take.
     pub timeout: Duration,
-    /// The largest resident set that any process of its case has had.
-    pub largest_bytes: u64,
+    /// Where the result of a check is kept if it passes.
+    pub place: Option<PathBuf>,
 }
 
 /// The result of a process, and what was seen of it from outside.
@@ -54,22 +53,22 @@ impl From<Attempt> for Observed {
 /// A check that has ended: its index, when it began, its result.
 pub type Ending = (usize, String, Attempt);
 
-/// Starts processes. Each method returns `None` if a signal has stopped the run: the process is
-/// gone, and nothing was learned.
+/// Starts processes. Each method fails with [`crate::execute::Interrupted`] if a signal has stopped
+/// the run.
 pub trait Runner {
     /// The guest without any preload.
-    fn control(&self) -> Result<Option<Attempt>>;
+    fn control(&self) -> Result<Attempt>;
     /// One kind of call that few workloads make.
-    fn corner(&self, subject: &Subject, corner: &str) -> Result<Option<Corner>>;
-    /// One process, by itself.
-    fn run(&self, task: &Task) -> Result<Option<Observed>>;
+    fn corner(&self, subject: &Subject, corner: &str) -> Result<Corner>;
+    /// One process, by itself. No process of its case has had a larger resident set than this.
+    fn run(&self, due: &Due, largest_bytes: u64) -> Result<Observed>;
     /// Checks of kernels, this many at a time; `ended` gets each as soon as it has ended.
     fn side_by_side(
         &self,
         lanes: usize,
-        tasks: &[Task],
+        checks: &[Due],
         ended: &mut dyn FnMut(Ending) -> Result<()>,
-    ) -> Result<Option<()>>;
+    ) -> Result<()>;
     /// Where passed checks are kept; `None`: nowhere. The record is the negative control's.
     fn shelf(&self, control: &Record) -> Result<Option<Shelf>>;
 }

@@ -2,7 +2,7 @@
 //! No process is started.
 
 use super::passed::Shelf;
-use super::runner::{Ending, Observed, Runner, Task};
+use super::runner::{Due, Ending, Observed, Runner};
 use super::*;
 use crate::analyse::fake_run::{FakeRun, measurement};
 use crate::catalog::workload::Calibrated;
@@ -45,16 +45,16 @@ fn crashed() -> Turn {
 }
 
 /// Up to three times as long in one block as in another, so that no interval is narrow.
-fn wild(task: &Task<'_>, ns_per_op: f64) -> Turn {
-    let slower = if task.cell.allocator == "hoard" {
-        f64::from(task.cell.block * 7 % 13) / 6.0
+fn wild(due: &Due, ns_per_op: f64) -> Turn {
+    let slower = if due.cell.allocator == "hoard" {
+        f64::from(due.cell.block * 7 % 13) / 6.0
     } else {
         0.0
     };
     took(ns_per_op * (1.0 + slower))
 }
 
-type Answer = Box<dyn Fn(&Task<'_>, &[String]) -> Option<Turn>>;
+type Answer = Box<dyn Fn(&Due, &[String]) -> Option<Turn>>;
 
 /// Answers each process as the test says, and notes its name; `None` interrupts the run.
 struct Script {
@@ -81,60 +81,57 @@ fn attempt(outcome: Outcome, ns_per_op: f64) -> Attempt {
 }
 
 impl Runner for Script {
-    fn control(&self) -> Result<Option<Attempt>> {
+    fn control(&self) -> Result<Attempt> {
         self.log.borrow_mut().push("control".into());
-        Ok(Some(attempt(self.control.clone(), 1.0)))
+        Ok(attempt(self.control.clone(), 1.0))
     }
 
-    fn corner(&self, subject: &Subject, corner: &str) -> Result<Option<Corner>> {
+    fn corner(&self, subject: &Subject, corner: &str) -> Result<Corner> {
         self.log
             .borrow_mut()
             .push(format!("corners/{}/{corner}", subject.allocator.name));
-        Ok(Some(Corner {
+        Ok(Corner {
             findings: Vec::new(),
             environment: Default::default(),
-        }))
+        })
     }
 
-    fn run(&self, task: &Task<'_>) -> Result<Option<Observed>> {
-        let turn = (self.answer)(task, &self.log.borrow());
+    fn run(&self, due: &Due, _: u64) -> Result<Observed> {
+        let turn = (self.answer)(due, &self.log.borrow());
         let Some(Turn {
             outcome,
             ns_per_op,
             foreign_cpu_share,
         }) = turn
         else {
-            return Ok(None);
+            return Err(Interrupted.into());
         };
-        self.log.borrow_mut().push(task.cell.id.to_string());
-        let interference = task.purpose.is_of_a_block().then(|| Interference {
+        self.log.borrow_mut().push(due.cell.id.to_string());
+        let interference = due.purpose.is_of_a_block().then(|| Interference {
             foreign_cpu_share: Some(foreign_cpu_share),
             cpus: Some(1),
             ..Interference::default()
         });
         let attempt = attempt(outcome, ns_per_op);
-        Ok(Some(Observed {
+        Ok(Observed {
             attempt,
             interference,
             memory: None,
             mean_heap: None,
             series: None,
-        }))
+        })
     }
 
     fn side_by_side(
         &self,
         _: usize,
-        tasks: &[Task<'_>],
+        checks: &[Due],
         ended: &mut dyn FnMut(Ending) -> Result<()>,
-    ) -> Result<Option<()>> {
-        for (index, task) in tasks.iter().enumerate() {
-            let Some(observed) = self.run(task)? else {
-                return Ok(None);
-            };
-            ended((index, String::new(), observed.attempt))?;
+    ) -> Result<()> {
+        for (index, due) in checks.iter().enumerate() {
+            ended((index, String::new(), self.run(due, 0)?.attempt))?;
         }
-        Ok(Some(()))
+        Ok(())
     }
 
     fn shelf(&self, _: &Record) -> Result<Option<Shelf>> {
@@ -196,7 +193,7 @@ impl Stage {
         self
     }
 
-    fn run(self, answer: impl Fn(&Task<'_>, &[String]) -> Option<Turn> + 'static) -> Done {
+    fn run(self, answer: impl Fn(&Due, &[String]) -> Option<Turn> + 'static) -> Done {
         let head = &self.lab.run;
         let subject = |name: &String| Subject {
             allocator: Allocator {
@@ -291,11 +288,11 @@ fn the_baselines_calibration_decides_how_many_iterations_all_make_and_how_long_t
     let (noted, stage) = (seen.clone(), Stage::new(1));
     let stage = stage.plan(|plan| plan.cases[0].iterations = CALIBRATED);
     // An iteration of 500,000 operations takes 50 ms, a process should measure for 250.
-    let done = stage.run(move |task, _| {
-        if task.purpose == Purpose::Sample {
+    let done = stage.run(move |due, _| {
+        if due.purpose == Purpose::Sample {
             noted
                 .borrow_mut()
-                .push((task.job.iterations, task.timeout.as_secs()));
+                .push((due.job.iterations, due.timeout.as_secs()));
         }
         Some(took(100.0))
     });
@@ -333,8 +330,8 @@ fn without_the_c_library_in_the_control_no_process_is_measured() {
 #[test]
 fn a_run_ends_as_soon_as_its_intervals_are_narrow_but_never_before_the_least_blocks() {
     let until = |plan: &mut Plan| (plan.precision, plan.most_blocks) = (Some(0.05), Some(40));
-    let steady = Stage::new(12).plan(until).run(|task, _| {
-        Some(took(if task.cell.allocator == "hoard" {
+    let steady = Stage::new(12).plan(until).run(|due, _| {
+        Some(took(if due.cell.allocator == "hoard" {
             30.0
         } else {
             20.0
@@ -345,7 +342,7 @@ fn a_run_ends_as_soon_as_its_intervals_are_narrow_but_never_before_the_least_blo
     assert_eq!(
         Stage::new(12)
             .plan(until)
-            .run(|task, _| Some(wild(task, 20.0)))
+            .run(|due, _| Some(wild(due, 20.0)))
             .blocks()
             .len(),
         40 * 2
@@ -364,7 +361,7 @@ fn no_block_begins_after_the_budget() {
     let blocks = |budget_s| {
         Stage::new(12)
             .plan(until(budget_s))
-            .run(|task, _| Some(wild(task, 2000.0)))
+            .run(|due, _| Some(wild(due, 2000.0)))
             .blocks()
             .len()
     };
@@ -376,8 +373,8 @@ fn no_block_begins_after_the_budget() {
 #[test]
 fn a_disturbed_part_is_run_again_after_its_block_and_at_the_end_once_more() {
     let disturbed = |of: &'static [&'static str]| {
-        move |task: &Task<'_>, _: &[String]| {
-            let foreign_cpu_share = if of.contains(&&*task.cell.id) {
+        move |due: &Due, _: &[String]| {
+            let foreign_cpu_share = if of.contains(&&*due.cell.id) {
                 0.9
             } else {
                 0.0
@@ -416,7 +413,7 @@ fn a_disturbed_part_is_run_again_after_its_block_and_at_the_end_once_more() {
 
 #[test]
 fn no_more_parts_are_repeated_than_were_planned() {
-    let busy = |_: &Task<'_>, _: &[String]| {
+    let busy = |_: &Due, _: &[String]| {
         Some(Turn {
             foreign_cpu_share: 0.9,
             ..took(20.0)
@@ -451,7 +448,7 @@ fn what_is_stored_is_not_run_again() {
 fn an_interrupted_run_has_stored_all_that_had_ended() {
     let done = Stage::new(4)
         .stored()
-        .run(|task, _| (task.cell.block < 2).then(|| took(20.0)));
+        .run(|due, _| (due.cell.block < 2).then(|| took(20.0)));
     assert!(!done.is_whole());
     assert_eq!(done.blocks().len(), 4);
     let mut stored: Vec<&str> = done.stored.iter().map(|record| &*record.cell).collect();
@@ -463,9 +460,9 @@ fn an_interrupted_run_has_stored_all_that_had_ended() {
 
 #[test]
 fn a_row_whose_check_fails_is_not_measured_and_one_that_fails_twice_is_given_up() {
-    let failing = |task: &Task<'_>, _: &[String]| {
+    let failing = |due: &Due, _: &[String]| {
         Some(
-            if task.cell.allocator == "hoard" && task.purpose == Purpose::Check {
+            if due.cell.allocator == "hoard" && due.purpose == Purpose::Check {
                 crashed()
             } else {
                 took(20.0)
@@ -485,9 +482,9 @@ fn a_row_whose_check_fails_is_not_measured_and_one_that_fails_twice_is_given_up(
             .iter()
             .all(|cell| !cell.starts_with("corners/hoard"))
     );
-    let crashing = |task: &Task<'_>, _: &[String]| {
+    let crashing = |due: &Due, _: &[String]| {
         Some(
-            if task.cell.allocator == "hoard" && task.purpose == Purpose::Sample {
+            if due.cell.allocator == "hoard" && due.purpose == Purpose::Sample {
                 crashed()
             } else {
                 took(20.0)

@@ -20,7 +20,7 @@ impl Processes {
         cell: &Cell,
         job: &Job,
         timeout: std::time::Duration,
-    ) -> Result<Option<Attempt>> {
+    ) -> Result<Attempt> {
         let (tools, baseline) = (self.tools()?, &self.selection.plan.baseline);
         let (launcher, stop) = (self.guest.path(), &*self.stop);
         let is_baseline = cell.allocator == *baseline
@@ -35,30 +35,24 @@ impl Processes {
             timeout,
             stop,
         };
-        if self.reference.get().is_none() {
-            match of(self.selection.subject(baseline)?).reference() {
-                Ok(reference) => _ = self.reference.set(reference),
-                Err(EarlyEnd::Stopped) => return Ok(None),
+        let reference = match self.reference.get() {
+            Some(reference) => reference,
+            None => match of(self.selection.subject(baseline)?).reference() {
+                Ok(reference) => self.reference.get_or_init(|| reference),
                 Err(EarlyEnd::Error(error)) => return Err(error),
                 Err(EarlyEnd::Attempt(attempt)) if cell.allocator == *baseline => {
-                    return Ok(Some(*attempt));
+                    return Ok(*attempt);
                 }
                 Err(EarlyEnd::Attempt(attempt)) => bail!(
                     "the command does not run under {baseline} any more: {}",
                     attempt.outcome
                 ),
-            }
-        }
-        let Some(reference) = self.reference.get() else {
-            return Ok(None);
+            },
         };
         let mut watcher = TreeSampler::new(job.check);
         let mut look = |launcher| watcher.look(&descendants(launcher));
-        let Some(mut attempt) =
-            of(self.selection.subject(&cell.allocator)?).run(reference, &mut look)?
-        else {
-            return Ok(None);
-        };
+        let subject = self.selection.subject(&cell.allocator)?;
+        let mut attempt = of(subject).run(reference, &mut look)?;
         if let Some(measurement) = &mut attempt.measurement {
             let seen = watcher.seen();
             // The kernel's own peak of the largest process misses nothing; the sum over a tree is
@@ -77,7 +71,7 @@ impl Processes {
                 Some(why) => _ = measurement.notes.insert(PSS_MISSED.into(), why),
             }
         }
-        Ok(Some(attempt))
+        Ok(attempt)
     }
 
     fn tools(&self) -> Result<Tools> {

@@ -25,7 +25,7 @@ pub use records::Records;
 pub use run::{AllocatorInfo, RunFile, SCHEMA};
 pub use series::{Columns, Point, Series, columns, series};
 
-use crate::file::{self, PUBLIC, is_there, make_folder, mode_of};
+use crate::file::{self, PUBLIC, WithPath, is_there, make_folder, mode_of};
 use crate::observe::preflight::{Preflight, When};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
@@ -50,7 +50,7 @@ pub struct Store {
 impl Store {
     /// A new run directory; refuses one that already holds a run.
     pub fn create(dir: &Path, head: &RunFile) -> Result<Store> {
-        make_folder(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        make_folder(dir).with_path("cannot create", dir)?;
         let file = head_of(dir);
         may_begin(dir)?;
         // The lock comes before the head: if two runs begin here at once, one must not overwrite
@@ -66,8 +66,7 @@ impl Store {
             );
         }
         let text = serde_json::to_string_pretty(head).context("cannot write the run's head")?;
-        file::replace(&file, sealed(&text).as_bytes(), mode)
-            .with_context(|| format!("cannot write {}", file.display()))?;
+        file::replace(&file, sealed(&text).as_bytes(), mode).with_path("cannot write", &file)?;
         Ok(store)
     }
 
@@ -84,7 +83,7 @@ impl Store {
             .read(true)
             .mode(mode)
             .open(&path)
-            .with_context(|| format!("cannot open {}", path.display()))?;
+            .with_path("cannot open", &path)?;
         if flock(&samples, FlockOperation::NonBlockingLockExclusive).is_err() {
             bail!("{} is being written to by another heapmark", dir.display());
         }
@@ -94,7 +93,7 @@ impl Store {
                 None | Some(b'\n') => Ok(()),
                 Some(_) => samples.write_all(b"\n"),
             })
-            .with_context(|| format!("cannot mend {}", path.display()))?;
+            .with_path("cannot mend", &path)?;
         Ok(Store {
             dir: dir.to_path_buf(),
             samples,
@@ -120,7 +119,7 @@ impl Store {
         self.samples
             .write_all(line.as_bytes())
             .and_then(|()| self.samples.sync_data())
-            .with_context(|| format!("cannot write to {}", self.dir.display()))
+            .with_path("cannot write to", &self.dir)
     }
 
     /// Stores a preflight of the machine beside those of earlier parts of the run.
@@ -158,8 +157,7 @@ pub fn head_of(dir: &Path) -> PathBuf {
 /// Writes a file of a run directory: complete or absent, on the disk, and as private as the head.
 pub fn keep(dir: &Path, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<()> {
     let file = dir.join(name);
-    file::replace(&file, content.as_ref(), mode_of([head_of(dir)]))
-        .with_context(|| format!("cannot write {}", file.display()))
+    file::replace(&file, content.as_ref(), mode_of([head_of(dir)])).with_path("cannot write", &file)
 }
 
 fn no_run(dir: &Path) -> String {
@@ -219,7 +217,7 @@ pub fn fresh(date: &str) -> Result<PathBuf> {
         Ok(true) => Some(Ok(name)),
         // Another file has that name.
         Err(_) if is_there(&name) => None,
-        Err(error) => Some(Err(error).with_context(|| format!("cannot create {}", name.display()))),
+        Err(error) => Some(Err(error).with_path("cannot create", &name)),
     });
     made.unwrap_or_else(|| bail!("{RESULTS} is full"))
 }

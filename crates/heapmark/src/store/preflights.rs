@@ -4,7 +4,7 @@
 
 use super::checksum::is_intact;
 use super::{keep, sealed};
-use crate::file::make_folder;
+use crate::file::{WithPath, make_folder};
 use crate::observe::preflight::{Preflight, When};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ pub(super) fn add(dir: &Path, when: When, look: Preflight) -> Result<()> {
     let mut preflights = list(dir, when)?;
     preflights.push(look);
     let folder = dir.join(FOLDER);
-    make_folder(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    make_folder(&folder).with_path("cannot create", &folder)?;
     let text = serde_json::to_string_pretty(&PreflightFile { preflights })
         .context("cannot write a preflight")?;
     keep(dir, name(when), sealed(&text))
@@ -75,7 +75,7 @@ fn list(dir: &Path, when: When) -> Result<Vec<Preflight>> {
     let path = dir.join(name(when));
     let text = match fs::read(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        text => text.with_context(|| format!("cannot read {}", path.display()))?,
+        text => text.with_path("cannot read", &path)?,
     };
     parse(&text).with_context(|| {
         format!(

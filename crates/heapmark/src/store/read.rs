@@ -7,6 +7,7 @@ use super::{
     Lines, Record, Records, RunFile, SCHEMA, latency, light_record, no_run, preflights, samples_of,
     tables,
 };
+use crate::file::WithPath;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -50,7 +51,7 @@ fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
         true => File::open(&samples).and_then(|file| records(BufReader::new(file), parse)),
         false => Ok(FoundRecords::default()),
     };
-    let found = found.with_context(|| format!("cannot read {}", samples.display()))?;
+    let found = found.with_path("cannot read", &samples)?;
     let mut records = found.kept.into_all();
     for record in &mut records {
         latency::count(dir, record);

@@ -4,7 +4,8 @@
 use super::checksum::is_intact;
 use super::line::next_line;
 use super::{Record, latency, samples_of};
-use anyhow::{Context, Result, bail};
+use crate::file::WithPath;
+use anyhow::{Result, bail};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -31,7 +32,7 @@ impl Lines {
                 at = place + next_line(samples, &mut line)?;
                 Ok(())
             };
-            read().with_context(|| format!("cannot read {}", path.display()))?;
+            read().with_path("cannot read", &path)?;
             match serde_json::from_slice::<Record>(&line) {
                 Ok(mut record) if is_intact(&line) => {
                     latency::count(&self.dir, &mut record);

@@ -4,8 +4,8 @@
 
 use super::Record;
 use super::checksum::checksum;
-use crate::file::make_folder;
-use anyhow::{Context, Result};
+use crate::file::{WithPath, make_folder};
+use anyhow::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub const LATENCY: &str = "latency";
 /// record.
 pub fn keep(dir: &Path, folder: &str, record: &mut Record, table: &str) -> Result<()> {
     let path = dir.join(folder);
-    make_folder(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    make_folder(&path).with_path("cannot create", &path)?;
     super::keep(dir, name_of(folder, record), table)?;
     let checksum = checksum(table.as_bytes());
     record.tables.insert(folder.into(), checksum);

@@ -6,7 +6,7 @@ use heapmark::catalog::Allocator;
 use heapmark::catalog::allocator::{Purge, Recipe, Source, Unit};
 use heapmark::catalog::allocators;
 use indicatif::{MultiProgress, ProgressDrawTarget};
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSymbol};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -197,9 +197,26 @@ fn has(line: &[String], flag: &str) -> bool {
     })
 }
 
+/// The flags that the compiler wrote into a library: one list for each compiled file, or for several files with the same
+/// flags.
+fn recorded_flags(path: &Path) -> Vec<Vec<String>> {
+    let data = std::fs::read(path).unwrap();
+    let file = object::File::parse(data.as_slice()).unwrap();
+    let section = file.section_by_name(".GCC.command.line");
+    let data = section.and_then(|section| section.data().ok());
+    let lines = data.unwrap_or_default().split(|byte| *byte == 0);
+    lines
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            let line = String::from_utf8_lossy(line);
+            line.split_whitespace().map(String::from).collect()
+        })
+        .collect()
+}
+
 /// Flags of an entry that the compiler did not see: a flag of all files in each of them, one of some files in any.
 fn flags_that_lack(allocator: &Allocator, library: &build::Library) -> Vec<String> {
-    let lines = inspect::recorded_flags(&library.files[0]).unwrap();
+    let lines = recorded_flags(&library.files[0]);
     assert!(
         !lines.is_empty(),
         "{}: no flags are written into {:?}",
@@ -285,7 +302,7 @@ fn an_instruction_that_is_asked_for_at_run_time_is_compiled_into_one_file_only()
     } else {
         "-march=armv8-a+crc"
     };
-    let lines = inspect::recorded_flags(&library.files[0]).unwrap();
+    let lines = recorded_flags(&library.files[0]);
     assert_eq!(
         lines.iter().filter(|line| has(line, flag)).count(),
         1,

@@ -139,9 +139,8 @@ impl Counter {
         let mut job = Job::new(case, &cell, cold, iterations, false).unwrap();
         job.exercise = exercise;
         let stop = AtomicBool::new(false);
-        let attempt = execute::run(&self.guest, &self.subject, &job, HUNG_AFTER, &stop)
-            .unwrap()
-            .unwrap();
+        let attempt =
+            execute::run(&self.guest, &self.subject, &job, HUNG_AFTER, &stop, None).unwrap();
         let bytes = std::fs::read(&file).unwrap();
         let mut counted: Counts = std::array::from_fn(|i| {
             u64::from_ne_bytes(bytes[i * 8..i * 8 + 8].try_into().unwrap())

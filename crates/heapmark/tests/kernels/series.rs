@@ -101,9 +101,7 @@ fn series(subject: &Subject, workload: &str, set: &[&str]) -> (Table, u64) {
     let mut look = |pid, page: &_| recorder.look(pid, page);
     let watch: Option<Watch> = if looks { Some(&mut look) } else { None };
     let (limit, stop) = (HUNG_AFTER, AtomicBool::new(false));
-    let attempt = execute::run_watched(&guest, subject, &job, limit, &stop, watch)
-        .unwrap()
-        .unwrap();
+    let attempt = execute::run(&guest, subject, &job, limit, &stop, watch).unwrap();
     assert_eq!(attempt.outcome, Outcome::Ok, "{}", attempt.report);
     let requested = attempt.measurement.unwrap().figures["requested_sum_bytes"] as u64;
     (

@@ -64,9 +64,7 @@ fn memory_does_not_grow_with_the_number_of_threads_that_have_ended() {
             };
             let job = Job::new(&cases[0], &cell, 0, 1, false).unwrap();
             let stop = AtomicBool::new(false);
-            let attempt = execute::run(&guest, &subject, &job, HUNG_AFTER, &stop)
-                .unwrap()
-                .unwrap();
+            let attempt = execute::run(&guest, &subject, &job, HUNG_AFTER, &stop, None).unwrap();
             assert_eq!(attempt.outcome, Outcome::Ok, "{}", subject.allocator.name);
             attempt.measurement.unwrap().peak_rss_bytes
         };

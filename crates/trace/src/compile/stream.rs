@@ -68,9 +68,9 @@ impl Stream {
             let room = (2 * self.room).min(MOST_ROOM);
             let next = writer.reserve(room);
             self.words.extend([Rare::Jump.word(0), next]);
-            self.flush(writer)?;
-            self.at = next;
-            self.room = room;
+            writer.write(self.at, &self.words)?;
+            self.words.clear();
+            (self.at, self.room) = (next, room);
         }
         let place = self.at + self.words.len() as u64;
         self.words.extend_from_slice(words);
@@ -82,26 +82,16 @@ impl Stream {
         let here = place
             .checked_sub(self.at)
             .and_then(|offset| self.words.get_mut(offset as usize));
-        let Some(old) = here else {
-            return writer.write(place, &[word]);
-        };
-        *old = word;
+        match here {
+            Some(old) => *old = word,
+            None => writer.write(place, &[word])?,
+        }
         Ok(())
     }
 
-    /// Writes the buffered words.
-    pub fn flush(&mut self, writer: &WordWriter) -> Result<()> {
-        writer.write(self.at, &self.words)?;
-        self.at += self.words.len() as u64;
-        self.room -= self.words.len().min(self.room);
-        self.words.clear();
-        Ok(())
-    }
-
-    /// As [`Stream::flush`], for a stream that gets no more words.
-    pub fn end(&mut self, writer: &WordWriter) -> Result<()> {
-        self.flush(writer)?;
-        self.words.shrink_to_fit();
-        Ok(())
+    /// Appends the last word, and writes all that are left.
+    pub fn end(&mut self, writer: &mut WordWriter, last: u64) -> Result<()> {
+        self.push(writer, &[last])?;
+        writer.write(self.at, &std::mem::take(&mut self.words))
     }
 }

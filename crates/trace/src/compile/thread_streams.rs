@@ -23,9 +23,9 @@ pub struct ThreadStream {
     pub ops: u64,
     is_started: bool,
     has_ended: bool,
-    /// The last position and clock that were written to its stream.
-    position: Option<u64>,
-    clock_ns: Option<u64>,
+    /// From when on its stream gets the position and the clock again.
+    next_position: u64,
+    next_clock_ns: u64,
     /// Ends of other threads that it has waited for.
     ends_seen: usize,
 }
@@ -131,19 +131,14 @@ impl ThreadStreams {
         let position = self.position;
         let now_ns = self.now_ns;
         let own = &mut self.threads[thread as usize];
-        if own
-            .position
-            .is_none_or(|last| position >= last + POSITION_EVERY)
-        {
-            own.position = Some(position);
+        if position >= own.next_position {
+            own.next_position = position + POSITION_EVERY;
             own.stream
                 .push(&mut self.writer, &[Op::position(position)])?;
         }
-        let ticks = own
-            .clock_ns
-            .map_or(now_ns > 0, |last| now_ns - last >= CLOCK_EVERY_NS);
-        if ticks && self.order == Order::Timed {
-            own.clock_ns = Some(now_ns);
+        // At the start, every thread knows the clock.
+        if self.order == Order::Timed && now_ns >= own.next_clock_ns.max(1) {
+            own.next_clock_ns = now_ns.saturating_add(CLOCK_EVERY_NS);
             own.stream
                 .push(&mut self.writer, &[Rare::Clock.word(0), now_ns])?;
         }
@@ -201,10 +196,9 @@ impl ThreadStreams {
             return Ok(());
         }
         self.prepare(thread)?;
-        self.push(thread, &[Rare::Exit.word(0)])?;
         let own = &mut self.threads[thread as usize];
         own.has_ended = true;
-        own.stream.end(&self.writer)?;
+        own.stream.end(&mut self.writer, Rare::Exit.word(0))?;
         // The exit of the thread counts as one more op.
         let gone = (thread, own.ops + 1);
         self.ends.push(gone);
@@ -218,8 +212,7 @@ impl ThreadStreams {
         let mut table = Vec::new();
         for own in &mut self.threads {
             if own.plays && !own.has_ended {
-                own.stream.push(&mut self.writer, &[Rare::End.word(0)])?;
-                own.stream.end(&self.writer)?;
+                own.stream.end(&mut self.writer, Rare::End.word(0))?;
             }
             let thread = CompiledThread {
                 first: own.stream.first,

@@ -89,7 +89,7 @@ impl Capture {
             self.head.set_escaped(key, value);
         }
         self.dropped = chunk.dropped.into();
-        if self.head.pairs().next().is_none() && chunk.chunks > 0 {
+        if self.head.0.is_empty() && chunk.chunks > 0 {
             self.damage
                 .push("chunk 0: what the recorder says of the process is lost".into());
         }

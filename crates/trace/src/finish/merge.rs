@@ -39,8 +39,6 @@ pub struct Merge<'a> {
     /// Of each stream, the object that a `realloc` has freed and not yet replaced.
     moving: Vec<Option<PlacedObject>>,
     ready: VecDeque<MergeStep>,
-    /// Calls that use addresses which were never given out.
-    pub unknown_uses: u64,
     until_clock: u32,
     ns: u64,
 }
@@ -64,7 +62,6 @@ impl<'a> Merge<'a> {
             inherited: inherited.into_iter(),
             moving: vec![None; streams.len()],
             ready: VecDeque::new(),
-            unknown_uses: 0,
             until_clock: 0,
             ns: 0,
             streams,
@@ -126,111 +123,96 @@ impl<'a> Merge<'a> {
                 }
             }
         }
-        match record.event {
+        let (address, event) = match record.event {
+            Recorded::Malloc {
+                address,
+                size,
+                operator,
+            } => (address, Malloc { size, operator }),
+            Recorded::Calloc {
+                address,
+                count,
+                size,
+            } => (address, Calloc { count, size }),
+            Recorded::Aligned {
+                address,
+                align,
+                size,
+                variant,
+            } => (
+                address,
+                Aligned {
+                    align,
+                    size,
+                    variant,
+                },
+            ),
             Recorded::Realloc { old, new, size, .. } => {
                 if part != RecordPart::Return && old != 0 {
                     self.moving[place] = self.addresses.end(at, old);
                 }
-                if part != RecordPart::Entry {
-                    let old = self.moving[place].take();
-                    let old = old.map(|old| self.addresses.gone(old));
-                    if new != 0 {
-                        self.begin(at, new, moved(old, size));
-                    } else if let Some(token) = old {
-                        put(ReallocFree { token });
-                    }
+                if part == RecordPart::Entry {
+                    return;
+                }
+                let old = self.moving[place].take();
+                let old = old.map(|old| self.addresses.gone(old));
+                match old {
+                    Some(token) if new == 0 => return put(ReallocFree { token }),
+                    None if new == 0 => return,
+                    _ => (new, moved(old, size)),
                 }
             }
             Recorded::Forking { moment } => {
-                self.ready.push_back(MergeStep::Forking(moment));
+                return self.ready.push_back(MergeStep::Forking(moment));
             }
             event => {
-                let Some((address, mut event)) = without_address(event) else {
-                    return;
-                };
-                if event.begins().is_some() {
-                    return self.begin(at, address, event);
+                if let Some(event) = translated(event, at, &mut self.addresses) {
+                    put(event);
                 }
-                let ends = event.ends().is_some();
-                if let Some(name) = event.names_mut() {
-                    let found = if ends {
-                        let object = self.addresses.end(at, address);
-                        object.map(|object| self.addresses.gone(object))
-                    } else {
-                        self.addresses.at(address)
-                    };
-                    let Some(token) = found else {
-                        self.unknown_uses += u64::from(!ends);
-                        return;
-                    };
-                    *name = token;
-                }
-                put(event);
+                return;
             }
-        }
+        };
+        self.begin(at, address, event);
     }
 }
 
-/// An event and its address, if it has one: the caller fills in the token. `None` for what is no
-/// event of a trace.
+/// The event of a trace, with the token of its object. `None` if there is no object at the address,
+/// and for what is no event of a trace.
 #[inline]
-fn without_address(event: Recorded) -> Option<(u64, Event)> {
-    let token = Token::default();
+fn translated(event: Recorded, at: MemoryPoint, addresses: &mut Addresses) -> Option<Event> {
+    let token = match event {
+        Recorded::Free { address, .. }
+        | Recorded::FreeSized { address, .. }
+        | Recorded::FreeAlignedSized { address, .. }
+        | Recorded::FreeAligned { address, .. } => addresses.free(at, address)?,
+        Recorded::UsableSize { address } | Recorded::Touch { address, .. } => {
+            addresses.used(address)?
+        }
+        _ => Token::default(),
+    };
     Some(match event {
-        Recorded::Malloc {
-            address,
-            size,
-            operator,
-        } => (address, Malloc { size, operator }),
-        Recorded::Calloc {
-            address,
-            count,
-            size,
-        } => (address, Calloc { count, size }),
-        Recorded::Aligned {
-            address,
-            align,
-            size,
-            variant,
-        } => (
-            address,
-            Aligned {
-                align,
-                size,
-                variant,
-            },
-        ),
-        Recorded::Free { address, .. } => (address, Free { token }),
-        Recorded::FreeSized { address, size, .. } => (address, FreeSized { token, size }),
-        Recorded::FreeAlignedSized {
-            address,
-            align,
-            size,
-            ..
-        } => (address, FreeAlignedSized { token, align, size }),
-        Recorded::FreeAligned { address, align } => (address, FreeAligned { token, align }),
-        Recorded::UsableSize { address } => (address, UsableSize { token }),
+        Recorded::Free { .. } => Free { token },
+        Recorded::FreeSized { size, .. } => FreeSized { token, size },
+        Recorded::FreeAlignedSized { align, size, .. } => FreeAlignedSized { token, align, size },
+        Recorded::FreeAligned { align, .. } => FreeAligned { token, align },
+        Recorded::UsableSize { .. } => UsableSize { token },
         Recorded::Touch {
-            address,
             resident: resident_pages,
             pages,
-        } => (
-            address,
-            Touch {
-                token,
-                resident_pages,
-                pages,
-            },
-        ),
-        Recorded::FreeNull => (0, FreeNull),
-        Recorded::Failed { call, size } => (0, Failed { call, size }),
-        Recorded::ThreadStart { child } => (0, ThreadStart { child }),
-        Recorded::ThreadExit => (0, ThreadExit),
-        Recorded::Fork { pid } => (0, Fork { pid }),
-        Recorded::Mark { text } => {
-            let text = String::from_utf8_lossy(text).into();
-            (0, Mark { text })
-        }
+            ..
+        } => Touch {
+            token,
+            resident_pages,
+            pages,
+        },
+        Recorded::FreeNull => FreeNull,
+        Recorded::Failed { call, size } => Failed { call, size },
+        Recorded::ThreadStart { child } => ThreadStart { child },
+        Recorded::ThreadExit => ThreadExit,
+        Recorded::Fork { pid } => Fork { pid },
+        Recorded::Mark { text } => Mark {
+            text: String::from_utf8_lossy(text).into(),
+        },
         _ => return None,
     })
 }

@@ -94,7 +94,24 @@ pub fn finish<W: Write>(capture: &Path, to: W) -> Result<Finished> {
 pub fn finish_all(captures: &[PathBuf], done: Done, each: &mut dyn FnMut(Unfinished)) {
     let family = Family::of(captures, done);
     while let Some(turn) = family.next() {
-        Unfinished::new(turn, &family).begin(each);
+        begin(turn, &family, each);
+    }
+}
+
+/// Lets `each` finish a capture, or reads it only for its children.
+fn begin(turn: Turn, family: &Family, each: &mut dyn FnMut(Unfinished)) {
+    let wanted = turn.member.wanted;
+    let capture = Unfinished {
+        turn,
+        family,
+        without_argv: false,
+        killed_by: None,
+    };
+    if wanted {
+        each(capture);
+    } else if let Ok(file) = Capture::open(capture.path()) {
+        // Its own faults do not matter to its children.
+        let _ = capture.merge(&file, each, |_, _| Ok(()));
     }
 }
 
@@ -102,35 +119,16 @@ pub fn finish_all(captures: &[PathBuf], done: Done, each: &mut dyn FnMut(Unfinis
 pub struct Unfinished<'f> {
     turn: Turn,
     family: &'f Family,
-    without_argv: bool,
-    more: Vec<(&'static str, String)>,
+    /// Whether the words of the command line are left out of the trace.
+    pub without_argv: bool,
+    /// The signal that killed the process: the recorder could not know it.
+    pub killed_by: Option<String>,
 }
 
-impl<'f> Unfinished<'f> {
-    fn new(turn: Turn, family: &'f Family) -> Unfinished<'f> {
-        Unfinished {
-            turn,
-            family,
-            without_argv: false,
-            more: Vec::new(),
-        }
-    }
-
+impl Unfinished<'_> {
     /// The capture.
     pub fn path(&self) -> &Path {
         &self.turn.member.path
-    }
-
-    /// Leaves the words of the command line out of the trace.
-    pub fn without_argv(mut self) -> Self {
-        self.without_argv = true;
-        self
-    }
-
-    /// Adds metadata that the recorder could not know.
-    pub fn with(mut self, key: &'static str, value: &str) -> Self {
-        self.more.push((key, value.to_owned()));
-        self
     }
 
     /// Writes the trace. If the process forks, `each` gets the child, as in [`finish_all`].
@@ -142,8 +140,8 @@ impl<'f> Unfinished<'f> {
         if self.without_argv {
             head = head.without("argv.");
         }
-        for (key, value) in &self.more {
-            head.set(key, value);
+        if let Some(signal) = &self.killed_by {
+            head.set("end.signal", signal);
         }
         let mut writer = Writer::new(to, &head)?;
         let inherited = self.turn.inherited.len() as u64;
@@ -153,10 +151,7 @@ impl<'f> Unfinished<'f> {
         let mut impossible = 0;
         let mut first = None;
         let Merge {
-            streams,
-            addresses,
-            unknown_uses,
-            ..
+            streams, addresses, ..
         } = self.merge(&capture, each, |thread, event| {
             if let Err(fault) = alone(event) {
                 impossible += 1;
@@ -190,22 +185,12 @@ impl<'f> Unfinished<'f> {
             totals: writer.finish()?.1,
             inherited,
             mended: addresses.mended,
-            unknown_uses,
+            unknown_uses: addresses.unknown_uses,
             lost,
             capture_bytes,
             peak_live_bytes: addresses.most_bytes,
             damage,
         })
-    }
-
-    fn begin(self, each: &mut dyn FnMut(Unfinished)) {
-        if self.turn.member.wanted {
-            return each(self);
-        }
-        // Read only for its children: its own faults do not matter to them.
-        if let Ok(capture) = Capture::open(self.path()) {
-            let _ = self.merge(&capture, each, |_, _| Ok(()));
-        }
     }
 
     /// Emits the inherited objects of the process and its own events; a child begins at its fork.
@@ -238,7 +223,7 @@ impl<'f> Unfinished<'f> {
                             depth: turn.depth + 1,
                         };
                         if child.depth < MOST_AT_ONCE {
-                            Unfinished::new(child, family).begin(each);
+                            begin(child, family, each);
                         } else {
                             family.later(child);
                         }

@@ -92,15 +92,12 @@ pub fn stats<R: Read>(mut reader: Reader<R>) -> (Stats, Option<Fault>) {
         }
     }
     let (threads, pairs) = count.threads.end();
-    let head = reader.head().pairs();
     let stats = Stats {
-        head: head
-            .map(|(key, value)| (key.into(), value.into()))
-            .collect(),
+        head: reader.head().0.iter().cloned().collect(),
         end_live_objects: count.live.len(),
         threads,
         pairs,
-        timeline: count.timeline.end(),
+        timeline: count.timeline.points,
         ..count.stats
     };
     (stats, damage)

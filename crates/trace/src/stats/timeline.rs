@@ -21,7 +21,7 @@ pub struct TimelinePoint {
 /// Points that become coarser as their number grows.
 #[derive(Default)]
 pub struct Timeline {
-    points: Vec<TimelinePoint>,
+    pub points: Vec<TimelinePoint>,
     /// How often neighbours were merged: a point has two to the power of this events.
     merges: u32,
     /// Events that the last point has room for.
@@ -52,10 +52,6 @@ impl Timeline {
         }
         self.left -= 1;
     }
-
-    pub fn end(self) -> Vec<TimelinePoint> {
-        self.points
-    }
 }
 
 impl TimelinePoint {
@@ -82,7 +78,7 @@ mod tests {
                 if event == 777_777 { 5000 } else { event % 1000 },
             );
         }
-        let points = timeline.end();
+        let points = timeline.points;
         assert!(
             (MOST / 2..=2 * MOST).contains(&points.len()),
             "{}",

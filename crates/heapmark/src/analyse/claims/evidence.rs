@@ -4,8 +4,9 @@ use super::judged::Number;
 use super::scene::{Measured, Scene};
 use super::values::values;
 use crate::analyse::Spread;
-use crate::analyse::group::Group;
+use crate::analyse::group::{CaseGroups, Group};
 use crate::analyse::interference::InterferenceSummary;
+use crate::catalog::Workload;
 use crate::catalog::claim::{Document, DocumentRow, Measure, Threads};
 use crate::catalog::malloc_api::matches;
 use crate::plan::Case;
@@ -26,6 +27,8 @@ pub struct Spot {
 
 /// The runs, by machine.
 pub struct Evidence<'a> {
+    /// The catalogue's workloads, for the documents' sizes.
+    pub(super) workloads: &'a [Workload],
     pub(super) here: Vec<Scene<'a>>,
     pub(super) elsewhere: Vec<Scene<'a>>,
     /// Usable physical cores.
@@ -51,7 +54,7 @@ pub(super) enum Lack {
 impl<'a> Evidence<'a> {
     /// Groups the runs by the first one's machine and others. Ignores runs that timed single calls,
     /// counted or sampled memory.
-    pub fn new(runs: &'a [Measured]) -> Evidence<'a> {
+    pub fn new(workloads: &'a [Workload], runs: &'a [Measured]) -> Evidence<'a> {
         let fact =
             |run: &Measured, key: &str| run.head.machine.get(key).cloned().unwrap_or_default();
         let machine = |run: &Measured| (fact(run, "architecture"), fact(run, "cpu_model"));
@@ -65,6 +68,7 @@ impl<'a> Evidence<'a> {
         let smt = of_first("smt_active") == "1";
         let scenes = |runs: Vec<&'a Measured>| runs.into_iter().map(Scene::new).collect();
         Evidence {
+            workloads,
             here: scenes(here),
             elsewhere: scenes(elsewhere),
             cores: if smt { cpus.div_ceil(2) } else { cpus },
@@ -86,7 +90,7 @@ impl<'a> Evidence<'a> {
     /// Thread counts that a workload was run with here, ascending.
     pub fn counts(&self, workload: &str, distribution: Option<&str>) -> Vec<u32> {
         let own = |case: &&Case| case.workload == workload && is_of(case, distribution);
-        let cases = self.tables().map(|(_, case, _)| case).filter(own);
+        let cases = self.tables().map(|(_, table)| table.case).filter(own);
         let counts: BTreeSet<u32> = cases.map(|case| case.threads).collect();
         Vec::from_iter(counts)
     }
@@ -211,16 +215,14 @@ impl<'a> Evidence<'a> {
     }
 
     /// All cases here and their rows, run by run.
-    fn tables<'e>(&'e self) -> impl Iterator<Item = (&'e Scene<'a>, &'a Case, &'e [Group<'a>])> {
-        self.here.iter().flat_map(|scene| {
-            let cases = scene.cases.iter();
-            cases.map(move |(case, rows)| (scene, *case, rows.as_slice()))
-        })
+    fn tables<'e>(&'e self) -> impl Iterator<Item = (&'e Scene<'a>, &'e CaseGroups<'a>)> {
+        let of_run = |scene: &'e Scene<'a>| scene.tables.iter().map(move |table| (scene, table));
+        self.here.iter().flat_map(of_run)
     }
 
     /// The case at a place, as the first run that has it ran it.
     pub(super) fn case(&self, spot: &Spot) -> Option<&'a Case> {
-        let mut cases = self.tables().map(|(_, case, _)| case);
+        let mut cases = self.tables().map(|(_, table)| table.case);
         cases.find(|case| spot.is(case))
     }
 
@@ -231,8 +233,8 @@ impl<'a> Evidence<'a> {
         let same = move |case: &Case| {
             spot.is(case) && first.is_some_and(|first| first.parameters == case.parameters)
         };
-        let own = self.tables().filter(move |(_, case, _)| same(case));
-        own.map(|(scene, _, rows)| (scene, rows))
+        let own = self.tables().filter(move |(_, table)| same(table.case));
+        own.map(|(scene, table)| (scene, table.groups.as_slice()))
     }
 }
 

@@ -4,7 +4,6 @@
 use super::evidence::{Evidence, Spot};
 use super::judged::Number;
 use super::sizes;
-use crate::catalog::Workload;
 use crate::catalog::claim::{Document, Figure, FigureRow, Measure};
 use std::collections::BTreeSet;
 
@@ -30,24 +29,11 @@ pub struct PublishedRow<'a> {
     pub ours: Vec<Option<Number>>,
 }
 
-/// All tables of a document.
-pub fn figures<'a>(
-    document: &'a Document,
-    evidence: &Evidence,
-    workloads: &[Workload],
-) -> Vec<Reproduced<'a>> {
-    document
-        .figures
-        .iter()
-        .map(|figure| reproduced(document, figure, evidence, workloads))
-        .collect()
-}
-
-fn reproduced<'a>(
-    document: &'a Document,
+/// A table of a document.
+pub fn reproduced<'a>(
+    document: &Document,
     figure: &'a Figure,
     evidence: &Evidence,
-    workloads: &[Workload],
 ) -> Reproduced<'a> {
     let spot = |threads| Spot {
         workload: figure.workload.clone(),
@@ -56,7 +42,7 @@ fn reproduced<'a>(
     };
     let ours = evidence.counts(&figure.workload, None);
     let first: Vec<Spot> = ours.iter().take(1).map(|threads| spot(*threads)).collect();
-    let sizes = sizes::other_than_paper(&first, evidence, workloads, None);
+    let sizes = sizes::other_than_paper(&first, evidence, None);
     let counts: BTreeSet<u32> = figure.threads.iter().copied().chain(ours).collect();
     let of = |threads| {
         let measures = figure.measures.iter();

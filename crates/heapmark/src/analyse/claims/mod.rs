@@ -14,7 +14,7 @@ mod values;
 mod tests;
 
 pub use evidence::{Evidence, Spot};
-pub use figures::{PublishedRow, Reproduced, figures};
+pub use figures::{PublishedRow, Reproduced, reproduced};
 pub use judged::{JudgedClaim, JudgedPart, Number, Said, Verdict};
 pub use scene::Measured;
 
@@ -28,21 +28,17 @@ pub fn judge(
     workloads: &[Workload],
     runs: &[Measured],
 ) -> Vec<JudgedClaim> {
-    let evidence = Evidence::new(runs);
-    let claims = documents
-        .iter()
-        .flat_map(|document| document.claims.iter().map(move |claim| (document, claim)));
-    claims
-        .map(|(document, claim)| judged(document, claim, workloads, &evidence))
-        .collect()
+    let evidence = &Evidence::new(workloads, runs);
+    let of_document = |document: &Document| -> Vec<JudgedClaim> {
+        let claims = document.claims.iter();
+        claims
+            .map(|claim| judged(document, claim, evidence))
+            .collect()
+    };
+    documents.iter().flat_map(of_document).collect()
 }
 
-fn judged(
-    document: &Document,
-    claim: &Claim,
-    workloads: &[Workload],
-    evidence: &Evidence,
-) -> JudgedClaim {
+fn judged(document: &Document, claim: &Claim, evidence: &Evidence) -> JudgedClaim {
     let (ways, notes) = ways(claim, evidence);
     let tried = ways.into_iter().map(|distribution| {
         let findings = Findings::of(document, claim, evidence, distribution);
@@ -77,8 +73,7 @@ fn judged(
             let note = format!("only {few} of the 5 processes that a row needs");
             judged.notes.push(note);
         }
-        let spots = &findings.spots;
-        let sizes = sizes::other_than_paper(spots, evidence, workloads, distribution);
+        let sizes = sizes::other_than_paper(&findings.spots, evidence, distribution);
         judged.sizes.extend(sizes);
         for mut part in findings.parts {
             let is_place = !part.place.is_empty();

@@ -1,9 +1,9 @@
 //! A run, and its rows grouped for claims.
 
 use crate::analyse::grid;
-use crate::analyse::group::{Group, RecordsByRow};
+use crate::analyse::group::{CaseGroups, RecordsByRow};
 use crate::analyse::interference::{self, InterferenceSummary};
-use crate::plan::{Case, CellId};
+use crate::plan::CellId;
 use crate::store::{Columns, Record, RunFile};
 use std::collections::BTreeMap;
 
@@ -20,23 +20,21 @@ pub struct Measured {
 /// A run with its rows.
 pub(super) struct Scene<'a> {
     pub measured: &'a Measured,
-    pub records: Vec<&'a Record>,
+    pub records: RecordsByRow<'a>,
     pub interference: InterferenceSummary,
-    pub cases: Vec<(&'a Case, Vec<Group<'a>>)>,
+    pub tables: Vec<CaseGroups<'a>>,
 }
 
 impl<'a> Scene<'a> {
     pub fn new(measured: &'a Measured) -> Scene<'a> {
         let (records, interference) =
             interference::pass(&measured.records.iter().collect::<Vec<_>>());
-        let filed = RecordsByRow::new(&records);
-        let cases = measured.head.plan.cases.iter();
-        let cases = cases.zip(grid(&measured.head, &filed)).collect();
+        let records = RecordsByRow::new(&records);
         Scene {
             measured,
+            tables: grid(&measured.head, &records),
             records,
             interference,
-            cases,
         }
     }
 }

@@ -1,21 +1,18 @@
 //! The parameters of the runs that differ from the document's.
 
 use super::{Evidence, Spot};
-use crate::catalog::Workload;
 
 /// `objects = 20000 (the document: 100000)`, for each parameter whose value differs from that in
 /// the preset `paper`.
 pub(super) fn other_than_paper(
     spots: &[Spot],
     evidence: &Evidence,
-    workloads: &[Workload],
     distribution: Option<&str>,
 ) -> Vec<String> {
     let mut sizes = Vec::new();
     for case in spots.iter().filter_map(|spot| evidence.case(spot)) {
-        let paper = workloads
-            .iter()
-            .find(|workload| workload.name == case.workload);
+        let mut workloads = evidence.workloads.iter();
+        let paper = workloads.find(|workload| workload.name == case.workload);
         let parameters = paper.and_then(|workload| workload.values("paper"));
         for (name, theirs) in parameters.into_iter().flatten() {
             // The claim itself sets it.

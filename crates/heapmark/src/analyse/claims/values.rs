@@ -108,14 +108,11 @@ pub(super) fn curves<'s>(
     scene: &'s Scene,
     group: &'s Group,
 ) -> impl Iterator<Item = (&'s Columns, &'s Measurement)> {
-    let own = |record: &&Record| {
-        group.failed.is_none()
-            && record.purpose == Purpose::Sample
-            && record.allocator == group.allocator.name
-            && (&record.workload, record.threads) == (&group.case.workload, group.case.threads)
-    };
-    let records = scene.records.iter().copied().filter(own);
-    records.filter_map(|record| {
+    let own = scene
+        .records
+        .of_row(group.case, group.allocator, Purpose::Sample);
+    let timed = |record: &&Record| group.failed.is_none() && record.purpose == Purpose::Sample;
+    own.into_iter().filter(timed).filter_map(|record| {
         let series = scene.measured.series.get(&record.cell)?;
         Some((series, record.measurement.as_ref()?))
     })

@@ -2,10 +2,10 @@
 
 use super::counterpart::{counterpart, differences};
 use super::{Compared, Comparison, NO_EARLIER, NO_NUMBERS, PACED, Side};
-use crate::analyse::group::Group;
+use crate::analyse::group::{CaseGroups, Group};
 use crate::analyse::ratio::Ratio;
 use crate::analyse::role::Role;
-use crate::analyse::{Verdict, counting, grid, judged};
+use crate::analyse::{Verdict, counting, grid};
 use crate::metric::{Metric, Process, Value};
 use crate::store::RunFile;
 use heapmark_stats::{Tested, unpaired};
@@ -27,17 +27,17 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
         ..Comparison::default()
     };
     let mut tests = Vec::new();
-    for (case, groups) in new.head.plan.cases.iter().zip(&new_grid) {
-        let table = judged(case, groups);
+    for table in &new_grid {
+        let case = table.case;
         let withheld = table.floor_hides().then_some(Verdict::FloorHides);
         let earlier = counterpart(case, &old.head.plan.cases).map(|place| &old_grid[place]);
         let ranked = |group: &&Group| !Role::of(group.allocator, "").is_companion();
-        for group in groups.iter().filter(ranked) {
+        for group in table.groups.iter().filter(ranked) {
             let name = group.allocator.name.as_str();
             let found = match &earlier {
-                _ if table.paced => Err(PACED),
+                _ if case.is_paced() => Err(PACED),
                 Err(why) => Err(why.as_str()),
-                Ok(earlier) => tested(group, [earlier, groups], anchor, value, threshold.ln_1p()),
+                Ok(earlier) => tested(group, [earlier, table], anchor, value, threshold.ln_1p()),
             };
             let row = found.map(|(time, beside)| {
                 // The anchor is not judged: it shows how far the runs themselves differ.
@@ -61,27 +61,23 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
 /// the anchor.
 fn tested(
     group: &Group,
-    [old, new]: [&[Group]; 2],
+    [old, new]: [&CaseGroups; 2],
     anchor: Option<&str>,
     value: ProcessValue,
     threshold: f64,
 ) -> Result<(Tested, Option<Tested>), &'static str> {
     let name = group.allocator.name.as_str();
-    let earlier = find(old, name).ok_or(NO_EARLIER)?;
+    let earlier = old.named(name).ok_or(NO_EARLIER)?;
     let time = unpaired(&logs(group, value), &logs(earlier, value), threshold);
     let time = time.ok_or(NO_NUMBERS)?;
     let anchor = anchor.filter(|anchor| *anchor != name);
-    let beside = |group: &Group, of: &[Group]| -> Option<Vec<f64>> {
-        let ratios = group.log_ratios(find(of, anchor?)?, value);
+    let beside = |group: &Group, of: &CaseGroups| -> Option<Vec<f64>> {
+        let ratios = group.log_ratios(of.named(anchor?)?, value);
         Some(ratios.into_values().collect())
     };
     let both = beside(group, new).zip(beside(earlier, old));
     let beside = both.and_then(|(new, old)| unpaired(&new, &old, threshold));
     Ok((time, beside))
-}
-
-fn find<'a, 'g>(groups: &'a [Group<'g>], name: &str) -> Option<&'a Group<'g>> {
-    groups.iter().find(|group| group.allocator.name == name)
 }
 
 fn logs(group: &Group, value: ProcessValue) -> Vec<f64> {

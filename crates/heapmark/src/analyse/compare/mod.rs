@@ -13,8 +13,8 @@ pub use between::between;
 
 use super::ratio::Ratio;
 use super::role::Role;
-use super::verdict::{self, JudgedTable, Verdict};
-use super::{counting, grid, judged};
+use super::verdict::{self, Verdict};
+use super::{counting, grid};
 use crate::metric::{self, Metric, Value};
 use crate::plan::Case;
 use crate::store::{Record, RunFile};
@@ -95,16 +95,14 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
         return ranges::within(side, by, threshold);
     };
     let (plan, small) = (&side.head.plan, threshold.ln_1p());
-    let grid = grid(side.head, &counting(side.records));
-    let cases = plan.cases.iter();
-    let tables = cases.clone().zip(&grid);
-    let tables: Vec<JudgedTable> = tables.map(|(case, groups)| judged(case, groups)).collect();
+    let tables = grid(side.head, &counting(side.records));
     let verdicts = verdict::verdicts(&tables, plan.alpha());
     let (mut comparison, mut tests) = (Comparison::default(), Vec::new());
-    for ((case, table), calls) in cases.zip(&tables).zip(verdicts) {
+    for (table, calls) in tables.iter().zip(verdicts) {
+        let case = table.case;
         for group in table.of(Role::Candidate) {
             let name = &group.allocator.name;
-            let tested = if table.paced {
+            let tested = if case.is_paced() {
                 Err(PACED)
             } else {
                 paired(&table.logs(group, value), small).ok_or(NO_BASELINE)

@@ -67,13 +67,8 @@ pub struct Comparison {
     pub cell: Option<String>,
 }
 
-impl Comparison {
-    /// The seed from the command line, or one made from the current time.
-    pub fn seed(&self) -> u64 {
-        self.seed
-            .unwrap_or_else(|| jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff)
-    }
-}
+/// The least time that a flag may give.
+const LEAST: Duration = Duration::from_millis(1);
 
 fn blocks() -> RangedU64ValueParser<u32> {
     RangedU64ValueParser::new().range(1..=10_000)
@@ -88,8 +83,7 @@ pub fn listed(word: &str) -> Result<String, String> {
 }
 
 fn patience(text: &str) -> Result<Duration, String> {
-    let (least, most) = (Duration::from_millis(1), Duration::from_secs(1_000_000));
-    between(text, SECONDS, least, most)
+    between(text, SECONDS, LEAST, Duration::from_secs(1_000_000))
 }
 
 /// `1%` or `1` as a share.
@@ -102,13 +96,12 @@ pub fn percent(text: &str) -> Result<f64, String> {
 
 /// A time limit.
 pub fn budget(text: &str) -> Result<Duration, String> {
-    let (least, most) = (Duration::from_millis(1), Duration::from_secs(100_000_000));
-    between(text, SECONDS, least, most)
+    between(text, SECONDS, LEAST, Duration::from_secs(100_000_000))
 }
 
 /// How long one process should measure, in milliseconds.
 pub fn target(text: &str) -> Result<u32, String> {
-    let (least, most) = (Duration::from_millis(1), Duration::from_secs(3600));
-    let time = between(text, ("milliseconds", 0.001), least, most)?;
+    let hour = Duration::from_secs(3600);
+    let time = between(text, ("milliseconds", 0.001), LEAST, hour)?;
     Ok(time.as_millis() as u32)
 }

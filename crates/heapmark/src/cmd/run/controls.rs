@@ -19,13 +19,11 @@ pub fn choose(
     catalog: &Catalog,
 ) -> Result<(Option<Subject>, Option<Subject>)> {
     let mode = args.instead.mode();
-    let is_floor = |subject: &Subject| {
-        subject.allocator.tier == Tier::Floor && subject.allocator.name != baseline
-    };
     let asked = subjects
-        .iter()
-        .position(is_floor)
-        .map(|place| subjects.remove(place));
+        .extract_if(.., |subject| {
+            subject.allocator.tier == Tier::Floor && subject.allocator.name != baseline
+        })
+        .next();
     let kernels = cases.iter().any(|case| case.kernel().is_some());
     let floor = match asked {
         // The null allocator's blocks overlap, and it never has memory to give back.

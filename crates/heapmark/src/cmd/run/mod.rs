@@ -2,7 +2,6 @@
 
 pub(super) mod comparison;
 pub(super) mod controls;
-pub(super) mod nested_run;
 mod outline;
 pub(super) mod programs;
 mod progress;
@@ -17,13 +16,13 @@ use super::signals::{self, Answer};
 use super::{Exit, print, say, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
-use crate::execute::Guest;
+use crate::execute::{Guest, Subject};
 use crate::observe::preflight::{ItemState, Preflight, When};
 use crate::observe::root::Root;
-use crate::plan::{Counter, Mode, Override};
+use crate::plan::{Counter, Mode, Override, Plan};
 use crate::report::{self, Format, units};
 use crate::session::{DoesNotRun, Ended, Processes, Selection, Session};
-use crate::store::{self, Purpose, Record, RunFile, Store};
+use crate::store::{self, Purpose, Record, Run, RunFile, Store};
 use anyhow::{Result, anyhow};
 use comparison::{Comparison, listed, target};
 use progress::TerminalProgress;
@@ -150,20 +149,11 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
         };
         return single_cell::run(guest, selection, known, id, stop);
     }
-    let (dir, store, head, known) = match &args.resume {
-        Some(run) => {
-            let dir = store::find(run)?;
-            let store = Store::open(&dir)?;
-            let stored = store::read(&dir)?;
-            say_damage(&dir, &stored);
-            (dir, store, stored.head, stored.records)
-        }
-        None => {
-            let head = selection.head(&guest)?;
-            let (dir, store) = begin(args.output.as_deref(), &head)?;
-            (dir, store, head, Vec::new())
-        }
+    let stored = match &args.resume {
+        Some(run) => Stored::of_earlier(run)?,
+        None => Stored::begin(&selection, &guest, args.output.as_deref())?,
     };
+    let dir = stored.store.dir().to_owned();
     let plan = &selection.plan;
     let more = if plan.most_blocks() > plan.blocks {
         ", or more"
@@ -176,13 +166,8 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
         dir.display()
     ));
     say(report::warnings(&look.warnings()));
-    store.keep_preflight(When::Before, look)?;
+    stored.store.keep_preflight(When::Before, look)?;
     let timed = !plan.mode.is_for_kernels();
-    let stored = Stored {
-        store,
-        head: &head,
-        known,
-    };
     let ended = measure(guest, selection, stored, stop, &root, args.check_again)?;
     let all_ok = print_results(&dir)?;
     if timed {
@@ -198,18 +183,66 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     Ok(Exit::NotAllOk.when(!all_ok))
 }
 
+/// Runs a selection that another command plans, in a new directory; returns what is stored, and
+/// whether the run was completed. `name` takes the place of a suite's name.
+pub(super) fn nested(
+    name: &str,
+    plan: Plan,
+    subjects: Vec<Subject>,
+    output: Option<PathBuf>,
+) -> Result<(Run, bool)> {
+    let selection = Selection::of_parts(name, plan, subjects);
+    let (guest, root) = (Guest::find()?, Root::find().map_err(usage)?);
+    let stored = Stored::begin(&selection, &guest, output.as_deref())?;
+    let look = Preflight::look(&root, When::Before);
+    stored.store.keep_preflight(When::Before, look)?;
+    let dir = stored.store.dir().to_owned();
+    let ended = measure(guest, selection, stored, stop_on_signals(), &root, false)?;
+    Ok((store::read(&dir)?, ended.whole))
+}
+
 /// The directory of a run, and what an earlier session has left in it.
-struct Stored<'a> {
+struct Stored {
     store: Store,
-    head: &'a RunFile,
+    head: RunFile,
     known: Vec<Record>,
+}
+
+impl Stored {
+    /// Creates a run directory: the one that the user named, or one named after the date.
+    fn begin(selection: &Selection, guest: &Guest, dir: Option<&Path>) -> Result<Stored> {
+        let head = selection.head(guest)?;
+        let dir = match dir {
+            Some(dir) => dir.to_path_buf(),
+            None => store::fresh(&today())
+                .map_err(|error| usage(anyhow!("{error:#}; -o names another place")))?,
+        };
+        Ok(Stored {
+            store: Store::create(&dir, &head).map_err(usage)?,
+            head,
+            known: Vec::new(),
+        })
+    }
+
+    /// Opens the directory of an earlier run.
+    fn of_earlier(run: &str) -> Result<Stored> {
+        let dir = store::find(run)?;
+        let store = Store::open(&dir)?;
+        let stored = store::read(&dir)?;
+        say_damage(&dir, &stored);
+        Ok(Stored {
+            store,
+            head: stored.head,
+            known: stored.records,
+        })
+    }
 }
 
 /// Runs a selection to its end, with its progress on stderr.
 fn measure(
     guest: Guest,
     selection: Selection,
-    stored: Stored<'_>,
+    stored: Stored,
     stop: Arc<AtomicBool>,
     root: &Root,
     check_again: bool,
@@ -220,7 +253,7 @@ fn measure(
     let processes = Processes::new(guest, selection.clone(), stop);
     let ended = Session::new(selection, processes, Some(stored.store), stored.known)
         .checking_again(check_again)
-        .run(stored.head, root, &mut progress);
+        .run(&stored.head, root, &mut progress);
     progress.finish();
     match ended {
         Err(error) if error.is::<DoesNotRun>() => Err(usage(error)),
@@ -250,17 +283,6 @@ fn plan_only(selection: &Selection, args: &Comparison) -> Result<Exit> {
         }
     }
     Ok(end)
-}
-
-/// Creates a run directory: the one that the user named, or one named after the date.
-fn begin(dir: Option<&Path>, head: &RunFile) -> Result<(PathBuf, Store)> {
-    let dir = match dir {
-        Some(dir) => dir.to_path_buf(),
-        None => store::fresh(&today())
-            .map_err(|error| usage(anyhow!("{error:#}; -o names another place")))?,
-    };
-    let store = Store::create(&dir, head).map_err(usage)?;
-    Ok((dir, store))
 }
 
 /// The share of the time that was spent measuring.
@@ -316,7 +338,7 @@ fn print_results(dir: &Path) -> Result<bool> {
 
 /// Whether nothing failed. What this machine lacks is not a failure, unless nothing else is left of
 /// a workload that the user named.
-fn all_ok(run: &store::Run) -> bool {
+fn all_ok(run: &Run) -> bool {
     let mut judged = run
         .records
         .iter()

@@ -198,12 +198,7 @@ fn measures(plan: &Plan) -> String {
 }
 
 fn blocks(plan: &Plan) -> String {
-    let (least, most) = (plan.blocks, plan.most_blocks());
-    let mut text = if most > least {
-        format!("{least} to {most}")
-    } else {
-        least.to_string()
-    };
+    let mut text = number_of_blocks(plan);
     if let Some(share) = plan.precision {
         let percent = units::digits(share * 100.0);
         text += &format!(", until each interval is within {percent} %");
@@ -215,6 +210,14 @@ fn blocks(plan: &Plan) -> String {
         ", what other programs disturb is run again"
     } else {
         ", nothing is run again"
+    }
+}
+
+/// `40`, or `15 to 40`.
+pub fn number_of_blocks(plan: &Plan) -> String {
+    match (plan.blocks, plan.most_blocks()) {
+        (least, most) if most > least => format!("{least} to {most}"),
+        (least, _) => least.to_string(),
     }
 }
 

@@ -38,17 +38,19 @@ pub fn ready(entry: &catalog::Program, dry_run: bool) -> Program {
     if matches!(state, State::NotBuilt { .. }) && !dry_run && build_program(entry) {
         state = build::program::state(entry);
     }
+    let told = |why: String, word: &str| {
+        if !dry_run {
+            say(format!("program {}: {word}{why}", entry.name));
+        }
+        Some(why)
+    };
     let (mut executable, mut refused, mut absent) = Default::default();
     match state {
         State::Ready(ready) => executable = ready,
-        State::NotBuilt { line } => refused = Some(format!("could not be built; {line}")),
-        State::Absent { why, line } => absent = Some(format!("{why}; {line}")),
-        State::Refused { why } => refused = Some(why),
+        State::NotBuilt { line } => refused = told(format!("could not be built; {line}"), ""),
+        State::Absent { why, line } => absent = told(format!("{why}; {line}"), "absent: "),
+        State::Refused { why } => refused = told(why, ""),
     };
-    if let Some(why) = refused.as_ref().or(absent.as_ref()).filter(|_| !dry_run) {
-        let word = if absent.is_some() { "absent: " } else { "" };
-        say(format!("program {}: {word}{why}", entry.name));
-    }
     let catalog::Program {
         name,
         allocator,

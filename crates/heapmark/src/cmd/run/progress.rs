@@ -1,19 +1,20 @@
 //! Progress on stderr: a bar on a terminal, a plain line per block otherwise.
 
+use super::outline::number_of_blocks;
+use crate::cmd::long::styled;
 use crate::cmd::say;
 use crate::plan::Plan;
 use crate::session::Progress;
 use heapmark_stats::{Next, Stop};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::io::IsTerminal;
 use std::time::Instant;
 
 /// The progress of a run.
 pub struct TerminalProgress {
-    bar: Option<ProgressBar>,
+    /// Counts the processes that are done; it draws nothing if stderr is no terminal.
+    bar: ProgressBar,
     began: Instant,
-    total: usize,
-    done: usize,
     /// How many of them ran in this session, and how many had when the last line was printed.
     run: usize,
     said: usize,
@@ -22,20 +23,10 @@ pub struct TerminalProgress {
 impl TerminalProgress {
     /// Starts with none of `total` processes done.
     pub fn new(total: usize) -> TerminalProgress {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(total as u64);
-            if let Ok(style) =
-                ProgressStyle::with_template("{bar:30} {pos}/{len}  {eta} left  {msg}")
-            {
-                bar.set_style(style);
-            }
-            bar
-        });
+        let bar = ProgressBar::new(total as u64);
         TerminalProgress {
-            bar,
+            bar: styled(bar, "{bar:30} {pos}/{len}  {eta} left  {msg}"),
             began: Instant::now(),
-            total,
-            done: 0,
             run: 0,
             said: 0,
         }
@@ -43,41 +34,26 @@ impl TerminalProgress {
 
     /// Removes the bar.
     pub fn finish(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.bar.finish_and_clear();
     }
 }
 
 impl Progress for TerminalProgress {
     fn begin(&self, cell: &str) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(cell.to_owned());
-        }
+        self.bar.set_message(cell.to_owned());
     }
 
     fn step(&mut self, run: bool) {
-        self.done += 1;
         self.run += usize::from(run);
-        if let Some(bar) = &self.bar {
-            bar.inc(1);
-        }
+        self.bar.inc(1);
     }
 
     fn say(&self, line: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| say(line)),
-            None => say(line),
-        }
+        self.bar.suspend(|| say(line));
     }
 
     fn block(&mut self, block: u32, plan: &Plan, widths: &[(String, Option<f64>)], next: Next) {
         let (done, least, most) = (block + 1, plan.blocks, plan.most_blocks());
-        let of = if most > least {
-            format!("{least} to {most}")
-        } else {
-            least.to_string()
-        };
         let precise = widths
             .iter()
             .filter_map(|(row, width)| Some((row, (*width)?)));
@@ -95,7 +71,8 @@ impl Progress for TerminalProgress {
                     self.more(plan.block(done).iter().map(Vec::len).sum());
                 }
                 let each = self.began.elapsed().as_secs_f64() / self.run.max(1) as f64;
-                let seconds = each * self.total.saturating_sub(self.done) as f64;
+                let all = self.bar.length().unwrap_or_default();
+                let seconds = each * all.saturating_sub(self.bar.position()) as f64;
                 match seconds.round() as u64 {
                     seconds @ ..60 => format!("{seconds} s left"),
                     seconds => format!("{} min {:02} s left", seconds / 60, seconds % 60),
@@ -107,17 +84,16 @@ impl Progress for TerminalProgress {
             return;
         }
         self.said = self.run;
+        let of = number_of_blocks(plan);
         let line = format!("block {done} of {of}{widest}, {rest}");
-        match &self.bar {
-            Some(bar) => bar.set_message(line),
-            None => say(line),
+        if std::io::stderr().is_terminal() {
+            self.bar.set_message(line);
+        } else {
+            say(line);
         }
     }
 
     fn more(&mut self, processes: usize) {
-        self.total += processes;
-        self.bar
-            .iter()
-            .for_each(|bar| bar.set_length(self.total as u64));
+        self.bar.inc_length(processes as u64);
     }
 }

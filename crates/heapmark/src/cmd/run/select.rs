@@ -257,8 +257,9 @@ pub(crate) fn plan(
     aa_copy: Option<&Subject>,
 ) -> Plan {
     let name = |subject: &Subject| subject.allocator.name.clone();
+    let of_now = || jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff;
     Plan {
-        seed: flags.seed(),
+        seed: flags.seed.unwrap_or_else(of_now),
         repeats: !flags.no_repeat,
         baseline,
         cases,

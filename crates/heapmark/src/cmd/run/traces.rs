@@ -84,21 +84,17 @@ pub fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
             traces.push((path, sha256));
         }
     }
-    let stems: Vec<String> = traces.iter().map(|(path, _)| stem(path)).collect();
-    let name = |place: usize| {
-        // A name with the suffix of later rounds could equal the later rounds of another trace.
-        let own = |stem: &str| stem.trim_end_matches(REUSE).to_owned();
-        let alike = stems.iter().filter(|stem| own(stem) == own(&stems[place]));
-        match alike.count() {
-            1 => format!("trace:{}", stems[place]),
-            _ => format!("trace:{}-{}", stems[place], &traces[place].1[..6]),
+    // A name with the suffix of later rounds could equal the later rounds of another trace.
+    let own = |path: &Path| stem(path).trim_end_matches(REUSE).to_owned();
+    let all = traces.iter().map(|(path, sha256)| {
+        let alike = traces.iter().filter(|(other, _)| own(other) == own(path));
+        let mut name = format!("trace:{}", stem(path));
+        if alike.count() > 1 {
+            name += &format!("-{}", &sha256[..6]);
         }
-    };
-    Ok(traces
-        .iter()
-        .enumerate()
-        .map(|(place, (path, sha256))| workload(name(place), path, sha256))
-        .collect())
+        workload(name, path, sha256)
+    });
+    Ok(all.collect())
 }
 
 /// The file's name, restricted to the characters of cell and file names.

@@ -19,7 +19,7 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
     let mut end = Exit::Done;
     for file in &args.traces {
         let name = file.display();
-        let (reader, long) = open("check", file)?;
+        let (reader, long) = open("check", file, false)?;
         if let Some(words) = ended(reader.head()) {
             print(format!("{name}: note: {words}\n"))?;
         }

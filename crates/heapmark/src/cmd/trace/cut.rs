@@ -1,6 +1,6 @@
 //! `heapmark trace cut`: a range of a trace.
 
-use super::{Exit, exit_after, in_file, open, open_to_stdout, print_written};
+use super::{Exit, exit_after, in_file, open, print_written};
 use crate::catalog::time::time;
 use crate::cmd::output::{Force, Output};
 use crate::cmd::{say, usage};
@@ -39,12 +39,7 @@ pub fn run(args: CutArgs) -> Result<Exit> {
     };
     let stretch = stretch.map_err(usage)?;
     let output = Output::new(&args.output, args.force, [&args.trace])?;
-    let open = if output.is_stdout() {
-        open_to_stdout
-    } else {
-        open
-    };
-    let (reader, long) = open("cut", &args.trace)?;
+    let (reader, long) = open("cut", &args.trace, output.is_stdout())?;
     let written = output.write(|to| in_file(cut(reader, to, &stretch), &args.trace))?;
     drop(long);
     let Some(cut) = written else {

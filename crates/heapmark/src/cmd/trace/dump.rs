@@ -1,10 +1,11 @@
 //! `heapmark trace dump`: one line per event.
 
-use super::{Exit, in_file, open_to_stdout};
+use super::{Exit, in_file, open};
+use crate::cmd::output::Output;
 use crate::cmd::usage;
 use crate::report::Dump;
-use anyhow::{Context, Result};
-use std::io::{BufWriter, ErrorKind, Write};
+use anyhow::Result;
+use std::io::Write;
 use std::path::PathBuf;
 
 /// Print every event as a line
@@ -21,35 +22,24 @@ pub struct DumpArgs {
     events: Option<String>,
 }
 
-const CANNOT: &str = "cannot write to stdout";
-
 /// Runs the command.
 pub fn run(args: DumpArgs) -> Result<Exit> {
     let range = super::cut::range(args.events.as_deref().unwrap_or("..")).map_err(usage)?;
-    let (reader, _long) = open_to_stdout("dump", &args.trace)?;
-    let (mut dump, mut out) = (Dump::default(), BufWriter::new(std::io::stdout().lock()));
-    let mut end = Ok(Exit::Done);
-    for (number, next) in (0..range.end).zip(reader) {
-        let line = match next {
-            Ok((thread, event)) if args.json => dump.json(thread, &event),
-            Ok((thread, event)) => dump.line(thread, &event),
-            Err(fault) => {
-                end = Err(fault);
-                break;
+    let (reader, _long) = open("dump", &args.trace, true)?;
+    let mut dump = Dump::default();
+    let dumped = Output::stdout().write(|out| {
+        for (number, next) in (0..range.end).zip(reader) {
+            let line = match next {
+                Ok((thread, event)) if args.json => dump.json(thread, &event),
+                Ok((thread, event)) => dump.line(thread, &event),
+                // What stands before it is printed first.
+                Err(fault) => return Ok(Err(fault)),
+            };
+            if number >= range.start {
+                out.write_all(line.as_bytes())?;
             }
-        };
-        if number < range.start {
-            continue;
         }
-        match out.write_all(line.as_bytes()) {
-            // The reader of stdout has stopped, which is not a failure.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(Exit::Done),
-            result => result.context(CANNOT)?,
-        }
-    }
-    match out.flush() {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Exit::Done),
-        Err(error) => Err(error).context(CANNOT),
-        Ok(()) => in_file(end, &args.trace),
-    }
+        Ok(Ok(Exit::Done))
+    })?;
+    in_file(dumped.unwrap_or(Ok(Exit::Done)), &args.trace)
 }

@@ -4,6 +4,7 @@ use super::{Exit, in_file};
 use crate::cmd::long::Long;
 use crate::cmd::output::{Force, Output};
 use crate::cmd::{print, refuse, say};
+use crate::file::length;
 use crate::report::units;
 use anyhow::{Error, Result};
 use heapmark_trace::ended;
@@ -79,8 +80,7 @@ pub fn run(args: FinishArgs) -> Result<Exit> {
 
 /// Progress of finishing captures: it takes time in proportion to their size.
 pub fn finishing(what: &str, captures: &[PathBuf]) -> Long {
-    let bytes = |capture: &PathBuf| capture.metadata().map_or(0, |known| known.len());
-    let bytes = captures.iter().map(bytes).sum();
+    let bytes = captures.iter().map(length).sum();
     let what = match captures {
         [only] => format!("{what} {}", only.display()),
         _ => format!("{what}, {} captures", captures.len()),
@@ -99,7 +99,7 @@ type Ended = HashMap<PathBuf, Result<Option<(Output, Finished)>>>;
 
 /// Makes the traces of a capture and of its children.
 fn into_file(
-    capture: Unfinished,
+    mut capture: Unfinished,
     without_argv: bool,
     outputs: &mut HashMap<PathBuf, Output>,
     ended: &mut Ended,
@@ -108,11 +108,7 @@ fn into_file(
     let Some(output) = outputs.remove(&path) else {
         return;
     };
-    let capture = if without_argv {
-        capture.without_argv()
-    } else {
-        capture
-    };
+    capture.without_argv = without_argv;
     let written = output.write(|to| {
         let finished = capture.finish(to, &mut |child| {
             into_file(child, without_argv, outputs, ended)

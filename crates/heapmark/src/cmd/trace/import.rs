@@ -4,7 +4,8 @@ use super::{Exit, in_file, print_written};
 use crate::cmd::long::Long;
 use crate::cmd::output::{Force, Output};
 use crate::cmd::say;
-use anyhow::{Context, Result};
+use crate::file::WithPath;
+use anyhow::Result;
 use heapmark_trace::{Watched, import};
 use std::fs::File;
 use std::io::BufReader;
@@ -26,8 +27,7 @@ pub struct ImportArgs {
 /// Runs the command.
 pub fn run(args: ImportArgs) -> Result<Exit> {
     let output = Output::new(&args.output, args.force, [&args.file])?;
-    let from =
-        File::open(&args.file).with_context(|| format!("cannot open {}", args.file.display()))?;
+    let from = File::open(&args.file).with_path("cannot open", &args.file)?;
     let long = Long::on(&args.file, format!("trace import {}", args.file.display()));
     let from = BufReader::new(Watched::new(from, long.done()));
     let written = output.write(|to| in_file(import(from, to), &args.file))?;

@@ -60,24 +60,18 @@ pub(super) fn exit(kind: FaultKind) -> Exit {
     }
 }
 
-/// Opens a trace that is read to its end (`-` is stdin), and the progress report on that.
-fn open(command: &str, file: &Path) -> Result<(Reader<Watched<File>>, Long)> {
-    let long = Long::on(file, format!("trace {command} {}", file.display()));
-    open_for(long, file)
-}
-
-/// As [`open`], if the output streams to stdout while the trace is read: progress only if stdout is
-/// a file.
-fn open_to_stdout(command: &str, file: &Path) -> Result<(Reader<Watched<File>>, Long)> {
-    match rustix::fs::fstat(std::io::stdout()) {
-        Ok(stdout) if FileType::from_raw_mode(stdout.st_mode) == FileType::RegularFile => {
-            open(command, file)
-        }
-        _ => open_for(Long::silent(), file),
-    }
-}
-
-fn open_for(long: Long, file: &Path) -> Result<(Reader<Watched<File>>, Long)> {
+/// Opens a trace that is read to its end (`-` is stdin), and the progress report on that. If the
+/// output streams to stdout while the trace is read, there is progress only if stdout is a file.
+fn open(command: &str, file: &Path, to_stdout: bool) -> Result<(Reader<Watched<File>>, Long)> {
+    let is_file = || {
+        rustix::fs::fstat(std::io::stdout())
+            .is_ok_and(|stdout| FileType::from_raw_mode(stdout.st_mode) == FileType::RegularFile)
+    };
+    let long = if to_stdout && !is_file() {
+        Long::silent()
+    } else {
+        Long::on(file, format!("trace {command} {}", file.display()))
+    };
     let from = if file.as_os_str() == "-" {
         Path::new("/dev/stdin")
     } else {
@@ -93,8 +87,8 @@ fn write_stats(
     destination: &Destination,
     text: impl FnOnce(&Stats) -> String,
 ) -> Result<Exit> {
-    let output = destination.made_of(trace)?;
-    let (reader, long) = open(command, trace)?;
+    let output = Output::new(&destination.output, destination.force, [trace])?;
+    let (reader, long) = open(command, trace, false)?;
     let (stats, fault) = heapmark_trace::stats::stats(reader);
     drop(long);
     output.put(text(&stats))?;

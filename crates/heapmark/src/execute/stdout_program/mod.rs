@@ -8,13 +8,12 @@ mod binary_trees;
 
 use super::bindings::{bindings, without_bindings};
 use super::child::{Launch, padded};
-use super::early_end::{EarlyEnd, StepResult};
 use super::exit::End;
 use super::memory_file::{memory_file, numbers, stream_file, text};
 use super::program::{Program, fill};
 use super::report::Report;
 use super::{Attempt, Job, Measurement, Outcome, Proof, Subject, prove};
-use crate::catalog::program::{Prints, Serves};
+use crate::catalog::program::Serves;
 use crate::catalog::workload::ProgramRow;
 use anyhow::{Context, Result};
 use heapmark_wire::Phase;
@@ -43,7 +42,6 @@ fn resized(parameters: &BTreeMap<String, String>, n: u64) -> BTreeMap<String, St
 /// A row of a program without the job protocol, or the program under an allocator.
 pub(super) struct Printed<'a> {
     pub program: &'a Program,
-    pub prints: Prints,
     pub row: Option<&'a ProgramRow>,
     pub subject: &'a Subject,
     pub job: &'a Job,
@@ -89,17 +87,16 @@ impl Ran {
 }
 
 impl Printed<'_> {
-    /// `None` if `stop` was set.
-    pub fn run(&self) -> Result<Option<Attempt>> {
-        EarlyEnd::settle(if self.job.check {
+    pub fn run(&self) -> Result<Attempt> {
+        if self.job.check {
             self.check()
         } else {
             self.measure()
-        })
+        }
     }
 
     /// Makes the smallest run first, which times the start of the runtime, then the timed run.
-    fn measure(&self) -> StepResult<Attempt> {
+    fn measure(&self) -> Result<Attempt> {
         let (command, parameters) = (&self.program.executable.command, &self.job.parameters);
         let smallest = resized(parameters, binary_trees::SMALLEST);
         let start = self.start(command, &smallest, &self.environment)?;
@@ -117,7 +114,7 @@ impl Printed<'_> {
     }
 
     /// Counts calls, then lets the program report on itself and the dynamic linker on its bindings.
-    fn check(&self) -> StepResult<Attempt> {
+    fn check(&self) -> Result<Attempt> {
         let mut figures = BTreeMap::new();
         // The calls do not depend on which allocator answers them, so the counting library takes
         // the place of a row's allocator; of the compared allocators, the one without a preload is
@@ -170,7 +167,7 @@ impl Printed<'_> {
     }
 
     /// From the difference of two small runs, in which the start of the runtime cancels out.
-    fn calls_per_operation(&self, counter: &Path) -> StepResult<Option<f64>> {
+    fn calls_per_operation(&self, counter: &Path) -> Result<Option<f64>> {
         let smallest = self.count(counter, binary_trees::SMALLEST)?;
         let Some((few, few_operations)) = smallest else {
             return Ok(None);
@@ -181,7 +178,7 @@ impl Printed<'_> {
 
     /// Calls of allocating functions by the program and all its libraries, and its operations;
     /// `None` if it did not do its work.
-    fn count(&self, counter: &Path, n: u64) -> StepResult<Option<(f64, f64)>> {
+    fn count(&self, counter: &Path, n: u64) -> Result<Option<(f64, f64)>> {
         const FUNCTIONS: u64 = 5;
         let counts = memory_file("heapmark-counts")?;
         counts
@@ -209,7 +206,7 @@ impl Printed<'_> {
         command: &[String],
         parameters: &BTreeMap<String, String>,
         environment: &BTreeMap<String, String>,
-    ) -> StepResult<Ran> {
+    ) -> Result<Ran> {
         let said = stream_file("heapmark-stdout")?;
         let command: Vec<String> = command.iter().map(|word| fill(word, parameters)).collect();
         let mut launch = Launch::new(self.launcher, &[], padded(environment, self.job.padding))?;
@@ -220,12 +217,9 @@ impl Printed<'_> {
             .stdin(Stdio::null())
             .stdout(said.try_clone().context("cannot hand on a memory file")?);
         let end = launch.run(self.timeout, self.stop, None)?;
-        let end = end.ok_or(EarlyEnd::Stopped)?;
         Ok(Ran {
             said: text(&said, 0),
-            expected: match self.prints {
-                Prints::BinaryTrees => binary_trees::expected(parameters),
-            },
+            expected: binary_trees::expected(parameters),
             refused: end.refused(&command[0]),
             end,
         })

@@ -3,14 +3,14 @@
 
 use super::CommandRunner;
 use super::in_malloc::Times;
-use super::malloc_probe::{Log, Silent};
+use super::malloc_probe::{self, Silent};
 use super::output::nowhere;
 use super::process::Ran;
 use super::server::Drive;
 use crate::build::find_library;
 use crate::execute::Measurement;
-use crate::execute::early_end::{EarlyEnd, StepResult};
 use crate::execute::exec_tracer::search;
+use crate::execute::handed::Handed;
 use anyhow::{Context, Result, bail};
 use heapmark_wire::Phase;
 use std::time::Duration;
@@ -33,7 +33,7 @@ const SHORT_WAIT: Duration = Duration::from_millis(1);
 
 impl CommandRunner<'_> {
     /// Runs one process in which glibc serves and its calls are timed.
-    pub(super) fn timed(&self, measurement: &mut Measurement, plain: &Ran) -> StepResult<()> {
+    pub(super) fn timed(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
         self.prepare()?;
         // libc comes before any allocator that the program is linked to, for functions that the
         // timer does not define.
@@ -68,9 +68,9 @@ impl CommandRunner<'_> {
     }
 
     /// Runs one process that is traced through each fork and exec of its tree.
-    pub(super) fn searched(&self, measurement: &mut Measurement, plain: &Ran) -> StepResult<()> {
+    pub(super) fn searched(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
         self.prepare()?;
-        let log = Log::new()?;
+        let log = Handed::new(0o622)?;
         let mut launch = self.launch(&["inherit", "held"], &self.variables(&log))?;
         launch.command.stdout(nowhere()?).stderr(nowhere()?);
         let wall = Duration::from_nanos(plain.end.launched.wall_ns);
@@ -79,8 +79,7 @@ impl CommandRunner<'_> {
         let mut look = |pid| drive.as_mut().map_or(SHORT_WAIT, |drive| drive.look(pid));
         let witness = &self.tools.witness;
         let found = search(launch.command, witness, limit, self.stop, &mut look)?;
-        let found = found.ok_or(EarlyEnd::Stopped)?;
-        let silent = Silent::among(&found.executed, &log.read());
+        let silent = Silent::among(&found.executed, &malloc_probe::parse(&log.text()));
         let undriven = || Some(drive.as_mut()?.fault(None)?.to_string());
         let told = [
             (UNPROVEN, silent.out_of_reach),

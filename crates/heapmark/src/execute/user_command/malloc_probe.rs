@@ -3,16 +3,10 @@
 
 use crate::build::command::recognise;
 use crate::execute::exec_tracer::Executed;
-use crate::execute::handed::Handed;
-use crate::execute::memory_file::text;
 use crate::execute::report::Report;
 use crate::execute::{Proof, Subject, prove};
-use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-
-/// The file that every witness writes into.
-pub(super) struct Log(Handed);
 
 /// One program that a process of the tree executed.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,22 +16,8 @@ pub(super) struct Witnessed {
     pub proof: Proof,
 }
 
-impl Log {
-    pub fn new() -> Result<Log> {
-        Ok(Log(Handed::new(0o622)?))
-    }
-
-    pub fn variable(&self) -> (String, String) {
-        ("HEAPMARK_WITNESS".into(), self.0.path())
-    }
-
-    pub fn read(&self) -> Vec<Witnessed> {
-        parse(&text(self.0.file(), 0))
-    }
-}
-
-/// Incomplete reports prove nothing.
-fn parse(text: &str) -> Vec<Witnessed> {
+/// From the file that every witness writes into. Incomplete reports prove nothing.
+pub(super) fn parse(text: &str) -> Vec<Witnessed> {
     let parts = text
         .split("process=")
         .skip(1)

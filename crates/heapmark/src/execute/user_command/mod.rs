@@ -77,7 +77,7 @@ impl CommandRunner<'_> {
         }
         if let Some(outcome) = fault {
             let attempt = self.attempt(outcome, ran, Measurement::default());
-            return Err(attempt.into());
+            return Err(EarlyEnd::Attempt(attempt.into()));
         }
         let printed = match ran.output.take() {
             None => None,
@@ -127,9 +127,12 @@ impl CommandRunner<'_> {
         }))
     }
 
-    /// Runs a timed process, or a check. `None` if `stop` was set.
-    pub fn run(&self, reference: &Reference, look: Look<'_>) -> Result<Option<Attempt>> {
-        EarlyEnd::settle(self.measured(reference, look))
+    /// Runs a timed process, or a check.
+    pub fn run(&self, reference: &Reference, look: Look<'_>) -> Result<Attempt> {
+        self.measured(reference, look).or_else(|end| match end {
+            EarlyEnd::Attempt(attempt) => Ok(*attempt),
+            EarlyEnd::Error(error) => Err(error),
+        })
     }
 
     fn measured(&self, reference: &Reference, look: Look<'_>) -> StepResult<Attempt> {

@@ -3,14 +3,15 @@
 use super::command_runner::CommandRunner;
 use super::in_malloc::Times;
 use super::last_words::with_words;
-use super::malloc_probe::{Log, Witnessed};
+use super::malloc_probe::{self, Witnessed};
 use super::output::{OutputReader, Printed, nowhere};
 use super::server::{Drive, Served};
 use crate::catalog::settings;
 use crate::execute::Outcome;
-use crate::execute::child::{Launch, Look, padded};
-use crate::execute::early_end::{EarlyEnd, StepResult};
+use crate::execute::child::{Launch, Look, may_go_on, padded};
+use crate::execute::early_end::StepResult;
 use crate::execute::exit::{End, STDERR_BYTES};
+use crate::execute::handed::Handed;
 use crate::execute::memory_file::keep_last;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -61,13 +62,11 @@ impl CommandRunner<'_> {
         look: Option<Look<'_>>,
         wanted: Option<&Arc<Printed>>,
     ) -> StepResult<Ran> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(EarlyEnd::Stopped);
-        }
+        may_go_on(self.stop)?;
         if let Some(outcome) = self.prepared()? {
             return Err(outcome.into());
         }
-        let log = Log::new()?;
+        let log = Handed::new(0o622)?;
         // A process whose output is read may have to wait for the reader. Only two kinds are read:
         // the reference, which has no `wanted` output, and checks.
         let read = self.command.check_output && (wanted.is_none() || self.job.check);
@@ -75,7 +74,7 @@ impl CommandRunner<'_> {
             .then(|| OutputReader::new(wanted.cloned()))
             .transpose()?;
         let ran = self.start(self.variables(&log), look, output, None)?;
-        let witnessed = log.read();
+        let witnessed = malloc_probe::parse(&log.text());
         Ok(Ran { witnessed, ..ran })
     }
 
@@ -102,7 +101,7 @@ impl CommandRunner<'_> {
     }
 
     /// The variables that are set in the command's processes in addition to the user's own.
-    pub(super) fn variables(&self, log: &Log) -> BTreeMap<String, String> {
+    pub(super) fn variables(&self, log: &Handed) -> BTreeMap<String, String> {
         let mut variables = self.subject.environment();
         // A row's value is added to the user's list and does not replace it.
         for (name, own) in self.environment() {
@@ -114,7 +113,10 @@ impl CommandRunner<'_> {
         let preload = variables
             .get("LD_PRELOAD")
             .map_or(witness.clone(), |files| format!("{files}:{witness}"));
-        variables.extend([("LD_PRELOAD".into(), preload), log.variable()]);
+        variables.extend([
+            ("LD_PRELOAD".into(), preload),
+            ("HEAPMARK_WITNESS".into(), log.path()),
+        ]);
         variables
     }
 
@@ -147,7 +149,7 @@ impl CommandRunner<'_> {
         look: Option<Look<'_>>,
         output: Option<(OutputReader, Stdio)>,
         times: Option<&Times>,
-    ) -> StepResult<Ran> {
+    ) -> Result<Ran> {
         let mut launch = self.launch(&["inherit"], &variables)?;
         let (output, stdout) = output.unzip();
         launch.command.stdout(stdout.map_or_else(nowhere, Ok)?);
@@ -168,7 +170,6 @@ impl CommandRunner<'_> {
                 .map_or(next, |drive| next.min(drive.look(pid)))
         };
         let end = launch.run(self.timeout, self.stop, Some(&mut looks))?;
-        let end = end.ok_or(EarlyEnd::Stopped)?;
         Ok(Ran {
             served: drive.map(|drive| drive.served(&end)),
             end,

@@ -4,6 +4,7 @@
 use super::maps::Mapped;
 use super::process_files::{ProcessFiles, resident_bytes};
 use super::{MeanHeap, Watcher};
+use crate::file::WithPath;
 use crate::observe::clock::now_ns;
 use crate::plan::Case;
 use anyhow::{Context, Result};
@@ -60,9 +61,7 @@ impl SeriesSampler {
         } else {
             Way::Polled(Duration::from_nanos(every_ns))
         };
-        let program = program
-            .canonicalize()
-            .with_context(|| format!("cannot find {}", program.display()))?;
+        let program = program.canonicalize().with_path("cannot find", program)?;
         Ok(Some(SeriesSampler {
             began_ns: now_ns(),
             program: program.display().to_string(),

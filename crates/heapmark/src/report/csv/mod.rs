@@ -13,8 +13,9 @@ pub(super) use samples::samples;
 pub(super) use samples::{SampleLine, lines as sample_lines};
 pub(super) use table::tables;
 
+use super::text::plain;
 use crate::analyse::{Row, State};
-use serde::Serialize;
+use serde_json::Value;
 
 /// `ok`, the word of the first failure, or `missing`.
 fn outcome(row: &Row) -> &'static str {
@@ -25,12 +26,23 @@ fn outcome(row: &Row) -> &'static str {
     }
 }
 
-/// The header comes from the fields, so an empty list writes nothing.
-fn write(lines: &[impl Serialize]) -> String {
+/// Columns: the name of each, and where its value is in the document of a line.
+type CsvColumns = &'static [(&'static str, &'static str)];
+
+/// A line per document. What a document lacks is an empty field; without lines there is no header.
+fn write(columns: CsvColumns, lines: &[Value]) -> String {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
+    if !lines.is_empty() {
+        let names = columns.iter().map(|(name, _)| name);
+        writer.write_record(names).expect("memory takes any header");
+    }
     for line in lines {
+        let field = |(_, pointer): &(_, &str)| match line.pointer(pointer) {
+            Some(Value::String(text)) => plain(text).into(),
+            other => other.cloned().unwrap_or_default(),
+        };
         writer
-            .serialize(line)
+            .serialize(columns.iter().map(field).collect::<Vec<Value>>())
             .expect("memory takes any line of plain fields");
     }
     let bytes = writer.into_inner().expect("memory needs no flushing");

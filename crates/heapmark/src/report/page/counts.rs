@@ -2,28 +2,16 @@
 
 use super::axes;
 use super::dot_plot::{self, Dot};
-use super::section::{Data, Plot, Section};
+use super::section::{Data, Plot, Section, Subject};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed};
 use crate::analyse::Table;
-use crate::report::text::plain;
 use crate::report::units;
-
-const COLUMNS: [&str; 9] = [
-    "run",
-    "workload",
-    "threads",
-    "allocator",
-    "event",
-    "events_per_op",
-    "events_per_op_min",
-    "events_per_op_max",
-    "ratio",
-];
+use serde_json::json;
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases: Vec<Placed<Table>> = legend.all(|told| &told.analysis.counts);
-    let views = views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
+    let views = views::by_threads(&cases, |cases, heading, data| {
         let rows = cases.iter().flat_map(|(_, case)| &case.rows);
         let cells = rows.flat_map(|row| &row.cells);
         let mut plots = Vec::new();
@@ -55,21 +43,22 @@ fn plot(
             let Some(cell) = row.cell(event) else {
                 continue;
             };
-            let counted = cell.spread;
-            data.row((
-                run + 1,
-                plain(&case.workload),
-                case.threads,
-                plain(&row.allocator),
-                event,
-                counted.median,
-                counted.min,
-                counted.max,
-                cell.ratio.map(|ratio| ratio.ratio),
-            ));
+            let (run, name) = (*run, row.allocator.as_str());
+            let (subject, counted) = (Subject { run, name }, cell.spread);
+            views::record(
+                data,
+                subject,
+                *case,
+                json!({
+                    "event": event,
+                    "events_per_op": counted.median,
+                    "events_per_op_min": counted.min,
+                    "events_per_op_max": counted.max,
+                    "ratio": cell.ratio.map(|ratio| ratio.ratio),
+                }),
+            );
             dots.push(Dot {
-                run: *run,
-                name: &row.allocator,
+                subject,
                 value: counted.median,
                 interval: None,
                 words: format!("{} {what} per operation", units::digits(counted.median)),

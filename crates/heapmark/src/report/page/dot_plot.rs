@@ -1,7 +1,7 @@
 //! A chart with a line for each allocator and a dot on it, with or without an interval.
 
 use super::axes;
-use super::section::{Plot, Trace};
+use super::section::{Plot, Subject, Trace};
 use super::series_legend::{SeriesLegend, in_chart};
 use plotly::Scatter;
 use plotly::common::{ErrorData, ErrorType, HoverInfo, Mode};
@@ -10,8 +10,7 @@ use std::collections::HashMap;
 
 /// A line of the chart.
 pub(super) struct Dot<'a> {
-    pub run: usize,
-    pub name: &'a str,
+    pub subject: Subject<'a>,
     pub value: f64,
     pub interval: Option<(f64, f64)>,
     /// Its tooltip.
@@ -22,12 +21,13 @@ pub(super) struct Dot<'a> {
 pub(super) fn plot(legend: &SeriesLegend, title: String, mut dots: Vec<Dot>, axis: Axis) -> Plot {
     let mut least: HashMap<&str, f64> = HashMap::new();
     for dot in &dots {
-        let least = least.entry(dot.name).or_insert(f64::INFINITY);
+        let least = least.entry(dot.subject.name).or_insert(f64::INFINITY);
         *least = least.min(dot.value);
     }
     // Of equals, the last is on top.
     dots.reverse();
     dots.sort_by(|a, b| {
+        let (a, b) = (a.subject, b.subject);
         let by_value = least[a.name].total_cmp(&least[b.name]);
         by_value.then(a.run.cmp(&b.run))
     });
@@ -65,7 +65,7 @@ pub(super) fn extent(dots: &[Dot]) -> Vec<f64> {
 }
 
 fn trace(legend: &SeriesLegend, dot: Dot) -> Trace {
-    let label = legend.label(dot.run, dot.name);
+    let label = legend.label(dot.subject);
     let mut drawn = Scatter::new(vec![dot.value], vec![label.clone()])
         .name(&label)
         .mode(Mode::Markers)
@@ -78,5 +78,5 @@ fn trace(legend: &SeriesLegend, dot: Dot) -> Trace {
             .array_minus(vec![dot.value - low]);
         drawn = drawn.error_x(error);
     }
-    legend.trace(dot.run, dot.name, drawn)
+    legend.trace(dot.subject, drawn)
 }

@@ -1,28 +1,17 @@
 //! Each allocator's time over the baseline's, with its interval: over all cases, then case by case.
 
 use super::dot_plot::{self, Dot};
-use super::section::{Data, Section, View};
+use super::section::{Data, Section, Subject, View};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
 use crate::analyse::{Case, Role};
 use crate::report::sheet;
 use crate::report::text::plain;
-
-const COLUMNS: [&str; 9] = [
-    "run",
-    "workload",
-    "threads",
-    "allocator",
-    "ratio",
-    "ratio_low",
-    "ratio_high",
-    "pairs",
-    "verdict",
-];
+use serde_json::json;
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases = legend.cases(|case| !case.whole_process || case.command.is_some());
-    let of_cases = views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
+    let of_cases = views::by_threads(&cases, |cases, heading, data| {
         let dots = of_cases(cases, data);
         // The baseline alone has nothing to be compared with.
         let compared = dots
@@ -43,7 +32,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
 fn of_cases<'a>(cases: &[Placed<'a, Case>], data: &mut Data) -> Vec<Dot<'a>> {
     let mut dots = Vec::new();
     for PlacedRow {
-        run,
+        subject,
         case,
         row,
         numbers,
@@ -54,20 +43,20 @@ fn of_cases<'a>(cases: &[Placed<'a, Case>], data: &mut Data) -> Vec<Dot<'a>> {
         };
         let word = sheet::verdict(numbers.verdict);
         let (low, high) = ratio.interval.unzip();
-        data.row((
-            run + 1,
-            plain(&case.workload),
-            case.threads,
-            plain(&row.allocator),
-            ratio.ratio,
-            low,
-            high,
-            ratio.pairs,
-            &word,
-        ));
+        views::record(
+            data,
+            subject,
+            case,
+            json!({
+                "ratio": ratio.ratio,
+                "ratio_low": low,
+                "ratio_high": high,
+                "pairs": ratio.pairs,
+                "verdict": word,
+            }),
+        );
         dots.push(Dot {
-            run,
-            name: &row.allocator,
+            subject,
             value: ratio.ratio,
             interval: ratio.interval,
             words: format!("{} {word}", sheet::ratio(row, Some(&ratio))),
@@ -78,30 +67,23 @@ fn of_cases<'a>(cases: &[Placed<'a, Case>], data: &mut Data) -> Vec<Dot<'a>> {
 
 /// The geometric mean over all cases of a run, if there are several.
 fn overall(legend: &SeriesLegend) -> Option<View> {
-    let mut data = Data::new(&[
-        "run",
-        "allocator",
-        "ratio",
-        "ratio_low",
-        "ratio_high",
-        "cases",
-    ]);
+    let mut data = Data::default();
     let mut dots = Vec::new();
     for (run, told) in legend.runs.iter().enumerate() {
         let overall = &told.analysis.overall;
         for (one, (_, words)) in overall.iter().zip(sheet::overall(&told.analysis)) {
             let (low, high) = one.interval.unzip();
-            data.row((
-                run + 1,
-                plain(&one.allocator),
-                one.ratio,
-                low,
-                high,
-                one.cases,
-            ));
+            let name = one.allocator.as_str();
+            data.row(json!({
+                "run": run + 1,
+                "allocator": plain(name),
+                "ratio": one.ratio,
+                "ratio_low": low,
+                "ratio_high": high,
+                "cases": one.cases,
+            }));
             dots.push(Dot {
-                run,
-                name: &one.allocator,
+                subject: Subject { run, name },
                 value: one.ratio,
                 interval: one.interval,
                 words,

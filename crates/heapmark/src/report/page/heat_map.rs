@@ -1,16 +1,14 @@
 //! All cases and all allocators at a glance.
 
 use super::axes;
-use super::section::{Data, Plot, Section, View};
+use super::section::{Data, Plot, Section, Subject, View};
 use super::series_legend::{SeriesLegend, in_chart};
 use super::views::{self, Placed, heading};
 use crate::analyse::{Case, Numbers, Ratio, Role, Row, State, Verdict};
-use crate::report::text::plain;
 use crate::report::{sheet, units};
 use plotly::HeatMap;
 use plotly::common::{HoverInfo, Mode};
-
-const COLUMNS: [&str; 6] = ["run", "workload", "threads", "allocator", "ratio", "shown"];
+use serde_json::json;
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases = legend.cases(Case::times_operations);
@@ -32,27 +30,22 @@ struct Field {
 }
 
 fn view(legend: &SeriesLegend, cases: &[Placed<Case>]) -> Option<View> {
-    let mut data = Data::new(&COLUMNS);
+    let mut data = Data::default();
     let (mut traces, mut gaps) = (Vec::new(), Vec::new());
-    for (run, name) in columns(cases) {
-        let label = legend.label(run, name);
+    for subject in columns(cases) {
+        let label = legend.label(subject);
         let (mut places, mut depths) = (Vec::new(), Vec::new());
         let (mut marks, mut words) = (Vec::new(), Vec::new());
         let (mut missing, mut missing_marks) = (Vec::new(), Vec::new());
-        for (_, case) in cases.iter().filter(|(own, _)| *own == run) {
-            let Some(row) = case.rows.iter().find(|row| row.allocator == name) else {
+        for (_, case) in cases.iter().filter(|(run, _)| *run == subject.run) {
+            let mut rows = case.rows.iter();
+            let Some(row) = rows.find(|row| row.allocator == subject.name) else {
                 continue;
             };
             let field = field(case, row, &label);
             let ratio = row.numbers().and_then(|numbers| numbers.ratio);
-            data.row((
-                run + 1,
-                plain(&case.workload),
-                case.threads,
-                plain(name),
-                ratio.map(|ratio| ratio.ratio),
-                &field.mark,
-            ));
+            let shown = json!({ "ratio": ratio.map(|ratio| ratio.ratio), "shown": field.mark });
+            views::record(&mut data, subject, *case, shown);
             if field.log2.is_finite() {
                 places.push(field.case);
                 depths.push(vec![field.log2]);
@@ -69,11 +62,11 @@ fn view(legend: &SeriesLegend, cases: &[Placed<Case>]) -> Option<View> {
                 .hover_text_matrix(words)
                 .hover_info(HoverInfo::Text)
                 .name(&label);
-            traces.push(legend.trace(run, name, drawn));
+            traces.push(legend.trace(subject, drawn));
         }
         if !missing.is_empty() {
             let drawn = views::scatter(&label, Mode::Text, missing).text_array(missing_marks);
-            gaps.push(legend.trace(run, name, drawn));
+            gaps.push(legend.trace(subject, drawn));
         }
     }
     // A single column has nothing to compare, and a single case has a chart of its own.
@@ -93,13 +86,16 @@ fn view(legend: &SeriesLegend, cases: &[Placed<Case>]) -> Option<View> {
 }
 
 /// The columns: allocators in the order of the plan, those of the same name side by side.
-fn columns<'a>(cases: &[Placed<'a, Case>]) -> Vec<(usize, &'a str)> {
+fn columns<'a>(cases: &[Placed<'a, Case>]) -> Vec<Subject<'a>> {
     let in_case = |&(run, case): &Placed<'a, Case>| {
         let rows = case.rows.iter().filter(|row| !row.role.is_companion());
-        rows.map(move |row| (run, row.allocator.as_str()))
+        rows.map(move |row| Subject {
+            run,
+            name: &row.allocator,
+        })
     };
     let columns = views::distinct(cases.iter().flat_map(in_case));
-    views::grouped(&columns, |(_, name)| *name).concat()
+    views::grouped(&columns, |subject| subject.name).concat()
 }
 
 fn field(case: &Case, row: &Row, label: &str) -> Field {

@@ -1,34 +1,21 @@
 //! How long single calls took: the tails that a mean hides.
 
 use super::axes;
-use super::section::{Data, Plot, Section};
+use super::section::{Data, Plot, Section, Subject};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed};
 use crate::analyse::LatencyCase;
 use crate::report::text::plain;
 use crate::report::{latency, units};
 use plotly::common::Mode;
-
-const COLUMNS: [&str; 11] = [
-    "run",
-    "workload",
-    "threads",
-    "allocator",
-    "function",
-    "timed_calls",
-    "p50_ns",
-    "p90_ns",
-    "p99_ns",
-    "p99_9_ns",
-    "p99_99_ns",
-];
+use serde_json::json;
 
 /// Where the values of a function are drawn.
 const PLACES: [&str; 6] = ["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "longest"];
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases: Vec<Placed<LatencyCase>> = legend.all(|told| &told.analysis.latency);
-    let views = views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
+    let views = views::by_threads(&cases, |cases, heading, data| {
         let names = cases.iter().flat_map(|(_, case)| latency::functions(case));
         let mut plots = Vec::new();
         for name in views::distinct(names) {
@@ -60,20 +47,23 @@ fn plot(
             let Some(called) = row.function(function) else {
                 continue;
             };
-            data.row((
-                run + 1,
-                plain(&case.workload),
-                case.threads,
-                plain(&row.allocator),
-                plain(function),
-                called.count,
-                called.p50_ns,
-                called.p90_ns,
-                called.p99_ns,
-                called.p99_9_ns,
-                called.p99_99_ns,
-            ));
-            let label = legend.label(*run, &row.allocator);
+            let (run, name) = (*run, row.allocator.as_str());
+            let subject = Subject { run, name };
+            views::record(
+                data,
+                subject,
+                *case,
+                json!({
+                    "function": plain(function),
+                    "timed_calls": called.count,
+                    "p50_ns": called.p50_ns,
+                    "p90_ns": called.p90_ns,
+                    "p99_ns": called.p99_ns,
+                    "p99_9_ns": called.p99_9_ns,
+                    "p99_99_ns": called.p99_99_ns,
+                }),
+            );
+            let label = legend.label(subject);
             let mut points = Vec::new();
             for (place, ns) in PLACES.into_iter().zip(called.values()) {
                 if let Some(ns) = ns.filter(|ns| *ns > 0) {
@@ -84,7 +74,7 @@ fn plot(
                 }
             }
             let drawn = views::scatter(&label, Mode::LinesMarkers, points);
-            traces.push(legend.trace(*run, &row.allocator, drawn));
+            traces.push(legend.trace(subject, drawn));
         }
     }
     let times = axes::logarithmic("time of a call", &shown_ns, units::duration);

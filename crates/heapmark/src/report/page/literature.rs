@@ -9,16 +9,8 @@ pub(super) fn section(judged: &[JudgedClaim]) -> Section {
     let tested = judged
         .iter()
         .filter(|one| one.verdict != Verdict::NotTestable);
-    let rows = tested.map(|one| {
-        vec![
-            one.id.clone(),
-            one.verdict.word().to_owned(),
-            one.says.clone(),
-            claims::reason(one),
-        ]
-    });
-    let columns = ["id", "verdict", "claim", "reason"];
-    let table = PageTable::of_words("", &columns, rows);
+    let rows = tested.map(|one| claims::cells(one).to_vec());
+    let table = PageTable::of_words("", &claims::COLUMNS, rows);
     Section {
         text: vec![
             "Claims of the reference documents, held against this page's runs by their own rule (docs/CLAIMS.md). One that does not \

@@ -2,7 +2,7 @@
 
 use super::axes;
 use super::downsample::{short, thin};
-use super::section::{Data, Plot, Section, Trace, View};
+use super::section::{Plot, Section, Subject, Trace, View};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, SortedCase};
 use crate::analyse::{Case, Table};
@@ -12,21 +12,10 @@ use crate::store::{Point, Series};
 use plotly::Scatter;
 use plotly::common::{HoverInfo, Mode};
 use plotly::layout::RangeMode;
+use serde_json::{Value, json};
 
 /// The most points of a curve in the chart.
 const MOST_POINTS: usize = 400;
-
-const COLUMNS: [&str; 9] = [
-    "run",
-    "workload",
-    "threads",
-    "allocator",
-    "process",
-    "points",
-    "peak_rss_bytes",
-    "peak_total_dynamic_bytes",
-    "peak_requested_live_bytes",
-];
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let timed: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
@@ -64,8 +53,8 @@ fn of_cases<T: SortedCase>(
     cases: &[Placed<T>],
     names: fn(&T) -> Vec<&str>,
 ) -> Vec<View> {
-    views::by_threads(cases, &COLUMNS, |cases, heading, data| {
-        let mut told: Vec<(usize, &Series)> = Vec::new();
+    views::by_threads(cases, |cases, heading, data| {
+        let mut told: Vec<(Subject, &Series)> = Vec::new();
         for (run, case) in cases {
             for name in names(case) {
                 let own = |series: &&Series| {
@@ -73,33 +62,30 @@ fn of_cases<T: SortedCase>(
                         && series.workload == case.workload()
                         && series.threads == case.threads()
                 };
-                let series = legend.runs[*run].run.series.iter().find(own);
-                told.extend(series.map(|series| (*run, series)));
+                let Some(series) = legend.runs[*run].run.series.iter().find(own) else {
+                    continue;
+                };
+                let subject = Subject { run: *run, name };
+                views::record(data, subject, *case, peaks(series));
+                told.push((subject, series));
             }
-        }
-        for (run, series) in &told {
-            write(data, *run, series);
         }
         plot(legend, heading, &told)
     })
 }
 
-fn write(data: &mut Data, run: usize, series: &Series) {
+fn peaks(series: &Series) -> Value {
     let most = |value: fn(&Point) -> Option<u64>| series.points.iter().filter_map(value).max();
-    data.row((
-        run + 1,
-        plain(&series.workload),
-        series.threads,
-        plain(&series.allocator),
-        plain(&series.cell),
-        series.points.len(),
-        most(|point| Some(point.rss_bytes)),
-        most(|point| point.total_dynamic_bytes),
-        most(|point| point.requested_live_bytes),
-    ));
+    json!({
+        "process": plain(&series.cell),
+        "points": series.points.len(),
+        "peak_rss_bytes": most(|point| Some(point.rss_bytes)),
+        "peak_total_dynamic_bytes": most(|point| point.total_dynamic_bytes),
+        "peak_requested_live_bytes": most(|point| point.requested_live_bytes),
+    })
 }
 
-fn plot(legend: &SeriesLegend, heading: &str, told: &[(usize, &Series)]) -> Option<Plot> {
+fn plot(legend: &SeriesLegend, heading: &str, told: &[(Subject, &Series)]) -> Option<Plot> {
     let points = || told.iter().flat_map(|(_, series)| &series.points);
     let unit = units::size(points().map(|point| point.rss_bytes).max()? as f64);
     // In a replay in strict order, curves are drawn along what was allocated: time there includes the
@@ -134,15 +120,15 @@ fn plot(legend: &SeriesLegend, heading: &str, told: &[(usize, &Series)]) -> Opti
         let mut points = series.points.iter();
         points.any(|point| point.requested_live_bytes.is_some())
     });
-    let asked = asked.map(|(run, series)| Trace {
+    let asked = asked.map(|(subject, series)| Trace {
         entry: None,
-        run: *run,
+        run: subject.run,
         drawn: curve("asked for", series, |point| point.requested_live_bytes),
     });
-    let held = told.iter().map(|(run, series)| {
-        let label = legend.label(*run, &series.allocator);
+    let held = told.iter().map(|(subject, series)| {
+        let label = legend.label(*subject);
         let drawn = curve(&label, series, |point| Some(point.rss_bytes));
-        legend.trace(*run, &series.allocator, drawn)
+        legend.trace(*subject, drawn)
     });
     Some(Plot::new(
         heading,

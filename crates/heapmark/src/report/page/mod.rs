@@ -31,7 +31,7 @@ mod tests;
 pub use page_run::PageRun;
 pub use traced::traced;
 
-use super::text::plain;
+use super::text::{join, plain};
 use super::{conclusion, user_command};
 use crate::analyse::analyse;
 use crate::analyse::claims::JudgedClaim;
@@ -123,10 +123,7 @@ fn title(legend: &SeriesLegend) -> String {
         Some((_, tried)) => plain(&user_command::heading(tried)),
         None => plain(&told.run.name),
     };
-    format!(
-        "heapmark: {}",
-        legend.runs.iter().map(name).collect::<Vec<_>>().join(", ")
-    )
+    format!("heapmark: {}", join(legend.runs.iter().map(name), ", "))
 }
 
 /// The part of a section that the template reads: the charts belong to the script.

@@ -2,32 +2,18 @@
 
 use super::axes;
 use super::downsample::{short, thin};
-use super::section::{Data, Plot, Section, Trace};
+use super::section::{Data, Plot, Section, Subject, Trace};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
 use crate::analyse::{Case, Timed};
-use crate::report::text::plain;
 use crate::report::units;
 use plotly::common::{Marker, MarkerSymbol, Mode};
+use serde_json::json;
 
 /// The most points of a page; a row has its share of them, and never more than [`MOST_OF_ROW`].
 const MOST_POINTS: usize = 20_000;
 const MOST_OF_ROW: usize = 200;
 const LEAST_OF_ROW: usize = 10;
-
-const COLUMNS: [&str; 11] = [
-    "run",
-    "workload",
-    "threads",
-    "allocator",
-    "samples",
-    "disturbed",
-    "stalled",
-    "ns_per_op_min",
-    "ns_per_op_median",
-    "ns_per_op_max",
-    "shown",
-];
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases = legend.cases(|case| !case.paced);
@@ -39,7 +25,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
         "One mark per measured process; hollow ones ran while something else disturbed the machine, in every attempt. Two heaps \
          of marks are two modes: then the median describes neither. Where there are many, the picture shows some of them with \
          both ends; heapmark export --to csv-samples has all.",
-        views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
+        views::by_threads(&cases, |cases, heading, data| {
             [plot(legend, cases, heading, most, data)]
         }),
     )
@@ -66,25 +52,27 @@ fn plot(
         times.sort_by(|a, b| a.ns_per_op.total_cmp(&b.ns_per_op));
         let values: Vec<f64> = times.iter().map(|timed| timed.ns_per_op).collect();
         let kept = thin(&values, most);
-        data.row((
-            placed.run + 1,
-            plain(&placed.case.workload),
-            placed.case.threads,
-            plain(&placed.row.allocator),
-            times.len(),
-            times.iter().filter(|timed| timed.disturbed).count(),
-            times.iter().filter(|timed| timed.stalled).count(),
-            spread.min,
-            spread.median,
-            spread.max,
-            kept.len(),
-        ));
+        views::record(
+            data,
+            placed.subject,
+            placed.case,
+            json!({
+                "samples": times.len(),
+                "disturbed": times.iter().filter(|timed| timed.disturbed).count(),
+                "stalled": times.iter().filter(|timed| timed.stalled).count(),
+                "ns_per_op_min": spread.min,
+                "ns_per_op_median": spread.median,
+                "ns_per_op_max": spread.max,
+                "shown": kept.len(),
+            }),
+        );
         let (hollow, full): (Vec<&Timed>, Vec<&Timed>) = kept
             .iter()
             .map(|place| times[*place])
             .partition(|timed| timed.disturbed);
-        traces.extend(trace(legend, placed, MarkerSymbol::Circle, &full));
-        traces.extend(trace(legend, placed, MarkerSymbol::CircleOpen, &hollow));
+        let subject = placed.subject;
+        traces.extend(trace(legend, subject, MarkerSymbol::Circle, &full));
+        traces.extend(trace(legend, subject, MarkerSymbol::CircleOpen, &hollow));
     }
     let what = if cases[0].1.command.is_some() {
         "wall time"
@@ -97,11 +85,11 @@ fn plot(
 
 fn trace(
     legend: &SeriesLegend,
-    PlacedRow { run, row, .. }: &PlacedRow,
+    subject: Subject,
     symbol: MarkerSymbol,
     times: &[&Timed],
 ) -> Option<Trace> {
-    let label = legend.label(*run, &row.allocator);
+    let label = legend.label(subject);
     let points = times.iter().map(|timed| {
         let words = format!(
             "{}, block {}",
@@ -111,5 +99,5 @@ fn trace(
         (short(timed.ns_per_op), label.clone(), words)
     });
     let drawn = views::scatter(&label, Mode::Markers, points).marker(Marker::new().symbol(symbol));
-    (!times.is_empty()).then(|| legend.trace(*run, &row.allocator, drawn))
+    (!times.is_empty()).then(|| legend.trace(subject, drawn))
 }

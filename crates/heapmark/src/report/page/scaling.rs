@@ -1,25 +1,16 @@
 //! The effect of more threads.
 
 use super::axes;
-use super::pareto::rate;
 use super::section::{Data, Plot, Section, Trace};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
 use crate::analyse::Case;
-use crate::report::text::{count, plain};
+use crate::report::text::count;
+use crate::report::units;
 use plotly::Scatter;
 use plotly::common::{HoverInfo, Mode};
+use serde_json::json;
 use std::collections::BTreeSet;
-
-const COLUMNS: [&str; 7] = [
-    "run",
-    "workload",
-    "threads",
-    "allocator",
-    "mops_per_s",
-    "mops_per_s_min",
-    "mops_per_s_max",
-];
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases = legend.cases(Case::times_operations);
@@ -28,65 +19,77 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
         "Scaling over threads",
         "Operations of all threads together, medians over processes; both scales are logarithmic. A line that rises as \
          steeply as the grey one doubles with the threads; one that is flat gains nothing; one that falls loses.",
-        views::by_workload(&cases, &COLUMNS, |cases, data| plot(legend, cases, data)),
+        views::by_workload(&cases, |cases, workload, data| {
+            plot(legend, cases, workload, data)
+        }),
     )
 }
 
-fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Option<Plot> {
+fn plot(
+    legend: &SeriesLegend,
+    cases: &[Placed<Case>],
+    workload: &str,
+    data: &mut Data,
+) -> Option<Plot> {
     let counts: BTreeSet<u32> = cases.iter().map(|(_, case)| case.threads).collect();
     let counts = Vec::from_iter(counts);
     if counts.len() < 2 {
         return None;
     }
     let points = views::ranked(cases);
-    for PlacedRow {
-        run,
-        case,
-        row,
-        numbers,
-    } in &points
-    {
-        data.row((
-            run + 1,
-            plain(&case.workload),
-            case.threads,
-            plain(&row.allocator),
-            numbers.mops_per_s.median,
-            numbers.mops_per_s.min,
-            numbers.mops_per_s.max,
-        ));
+    for point in &points {
+        let spread = point.numbers.mops_per_s;
+        views::record(
+            data,
+            point.subject,
+            point.case,
+            json!({
+                "mops_per_s": spread.median,
+                "mops_per_s_min": spread.min,
+                "mops_per_s_max": spread.max,
+            }),
+        );
     }
-    let lines = views::grouped(&points, |point| (point.run, &point.row.allocator));
-    let rates: Vec<f64> = lines
-        .iter()
-        .flatten()
-        .map(|point| point.numbers.mops_per_s.median)
-        .collect();
-    let mut traces: Vec<Trace> = lines.into_iter().map(|line| trace(legend, line)).collect();
-    traces.extend(proportional(&counts, &rates));
+    let mut lines = views::grouped(&points, |point| point.subject);
+    let points = lines.iter().flatten();
+    let rates: Vec<f64> = points.map(PlacedRow::rate).collect();
+    let in_order = lines.iter_mut().map(|line| {
+        line.sort_by_key(|point| point.case.threads);
+        line_over_threads(legend, line, |point| {
+            let spread = point.numbers.mops_per_s;
+            let [median, low, high] = [spread.median, spread.min, spread.max].map(rate);
+            let threads = f64::from(point.case.threads);
+            (
+                threads,
+                spread.median,
+                format!("{median} ({low} to {high})"),
+            )
+        })
+    });
+    let traces = in_order.chain(proportional(&counts, &rates)).collect();
     let y_axis = axes::logarithmic("operations per second", &rates, rate);
-    let title = plain(&cases[0].1.workload);
-    (!points.is_empty()).then(|| Plot::new(title, traces, axes::threads(&counts), y_axis))
+    (!rates.is_empty()).then(|| Plot::new(workload, traces, axes::threads(&counts), y_axis))
 }
 
-/// An allocator of a run over thread counts.
-fn trace(legend: &SeriesLegend, mut line: Vec<PlacedRow>) -> Trace {
-    line.sort_by_key(|point| point.case.threads);
-    let PlacedRow { run, row, .. } = line[0];
-    let label = legend.label(run, &row.allocator);
-    let points = line.iter().map(|point| {
-        let (spread, threads) = (point.numbers.mops_per_s, point.case.threads);
-        let words = format!(
-            "<b>{label}</b>, {}<br>{} ({} to {})",
-            count(threads as usize, "thread"),
-            rate(spread.median),
-            rate(spread.min),
-            rate(spread.max)
-        );
-        (f64::from(threads), spread.median, words)
+/// An allocator of a run over thread counts. `point` gives a row's place and the words about it.
+pub(super) fn line_over_threads(
+    legend: &SeriesLegend,
+    line: &[PlacedRow],
+    point: impl Fn(&PlacedRow) -> (f64, f64, String),
+) -> Trace {
+    let subject = line[0].subject;
+    let label = legend.label(subject);
+    let points = line.iter().map(|row| {
+        let (x, y, words) = point(row);
+        let threads = count(row.case.threads, "thread");
+        (x, y, format!("<b>{label}</b>, {threads}<br>{words}"))
     });
-    let drawn = views::scatter(&label, Mode::LinesMarkers, points);
-    legend.trace(run, &row.allocator, drawn)
+    legend.trace(subject, views::scatter(&label, Mode::LinesMarkers, points))
+}
+
+/// `48.1 Mops/s`, of millions of operations per second.
+pub(super) fn rate(mops: f64) -> String {
+    units::rate(mops).text(mops)
 }
 
 /// A line that doubles with the threads, through the middle of the chart.

@@ -4,7 +4,7 @@ use crate::report::text::plain;
 use plotly::Layout;
 use plotly::layout::Axis;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// A heading and its content.
 #[derive(Default)]
@@ -40,6 +40,14 @@ pub(in crate::report) struct Plot {
     pub layout: Layout,
 }
 
+/// An allocator or a program in one of the runs.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Subject<'a> {
+    /// Index of the run.
+    pub run: usize,
+    pub name: &'a str,
+}
+
 /// The part of one allocator in a chart. The script chooses its colour and its marker.
 #[derive(Serialize)]
 pub(in crate::report) struct Trace {
@@ -51,10 +59,10 @@ pub(in crate::report) struct Trace {
 }
 
 /// Numbers with fixed units in the column names, as in a file.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(in crate::report) struct Data {
-    pub columns: Vec<&'static str>,
-    pub rows: Vec<Value>,
+    pub columns: Vec<String>,
+    pub rows: Vec<Vec<Value>>,
 }
 
 /// A table for readers.
@@ -118,19 +126,16 @@ impl Plot {
 }
 
 impl Data {
-    pub fn new(columns: &[&'static str]) -> Data {
-        Data {
-            columns: columns.to_vec(),
-            rows: Vec::new(),
-        }
-    }
-
-    /// A row: a list or a tuple of as many cells as there are columns. A number that is not finite
-    /// becomes an empty cell.
-    pub fn row(&mut self, cells: impl Serialize) {
-        let row = json!(cells);
-        debug_assert_eq!(row.as_array().map(Vec::len), Some(self.columns.len()));
-        self.rows.push(row);
+    /// A row: an object with the columns as its keys, the same in all rows. A number that is not
+    /// finite becomes an empty cell.
+    pub fn row(&mut self, cells: Value) {
+        let Value::Object(cells) = cells else {
+            unreachable!("a row names its columns");
+        };
+        let (columns, cells): (Vec<String>, Vec<Value>) = cells.into_iter().unzip();
+        debug_assert!(self.rows.is_empty() || self.columns == columns);
+        self.columns = columns;
+        self.rows.push(cells);
     }
 }
 

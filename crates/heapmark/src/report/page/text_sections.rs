@@ -4,15 +4,30 @@
 use super::section::{Column, PageTable, Section};
 use super::series_legend::{LegendRun, SeriesLegend};
 use super::views::distinct;
+use crate::analyse::Failure;
 use crate::observe::preflight::ItemState;
 use crate::report::sheet::{self, Sheet};
 use crate::report::sheets;
 use crate::report::text::{count, plain};
 use crate::report::{conclusion, legend::legend as lines, machine};
 
+/// A table of words for each run.
+fn of_each_run(
+    legend: &SeriesLegend,
+    columns: &[&str],
+    rows: impl Fn(&LegendRun) -> Vec<Vec<String>>,
+) -> Vec<PageTable> {
+    let of_run = |(run, told): (usize, &LegendRun)| {
+        let caption = legend.caption(run).unwrap_or_default();
+        PageTable::of_words(&caption, columns, rows(told))
+    };
+    legend.runs.iter().enumerate().map(of_run).collect()
+}
+
 /// The evidence for and against the run's reliability.
 pub(super) fn trust(legend: &SeriesLegend) -> Section {
-    let of_run = |(run, told): (usize, &LegendRun)| {
+    let columns = ["of", "what the run says of itself"];
+    let tables = of_each_run(legend, &columns, |told| {
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut line = |what: &str, says: String| rows.push(vec![what.to_owned(), says]);
         if let Some(says) = machine::machine_line(&told.analysis) {
@@ -33,10 +48,8 @@ pub(super) fn trust(legend: &SeriesLegend) -> Section {
                 line(&sheet.heading, lines.join("; "));
             }
         }
-        let columns = ["of", "what the run says of itself"];
-        PageTable::of_words(&legend.caption(run).unwrap_or_default(), &columns, rows)
-    };
-    let tables = legend.runs.iter().enumerate().map(of_run);
+        rows
+    });
     Section::of_tables("trust", "How far to trust it", tables)
 }
 
@@ -108,18 +121,18 @@ pub(super) fn table(sheet: Sheet, suffix: &str) -> PageTable {
 
 /// Every process that did not end `ok`.
 pub(super) fn not_ok(legend: &SeriesLegend) -> Section {
-    let of_run = |(run, told): (usize, &LegendRun)| {
-        let rows = told.analysis.failures.iter().map(|failure| {
+    let columns = ["processes", "outcome", "last lines on stderr"];
+    let tables = of_each_run(legend, &columns, |told| {
+        let failures = told.analysis.failures.iter();
+        let row = |failure: &Failure| {
             vec![
                 failure.cells.join(", "),
                 failure.outcome.to_string(),
                 failure.stderr.trim().to_owned(),
             ]
-        });
-        let columns = ["processes", "outcome", "last lines on stderr"];
-        PageTable::of_words(&legend.caption(run).unwrap_or_default(), &columns, rows)
-    };
-    let tables = legend.runs.iter().enumerate().map(of_run);
+        };
+        failures.map(row).collect()
+    });
     Section {
         text: vec![
             "A row with any of these has no numbers: a failure is a result, never a fast time."

@@ -4,12 +4,14 @@ use super::downsample::short;
 use super::section::{Data, PageTable, Plot, Section, Trace, View};
 use super::series_legend::LegendEntry;
 use super::{Head, axes, lay_out};
-use crate::report::text::plain;
-use crate::report::{trace, units};
+use crate::report::text::{join, plain};
+use crate::report::trace::{self, border, low};
+use crate::report::units;
 use heapmark_trace::stats::{Histogram, Stats, Thread};
 use plotly::common::{HoverInfo, Mode, Orientation};
 use plotly::layout::{Axis, RangeMode};
 use plotly::{Bar, Scatter};
+use serde_json::json;
 
 /// Columns of marks below bars: more would cover each other on a phone.
 const MOST_MARKS: usize = 8;
@@ -35,7 +37,7 @@ pub fn traced(stats: &Stats) -> String {
     let head = Head {
         label: None,
         verdict: program.clone(),
-        says: says.collect::<Vec<_>>().join("; "),
+        says: join(says, "; "),
     };
     let sections = vec![
         summary(stats),
@@ -76,10 +78,15 @@ fn summary(stats: &Stats) -> Section {
 fn alive(stats: &Stats) -> Section {
     let unit = units::size(stats.peak_live_bytes as f64);
     let timed = stats.duration_ns > 0;
-    let mut data = Data::new(&["event", "ns", "least_live_bytes", "most_live_bytes"]);
+    let mut data = Data::default();
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for point in &stats.timeline {
-        data.row((point.event, point.ns, point.least_bytes, point.most_bytes));
+        data.row(json!({
+            "event": point.event,
+            "ns": point.ns,
+            "least_live_bytes": point.least_bytes,
+            "most_live_bytes": point.most_bytes,
+        }));
         x.push(if timed {
             short(point.ns as f64 / 1e9)
         } else {
@@ -104,9 +111,14 @@ fn alive(stats: &Stats) -> Section {
 
 fn sizes(stats: &Stats) -> Section {
     let powers = stats.sizes.powers();
-    let mut data = Data::new(&["size_from_bytes", "size_below_bytes", "objects", "bytes"]);
+    let mut data = Data::default();
     for (power, (objects, bytes)) in powers.iter().enumerate() {
-        data.row((low(power), low(power + 1), objects, bytes));
+        data.row(json!({
+            "size_from_bytes": low(power),
+            "size_below_bytes": low(power + 1),
+            "objects": objects,
+            "bytes": bytes,
+        }));
     }
     let bytes = powers.iter().map(|(_, bytes)| *bytes).collect();
     let text = "How large objects are, by powers of two; then how much of all bytes each size makes up. Many small objects cost time, \
@@ -133,13 +145,18 @@ fn sizes(stats: &Stats) -> Section {
 }
 
 fn lifetimes(stats: &Stats) -> Section {
-    let mut data = Data::new(&["measure", "from", "below", "objects"]);
+    let mut data = Data::default();
     for (measure, histogram) in [
         ("allocated_bytes", &stats.lifetimes_bytes),
         ("ns", &stats.lifetimes_ns),
     ] {
         for (power, (count, _)) in histogram.powers().iter().enumerate() {
-            data.row((measure, low(power), low(power + 1), count));
+            data.row(json!({
+                "measure": measure,
+                "from": low(power),
+                "below": low(power + 1),
+                "objects": count,
+            }));
         }
     }
     let mut plots = vec![bars(
@@ -167,9 +184,9 @@ fn lifetimes(stats: &Stats) -> Section {
 }
 
 fn growth(stats: &Stats) -> Section {
-    let mut data = Data::new(&["moves", "objects"]);
+    let mut data = Data::default();
     for bucket in stats.realloc_chains.buckets() {
-        data.row((bucket.mean.round(), bucket.count));
+        data.row(json!({ "moves": bucket.mean.round(), "objects": bucket.count }));
     }
     let plot = bars(
         "Objects by times that realloc gave them a new size",
@@ -186,27 +203,9 @@ fn growth(stats: &Stats) -> Section {
 fn threads(stats: &Stats) -> Section {
     let mut threads = stats.threads.clone();
     threads.sort_by_key(|thread| std::cmp::Reverse(thread.allocations + thread.frees));
-    let mut data = Data::new(&[
-        "thread",
-        "allocations",
-        "allocated_bytes",
-        "frees",
-        "frees_of_others",
-        "freed_by_others",
-        "first_ns",
-        "last_ns",
-    ]);
-    for it in &threads {
-        data.row((
-            it.thread,
-            it.allocations,
-            it.allocated_bytes,
-            it.frees,
-            it.frees_of_others,
-            it.freed_by_others,
-            it.first_ns,
-            it.last_ns,
-        ));
+    let mut data = Data::default();
+    for thread in &threads {
+        data.row(json!(thread));
     }
     threads.truncate(MOST_THREADS);
     // A thread with a single timestamp has no rate.
@@ -292,23 +291,10 @@ fn from_zero(title: &str) -> Axis {
     axes::titled(title).range_mode(RangeMode::ToZero)
 }
 
-/// The lower end of a power of two: 0, 1, 2, 4, …
-fn low(power: usize) -> u64 {
-    match power {
-        0 => 0,
-        power => 1u64.checked_shl(power as u32 - 1).unwrap_or(u64::MAX),
-    }
-}
-
 /// How many there are of each power of two.
 fn counts(histogram: &Histogram) -> Vec<f64> {
     let powers = histogram.powers();
     powers.iter().map(|(count, _)| *count as f64).collect()
-}
-
-/// `8 KiB` from `8.00 KiB`: a border needs no trailing zeros.
-fn round(word: &str) -> String {
-    word.replace(".00 ", " ").replace(".0 ", " ")
 }
 
 /// A bar for each power of two, as its share.
@@ -322,7 +308,7 @@ fn bars(
 ) -> Plot {
     let all: f64 = counts.iter().sum();
     let first = counts.iter().position(|count| *count > 0.0).unwrap_or(0);
-    let word = |power: usize| round(&word(low(power) as f64));
+    let word = |power: usize| border(power, word);
     let (mut places, mut shares, mut words) = (Vec::new(), Vec::new(), Vec::new());
     for (place, count) in counts.iter().enumerate().skip(first) {
         let share = count / all.max(1.0);

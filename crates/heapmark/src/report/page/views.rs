@@ -1,7 +1,7 @@
 //! Cases of all runs sorted into views: one per workload, in it a chart per thread count with all
 //! runs side by side.
 
-use super::section::{Data, Plot, View};
+use super::section::{Data, Plot, Subject, View};
 pub(super) use crate::analyse::distinct;
 use crate::analyse::{Case, LatencyCase, Numbers, Role, Row, Table};
 use crate::report::text::plain;
@@ -9,6 +9,7 @@ use crate::report::{sheet, timed};
 use plotly::Scatter;
 use plotly::common::{HoverInfo, Mode};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// A case of some kind, with the index of its run.
 pub(super) type Placed<'a, T> = (usize, &'a T);
@@ -52,10 +53,17 @@ kind!(Case: timed::heading_of, LatencyCase: heading!(), Table: heading!());
 /// A row with numbers, and its place.
 #[derive(Clone, Copy)]
 pub(super) struct PlacedRow<'a> {
-    pub run: usize,
+    pub subject: Subject<'a>,
     pub case: &'a Case,
     pub row: &'a Row,
     pub numbers: &'a Numbers,
+}
+
+impl PlacedRow<'_> {
+    /// Millions of operations per second.
+    pub fn rate(&self) -> f64 {
+        self.numbers.mops_per_s.median
+    }
 }
 
 /// All rows with numbers.
@@ -63,7 +71,10 @@ pub(super) fn rows<'a>(cases: &[Placed<'a, Case>]) -> Vec<PlacedRow<'a>> {
     let in_case = |&(run, case): &Placed<'a, Case>| {
         case.rows.iter().filter_map(move |row| {
             Some(PlacedRow {
-                run,
+                subject: Subject {
+                    run,
+                    name: &row.allocator,
+                },
                 case,
                 row,
                 numbers: row.numbers()?,
@@ -78,6 +89,20 @@ pub(super) fn ranked<'a>(cases: &[Placed<'a, Case>]) -> Vec<PlacedRow<'a>> {
     let mut rows = rows(cases);
     rows.retain(|placed| !placed.row.role.is_companion());
     rows
+}
+
+/// Adds the numbers of an allocator in a case.
+pub(super) fn record(data: &mut Data, subject: Subject, case: &impl SortedCase, numbers: Value) {
+    let mut row = json!({
+        "run": subject.run + 1,
+        "workload": plain(case.workload()),
+        "threads": case.threads(),
+        "allocator": plain(subject.name),
+    });
+    for (column, number) in numbers.as_object().into_iter().flatten() {
+        row[column] = number.clone();
+    }
+    data.row(row);
 }
 
 /// Points of one row, each with its tooltip.
@@ -102,10 +127,9 @@ where
 /// views and charts are left out.
 pub(super) fn by_threads<'a, T: SortedCase, P: IntoIterator<Item = Plot>>(
     cases: &[Placed<'a, T>],
-    columns: &[&'static str],
     draw: impl Fn(&[Placed<'a, T>], &str, &mut Data) -> P,
 ) -> Vec<View> {
-    by_workload(cases, columns, |cases, data| {
+    by_workload(cases, |cases, _, data| {
         let mut plots = Vec::new();
         for cases in grouped(cases, |(_, case)| case.threads()) {
             plots.extend(draw(&cases, &heading(cases[0].1), data));
@@ -117,17 +141,17 @@ pub(super) fn by_threads<'a, T: SortedCase, P: IntoIterator<Item = Plot>>(
 /// A view per workload, with charts over all its thread counts.
 pub(super) fn by_workload<'a, T: SortedCase, P: IntoIterator<Item = Plot>>(
     cases: &[Placed<'a, T>],
-    columns: &[&'static str],
-    draw: impl Fn(&[Placed<'a, T>], &mut Data) -> P,
+    draw: impl Fn(&[Placed<'a, T>], &str, &mut Data) -> P,
 ) -> Vec<View> {
     let mut views = Vec::new();
     for cases in grouped(cases, |(_, case)| case.workload().to_owned()) {
-        let mut data = Data::new(columns);
-        let mut plots = Vec::from_iter(draw(&cases, &mut data));
+        let workload = plain(cases[0].1.workload());
+        let mut data = Data::default();
+        let mut plots = Vec::from_iter(draw(&cases, &workload, &mut data));
         plots.retain(|plot| !plot.traces.is_empty());
         if !plots.is_empty() {
             views.push(View {
-                workload: Some(plain(cases[0].1.workload())),
+                workload: Some(workload),
                 plots,
                 data,
             });

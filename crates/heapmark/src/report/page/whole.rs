@@ -3,7 +3,7 @@
 
 use super::axes;
 use super::dot_plot::{self, Dot};
-use super::section::{Data, Plot, Section, Trace};
+use super::section::{Data, Plot, Section, Subject, Trace};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
 use crate::analyse::{Case, Whole};
@@ -11,19 +11,7 @@ use crate::report::text::plain;
 use crate::report::{units, whole};
 use plotly::common::{HoverInfo, Marker, MarkerSymbol, Mode, Orientation};
 use plotly::{Bar, Scatter};
-
-const COLUMNS: [&str; 10] = [
-    "run",
-    "workload",
-    "threads",
-    "row",
-    "wall_ns",
-    "cpu_ns",
-    "peak_rss_bytes",
-    "longest_pause_ns",
-    "longest_step_ns",
-    "startup_ns",
-];
+use serde_json::json;
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases = legend.cases(|case| case.whole_process);
@@ -41,7 +29,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
         "whole",
         "Whole processes",
         &format!("{bar} A diamond beyond the bar is work on other cores."),
-        views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
+        views::by_threads(&cases, |cases, heading, data| {
             plots(legend, cases, heading, data)
         }),
     );
@@ -64,25 +52,24 @@ fn plots(
     rows.sort_by(|(_, a), (_, b)| a.wall_ns.median.total_cmp(&b.wall_ns.median));
     let (mut traces, mut peaks, mut pauses) = (Vec::new(), Vec::new(), Vec::new());
     for (placed, whole) in rows {
+        let subject = placed.subject;
         let cpu_ns = whole.cpu_ns.map(|cpu| cpu.median);
         let peak_rss_bytes = placed.numbers.memory.map(|memory| memory.peak_rss_bytes);
-        data.row((
-            placed.run + 1,
-            plain(&placed.case.workload),
-            placed.case.threads,
-            plain(&placed.row.allocator),
-            whole.wall_ns.median,
-            cpu_ns,
-            peak_rss_bytes,
-            whole.longest_pause_ns,
-            whole.longest_step_ns,
-            whole.startup_ns,
-        ));
+        data.row(json!({
+            "run": subject.run + 1,
+            "workload": plain(&placed.case.workload),
+            "threads": placed.case.threads,
+            "row": plain(subject.name),
+            "wall_ns": whole.wall_ns.median,
+            "cpu_ns": cpu_ns,
+            "peak_rss_bytes": peak_rss_bytes,
+            "longest_pause_ns": whole.longest_pause_ns,
+            "longest_step_ns": whole.longest_step_ns,
+            "startup_ns": whole.startup_ns,
+        }));
         traces.extend(bars(legend, placed, whole.wall_ns.median, cpu_ns));
-        let (run, name) = (placed.run, placed.row.allocator.as_str());
         let dot = |value: f64, words: fn(f64) -> String| Dot {
-            run,
-            name,
+            subject,
             value,
             interval: None,
             words: words(value),
@@ -104,13 +91,14 @@ fn plots(
 
 fn bars(
     legend: &SeriesLegend,
-    PlacedRow { run, row, .. }: PlacedRow,
+    PlacedRow { subject, row, .. }: PlacedRow,
     wall_ns: f64,
     cpu_ns: Option<f64>,
 ) -> Vec<Trace> {
     // With the size of its problem, if it differs from the chart's.
     let size = whole::sizes(row).map_or(String::new(), |sizes| format!(" ({sizes})"));
-    let label = legend.label(run, &format!("{}{size}", row.allocator));
+    let name = &format!("{}{size}", row.allocator);
+    let label = legend.label(Subject { name, ..subject });
     let mut words = format!("<b>{label}</b><br>{}", units::duration(wall_ns));
     if let Some(cpu_ns) = cpu_ns {
         words += &format!(", CPU {}", units::duration(cpu_ns));
@@ -120,7 +108,7 @@ fn bars(
         .orientation(Orientation::Horizontal)
         .hover_info(HoverInfo::Text)
         .hover_text(&words);
-    let mut traces = vec![legend.trace(run, &row.allocator, bar)];
+    let mut traces = vec![legend.trace(subject, bar)];
     if let Some(cpu_ns) = cpu_ns {
         let diamond = Scatter::new(vec![cpu_ns / 1e9], vec![label.clone()])
             .name(&label)
@@ -128,7 +116,7 @@ fn bars(
             .marker(Marker::new().symbol(MarkerSymbol::DiamondOpen))
             .hover_info(HoverInfo::Text)
             .hover_text(words);
-        traces.push(legend.trace(run, &row.allocator, diamond));
+        traces.push(legend.trace(subject, diamond));
     }
     traces
 }

@@ -4,5 +4,5 @@ mod dump;
 mod stats;
 
 pub use dump::Dump;
+pub(super) use stats::{border, low, program, summary};
 pub use stats::{histogram_csv, stats, stats_json, timeline_csv};
-pub(super) use stats::{program, summary};

@@ -147,14 +147,18 @@ fn calls(stats: &Stats) -> String {
     numbers_table(["call", "times"], 1, rows)
 }
 
-/// The lower and the upper end of a power of two of a histogram.
-fn ends(power: usize) -> [String; 2] {
-    let below = (power as f64).exp2();
-    let from = if power == 0 { 0.0 } else { below / 2.0 };
-    [from, below].map(|bytes| {
-        let word = units::bytes(bytes);
-        word.replace(".00 ", " ").replace(".0 ", " ")
-    })
+/// The lower end of a power of two of a histogram: 0, 1, 2, 4, …
+pub fn low(power: usize) -> u64 {
+    match power {
+        0 => 0,
+        power => 1u64.checked_shl(power as u32 - 1).unwrap_or(u64::MAX),
+    }
+}
+
+/// The same in words, `8 KiB` from `8.00 KiB`: a border needs no trailing zeros.
+pub fn border(power: usize, word: fn(f64) -> String) -> String {
+    let word = word(low(power) as f64);
+    word.replace(".00 ", " ").replace(".0 ", " ")
 }
 
 fn sizes(sizes: &Histogram) -> String {
@@ -166,7 +170,7 @@ fn sizes(sizes: &Histogram) -> String {
         .enumerate()
         .filter(|(_, (objects, _))| *objects > 0);
     let rows = filled.map(|(power, (objects, bytes))| {
-        let [from, below] = ends(power);
+        let [from, below] = [power, power + 1].map(|power| border(power, units::bytes));
         let [of_objects, of_bytes] = [*objects as f64 / count, bytes / all].map(units::percent);
         [from, below, objects.to_string(), of_objects, of_bytes]
     });

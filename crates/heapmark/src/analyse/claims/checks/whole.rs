@@ -170,8 +170,8 @@ impl CheckedPlaces<'_> {
             return all;
         };
         for scene in scenes {
-            let groups = scene.cases.iter().filter(|(case, _)| spot.is(case));
-            for group in groups.filter_map(|(_, groups)| find(entry, groups)) {
+            let tables = scene.tables.iter().filter(|table| spot.is(table.case));
+            for group in tables.filter_map(|table| find(entry, &table.groups)) {
                 all.extend(curves(scene, group).filter_map(|(series, _)| {
                     resampled(&series.column("time_ns")?, &series.column(column)?)
                 }));
