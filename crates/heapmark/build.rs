@@ -10,7 +10,15 @@ mod fingerprint;
 use fingerprint::{COMPILED_TRACES, LIBRARIES, fingerprint};
 
 fn main() {
-    for folder in ["allocators", "programs", "workloads", "suites", "claims"] {
+    for folder in [
+        "allocators",
+        "programs",
+        "real-programs",
+        "workloads",
+        "suites",
+        "claims",
+        "traces",
+    ] {
         let path = format!("../../{folder}");
         // Cargo treats a path that does not exist as one that always changes.
         if Path::new(&path).exists() {

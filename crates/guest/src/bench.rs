@@ -9,7 +9,7 @@ use crate::measured::{Moment, Span};
 use crate::memory::{self, HarnessTable, Resident};
 use crate::purge::PurgeCall;
 use crate::retained;
-use crate::threads::{Body, Team, ThreadTime};
+use crate::threads::{Body, Team, ThreadTime, Workers};
 use crate::timed_phases::{self, Lapse, Load};
 use crate::watched;
 use core::cell::Cell;
@@ -59,13 +59,16 @@ pub struct Bench<'a> {
     job: Job<'a>,
     /// The functions under test.
     pub api: Api,
-    /// Worker threads.
+    /// Workers: threads of their own, or the main thread alone.
     pub threads: usize,
+    workers: Workers,
     /// Seed for everything that no document prescribes.
     pub seed: u64,
     /// How memory is purged.
     pub purge: PurgeCall,
     times: HarnessTable<ThreadTime>,
+    /// CPUs that this process may use, counted before a kernel pins any thread.
+    cpus: usize,
     baseline_bytes: Option<u64>,
     /// Used in a check, whose times mean nothing: sums of all rounds, since there may be more
     /// rounds than the report can hold.
@@ -78,7 +81,8 @@ const FIGURES: usize = 6;
 impl<'a> Bench<'a> {
     /// A bench for a job.
     pub fn new(page: &'a Page, job: Job<'a>, api: Api) -> Bench<'a> {
-        let threads = job.number("threads").max(1) as usize;
+        let workers = workers(&job);
+        let threads = workers.count();
         let purge = PurgeCall::from_job(&job);
         let together = job.is("check", "1").then(Cell::default);
         let bench = Bench {
@@ -86,9 +90,11 @@ impl<'a> Bench<'a> {
             job,
             api,
             threads,
+            workers,
             seed: job.number("seed"),
             purge,
             times: HarnessTable::zeroed(threads),
+            cpus: Cpus::usable().count(),
             baseline_bytes: None,
             together,
         };
@@ -171,9 +177,14 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Creates the workers of one round; each waits to be released.
+    /// Whether the main thread does the work, and no other thread may be created.
+    pub fn is_on_main(&self) -> bool {
+        matches!(self.workers, Workers::Main)
+    }
+
+    /// Gathers the workers of one round; each waits to be released.
     pub fn gather<'c, C: Sync>(&self, context: &'c C, body: Body<C>) -> Team<'c, C> {
-        Team::gather(self.threads, context, body)
+        Team::gather(self.workers, context, body)
     }
 
     /// Waits for the workers and keeps their times.
@@ -189,7 +200,7 @@ impl<'a> Bench<'a> {
         load: &L,
         mut note: impl FnMut(usize, Lapse),
     ) {
-        timed_phases::run(self.threads, laps, load, |lap, lapse, times| {
+        timed_phases::run(self.workers, laps, load, |lap, lapse, times| {
             times
                 .iter()
                 .enumerate()
@@ -292,7 +303,7 @@ impl<'a> Bench<'a> {
             .iter()
             .for_each(|together| self.tell_round(false, together.get()));
         self.say("peak_rss_bytes", memory::peak_resident_bytes());
-        self.say("cpus", Cpus::usable().count());
+        self.say("cpus", self.cpus);
         self.say("baseline_rss_bytes", self.baseline_bytes());
         retained::report(|key, value| self.say(key, value));
         counted::report(|key, value| self.say(key, value));
@@ -307,6 +318,21 @@ impl<'a> Bench<'a> {
             fail::give_up("error", format_args!("the report is full"));
         }
     }
+}
+
+/// The parameter `thread`, which not all kernels have: the main thread, or workers beside it.
+fn workers(job: &Job<'_>) -> Workers {
+    let threads = job.number("threads").max(1) as usize;
+    if !job.is("param.thread", "main") {
+        return Workers::Threads(threads);
+    }
+    if threads > 1 {
+        fail::give_up(
+            "error",
+            format_args!("`param.thread=main` in a job of {threads} threads: it is for one"),
+        );
+    }
+    Workers::Main
 }
 
 fn fail_without<T>(value: Option<T>, name: &str) -> T {

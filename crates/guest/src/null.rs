@@ -50,6 +50,8 @@ std::thread_local! {
     // Const and without a destructor: an access is one load from the thread pointer.
     static NEXT: Cell<usize> = const { Cell::new(0) };
     static END: Cell<usize> = const { Cell::new(0) };
+    /// `NEXT` and `END` of a window that is not in use.
+    static ASIDE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
 unsafe extern "C" fn malloc(size: usize) -> *mut u8 {
@@ -131,6 +133,16 @@ pub fn prepare() {
         let start = SPARE.get(0);
         END.set(start + WINDOW_BYTES);
         NEXT.set(start);
+    }
+}
+
+/// Between the main thread's own window and that of the worker whose work it does: some workloads
+/// take their tables from the allocator under test, and the worker's blocks would overlap them.
+pub fn change_window() {
+    if serves() {
+        let (next, end) = ASIDE.replace((NEXT.get(), END.get()));
+        NEXT.set(next);
+        END.set(end);
     }
 }
 

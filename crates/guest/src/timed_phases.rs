@@ -1,11 +1,13 @@
 //! Workers that live through several timed laps. The same thread does the work before, on and after
 //! the clock. A lap ends when its last worker reports its end, not when a thread has been torn
-//! down: some laps take microseconds.
+//! down: some laps take microseconds. The main thread may be the only worker; what a worker does on
+//! the clock is the same code then.
 
 use crate::clock;
-use crate::measured::Span;
+use crate::measured::{Moment, Span};
 use crate::memory::{HarnessTable, Padded};
-use crate::threads::{Gate, Semaphore, Team, ThreadTime};
+use crate::null;
+use crate::threads::{Gate, Semaphore, Team, ThreadTime, Workers, make_ready};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,7 +15,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 pub trait Load: Sync {
     /// By every worker, before the clock starts.
     fn before(&self, _worker: usize, _lap: usize) {}
-    /// By the main thread, once all workers wait for the start of the clock.
+    /// By the main thread, once all workers are ready for the start of the clock.
     fn all_here(&self, _lap: usize) {}
     /// By every worker, on the clock.
     fn timed(&self, worker: usize, lap: usize);
@@ -54,6 +56,39 @@ unsafe impl<L: Sync> Sync for Course<'_, L> {}
 /// Runs `laps` laps. `note` gets each lap's times; the workers' own ones are in the order of the
 /// workers.
 pub fn run<L: Load>(
+    workers: Workers,
+    laps: usize,
+    load: &L,
+    note: impl FnMut(usize, Lapse, &[ThreadTime]),
+) {
+    match workers {
+        Workers::Main => alone(laps, load, note),
+        Workers::Threads(threads) => together(threads, laps, load, note),
+    }
+}
+
+/// The main thread does the work of the one worker.
+fn alone<L: Load>(laps: usize, load: &L, mut note: impl FnMut(usize, Lapse, &[ThreadTime])) {
+    null::change_window();
+    make_ready();
+    for lap in 0..laps {
+        load.before(0, lap);
+        load.all_here(lap);
+        let began = Moment::start();
+        let LapEnd { at_ns, cpu_ns } = timed(load, 0, lap);
+        let usage = began.elapsed();
+        let wall_ns = at_ns.saturating_sub(began.wall_ns());
+        let lapse = Lapse {
+            span: Span { wall_ns, ..usage },
+            mean_ns: wall_ns,
+        };
+        note(lap, lapse, &[ThreadTime { wall_ns, cpu_ns }]);
+        load.after(0, lap);
+    }
+    null::change_window();
+}
+
+fn together<L: Load>(
     threads: usize,
     laps: usize,
     load: &L,
@@ -69,7 +104,7 @@ pub fn run<L: Load>(
         go_on: Semaphore::default(),
     };
     let mut times = HarnessTable::<ThreadTime>::zeroed(threads);
-    let team = Team::gather(threads, &course, worker::<L>);
+    let team = Team::gather(Workers::Threads(threads), &course, worker::<L>);
     let began = team.release();
     for lap in 0..laps {
         course.gates[lap].all_here(threads);
@@ -106,18 +141,24 @@ fn worker<L: Load>(course: &Course<'_, L>, index: usize) {
     for (lap, gate) in course.gates.iter().enumerate() {
         course.load.before(index, lap);
         gate.wait();
-        let cpu_ns = clock::thread_cpu_ns();
-        course.load.timed(index, lap);
-        let at_ns = clock::now_ns();
-        course.ends[index].0.set(LapEnd {
-            at_ns,
-            cpu_ns: clock::thread_cpu_ns() - cpu_ns,
-        });
+        course.ends[index].0.set(timed(course.load, index, lap));
         // A worker that is done sleeps: there may be fewer CPUs than workers, so none to spin on.
         if course.ended.fetch_add(1, Ordering::AcqRel) as usize + 1 == course.threads * (lap + 1) {
             course.last_ended.post();
         }
         course.go_on.wait();
         course.load.after(index, lap);
+    }
+}
+
+/// What a worker does on the clock. Never inlined: its code does not depend on which thread it is.
+#[inline(never)]
+fn timed<L: Load>(load: &L, worker: usize, lap: usize) -> LapEnd {
+    let cpu_ns = clock::thread_cpu_ns();
+    load.timed(worker, lap);
+    let at_ns = clock::now_ns();
+    LapEnd {
+        at_ns,
+        cpu_ns: clock::thread_cpu_ns() - cpu_ns,
     }
 }

@@ -3,7 +3,7 @@
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use heapmark::cmd::{
     EXIT_CODES, Exit, build, claims, compare, doctor, export, flags, list, noise, record, replay,
-    report, run, selftest, signals, trace, try_command,
+    report, run, selftest, show, signals, trace, try_command,
 };
 use std::process::ExitCode;
 
@@ -24,6 +24,7 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     List(list::ListArgs),
     Build(build::BuildArgs),
+    Show(show::ShowArgs),
     Report(report::ReportArgs),
     Compare(compare::CompareArgs),
     Export(export::ExportArgs),
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(args),
         Command::List(args) => list::run(args),
         Command::Build(args) => build::run(args),
+        Command::Show(args) => show::run(args),
         Command::Report(args) => report::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Export(args) => export::run(args),

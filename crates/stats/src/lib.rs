@@ -7,6 +7,7 @@
 mod alpha;
 mod bootstrap;
 mod finding;
+mod floor;
 mod hodges_lehmann;
 mod holm;
 mod mean;
@@ -23,6 +24,7 @@ pub use finding::{
     BlocksMore, Finding, Judgement, MOST_BLOCKS_MORE, Rule, THRESHOLD, Tested, judge_family,
     judge_tested, paired, unpaired,
 };
+pub use floor::above_floor;
 pub use hodges_lehmann::{Interval, Shift, shift};
 pub use holm::holm;
 pub use mean::{geometric_mean, mean, standard_deviation};

@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 pub const KERNEL: Kernel = Kernel {
     name: "churn",
     calls: &["malloc", "free"],
-    parameters: &["spots", "objects", "sharing", "pad", "classes"],
+    parameters: &["spots", "objects", "sharing", "pad", "classes", "thread"],
     run,
 };
 

@@ -16,7 +16,8 @@ use crate::timed_phases::Load;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-const PARAMETERS: &[&str] = &[
+const THRASH_PARAMETERS: &[&str] = &[
+    "thread",
     "iterations",
     "rw",
     "rw-mode",
@@ -27,11 +28,14 @@ const PARAMETERS: &[&str] = &[
     "lead",
 ];
 
+/// Without `thread`: each object is handed from the main thread to another one.
+const SCRATCH_PARAMETERS: &[&str] = THRASH_PARAMETERS.split_at(1).1;
+
 /// Tests if the allocator places objects of different threads in one line (active false sharing).
 pub const THRASH: Kernel = Kernel {
     name: "cache-thrash",
     calls: &["malloc", "free"],
-    parameters: PARAMETERS,
+    parameters: THRASH_PARAMETERS,
     run: |bench| run(bench, false),
 };
 
@@ -39,7 +43,7 @@ pub const THRASH: Kernel = Kernel {
 pub const SCRATCH: Kernel = Kernel {
     name: "cache-scratch",
     calls: &["malloc", "free"],
-    parameters: PARAMETERS,
+    parameters: SCRATCH_PARAMETERS,
     run: |bench| run(bench, true),
 };
 

@@ -15,7 +15,7 @@ pub const KERNEL: Kernel = Kernel {
     name: "same-thread",
     calls: &["malloc", "free"],
     parameters: &[
-        "volume", "min-size", "max-size", "start", "layout", "touch", "purge",
+        "volume", "min-size", "max-size", "start", "layout", "touch", "purge", "thread",
     ],
     run,
 };

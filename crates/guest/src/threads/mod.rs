@@ -7,5 +7,5 @@ mod wait;
 
 pub use create::{create, detach};
 pub use gate::Gate;
-pub use team::{Body, Team, ThreadTime};
+pub use team::{Body, Team, ThreadTime, Workers, make_ready};
 pub use wait::{Barrier, Rendezvous, Semaphore, wait_asleep, wait_long_until, wait_until};

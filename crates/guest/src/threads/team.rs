@@ -1,4 +1,5 @@
-//! A team of workers that all exist before the clock starts.
+//! A team of workers that all exist before the clock starts. Or the main thread alone does the work
+//! of one: then the process never creates a thread.
 
 use super::create::create;
 use super::gate::Gate;
@@ -14,8 +15,28 @@ use core::ptr;
 /// What a worker does: the shared context and its own index.
 pub type Body<C> = fn(&C, usize);
 
+/// How many workers a process has, and what runs them.
+#[derive(Clone, Copy)]
+pub enum Workers {
+    /// The main thread is the only one.
+    Main,
+    /// Each of this many has a thread of its own, beside the main thread.
+    Threads(usize),
+}
+
+impl Workers {
+    /// How many there are.
+    pub fn count(self) -> usize {
+        match self {
+            Workers::Main => 1,
+            Workers::Threads(threads) => threads,
+        }
+    }
+}
+
 /// Workers that wait at a gate for [`Team::release`].
 pub struct Team<'c, C> {
+    workers: Workers,
     crew: HarnessTable<Crew<'c, C>>,
     seats: HarnessTable<Padded<TeamWorker<'c, C>>>,
 }
@@ -50,10 +71,11 @@ pub struct ThreadTime {
 
 impl<'c, C: Sync> Team<'c, C> {
     /// Creates the workers and returns once each of them waits at the gate.
-    pub fn gather(threads: usize, context: &'c C, body: Body<C>) -> Team<'c, C> {
+    pub fn gather(workers: Workers, context: &'c C, body: Body<C>) -> Team<'c, C> {
         let mut team = Team {
+            workers,
             crew: HarnessTable::zeroed(1),
-            seats: HarnessTable::zeroed(threads),
+            seats: HarnessTable::zeroed(workers.count()),
         };
         team.crew[0].context = Some(context);
         team.crew[0].body = Some(body);
@@ -61,16 +83,25 @@ impl<'c, C: Sync> Team<'c, C> {
         for (index, Padded(seat)) in team.seats.iter_mut().enumerate() {
             seat.crew = crew;
             seat.index = index;
-            seat.stack = Stack::where_wanted();
-            let argument = (&raw mut *seat).cast();
-            // SAFETY: the seat outlives the thread, and so does the stack: `join` takes the team.
-            seat.thread = unsafe { create(work::<C>, argument, &seat.stack, false, index) };
+            if matches!(workers, Workers::Threads(_)) {
+                seat.stack = Stack::where_wanted();
+                let argument = (&raw mut *seat).cast();
+                // SAFETY: the seat outlives the thread, and so does the stack: `join` takes the
+                // team.
+                seat.thread = unsafe { create(work::<C>, argument, &seat.stack, false, index) };
+            }
         }
-        team.crew[0].gate.all_here(threads);
+        match workers {
+            Workers::Main => {
+                null::change_window();
+                make_ready();
+            }
+            Workers::Threads(threads) => team.crew[0].gate.all_here(threads),
+        }
         team
     }
 
-    /// Starts the clock, then the workers.
+    /// Starts the clock, then the workers. The main thread does its own work in [`Team::join`].
     pub fn release(&self) -> Moment {
         self.crew[0].gate.open()
     }
@@ -78,6 +109,11 @@ impl<'c, C: Sync> Team<'c, C> {
     /// Waits for the workers to end and passes each one's times to `note`.
     pub fn join(mut self, began: &Moment, mut note: impl FnMut(usize, ThreadTime)) {
         for Padded(seat) in self.seats.iter_mut() {
+            if matches!(self.workers, Workers::Main) {
+                seat.work();
+                null::change_window();
+                continue;
+            }
             // SAFETY: a joinable thread of ours, joined once; then no thread runs on its stack.
             unsafe {
                 libc::pthread_join(seat.thread, ptr::null_mut());
@@ -99,21 +135,34 @@ impl<'c, C: Sync> Team<'c, C> {
     }
 }
 
+/// By each thread that works, before the clock starts.
+pub fn make_ready() {
+    null::prepare();
+    latency::prepare();
+}
+
 extern "C" fn work<C: Sync>(seat: *mut c_void) -> *mut c_void {
     // SAFETY: the seat that `gather` handed over; only this thread writes to it until it is joined.
     let seat = unsafe { &mut *seat.cast::<TeamWorker<'_, C>>() };
+    make_ready();
     // SAFETY: the crew outlives its threads.
-    let crew = unsafe { &*seat.crew };
-    let (Some(context), Some(body)) = (crew.context, crew.body) else {
-        return ptr::null_mut();
-    };
-    null::prepare();
-    latency::prepare();
-    crew.gate.wait();
-    let cpu_ns = clock::thread_cpu_ns();
-    seat.began_ns = clock::now_ns();
-    body(context, seat.index);
-    seat.cpu_ns = clock::thread_cpu_ns() - cpu_ns;
-    seat.ended_ns = clock::now_ns();
+    unsafe { &*seat.crew }.gate.wait();
+    seat.work();
     ptr::null_mut()
+}
+
+impl<C> TeamWorker<'_, C> {
+    /// The body, and this worker's own clocks around it.
+    fn work(&mut self) {
+        // SAFETY: the crew outlives its workers.
+        let crew = unsafe { &*self.crew };
+        let (Some(context), Some(body)) = (crew.context, crew.body) else {
+            return;
+        };
+        let cpu_ns = clock::thread_cpu_ns();
+        self.began_ns = clock::now_ns();
+        body(context, self.index);
+        self.cpu_ns = clock::thread_cpu_ns() - cpu_ns;
+        self.ended_ns = clock::now_ns();
+    }
 }

@@ -5,7 +5,7 @@ use super::JudgedCase;
 use super::group::Group;
 use super::memory::Memory;
 use super::ratio::Ratio;
-use heapmark_stats::geometric_mean;
+use heapmark_stats::{above_floor, geometric_mean};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(super) struct Candidate {
     /// Its name.
     pub name: String,
-    /// Per case: ln ns/op by block, relative to the baseline's process of the same slot; 0 for the
+    /// Per case: ln ns/op without a high floor by block, relative to the baseline's process of the same slot; 0 for the
     /// baseline itself.
     pub logs: Vec<BTreeMap<u32, f64>>,
     /// Per case.
@@ -38,7 +38,8 @@ impl Candidate {
     pub fn new(name: &str, cases: &[JudgedCase], memory: Vec<Option<Memory>>) -> Candidate {
         let of_case = |judged: &JudgedCase| {
             let baseline = judged.table.named(&judged.case.baseline);
-            Some(logs(judged.table.named(name)?, baseline))
+            let floor_ns = judged.table.high_floor_ns().unwrap_or_default();
+            Some(logs(judged.table.named(name)?, baseline, floor_ns))
         };
         Candidate {
             name: name.to_owned(),
@@ -48,13 +49,13 @@ impl Candidate {
     }
 }
 
-fn logs(group: &Group, baseline: Option<&Group>) -> BTreeMap<u32, f64> {
+fn logs(group: &Group, baseline: Option<&Group>, floor_ns: f64) -> BTreeMap<u32, f64> {
     if let Some(baseline) = baseline.filter(|baseline| !baseline.processes.is_empty()) {
-        return group.log_times(baseline);
+        return group.log_times(baseline, floor_ns);
     }
     let processes = group.processes.iter();
     processes
-        .map(|((block, _), (_, process))| (*block, process.ns_per_op.ln()))
+        .map(|((block, _), (_, process))| (*block, above_floor(process.ns_per_op, floor_ns).ln()))
         .collect()
 }
 

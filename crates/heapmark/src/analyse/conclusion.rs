@@ -49,8 +49,6 @@ pub enum Withheld {
         /// The copy's time over the baseline's.
         ratio: Ratio,
     },
-    /// In every case the harness takes more than half of the fastest allocator's time.
-    Floor,
     /// In every case the times are the recorded ones.
     Paced,
 }
@@ -89,20 +87,13 @@ impl Ranking {
 
 /// Judges cases of a run.
 pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<LeftOut>) {
-    // A case that only programs ran gives no information about allocators, and neither does a case
-    // hidden by the harness's own time.
+    // A case that only programs ran gives no information about allocators.
     let mut tables = judged.to_vec();
     tables.retain(|judged| judged.table.case.is_for_allocators());
-    let all_are_paced = tables.iter().all(|table| table.case.paced);
     let any = !tables.is_empty();
-    tables.retain(|table| !table.case.floor_hides && !table.case.paced);
+    tables.retain(|table| !table.case.paced);
     if any && tables.is_empty() {
-        let why = if all_are_paced {
-            Withheld::Paced
-        } else {
-            Withheld::Floor
-        };
-        return (Conclusion::Withheld(why), Vec::new());
+        return (Conclusion::Withheld(Withheld::Paced), Vec::new());
     }
     // A case in which the A/A copy differs yields no claim; if the copy differs over all cases,
     // none does.

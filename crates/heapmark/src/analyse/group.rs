@@ -9,7 +9,7 @@ use crate::metric::Process;
 use crate::observe::mean_heap::MeanHeap;
 use crate::plan::Case as PlannedCase;
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
-use heapmark_stats::median;
+use heapmark_stats::{above_floor, median};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// One more than the last block that has a sample.
@@ -180,10 +180,12 @@ impl<'a> Group<'a> {
         self.processes.iter().filter_map(log).collect()
     }
 
-    /// ln of its time over the other's, by block: a candidate runs once in a block, so its block
-    /// identifies the pair.
-    pub fn log_times(&self, other: &Group) -> BTreeMap<u32, f64> {
-        let logs = self.log_ratios(other, |process| Some(process.ns_per_op));
+    /// ln of its time over the other's, both without this floor, by block: a candidate runs once in a
+    /// block, so its block identifies the pair.
+    pub fn log_times(&self, other: &Group, floor_ns: f64) -> BTreeMap<u32, f64> {
+        let logs = self.log_ratios(other, |process| {
+            Some(above_floor(process.ns_per_op, floor_ns))
+        });
         logs.into_iter()
             .map(|((block, _), log)| (block, log))
             .collect()
@@ -246,15 +248,14 @@ impl<'a> CaseGroups<'a> {
             .min_by(f64::total_cmp)
     }
 
-    /// Whether the harness takes more than half of the fastest allocator's time.
-    pub fn floor_hides(&self) -> bool {
+    /// The floor, if the harness takes more than half of the fastest allocator's time. A mean over
+    /// cases takes it out of this one.
+    pub fn high_floor_ns(&self) -> Option<f64> {
         let fastest = [Role::Baseline, Role::Candidate]
             .into_iter()
             .filter_map(|role| self.least_ns_per_op(role))
-            .min_by(f64::total_cmp);
-        let floor = self.least_ns_per_op(Role::Floor);
-        floor
-            .zip(fastest)
-            .is_some_and(|(floor, fastest)| floor > fastest / 2.0)
+            .min_by(f64::total_cmp)?;
+        self.least_ns_per_op(Role::Floor)
+            .filter(|floor| *floor > fastest / 2.0)
     }
 }

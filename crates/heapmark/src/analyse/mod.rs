@@ -38,7 +38,7 @@ pub use conclusion::{Conclusion, Ranking, Withheld};
 pub use failure::{Failed, Failure};
 pub use footprint::Sampling;
 pub use interference::InterferenceSummary;
-pub use latency::{Called, LatencyCase, LatencyRow, Timer};
+pub use latency::{LongestCall, TimedCalls, Timer, Timing};
 pub use memory::{MeanFootprint, Memory, MemoryMeasure, MemoryRatio};
 pub use numbers::{Numbers, Stalled, Timed};
 pub use overall::Overall;
@@ -54,6 +54,7 @@ pub use whole::{Whole, reads_figure};
 
 use crate::execute::Measurement;
 use crate::metric::Process;
+use crate::observe::Prices;
 use crate::plan::{Counter, Mode};
 use crate::store::{Purpose, Record, RunFile};
 use group::{CaseGroups, Group, RecordsByRow};
@@ -78,7 +79,7 @@ pub struct Analysis {
     /// What else the machine did.
     pub interference: InterferenceSummary,
     /// The tables of a run that timed single calls, which has none of the others.
-    pub latency: Vec<LatencyCase>,
+    pub latency: Vec<Table>,
     /// Tables of a run that counted; such a run has no others.
     pub counts: Vec<Table>,
     /// What such a run counted with.
@@ -100,6 +101,9 @@ pub struct Analysis {
     pub later_rounds: Option<LaterRounds>,
     /// Properties of the machine that make numbers vary; absent if it was not inspected.
     pub machine_warnings: Option<Vec<String>>,
+    /// What the machine's kernel costs, if it was measured; exports have it with the machine.
+    #[serde(skip)]
+    pub prices: Option<Prices>,
 }
 
 /// The conclusion about later rounds of traces.
@@ -139,9 +143,9 @@ pub struct Case {
     /// For a program under allocators: the share of the baseline's CPU time that the fastest
     /// allocator saves, 0 if none does. The possible gain is not much larger.
     pub won_at_most: Option<f64>,
-    /// Whether the harness takes more than half of the fastest allocator's time: then nothing is
-    /// claimed here.
-    pub floor_hides: bool,
+    /// Whether the harness takes more than half of the fastest allocator's time: means over cases
+    /// then take the floor out of this one.
+    pub floor_is_high: bool,
     /// One per allocator of the run, in plan order, and one per program.
     pub rows: Vec<Row>,
 }
@@ -159,12 +163,13 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         failures: failure::collect(&records),
         unplanned: RecordsByRow::new(&records).unplanned(run),
         machine_warnings: run.preflights.warnings(),
+        prices: run.preflights.prices.last().cloned(),
         ..Analysis::default()
     };
     let counting = RecordsByRow::new(&counting);
     match run.plan.mode {
         Mode::Time => analysis.judge_times(run, &counting),
-        Mode::Latency { every } => analysis.latency = latency::cases(run, every, &counting),
+        Mode::Latency { every } => analysis.latency = table::of_calls(run, every, &counting),
         Mode::Count(_) => analysis.counts = table::of_samples(run, Purpose::Count, &counting),
         Mode::Memory => {
             analysis.footprints = table::of_memory(run, &counting);
@@ -317,7 +322,7 @@ fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts) -> Case {
         aa_copy: calls.aa_copy.map(Ratio::of_shift),
         aa_copy_differs: calls.aa_copy_differs,
         won_at_most: least.map(|least| (1.0 - least).max(0.0)),
-        floor_hides: calls.floor_hides,
+        floor_is_high: table.high_floor_ns().is_some(),
         rows,
     }
 }

@@ -56,6 +56,9 @@ pub struct Numbers {
     /// The floor's `ns_per_op` over this row's, the harness's share of it; `None` without a floor,
     /// and for rows that are not allocators.
     pub floor_share: Option<f64>,
+    /// Whether the floor is more than half of this row's or the baseline's time: without it, `ratio`
+    /// would be further from 1.
+    pub ratio_is_bound: bool,
     /// `ns_per_op` without the floor's; `None` as for `floor_share`.
     pub net_ns_per_op: Option<f64>,
     /// The row as a process; only if the case's rows are whole processes.
@@ -113,6 +116,9 @@ impl Numbers {
         // A program does not run in the guest, so its time does not include the guest's cost.
         let in_guest = matches!(group.role, Role::Baseline | Role::Candidate);
         let floor_ns = floor_ns.filter(|_| in_guest);
+        let faster_ns = baseline
+            .and_then(Group::median_ns_per_op)
+            .map_or(ns_per_op.median, |theirs| theirs.min(ns_per_op.median));
         let whole = group.case.whole_process.then(|| Whole::new(group));
         Some(Numbers {
             samples: group.processes.len(),
@@ -134,6 +140,8 @@ impl Numbers {
             memory: Memory::new(group),
             mean_footprint: MeanFootprint::new(group),
             floor_share: floor_ns.map(|floor_ns| floor_ns / ns_per_op.median),
+            ratio_is_bound: group.role == Role::Candidate
+                && floor_ns.is_some_and(|floor_ns| floor_ns > faster_ns / 2.0),
             net_ns_per_op: floor_ns.map(|floor_ns| ns_per_op.median - floor_ns),
             whole: whole.flatten(),
             figures: figures(group),

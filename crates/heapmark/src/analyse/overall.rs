@@ -24,8 +24,7 @@ pub struct Overall {
 /// Covers these cases. The fastest first; only candidates with numbers in every case that counts,
 /// and only if there are several such cases.
 pub(super) fn overall(run: &RunFile, judged: &[JudgedCase]) -> Vec<Overall> {
-    let counts =
-        |case: &Case| !case.floor_hides && !case.aa_copy_differs && case.times_operations();
+    let counts = |case: &Case| !case.aa_copy_differs && case.times_operations();
     let mut tables = judged.to_vec();
     tables.retain(|judged| counts(judged.case));
     // For a single case, its table is enough.
@@ -60,9 +59,10 @@ pub(super) fn without(judged: &[JudgedCase]) -> Vec<String> {
     found.map(|judged| judged.table.case.label()).collect()
 }
 
-/// ln of its time over the baseline's, by block; `None` if there is none.
+/// ln of its time over the baseline's, without a high floor, by block; `None` if there is none.
 fn by_block(name: &str, judged: &JudgedCase) -> Option<BTreeMap<u32, f64>> {
     let baseline = judged.table.named(&judged.case.baseline)?;
-    let logs = judged.table.named(name)?.log_times(baseline);
+    let floor_ns = judged.table.high_floor_ns().unwrap_or_default();
+    let logs = judged.table.named(name)?.log_times(baseline, floor_ns);
     (!logs.is_empty()).then_some(logs)
 }

@@ -4,7 +4,7 @@
 use super::failure::Failed;
 use super::footprint::{self, Sampling};
 use super::group::{PairKey, RecordsByRow};
-use super::latency::{Called, LatencyCase, LatencyRow};
+use super::latency::{self, TimedCalls, Timing};
 use super::ratio::Ratio;
 use super::role::Role;
 use super::sample::sample;
@@ -29,6 +29,9 @@ pub struct Table {
     pub baseline: String,
     /// A caution that the table must not be read without.
     pub caution: Option<String>,
+    /// How single calls were timed, in a run that does that.
+    #[serde(flatten)]
+    pub timing: Option<Timing>,
     /// In plan order, unless they were sorted.
     pub rows: Vec<TableRow>,
 }
@@ -38,6 +41,8 @@ pub struct Table {
 pub struct TableRow {
     /// Its name.
     pub allocator: String,
+    /// Its tier, as the run recorded it.
+    pub tier: String,
     /// What it is in the comparison.
     pub role: Role,
     /// How it failed, if it did: then it has no cells.
@@ -49,6 +54,9 @@ pub struct TableRow {
     /// How the memory of its processes was sampled, in a run that does that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<Sampling>,
+    /// The timed calls of its processes, in a run that times single calls.
+    #[serde(flatten)]
+    pub calls: Option<TimedCalls>,
 }
 
 /// A metric of a row.
@@ -84,6 +92,7 @@ impl Table {
             oversubscribed: case.oversubscribed,
             baseline: case.baseline(&run.plan.baseline).to_owned(),
             caution: case.caution.clone(),
+            timing: None,
             rows,
         }
     }
@@ -99,6 +108,24 @@ impl Table {
 }
 
 impl TableRow {
+    fn new(
+        run: &RunFile,
+        case: &Case,
+        allocator: &AllocatorInfo,
+        failed: Option<Failed>,
+    ) -> TableRow {
+        TableRow {
+            allocator: allocator.name.clone(),
+            tier: allocator.tier.clone(),
+            role: Role::of(allocator, case.baseline(&run.plan.baseline)),
+            failed,
+            cells: Vec::new(),
+            why_not: BTreeMap::new(),
+            sampling: None,
+            calls: None,
+        }
+    }
+
     /// Whether some process of it has ended `ok`.
     pub fn has_run(&self) -> bool {
         !(self.cells.is_empty() && self.why_not.is_empty())
@@ -107,6 +134,18 @@ impl TableRow {
     /// The value of a metric that has no labels.
     pub fn cell(&self, key: &str) -> Option<&TableCell> {
         self.cells.iter().find(|cell| cell.metric.key == key)
+    }
+
+    /// The value of a metric of the timed calls of a function.
+    pub fn of_function(&self, function: &str, key: &str) -> Option<&TableCell> {
+        let mut cells = self.cells.iter();
+        cells.find(|cell| cell.label == function && cell.metric.key == key)
+    }
+
+    /// The same in nanoseconds, which are whole there.
+    pub fn call_ns(&self, function: &str, key: &str) -> Option<u64> {
+        let cell = self.of_function(function, key);
+        cell.map(|cell| cell.spread.median as u64)
     }
 
     /// The ratios and verdicts of a row of timed processes.
@@ -154,11 +193,7 @@ pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
             }
             tables
         }
-        Mode::Latency { .. } => {
-            let calls = super::analyse(run, records).latency;
-            let cases = run.plan.cases.iter().zip(&calls);
-            cases.map(|(case, one)| of_calls(run, case, one)).collect()
-        }
+        Mode::Latency { every } => of_calls(run, every, &counting),
         Mode::Count(_) => of_samples(run, Purpose::Count, &counting),
         Mode::Memory => of_memory(run, &counting),
     }
@@ -179,41 +214,59 @@ pub(super) fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow
 }
 
 /// Of timed calls: percentiles over all processes of a row.
-fn of_calls(run: &RunFile, case: &Case, calls: &LatencyCase) -> Table {
-    let metrics = metric::of_mode(run.plan.mode);
-    let base = calls.rows.iter().find(|row| row.role == Role::Baseline);
-    let of_row = |row: &LatencyRow| {
-        let base = base.filter(|_| row.role != Role::Floor);
-        let mut cells = Vec::new();
-        for called in &row.functions {
-            let other = base.and_then(|base| base.function(&called.function));
-            let others = other.map_or([None; 6], Called::values);
-            for ((&metric, ns), other) in metrics.iter().zip(called.values()).zip(others) {
-                let Some(cell) = ns.and_then(|ns| TableCell::new(metric, &[ns as f64])) else {
-                    continue;
-                };
-                let other = other.filter(|other| *other > 0);
-                cells.push(TableCell {
-                    label: called.function.clone(),
-                    n: called.count,
-                    ratio: other.map(|other| Ratio {
-                        ratio: cell.spread.median / other as f64,
-                        ..Ratio::baseline(1)
-                    }),
-                    ..cell
+pub(super) fn of_calls(run: &RunFile, every: u32, records: &RecordsByRow) -> Vec<Table> {
+    let of_case = |case: &Case| {
+        let mut all = Vec::new();
+        let mut rows = Vec::new();
+        for allocator in run.rows_of(case) {
+            let own = records.of_row(case, allocator, Purpose::Latency);
+            let (told, unusable) = latency::timed(&own);
+            for (_, latency) in &told {
+                all.push(*latency);
+            }
+            let mut row = TableRow::new(run, case, allocator, Failed::among(&own));
+            let mut longest = Vec::new();
+            if row.failed.is_none() {
+                for (percentiles, call) in latency::functions(&told) {
+                    let values = percentiles.into_iter().chain([Some(call.call.ns)]);
+                    for (metric, ns) in metric::of_mode(run.plan.mode).into_iter().zip(values) {
+                        let cell = ns.and_then(|ns| TableCell::new(metric, &[ns as f64]));
+                        row.cells.extend(cell.map(|cell| TableCell {
+                            label: call.function.clone(),
+                            n: call.timed_calls,
+                            ..cell
+                        }));
+                    }
+                    longest.push(call);
+                }
+            }
+            row.calls = Some(TimedCalls {
+                processes: told.len(),
+                unusable,
+                longest,
+            });
+            rows.push(row);
+        }
+        let base = rows.iter().find(|row| row.role == Role::Baseline).cloned();
+        for row in rows.iter_mut().filter(|row| row.role != Role::Floor) {
+            for cell in &mut row.cells {
+                let other = base
+                    .as_ref()
+                    .and_then(|base| base.of_function(&cell.label, cell.metric.key))
+                    .filter(|other| other.spread.median > 0.0);
+                cell.ratio = other.map(|other| Ratio {
+                    ratio: cell.spread.median / other.spread.median,
+                    ..Ratio::baseline(1)
                 });
             }
         }
-        TableRow {
-            allocator: row.allocator.clone(),
-            role: row.role,
-            failed: row.failed.clone(),
-            cells,
-            why_not: BTreeMap::new(),
-            sampling: None,
+        let timer = latency::timer(&all);
+        Table {
+            timing: Some(Timing { every, timer }),
+            ..Table::new(run, case, rows)
         }
     };
-    Table::new(run, case, calls.rows.iter().map(of_row).collect())
+    run.plan.cases.iter().map(of_case).collect()
 }
 
 /// Of processes whose memory was sampled: with how much more of it several threads need than one
@@ -281,12 +334,9 @@ impl MeasuredRow {
             }
         }
         let row = TableRow {
-            allocator: allocator.name.clone(),
-            role: Role::of(allocator, case.baseline(&run.plan.baseline)),
-            failed,
             cells,
             why_not,
-            sampling: None,
+            ..TableRow::new(run, case, allocator, failed)
         };
         MeasuredRow { row, values }
     }

@@ -28,9 +28,6 @@ pub enum Verdict {
     },
     /// The A/A copy differed from the baseline: differences here may be the machine's doing.
     AaCopyDiffers,
-    /// The harness takes more than half of the fastest allocator's time: the order may be the
-    /// harness's.
-    FloorHides,
 }
 
 impl Verdict {
@@ -43,7 +40,6 @@ impl Verdict {
             Verdict::Small => "small",
             Verdict::Unclear { .. } => "unclear",
             Verdict::AaCopyDiffers => "withheld: A/A",
-            Verdict::FloorHides => "withheld: floor",
         }
     }
 
@@ -96,18 +92,12 @@ pub(super) struct Verdicts {
     pub aa_copy: Option<Shift>,
     /// Whether the A/A copy came out different.
     pub aa_copy_differs: bool,
-    /// Whether the harness takes more than half of the fastest allocator's time.
-    pub floor_hides: bool,
 }
 
 impl Verdicts {
     /// The verdict that withholds all claims about time, if there is one.
     pub fn withheld(&self) -> Option<Verdict> {
-        if self.aa_copy_differs {
-            Some(Verdict::AaCopyDiffers)
-        } else {
-            self.floor_hides.then_some(Verdict::FloorHides)
-        }
+        self.aa_copy_differs.then_some(Verdict::AaCopyDiffers)
     }
 }
 
@@ -123,7 +113,6 @@ pub(super) fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
             rows: vec![[None; MEASURES.len()]; table.groups.len()],
             aa_copy: copy.and_then(|copy| shift(&table.logs(copy, MEASURES[WALL]))),
             aa_copy_differs: false,
-            floor_hides: table.floor_hides(),
         });
     }
     for (table, _, call) in family(tables, Role::AaCopy, WALL, alpha) {
@@ -136,8 +125,7 @@ pub(super) fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
             for (table, row, call) in family(tables, role, measure, alpha) {
                 let calls = &mut all[table];
                 calls.rows[row][measure] = match measure {
-                    // Neither a busy machine nor the harness's time changes how much memory a
-                    // process takes.
+                    // A busy machine does not change how much memory a process takes.
                     MEMORY => Some(call),
                     _ if tables[table].case.is_paced() => None,
                     _ => calls.withheld().or(Some(call)),

@@ -22,6 +22,7 @@ mod state;
 mod step;
 mod system;
 mod toolchain;
+mod trace_pack;
 mod user;
 
 pub use cache::{hash_of_file, make as make_cache_folder, root as cache_root, short_hash};
@@ -33,7 +34,9 @@ pub use known::purge as purge_of_family;
 pub use program::{Executable, in_path};
 pub use state::{State, original, state};
 pub use system::find as find_library;
+pub use system::package_version;
 pub use toolchain::not_taken;
+pub use trace_pack::trace_of_pack;
 pub use user::{rejoined, user};
 
 use crate::catalog::allocator::{Allocator, Source};

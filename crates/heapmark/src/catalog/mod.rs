@@ -12,9 +12,11 @@ pub mod malloc_api;
 mod names;
 pub mod parameter;
 pub mod program;
+pub mod real_program;
 pub mod settings;
 pub mod suite;
 pub mod time;
+pub mod trace_pack;
 pub mod workload;
 
 pub use allocator::{Allocator, Source, Tier};

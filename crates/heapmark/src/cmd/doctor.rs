@@ -1,12 +1,15 @@
-//! `heapmark doctor`: what makes measurements on this machine vary, and how to change it. Changes
-//! nothing itself.
+//! `heapmark doctor`: what makes measurements on this machine vary, and how to change it; what its
+//! kernel costs. Changes nothing itself.
 
 use super::{Exit, print, print_json, screen, usage};
 use crate::build::CompiledTraceShelf;
+use crate::observe::Prices;
+use crate::observe::machine::prices::Price;
 use crate::observe::preflight::{Preflight, When};
 use crate::observe::root::Root;
 use crate::report::{self, plain, units};
 use anyhow::Result;
+use serde::Serialize;
 
 /// Inspect the machine: what disturbs measurements, how it affects results, how to change it
 #[derive(clap::Args)]
@@ -22,13 +25,31 @@ pub struct DoctorArgs {
     strict: bool,
 }
 
+/// The JSON: the preflight as a run stores it, and the prices.
+#[derive(Serialize)]
+struct MachineReport<'a> {
+    #[serde(flatten)]
+    look: &'a Preflight,
+    /// Null if another machine's files were read.
+    prices: Option<&'a [Price]>,
+}
+
 /// Runs the command.
 pub fn run(args: DoctorArgs) -> Result<Exit> {
-    let look = Preflight::look(&Root::find().map_err(usage)?, When::Before);
+    let root = Root::find().map_err(usage)?;
+    // Before the prices: measuring them makes load.
+    let look = Preflight::look(&root, When::Before);
+    let prices = Prices::measure(&root);
     if args.json {
-        print_json(&look)?;
+        print_json(&MachineReport {
+            look: &look,
+            prices: prices.as_ref().map(|all| all.prices.as_slice()),
+        })?;
     } else {
         print(report::doctor(&look, screen()))?;
+        if let Some(prices) = &prices {
+            print(format!("\n{}\n", report::prices(prices, screen())))?;
+        }
         // Without a cache there are no compiled traces.
         if let Ok(compiled_traces) = CompiledTraceShelf::find() {
             print(format!(

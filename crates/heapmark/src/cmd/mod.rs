@@ -15,6 +15,7 @@ pub mod replay;
 pub mod report;
 pub mod run;
 pub mod selftest;
+pub mod show;
 pub mod signals;
 pub mod trace;
 pub mod try_command;

@@ -359,8 +359,9 @@ fn into_part(
     parts: &mut Parts,
 ) {
     let path = capture.path().to_path_buf();
-    let killed_by_signal = killed_by.filter(|(killed, _)| **killed == path);
-    capture.killed_by = killed_by_signal.map(|(_, signal)| signal.to_owned());
+    capture.killed_by = killed_by
+        .filter(|(killed, _)| **killed == path)
+        .map(|(_, signal)| signal.to_owned());
     capture.without_argv = place.without_argv;
     // Captures may lie on another disk.
     let part = file::draft(&place.output, file::mode_of([&path]), |to| {

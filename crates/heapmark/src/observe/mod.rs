@@ -4,7 +4,7 @@ mod clock;
 pub mod machine;
 pub mod memory;
 
-pub use machine::{Counters, Groups, Interference, Root, interference, preflight, root};
+pub use machine::{Counters, Groups, Interference, Prices, Root, interference, preflight, root};
 pub use memory::{
     MeanHeap, MemoryProfile, MemorySampler, SeriesSampler, TreeSampler, Watcher, csv_of_points,
     mean_heap, memory_profile, memory_sampler, series,

@@ -308,6 +308,12 @@ pub fn cases(
         };
         first.check()?;
         for &threads in implied.as_ref().map_or(threads, std::slice::from_ref) {
+            if threads > 1 && first.has("thread", "main") {
+                bail!(
+                    "{name}: thread = main: the main thread works alone, and -t asks for {threads} threads: \
+                     use -t 1, or --set {name}.thread=worker"
+                );
+            }
             all.push(Case {
                 threads,
                 oversubscribed: threads > cpus,
@@ -366,6 +372,25 @@ mod tests {
         assert_eq!(
             counts(&["memory.consumers=5"]),
             ["memory@6", "memory-4x4@20"]
+        );
+    }
+
+    #[test]
+    fn the_main_thread_works_alone_or_not_at_all() {
+        let catalog = Catalog::load().unwrap();
+        let churn = |threads: &[u32]| {
+            let workloads = catalog.workloads("churn").unwrap();
+            let main = "churn.thread=main".parse().unwrap();
+            cases(&workloads, "quick", threads, 4, &[main])
+        };
+        assert_eq!(churn(&[1]).unwrap()[0].parameters["thread"], "main");
+        let error = churn(&[1, 2]).unwrap_err().to_string();
+        assert!(error.contains("churn: thread = main"), "{error}");
+        assert!(error.contains("use -t 1"), "{error}");
+        let error = larson(&["larson.thread=main"]).unwrap_err().to_string();
+        assert!(
+            error.contains("workload larson has no parameter `thread`"),
+            "{error}"
         );
     }
 

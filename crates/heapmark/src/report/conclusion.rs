@@ -53,10 +53,6 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
         Conclusion::OnlyOne { allocator } => {
             &format!("only {allocator} can be judged, and there is nothing to compare it with.")
         }
-        Conclusion::Withheld(Withheld::Floor) => {
-            "in every case the harness takes more than half of the fastest \
-             allocator's time, so the order may be the harness's."
-        }
         Conclusion::Withheld(Withheld::Paced) => {
             "a paced replay takes the recorded time under every allocator. Compare the memory."
         }

@@ -3,7 +3,7 @@
 
 use super::sheet::{Column, Numberless, Sheet, cautions, heading, missing};
 use super::{text, units};
-use crate::analyse::{Analysis, Called, LatencyCase, LatencyRow, Role, Timer, distinct};
+use crate::analyse::{Analysis, LongestCall, Role, Table, TableRow, Timing, distinct};
 
 /// All tables.
 pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
@@ -11,20 +11,17 @@ pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     analysis.latency.iter().flat_map(of_case).collect()
 }
 
-fn of_case(case: &LatencyCase, planned_blocks: u32) -> Vec<Sheet> {
+fn of_case(case: &Table, planned_blocks: u32) -> Vec<Sheet> {
     let heading = heading(&case.workload, case.threads, case.oversubscribed);
     let mut sheets = Vec::new();
     for name in functions(case) {
         sheets.push(Sheet {
             heading: format!("{heading}: {name}"),
-            columns: percentiles(&ranked(case, name)),
+            columns: percentiles(&ranked(case, name), name),
             ..Sheet::default()
         });
     }
-    let timer = case
-        .timer
-        .as_ref()
-        .map(|timer| timer_line(timer, case.every));
+    let timer = case.timing.as_ref().and_then(timer_line);
     let columns = longest(case);
     sheets.push(Sheet {
         heading: if columns.is_empty() {
@@ -45,53 +42,63 @@ fn of_case(case: &LatencyCase, planned_blocks: u32) -> Vec<Sheet> {
 }
 
 /// The functions that some row called, in the order of their first occurrence.
-pub(super) fn functions(case: &LatencyCase) -> Vec<&str> {
-    let called = case.rows.iter().flat_map(|row| &row.functions);
-    distinct(called.map(|called| called.function.as_str()))
+pub(super) fn functions(case: &Table) -> Vec<&str> {
+    let cells = case.rows.iter().flat_map(|row| &row.cells);
+    distinct(cells.map(|cell| cell.label.as_str()))
 }
 
 /// The time that the clock adds to every figure.
-fn timer_line(timer: &Timer, every: u32) -> String {
-    format!(
+fn timer_line(timing: &Timing) -> Option<String> {
+    let (every, timer) = (timing.every, timing.timer.as_ref()?);
+    Some(format!(
         "1 of {every} calls timed. The clock ({}) shows {} ns with no call at all, {} ns at least: in every figure, not \
          subtracted.",
         text::list(&timer.clocks),
         timer.median_ns,
         timer.least_ns
-    )
+    ))
 }
 
-type CalledRow<'a> = (&'a LatencyRow, &'a Called);
+/// The columns of percentiles, and their metrics.
+const PERCENTILES: &[(&str, &str)] = &[
+    ("p50", "p50_ns"),
+    ("p90", "p90_ns"),
+    ("p99", "p99_ns"),
+    ("p99.9", "p99_9_ns"),
+    ("p99.99", "p99_99_ns"),
+    ("max", "max_ns"),
+];
 
 /// From the shortest tail to the longest, by the highest percentile that all have; the harness's
 /// own line last.
-fn ranked<'a>(case: &'a LatencyCase, function: &str) -> Vec<CalledRow<'a>> {
-    let rows = case.rows.iter();
-    let mut lines: Vec<CalledRow> = rows
-        .filter_map(|row| Some((row, row.function(function)?)))
-        .collect();
-    // All values but the first, the median, and the last, the longest.
-    let told = |called: &Called, place: usize| called.values()[place];
-    let all_have = (1..5).rev().find(|place| {
-        lines
-            .iter()
-            .all(|(_, called)| told(called, *place).is_some())
+fn ranked<'a>(case: &'a Table, function: &str) -> Vec<&'a TableRow> {
+    let mut rows: Vec<&TableRow> = case.rows.iter().collect();
+    rows.retain(|row| row.of_function(function, "max_ns").is_some());
+    // Neither the median, the first, nor the longest, the last.
+    let all_have = PERCENTILES[1..5].iter().rev().find(|(_, key)| {
+        rows.iter()
+            .all(|row| row.of_function(function, key).is_some())
     });
-    lines.sort_by_key(|(row, called)| {
+    rows.sort_by_key(|row| {
         (
             row.role == Role::Floor,
-            all_have.and_then(|place| told(called, place)),
+            all_have.and_then(|(_, key)| row.call_ns(function, key)),
         )
     });
-    lines
+    rows
 }
 
-fn percentiles(lines: &[CalledRow]) -> Vec<Column> {
-    let timed = column(lines, "timed", |called| called.count.to_string());
-    let mut columns = vec![names(lines), timed.spare()];
-    let titles = ["p50", "p90", "p99", "p99.9", "p99.99", "max"];
-    for (place, title) in titles.into_iter().enumerate() {
-        let values = lines.iter().map(|(_, called)| time(called.values()[place]));
+fn percentiles(rows: &[&TableRow], function: &str) -> Vec<Column> {
+    let timed = rows.iter().map(|row| {
+        let longest = row.of_function(function, "max_ns");
+        longest.map_or(0, |cell| cell.n).to_string()
+    });
+    let mut columns = vec![
+        names(rows.iter().copied()),
+        Column::numbers("timed", timed).spare(),
+    ];
+    for &(title, key) in PERCENTILES {
+        let values = rows.iter().map(|row| time(row.call_ns(function, key)));
         let column = Column::numbers(title, values);
         columns.push(if title == "p90" {
             column.spare()
@@ -103,40 +110,39 @@ fn percentiles(lines: &[CalledRow]) -> Vec<Column> {
 }
 
 /// One line per allocator.
-fn longest(case: &LatencyCase) -> Vec<Column> {
-    let mut lines: Vec<CalledRow> = Vec::new();
+fn longest(case: &Table) -> Vec<Column> {
+    let mut lines: Vec<(&TableRow, &LongestCall)> = Vec::new();
     for row in &case.rows {
-        let called = row.functions.iter().max_by_key(|called| called.longest.ns);
-        lines.extend(called.map(|called| (row, called)));
+        let calls = row.calls.iter().flat_map(|calls| &calls.longest);
+        let longest = calls.max_by_key(|longest| longest.call.ns);
+        lines.extend(longest.map(|longest| (row, longest)));
     }
     if lines.is_empty() {
         return Vec::new();
     }
-    lines.sort_by_key(|(row, called)| (row.role == Role::Floor, called.longest.ns));
-    let number = |title, cell: fn(&Called) -> String| column(&lines, title, cell);
-    let words = |title, cell: fn(&Called) -> String| Column {
+    lines.sort_by_key(|(row, longest)| (row.role == Role::Floor, longest.call.ns));
+    let number = |title, cell: fn(&LongestCall) -> String| {
+        Column::numbers(title, lines.iter().map(|(_, longest)| cell(longest)))
+    };
+    let words = |title, cell: fn(&LongestCall) -> String| Column {
         number: false,
         ..number(title, cell)
     };
     vec![
-        names(&lines),
-        number("took", |called| time(Some(called.longest.ns))),
-        words("function", |called| called.function.clone()),
-        number("bytes", |called| {
-            let bytes = called.longest.bytes;
+        names(lines.iter().map(|(row, _)| *row)),
+        number("took", |longest| time(Some(longest.call.ns))),
+        words("function", |longest| longest.function.clone()),
+        number("bytes", |longest| {
+            let bytes = longest.call.bytes;
             bytes.map_or("-".into(), |bytes| bytes.to_string())
         }),
-        number("after", |called| time(Some(called.longest.at_ns))),
-        words("in", |called| called.longest_cell.to_string()),
+        number("after", |longest| time(Some(longest.call.at_ns))),
+        words("in", |longest| longest.cell.to_string()),
     ]
 }
 
-fn column(lines: &[CalledRow], title: &str, cell: fn(&Called) -> String) -> Column {
-    Column::numbers(title, lines.iter().map(|(_, called)| cell(called)))
-}
-
-fn names(lines: &[CalledRow]) -> Column {
-    let name = |(row, _): &CalledRow| {
+fn names<'a>(rows: impl Iterator<Item = &'a TableRow>) -> Column {
+    let name = |row: &TableRow| {
         let mark = if row.role == Role::Floor {
             " (floor)"
         } else {
@@ -144,7 +150,7 @@ fn names(lines: &[CalledRow]) -> Column {
         };
         format!("{}{mark}", row.allocator)
     };
-    Column::words("allocator", lines.iter().map(name))
+    Column::words("allocator", rows.map(name))
 }
 
 fn time(ns: Option<u64>) -> String {
@@ -158,30 +164,25 @@ fn time(ns: Option<u64>) -> String {
     })
 }
 
-fn numberless(row: &LatencyRow, planned_blocks: u32) -> Option<Numberless> {
-    let reason = match (&row.failed, row.processes, row.unusable) {
-        (Some(failed), ..) => failed.summary(),
-        (None, 0, 0) => missing(planned_blocks),
-        (None, 0, unusable) => format!("missing: the counts of {unusable} that ended ok"),
-        (None, _, 0) => return None,
-        (None, _, unusable) => {
-            format!(
-                "the counts of {} are missing",
-                text::count(unusable, "process")
-            )
-        }
+fn numberless(row: &TableRow, planned_blocks: u32) -> Option<Numberless> {
+    let calls = row.calls.as_ref()?;
+    let failed = row.failed.as_ref();
+    let otherwise = match (calls.processes, calls.unusable) {
+        (0, 0) => missing(planned_blocks),
+        (0, unusable) => format!("missing: the counts of {unusable} that ended ok"),
+        (_, 0) if failed.is_none() => return None,
+        (_, unusable) => format!(
+            "the counts of {} are missing",
+            text::count(unusable, "process")
+        ),
     };
-    Some(Numberless {
-        allocator: row.allocator.clone(),
-        reason,
-        failed: row.failed.is_some(),
-    })
+    Some(Numberless::new(&row.allocator, failed, || otherwise))
 }
 
 /// The meaning of the columns.
 pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     let mut rows = analysis.latency.iter().flat_map(|case| &case.rows);
-    if !rows.clone().any(|row| !row.functions.is_empty()) {
+    if rows.clone().all(|row| row.cells.is_empty()) {
         return Vec::new();
     }
     let lines = [

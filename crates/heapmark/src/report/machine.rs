@@ -1,9 +1,12 @@
-//! The machine for readers: the page of `heapmark doctor`, and its line in the tables of a run.
+//! The machine for readers: the page of `heapmark doctor`, and its lines in the tables of a run.
 
 use super::Screen;
-use super::screen::{BOLD, YELLOW};
-use super::text::{count, list, plain};
+use super::screen::{BOLD, YELLOW, numbers_table};
+use super::text::{count, join, list, plain};
+use super::units::duration;
 use crate::analyse::Analysis;
+use crate::observe::Prices;
+use crate::observe::machine::prices::Price;
 use crate::observe::preflight::{ItemState, Preflight};
 
 /// `machine: 3 warnings (governor, swap, load): heapmark doctor says what they mean`.
@@ -23,6 +26,57 @@ pub fn warnings(names: &[String]) -> String {
 /// The line about the machine that the run was made on, if it was inspected.
 pub(super) fn machine_line(analysis: &Analysis) -> Option<String> {
     analysis.machine_warnings.as_deref().map(warnings)
+}
+
+/// The lines about its prices, if they were measured.
+pub(super) fn lines_of_prices(analysis: &Analysis) -> Vec<String> {
+    let prices = analysis.prices.iter();
+    prices
+        .flat_map(|prices| [Some(prices_line(prices)), price_warning(prices)])
+        .flatten()
+        .collect()
+}
+
+/// `prices here: page-fault-first 2.45 us, page-fault-again 2.19 us, ...`.
+pub fn prices_line(prices: &Prices) -> String {
+    let all = prices.prices.iter();
+    let all = all.map(|price| format!("{} {}", price.name, duration(price.median_ns)));
+    format!("prices here: {}", join(all, ", "))
+}
+
+/// What an unusual price means for the ranking, if there is one.
+pub fn price_warning(prices: &Prices) -> Option<String> {
+    let price = prices.unusual()?;
+    Some(format!(
+        "a page fault costs {} here ({}), typical is {} or less: allocators that return memory to the \
+         kernel are at a disadvantage on this machine, which others may not show",
+        duration(price.median_ns),
+        price.name,
+        duration(price.typical_ns?)
+    ))
+}
+
+/// All prices in a table, what each of them is, and the warning.
+pub fn prices(prices: &Prices, screen: Screen) -> String {
+    let all = || prices.prices.iter();
+    let row = |price: &Price| {
+        let typical = price.typical_ns.map(duration).unwrap_or_default();
+        let range = [price.median_ns, price.least_ns, price.most_ns].map(duration);
+        let [median, least, most] = range;
+        [price.name.clone(), median, least, most, typical]
+    };
+    let header = ["price", "median", "smallest", "largest", "typical"];
+    let mut text = numbers_table(header, header.len() - 1, all().map(row));
+    for price in all() {
+        let line = format!("  {}: {}", price.name, price.means);
+        text += &format!("{}\n", screen.wrap(&line, 4));
+    }
+    if let Some(warning) = price_warning(prices) {
+        let heading = screen.paint(YELLOW, "Unusual");
+        let line = screen.wrap(&format!("  {warning}"), 4);
+        text += &format!("\n{heading}\n{line}\n");
+    }
+    text
 }
 
 /// Every item in a table, then the meaning of warnings and notes and their remedies.
@@ -77,6 +131,7 @@ pub fn doctor(look: &Preflight, screen: Screen) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::machine::prices::planted;
     use crate::observe::preflight::PreflightItem;
 
     fn item(name: &str, found: Option<&str>, state: ItemState) -> PreflightItem {
@@ -109,6 +164,30 @@ mod tests {
             names(&["governor", "swap"]),
             "machine: 2 warnings (governor, swap): heapmark doctor says what they mean"
         );
+    }
+
+    #[test]
+    fn a_dear_page_fault_is_a_warning_and_a_cheap_one_is_not() {
+        let disadvantage = "allocators that return memory to the kernel are at a disadvantage";
+        let screen = Screen {
+            width: 400,
+            colour: false,
+        };
+        for (ns, is_dear) in [(4_400.0, true), (250.0, false)] {
+            let measured = planted(ns);
+            let analysis = Analysis {
+                prices: Some(measured.clone()),
+                ..Analysis::default()
+            };
+            let lines = lines_of_prices(&analysis);
+            assert_eq!(lines.len(), 1 + usize::from(is_dear), "{lines:?}");
+            let fault = format!("page-fault-again {}", duration(ns));
+            assert!(lines[0].contains(&fault), "{lines:?}");
+            let table = prices(&measured, screen);
+            assert_eq!(table.contains(disadvantage), is_dear, "{table}");
+            assert_eq!(lines.concat().contains(disadvantage), is_dear, "{lines:?}");
+        }
+        assert!(lines_of_prices(&Analysis::default()).is_empty());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The tables of a run as Markdown: the content of the terminal, for an issue or a page.
 
 use super::legend::legend;
-use super::machine::machine_line;
+use super::machine::{lines_of_prices, machine_line};
 use super::sheet::{self, Sheet};
 use super::text::{enclosed, join, markdown as escape};
 use super::{conclusion, sheets};
@@ -40,7 +40,10 @@ pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
     out += "\n## Legend\n\n";
     out.extend(legend(analysis).iter().map(bullet));
     out.extend(conclusion::unplanned(analysis).map(bullet));
-    if let Some(line) = machine_line(analysis) {
+    for line in machine_line(analysis)
+        .into_iter()
+        .chain(lines_of_prices(analysis))
+    {
         out += &format!("\n{}\n", escape(&line));
     }
     if !run.machine.is_empty() {

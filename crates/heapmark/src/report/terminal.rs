@@ -2,7 +2,7 @@
 //! the words state.
 
 use super::legend::legend;
-use super::machine::machine_line;
+use super::machine::{lines_of_prices, machine_line};
 use super::screen::{BOLD, RED, Screen, YELLOW};
 use super::sheet::{self, Column, Sheet, Spare};
 use super::text::plain;
@@ -45,6 +45,7 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
     }
     remarks.extend(conclusion::unplanned(analysis));
     remarks.extend(machine_line(analysis));
+    remarks.extend(lines_of_prices(analysis));
     lines.extend(remarks.iter().map(|line| screen.wrap(line, 2)));
     let colour = match analysis.conclusion {
         Conclusion::Fastest(_) => BOLD,

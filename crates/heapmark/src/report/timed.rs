@@ -135,6 +135,10 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> Stri
             unit.name
         ));
     }
+    if numbers.ratio_is_bound {
+        let share = numbers.floor_share.map(units::percent);
+        notes.extend(share.map(|share| format!("harness {share}")));
+    }
     if let Some(ratio) = numbers.ratio
         && ratio.pairs < numbers.blocks
     {
@@ -183,9 +187,10 @@ fn caveats(case: &Case) -> Vec<String> {
         ));
     }
     lines.extend(case.command.iter().flat_map(user_command::lines));
-    if case.floor_hides {
+    if case.floor_is_high {
         lines.push(
-            "the harness takes more than half of the fastest time: nothing is claimed here"
+            "the harness takes more than half of the fastest time: ratios with <= and >= are bounds, and the conclusion takes \
+             the floor out of this case"
                 .to_owned(),
         );
     }

@@ -48,7 +48,9 @@ pub fn workloads(all: &[Workload]) -> String {
          The first round of a process works on fresh memory, later ones reuse it: different workloads, which no preset swaps. What a\n\
          reference program does once is one round per process, in both presets; `-reuse` is a workload of its own.\n\n\
          `-t 1` is one worker thread beside an idle main thread. glibc serves the worker from a secondary arena, and takes longer than in\n\
-         a program whose only thread is the main one.\n",
+         a program whose only thread is the main one. `--set WORKLOAD.thread=main` is that program: the main thread does the work of the\n\
+         one worker, and heapmark creates no thread in the process (`--counter kernel` alone has one beside it, which counts). Workloads\n\
+         without this parameter need two threads, or new ones all the time. *One thread* says what the reference program does.\n",
     );
     for (short, title, origin) in DOCUMENTS {
         let ours = || {
@@ -76,6 +78,7 @@ fn section(workload: &Workload, origin: &str) -> String {
     let program = program.map(|program| format!("program `{program}`"));
     let threads = workload.threads.as_ref();
     let series = workload.series.as_ref();
+    let one_thread = workload.one_thread.as_ref();
     let facts = [
         ("What it does", Some(markdown(&workload.about))),
         ("Origin", Some(origin.to_owned())),
@@ -93,6 +96,7 @@ fn section(workload: &Workload, origin: &str) -> String {
             "Threads",
             threads.map(|threads| format!("`{threads}`, whatever `-t` says")),
         ),
+        ("One thread", one_thread.map(|says| markdown(says))),
         (
             "Memory over time",
             series.map(|every| format!("always, every {every}")),

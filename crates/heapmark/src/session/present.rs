@@ -5,7 +5,8 @@
 //! usual. How many of these pages a process meets depends on what ran before it, not on its
 //! allocator: allocators that take huge pages showed two modes, ten times apart. So as many bytes
 //! as a process will touch are touched here and freed just before it: the kernel then has them
-//! ready for every process alike.
+//! ready for every process alike. Before the first block the same is done once for the largest
+//! process of the run.
 
 use crate::observe::{Groups, Root};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};

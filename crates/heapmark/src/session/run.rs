@@ -103,6 +103,9 @@ impl Session {
         self.refuse_what_does_not_run()?;
         self.checks(&paces, progress)?;
         self.corners(progress)?;
+        // So that the first block does not pay for pages that no program has touched since the
+        // machine started. The checks have shown how many the largest process needs.
+        self.runner.make_present(self.largest_of_all());
         self.blocks(head, &paces, progress)
     }
 
@@ -180,6 +183,12 @@ impl Session {
 
     fn observed(&self, due: &Due) -> Result<Observed> {
         self.runner.run(due, self.largest_bytes(&due.cell))
+    }
+
+    /// The largest resident set that any process of the run has had.
+    fn largest_of_all(&self) -> u64 {
+        let known = self.known.all().iter();
+        known.filter_map(Record::peak_rss_bytes).max().unwrap_or(0)
     }
 
     /// The largest resident set that any process of this case has had.

@@ -60,6 +60,8 @@ pub trait Runner {
     fn control(&self) -> Result<Attempt>;
     /// One kind of call that few workloads make.
     fn corner(&self, subject: &Subject, corner: &str) -> Result<Corner>;
+    /// Makes free memory present in the machine, before the first block.
+    fn make_present(&self, bytes: u64);
     /// One process, by itself. No process of its case has had a larger resident set than this.
     fn run(&self, due: &Due, largest_bytes: u64) -> Result<Observed>;
     /// Checks of kernels, this many at a time; `ended` gets each as soon as it has ended.

@@ -61,6 +61,8 @@ struct Script {
     answer: Answer,
     control: Outcome,
     log: Rc<RefCell<Vec<String>>>,
+    /// The bytes that were made present, and how many processes had run before.
+    present: Rc<RefCell<Vec<(usize, u64)>>>,
 }
 
 fn attempt(outcome: Outcome, ns_per_op: f64) -> Attempt {
@@ -94,6 +96,11 @@ impl Runner for Script {
             findings: Vec::new(),
             environment: Default::default(),
         })
+    }
+
+    fn make_present(&self, bytes: u64) {
+        let before = self.log.borrow().len();
+        self.present.borrow_mut().push((before, bytes));
     }
 
     fn run(&self, due: &Due, _: u64) -> Result<Observed> {
@@ -167,6 +174,7 @@ struct Stage {
 struct Done {
     ended: Result<Ended>,
     log: Vec<String>,
+    present: Vec<(usize, u64)>,
     notes: Notes,
     /// What is stored, if it has a store.
     stored: Vec<Record>,
@@ -214,10 +222,12 @@ impl Stage {
             preset: "quick".into(),
         });
         let log = Rc::new(RefCell::new(Vec::new()));
+        let present = Rc::new(RefCell::new(Vec::new()));
         let script = Script {
             answer: Box::new(answer),
             control: self.control,
             log: log.clone(),
+            present: present.clone(),
         };
         let dir = self.store.as_ref().map(|folder| folder.path().join("run"));
         let store = dir.as_ref().map(|dir| Store::create(dir, head).unwrap());
@@ -230,6 +240,7 @@ impl Stage {
         Done {
             ended,
             log,
+            present: present.take(),
             notes,
             stored,
         }
@@ -280,6 +291,24 @@ fn a_run_is_control_calibration_checks_corners_and_blocks() {
         "larson@2/b01/hoard",
     ];
     assert_eq!(blocks, expected);
+}
+
+#[test]
+fn memory_for_the_largest_process_is_made_present_once_before_the_first_block() {
+    let done = Stage::new(2).run(|_, _| Some(took(20.0)));
+    let first = done
+        .log
+        .iter()
+        .position(|cell| cell.starts_with("larson@2/b"));
+    let largest = measurement(20.0).peak_rss_bytes;
+    assert!(largest > 0);
+    assert_eq!(done.present, [(first.unwrap(), largest)]);
+    // A run that ends before its blocks needs none.
+    let interrupted = Stage::new(2).run(|due, _| {
+        let is_check = due.purpose == Purpose::Check;
+        (!is_check).then(|| took(20.0))
+    });
+    assert_eq!(interrupted.present, []);
 }
 
 #[test]

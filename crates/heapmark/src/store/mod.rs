@@ -26,6 +26,7 @@ pub use run::{AllocatorInfo, RunFile, SCHEMA};
 pub use series::{Columns, Point, Series, columns, series};
 
 use crate::file::{self, PUBLIC, WithPath, is_there, make_folder, mode_of};
+use crate::observe::Prices;
 use crate::observe::preflight::{Preflight, When};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
@@ -125,6 +126,11 @@ impl Store {
     /// Stores a preflight of the machine beside those of earlier parts of the run.
     pub fn keep_preflight(&self, when: When, look: Preflight) -> Result<()> {
         preflights::add(&self.dir, when, look)
+    }
+
+    /// Stores the prices of the machine beside those of earlier parts of the run.
+    pub fn keep_prices(&self, prices: Prices) -> Result<()> {
+        preflights::add_prices(&self.dir, prices)
     }
 
     /// The directory.

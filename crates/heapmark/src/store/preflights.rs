@@ -1,24 +1,29 @@
 //! `machine/before.json` and `machine/after.json`: the preflight at the start and at the end of a
-//! run. Lists, since a resumed run begins and ends once more; a checksum at the end, as in each
-//! document of the store.
+//! run; `machine/prices.json`: what the machine's kernel cost at the start. Lists, since a resumed
+//! run begins and ends once more; a checksum at the end, as in each document of the store.
 
 use super::checksum::is_intact;
 use super::{keep, sealed};
 use crate::file::{WithPath, make_folder};
+use crate::observe::Prices;
 use crate::observe::preflight::{Preflight, When};
 use anyhow::{Context, Result, ensure};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// All preflights of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// All preflights of a run, and the prices.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Preflights {
     /// Before the first process of each part.
     pub before: Vec<Preflight>,
     /// After the last one of each part that ended by itself or by a signal.
     pub after: Vec<Preflight>,
+    /// Before the first process of each part, if they were measured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub prices: Vec<Prices>,
 }
 
 impl Preflights {
@@ -41,6 +46,7 @@ pub(super) fn read(dir: &Path) -> Result<Preflights> {
     Ok(Preflights {
         before: list(dir, When::Before)?,
         after: list(dir, When::After)?,
+        prices: prices(dir)?.prices,
     })
 }
 
@@ -48,14 +54,18 @@ pub(super) fn read(dir: &Path) -> Result<Preflights> {
 pub(super) fn add(dir: &Path, when: When, look: Preflight) -> Result<()> {
     let mut preflights = list(dir, when)?;
     preflights.push(look);
-    let folder = dir.join(FOLDER);
-    make_folder(&folder).with_path("cannot create", &folder)?;
-    let text = serde_json::to_string_pretty(&PreflightFile { preflights })
-        .context("cannot write a preflight")?;
-    keep(dir, name(when), sealed(&text))
+    write(dir, &name(when), &PreflightFile { preflights })
+}
+
+/// Adds prices.
+pub(super) fn add_prices(dir: &Path, measured: Prices) -> Result<()> {
+    let mut file = prices(dir)?;
+    file.prices.push(measured);
+    write(dir, PRICES, &file)
 }
 
 const FOLDER: &str = "machine";
+const PRICES: &str = "machine/prices.json";
 
 fn name(when: When) -> String {
     let part = match when {
@@ -66,33 +76,58 @@ fn name(when: When) -> String {
 }
 
 /// A file without its checksum.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct PreflightFile {
     preflights: Vec<Preflight>,
 }
 
+/// The same of prices.
+#[derive(Default, Serialize, Deserialize)]
+struct PriceFile {
+    prices: Vec<Prices>,
+}
+
 fn list(dir: &Path, when: When) -> Result<Vec<Preflight>> {
-    let path = dir.join(name(when));
+    let file: PreflightFile = read_file(dir, &name(when), "preflights")?;
+    Ok(file.preflights)
+}
+
+fn prices(dir: &Path) -> Result<PriceFile> {
+    read_file(dir, PRICES, "prices")
+}
+
+/// Nothing if there is no such file.
+fn read_file<T: Default + DeserializeOwned>(dir: &Path, name: &str, what: &str) -> Result<T> {
+    let path = dir.join(name);
     let text = match fs::read(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(T::default()),
         text => text.with_path("cannot read", &path)?,
     };
     parse(&text).with_context(|| {
         format!(
-            "{} is damaged: without it the run can be read, but without its preflights",
+            "{} is damaged: without it the run can be read, but without its {what}",
             path.display()
         )
     })
 }
 
-fn parse(text: &[u8]) -> Result<Vec<Preflight>> {
+fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T> {
     ensure!(is_intact(text), "its checksum does not fit");
-    Ok(serde_json::from_slice::<PreflightFile>(text)?.preflights)
+    Ok(serde_json::from_slice(text)?)
+}
+
+fn write(dir: &Path, name: &str, file: &impl Serialize) -> Result<()> {
+    let folder = dir.join(FOLDER);
+    make_folder(&folder).with_path("cannot create", &folder)?;
+    let text =
+        serde_json::to_string_pretty(file).with_context(|| format!("cannot write {name}"))?;
+    keep(dir, name, sealed(&text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::machine::prices::planted;
     use crate::observe::preflight::{ItemState, PreflightItem};
 
     fn look(warnings: &[&str]) -> Preflight {
@@ -123,6 +158,26 @@ mod tests {
         assert_eq!(
             preflights.warnings(),
             Some(["load", "swap", "governor"].map(String::from).to_vec())
+        );
+    }
+
+    #[test]
+    fn each_part_of_a_run_adds_its_prices_and_damage_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let stored = || read(dir.path()).map(|all| all.prices);
+        assert_eq!(stored().unwrap(), []);
+        for ns in [250.0, 4_400.0] {
+            add_prices(dir.path(), planted(ns)).unwrap();
+        }
+        assert_eq!(stored().unwrap(), [planted(250.0), planted(4_400.0)]);
+        assert_eq!(read(dir.path()).unwrap().warnings(), None);
+        let path = dir.path().join(PRICES);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("4400", "4401")).unwrap();
+        let error = stored().unwrap_err().to_string();
+        assert!(
+            error.contains("machine/prices.json is damaged") && error.ends_with("its prices"),
+            "{error}"
         );
     }
 

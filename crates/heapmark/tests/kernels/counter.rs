@@ -24,12 +24,16 @@ pub struct Counter {
 
 impl Counter {
     pub fn new() -> Counter {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        Counter::with(&folder.join("../../programs/count-mallocs/count.c"))
+    }
+
+    /// With another library, which writes five numbers into the file `COUNTS`.
+    pub fn with(source: &Path) -> Counter {
         // SAFETY: the tests of a program set it to the same value before any of them reads it.
         unsafe { std::env::set_var("HEAPMARK_GUEST", env!("CARGO_BIN_EXE_heapmark-guest")) };
         let dir = tempfile::tempdir().unwrap();
         let library = dir.path().join("libcount.so");
-        let source =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/count-mallocs/count.c");
         let mut compiler = Command::new("cc");
         compiler
             .args(["-O1", "-shared", "-fPIC", "-fno-builtin", "-o"])
@@ -43,6 +47,8 @@ impl Counter {
             "COUNTS".into(),
             dir.path().join("counts").display().to_string(),
         );
+        // Its blocks are those of the C library.
+        allocator.wrapper = true;
         let State::Ready(library) = build::state(&allocator, &[]) else {
             panic!("the counting library is refused")
         };
@@ -104,20 +110,8 @@ impl Counter {
         iterations: u32,
         exercise: bool,
     ) -> (Counts, Attempt) {
-        let catalog = Catalog::load().unwrap();
-        let set: Vec<Override> = set
-            .iter()
-            .map(|text| format!("{workload}.{text}").parse().unwrap())
-            .collect();
-        let cases = cases(
-            &catalog.workloads(workload).unwrap(),
-            "quick",
-            &[threads],
-            2,
-            &set,
-        )
-        .unwrap();
-        self.attempt_of(&cases[0], cold, iterations, exercise)
+        let case = case(workload, threads, set);
+        self.attempt_of(&case, cold, iterations, exercise)
     }
 
     /// As [`Counter::attempt`], of a case that no catalogue has.
@@ -128,28 +122,28 @@ impl Counter {
         iterations: u32,
         exercise: bool,
     ) -> (Counts, Attempt) {
-        let file = self.dir.path().join("counts");
-        std::fs::write(&file, [0; 40]).unwrap();
-        let cell = Cell {
-            id: "counting".into(),
-            allocator: "count".into(),
-            seed: 42,
-            ..Cell::default()
-        };
-        let mut job = Job::new(case, &cell, cold, iterations, false).unwrap();
+        let mut job = job(case, cold, iterations, false);
         job.exercise = exercise;
-        let stop = AtomicBool::new(false);
-        let attempt =
-            execute::run(&self.guest, &self.subject, &job, HUNG_AFTER, &stop, None).unwrap();
-        let bytes = std::fs::read(&file).unwrap();
-        let mut counted: Counts = std::array::from_fn(|i| {
-            u64::from_ne_bytes(bytes[i * 8..i * 8 + 8].try_into().unwrap())
-        });
+        let (mut counted, attempt) = self.numbers(&job);
         // The pair by which every guest wakes its allocator, before anything else.
         assert!(counted[0] >= 1 && counted[1] >= 1, "{counted:?}");
         counted[0] -= 1;
         counted[1] -= 1;
         (counted, attempt)
+    }
+
+    /// Runs one process and returns the numbers that the library has written.
+    pub fn numbers(&self, job: &Job) -> (Counts, Attempt) {
+        let file = self.dir.path().join("counts");
+        std::fs::write(&file, [0; 40]).unwrap();
+        let stop = AtomicBool::new(false);
+        let attempt =
+            execute::run(&self.guest, &self.subject, job, HUNG_AFTER, &stop, None).unwrap();
+        let bytes = std::fs::read(&file).unwrap();
+        let numbers = std::array::from_fn(|i| {
+            u64::from_ne_bytes(bytes[i * 8..i * 8 + 8].try_into().unwrap())
+        });
+        (numbers, attempt)
     }
 
     pub fn expect(
@@ -174,4 +168,28 @@ impl Counter {
         );
         assert_eq!(said, counted, "{workload}, {threads} threads, {set:?}");
     }
+}
+
+/// A workload of the catalogue at its quick size, but for what is set.
+pub fn case(workload: &str, threads: u32, set: &[&str]) -> Case {
+    let catalog = Catalog::load().unwrap();
+    let set: Vec<Override> = set
+        .iter()
+        .map(|text| format!("{workload}.{text}").parse().unwrap())
+        .collect();
+    let workloads = catalog.workloads(workload).unwrap();
+    cases(&workloads, "quick", &[threads], 2, &set)
+        .unwrap()
+        .remove(0)
+}
+
+/// One process of a case.
+pub fn job(case: &Case, cold: u32, iterations: u32, check: bool) -> Job {
+    let cell = Cell {
+        id: "counting".into(),
+        allocator: "count".into(),
+        seed: 42,
+        ..Cell::default()
+    };
+    Job::new(case, &cell, cold, iterations, check).unwrap()
 }

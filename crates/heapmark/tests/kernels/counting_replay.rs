@@ -89,12 +89,20 @@ impl FakeRun {
             (Order::Timed, "paced"),
         ] {
             let (path, head) = self.compiled(events, order);
-            let case = case(&path, head.threads_at_a_time as u32, mode);
-            let (counted, attempt) = self.counter.attempt_of(&case, 1, 1, false);
-            assert_eq!(attempt.outcome, Outcome::Ok, "{mode}: {}", attempt.report);
-            assert_eq!(counted, calls.map(|count| 2 * count), "{mode}");
-            let ops = attempt.measurement.unwrap().iterations[0].ops;
-            assert_eq!(ops, head.events, "{mode}");
+            let mut cases = vec![case(&path, head.threads_at_a_time as u32, mode)];
+            // The main thread makes the same calls.
+            if head.threads == 1 {
+                let mut on_main = cases[0].clone();
+                on_main.parameters.insert("thread".into(), "main".into());
+                cases.push(on_main);
+            }
+            for case in &cases {
+                let (counted, attempt) = self.counter.attempt_of(case, 1, 1, false);
+                assert_eq!(attempt.outcome, Outcome::Ok, "{mode}: {}", attempt.report);
+                assert_eq!(counted, calls.map(|count| 2 * count), "{mode}");
+                let ops = attempt.measurement.unwrap().iterations[0].ops;
+                assert_eq!(ops, head.events, "{mode}");
+            }
         }
     }
 

@@ -8,6 +8,7 @@ mod counting_replay;
 mod counting_vector_and_scatter;
 mod counting_zalloc_cache_speed;
 mod distributions;
+mod main_thread;
 mod series;
 mod shape;
 #[path = "../support/mod.rs"]

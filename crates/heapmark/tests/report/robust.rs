@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use std::fs;
 
 /// What reads a run.
-const READERS: [&[&str]; 6] = [
+const READERS: [&[&str]; 7] = [
+    &["show", "run"],
     &["report", "run", "-o", "-"],
     &["export", "run", "--to", "csv-samples"],
     &["export", "run", "--to", "csv-rows"],
@@ -331,4 +332,26 @@ fn a_run_of_another_machine_is_read_as_such_and_not_gone_on_with() {
         "this run began on a machine with cpu_model Abacus 2",
     );
     assert_eq!(lines(&place.at("run")), lines(&original()));
+}
+
+#[test]
+fn what_a_run_printed_is_shown_again() {
+    let place = Place::new();
+    let end = place.run_small("run", &["-a", "glibc", "--blocks", "3"]);
+    let again = place.run(&["show", "run"]);
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+    assert!(again.stdout.contains("ns/op"), "{}", again.stdout);
+    assert!(
+        end.stdout.contains(&again.stdout),
+        "{}\n{}",
+        end.stdout,
+        again.stdout
+    );
+    let none = place.run(&["show", "none"]);
+    assert_eq!(
+        (none.code, none.stdout.as_str()),
+        (Some(2), ""),
+        "{}",
+        none.stderr
+    );
 }

@@ -107,6 +107,57 @@ fn doctor_looks_at_this_machine_unless_told_otherwise() {
 }
 
 #[test]
+fn prices_are_of_this_machine_only() {
+    let place = Place::new();
+    let json = |end: End| -> serde_json::Value {
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        serde_json::from_str(&end.stdout).unwrap()
+    };
+    let here = json(place.run(&["doctor", "--json"]));
+    let prices = here["prices"].as_array().unwrap();
+    for name in [
+        "page-fault-first",
+        "page-fault-again",
+        "mmap-munmap",
+        "madvise-dontneed",
+        "locked-instruction",
+        "thread",
+    ] {
+        let price = prices.iter().find(|price| price["name"] == name);
+        let price = price.unwrap_or_else(|| panic!("no {name} in {here}"));
+        let [least, median, most] = ["least_ns", "median_ns", "most_ns"]
+            .map(|key| price[key].as_f64().unwrap_or_else(|| panic!("{price}")));
+        assert!(0.0 < least && least <= median && median <= most, "{price}");
+        assert!(
+            price["repetitions"].is_u64() && price["means"].is_string(),
+            "{price}"
+        );
+        let has_typical = price["typical_ns"].is_number();
+        assert_eq!(has_typical, name.starts_with("page-fault"), "{price}");
+    }
+    let table = place.run(&["doctor"]).stdout;
+    assert!(table.contains("page-fault-again"), "{table}");
+    let machine = Machine::clean(place.at("machine"));
+    let there = json(on(&place, &machine, &["doctor", "--json"]));
+    assert_eq!(there["prices"], serde_json::Value::Null);
+
+    let end = place.run(&run(&["-o", "run"]));
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(
+        end.stderr.contains("prices here: page-fault-first "),
+        "{}",
+        end.stderr
+    );
+    let stored = json(place.run(&["export", "run", "--to", "json"]));
+    let measured = stored["machine"]["prices"].as_array().unwrap();
+    assert_eq!(measured.len(), 1);
+    assert_eq!(measured[0]["prices"][0]["name"], "page-fault-first");
+    let end = on(&place, &machine, &run(&["-o", "copied"]));
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(!place.at("copied/machine/prices.json").exists());
+}
+
+#[test]
 fn a_folder_that_is_no_machine_is_refused() {
     let place = Place::new();
     for args in [&["doctor"][..], &["run", "-a", "glibc", "-o", "run"]] {

@@ -512,11 +512,12 @@ fn a_trial_keeps_its_command_to_itself_and_a_run_of_kernels_is_public() {
         "report.html",
         "machine/before.json",
         "machine/after.json",
+        "machine/prices.json",
     ];
     let modes = |run: &str| files.map(|file| mode(&place.at(run).join(file)));
     assert_eq!(
         (modes("tried"), mode(&place.at("tried.json"))),
-        ([0o600; 6], 0o600)
+        ([0o600; 7], 0o600)
     );
     assert_eq!(
         place
@@ -524,7 +525,7 @@ fn a_trial_keeps_its_command_to_itself_and_a_run_of_kernels_is_public() {
             .code,
         Some(0)
     );
-    assert_eq!(modes("run"), [0o644; 6]);
+    assert_eq!(modes("run"), [0o644; 7]);
 }
 
 #[test]

@@ -239,6 +239,11 @@ fn taken() -> Vec<Line> {
             &["true", "--flag-of-true"],
         ),
         line(
+            "trace make-pack",
+            &[&[("--output", "pack"), ("--force", "")]],
+            &["perl-hash"],
+        ),
+        line(
             "selftest",
             &[&[("--blocks", "1"), ("--seed", "7"), ("--output", "selftest")]],
             &[],

@@ -242,8 +242,8 @@ fn a_run_that_times_calls_has_no_throughput_and_no_verdict() {
     );
     let rows = analysis["latency"][0]["rows"].as_array().unwrap();
     assert!(
-        rows.iter()
-            .all(|row| row["functions"][0]["p50_ns"].is_u64()),
+        rows.iter().all(|row| row["cells"][0]["metric"] == "p50_ns"
+            && row["cells"][0]["spread"]["median"].is_f64()),
         "{rows:?}"
     );
 }

@@ -9,7 +9,7 @@ const WORDS: [&str; 4] = ["nobody", "somebody", "whoever", "everybody"];
 const MOST: usize = 20;
 
 /// What people read, below the repository's root.
-const PLACES: [&str; 14] = [
+const PLACES: [&str; 15] = [
     ".ci",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -21,6 +21,7 @@ const PLACES: [&str; 14] = [
     "crates",
     "docs",
     "programs",
+    "real-programs",
     "scripts",
     "suites",
     "workloads",

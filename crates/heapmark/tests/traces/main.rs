@@ -4,6 +4,7 @@ mod captured_trees;
 mod captures;
 mod counts;
 mod fidelity;
+mod pack;
 mod record;
 mod replay;
 #[path = "../support/mod.rs"]

@@ -4,6 +4,7 @@
 mod bootstrap;
 mod false_alarms;
 mod finding;
+mod floor;
 mod modes;
 mod noise;
 mod stopping;

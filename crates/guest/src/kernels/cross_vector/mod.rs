@@ -19,7 +19,9 @@ use core::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
 pub const KERNEL: Kernel = Kernel {
     name: "cross-vector",
     calls: &["malloc", "free"],
-    parameters: &["volume", "max-size", "passes", "start", "counting", "purge"],
+    parameters: &[
+        "volume", "max-size", "passes", "start", "counting", "purge", "thread",
+    ],
     run,
 };
 

@@ -46,6 +46,12 @@ fn run(bench: &mut Bench) {
     let sheet = Sheet::open(path);
     let head = sheet.head;
     let threads = head.threads as usize;
+    if bench.is_on_main() && threads != 1 {
+        fail::give_up(
+            "unsupported",
+            format_args!("thread = main replays traces of one thread, this one has {threads}"),
+        );
+    }
     bench.needs(head.requested_peak_bytes + head.slots * size_of::<*mut u8>() as u64);
     null::overlap(head.largest_bytes as usize, head.threads_at_a_time as usize);
     mind_operators();

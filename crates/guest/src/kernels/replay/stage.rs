@@ -1,6 +1,6 @@
 //! The threads of a replay. Those that existed from the start wait at a gate; each other thread is
 //! created by the thread that created it in the recorded program, and ends where it ended there. So
-//! an allocator sees threads come and go as in the program.
+//! an allocator sees threads come and go as in the program. The main thread may play the only one.
 
 use super::order::Skew;
 use super::player::Player;
@@ -12,12 +12,10 @@ use crate::bench::{Bench, KernelWork};
 use crate::clock;
 use crate::cpus::Cpus;
 use crate::fail;
-use crate::latency;
 use crate::measured::Moment;
 use crate::memory::{HarnessTable, Padded};
-use crate::null;
 use crate::stack::Stack;
-use crate::threads::{Gate, Semaphore, ThreadTime, create, wait_until};
+use crate::threads::{Gate, Semaphore, ThreadTime, create, make_ready, wait_until};
 use core::cell::Cell;
 use core::ffi::c_void;
 use core::ptr;
@@ -39,6 +37,8 @@ pub struct Stage<'a> {
     pub began_ns: AtomicU64,
     /// One thread plays at a time, in the recorded order.
     strict: bool,
+    /// The main thread plays the only thread.
+    on_main: bool,
     /// More threads than CPUs.
     pub crowded: bool,
     seats: &'a [Padded<ReplayThread>],
@@ -108,6 +108,7 @@ impl<'a> Stage<'a> {
             pace,
             began_ns: AtomicU64::new(0),
             strict,
+            on_main: bench.is_on_main(),
             crowded: sheet.head.threads_at_a_time as usize > Cpus::usable().count(),
             seats,
             gate: Gate::default(),
@@ -144,13 +145,40 @@ impl<'a> Stage<'a> {
     }
 
     /// Creates the threads that exist from the start, and starts the clock once all of them wait
-    /// for it.
+    /// for it. If the main thread plays, it has played when this returns.
     pub fn raise(&self) -> Moment {
         let first = || (0..self.seats.len()).filter(|index| self.is_there_from_the_start(*index));
-        first().for_each(|index| self.create(index));
-        self.gate.all_here(first().count());
+        if self.on_main {
+            make_ready();
+        } else {
+            first().for_each(|index| self.create(index));
+            self.gate.all_here(first().count());
+        }
         self.began_ns.store(clock::now_ns(), Ordering::Relaxed);
-        self.gate.open()
+        let began = self.gate.open();
+        if self.on_main {
+            first().for_each(|index| self.play(index));
+        }
+        began
+    }
+
+    /// Plays a thread's whole stream, with that thread's own clocks around it. Never inlined: its
+    /// code does not depend on which thread it is.
+    #[inline(never)]
+    fn play(&self, index: usize) {
+        let Padded(seat) = &self.seats[index];
+        let first = self.thread(index).first as usize;
+        let cpu_ns = clock::thread_cpu_ns();
+        seat.began_ns.set(clock::now_ns());
+        let (tally, has_exited) = Player::new(self, index, first).play();
+        seat.tally.set(tally);
+        seat.has_exited.set(has_exited);
+        seat.cpu_ns.set(clock::thread_cpu_ns() - cpu_ns);
+        seat.ended_ns.set(clock::now_ns());
+        self.steps[index].rest();
+        let place = self.overs.fetch_add(1, Ordering::AcqRel) as usize;
+        self.over[place].store(index as u32 + 1, Ordering::Release);
+        self.one_is_over.post();
     }
 
     /// Creates a thread. It begins at once, or at the gate if it is one of the first.
@@ -228,6 +256,9 @@ impl<'a> Stage<'a> {
     }
 
     fn join(&self, index: usize) {
+        if self.on_main {
+            return;
+        }
         let Padded(seat) = &self.seats[index];
         // Its creator may still be returning from `pthread_create`.
         wait_until(|| seat.thread.get() != 0);
@@ -256,25 +287,13 @@ extern "C" fn enter(seat: *mut c_void) -> *mut c_void {
         (seat, &*seat.stage.get().cast::<Stage>())
     };
     let index = seat.index.get();
-    let thread = stage.thread(index);
-    null::prepare();
-    latency::prepare();
+    make_ready();
     seat.has_come.store(true, Ordering::Release);
-    if !thread.is_started {
+    if !stage.thread(index).is_started {
         stage.gate.wait();
     }
-    let cpu_ns = clock::thread_cpu_ns();
-    seat.began_ns.set(clock::now_ns());
-    let (tally, has_exited) = Player::new(stage, index, thread.first as usize).play();
-    seat.tally.set(tally);
-    seat.has_exited.set(has_exited);
-    seat.cpu_ns.set(clock::thread_cpu_ns() - cpu_ns);
-    seat.ended_ns.set(clock::now_ns());
-    stage.steps[index].rest();
-    let place = stage.overs.fetch_add(1, Ordering::AcqRel) as usize;
-    stage.over[place].store(index as u32 + 1, Ordering::Release);
-    stage.one_is_over.post();
-    if !has_exited {
+    stage.play(index);
+    if !seat.has_exited.get() {
         stage.curtain.wait();
     }
     ptr::null_mut()

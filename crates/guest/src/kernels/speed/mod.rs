@@ -19,7 +19,14 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 pub const KERNEL: Kernel = Kernel {
     name: "speed",
     calls: &["malloc", "calloc", "realloc", "free"],
-    parameters: &["chain", "objects", "touch", "carry-over", "classes"],
+    parameters: &[
+        "chain",
+        "objects",
+        "touch",
+        "carry-over",
+        "classes",
+        "thread",
+    ],
     run,
 };
 

@@ -16,7 +16,7 @@ use write_back::WriteBack;
 pub const KERNEL: Kernel = Kernel {
     name: "zalloc",
     calls: &["malloc", "calloc", "free"],
-    parameters: &["blocks", "size", "zeroing", "write-back", "free"],
+    parameters: &["blocks", "size", "zeroing", "write-back", "free", "thread"],
     run,
 };
 

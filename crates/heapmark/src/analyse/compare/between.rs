@@ -5,7 +5,7 @@ use super::{Compared, Comparison, NO_EARLIER, NO_NUMBERS, PACED, Side};
 use crate::analyse::group::{CaseGroups, Group};
 use crate::analyse::ratio::Ratio;
 use crate::analyse::role::Role;
-use crate::analyse::{Verdict, counting, grid};
+use crate::analyse::{counting, grid};
 use crate::metric::{Metric, Process, Value};
 use crate::store::RunFile;
 use heapmark_stats::{Tested, unpaired};
@@ -29,7 +29,6 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
     let mut tests = Vec::new();
     for table in &new_grid {
         let case = table.case;
-        let withheld = table.floor_hides().then_some(Verdict::FloorHides);
         let earlier = counterpart(case, &old.head.plan.cases).map(|place| &old_grid[place]);
         let ranked = |group: &&Group| !Role::of(group.allocator, "").is_companion();
         for group in table.groups.iter().filter(ranked) {
@@ -44,7 +43,6 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
                 tests.push(Some(beside.unwrap_or(time)).filter(|_| anchor != Some(name)));
                 Compared {
                     beside_anchor: beside.map(|beside| Ratio::of_shift(beside.shift)),
-                    verdict: withheld,
                     ..Compared::new(case, name, Ratio::of_shift(time.shift))
                 }
             });

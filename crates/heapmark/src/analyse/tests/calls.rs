@@ -1,4 +1,4 @@
-//! Verdicts on rows: with planted differences, copies that differ, floors that hide, parts and
+//! Verdicts on rows: with planted differences, copies that differ, high floors, parts and
 //! modes.
 
 use super::*;
@@ -138,18 +138,26 @@ fn a_case_whose_copy_differs_is_left_out_of_what_is_said_over_all() {
 }
 
 #[test]
-fn a_floor_of_more_than_half_of_the_fastest_hides_the_order() {
+fn a_floor_of_more_than_half_of_the_fastest_makes_ratios_bounds_and_is_taken_out_of_the_mean() {
     let build = |floor| with_tier(lab(floor, 12), "null", "floor");
     let low = run(&build(&[("glibc", 20.0), ("half", 10.0), ("null", 4.0)]));
     assert_eq!(called(&low, "half"), Verdict::Faster);
     assert!((numbers(&low, "half").net_ns_per_op.unwrap() - 6.0).abs() < 0.2);
     let high = run(&build(&[("glibc", 20.0), ("half", 10.0), ("null", 6.0)]));
-    assert_eq!(called(&high, "half"), Verdict::FloorHides);
-    assert!(
-        matches!(high.conclusion, Conclusion::Withheld(Withheld::Floor)),
-        "{:?}",
-        high.conclusion
-    );
+    assert_eq!(called(&high, "half"), Verdict::Faster);
+    let half = |analysis: &Analysis| {
+        let numbers = numbers(analysis, "half");
+        (numbers.ratio_is_bound, numbers.ratio.unwrap().ratio)
+    };
+    assert!(!half(&low).0);
+    let (is_bound, ratio) = half(&high);
+    assert!(is_bound && (ratio - 0.5).abs() < 0.02, "{ratio}");
+    let Conclusion::Fastest(ranking) = &high.conclusion else {
+        panic!("{:?}", high.conclusion)
+    };
+    // (10 - 6) / (20 - 6)
+    let taken_out = ranking.against_baseline().unwrap().ratio.unwrap().ratio;
+    assert!((taken_out - 4.0 / 14.0).abs() < 0.02, "{taken_out}");
 }
 
 #[test]

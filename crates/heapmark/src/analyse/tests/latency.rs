@@ -1,7 +1,7 @@
 //! Tails by values: what is merged, what is reported, and what is not.
 
 use super::super::fake_run::{FakeRun, crash};
-use super::super::{Called, analyse};
+use super::super::{TableRow, analyse};
 use crate::plan::Mode;
 use crate::store::Purpose;
 use proptest::prelude::*;
@@ -12,9 +12,18 @@ fn lab(blocks: u32, times: impl Fn(&str) -> Vec<(u64, u64)>) -> FakeRun {
         .timing_calls(1, times)
 }
 
-fn malloc(lab: &FakeRun, row: usize) -> Option<Called> {
-    let analysis = analyse(&lab.run, &lab.records);
-    analysis.latency[0].rows[row].functions.first().cloned()
+fn row(lab: &FakeRun, row: usize) -> TableRow {
+    analyse(&lab.run, &lab.records).latency[0].rows[row].clone()
+}
+
+fn malloc_ns(row: &TableRow, key: &str) -> Option<u64> {
+    row.call_ns("malloc", key)
+}
+
+/// How many calls were timed, if any was.
+fn count(lab: &FakeRun, place: usize) -> Option<u64> {
+    let row = row(lab, place);
+    row.of_function("malloc", "max_ns").map(|cell| cell.n)
 }
 
 #[test]
@@ -34,13 +43,15 @@ fn processes_are_merged_and_their_times_are_not_averaged() {
         count: 100,
     };
     slow.functions[0].longest.ns = 91;
-    let malloc = malloc(&lab, 0).unwrap();
+    let row = row(&lab, 0);
+    assert_eq!(count(&lab, 0), Some(200));
     assert_eq!(
-        (malloc.count, malloc.p50_ns, malloc.p90_ns),
-        (200, Some(30), Some(90))
+        ["p50_ns", "p90_ns", "max_ns"].map(|key| malloc_ns(&row, key)),
+        [Some(30), Some(90), Some(91)]
     );
+    let longest = &row.calls.as_ref().unwrap().longest[0];
     assert_eq!(
-        (malloc.longest.ns, &*malloc.longest_cell),
+        (longest.call.ns, &*longest.cell),
         (91, "larson@2/b01/glibc")
     );
 }
@@ -48,19 +59,8 @@ fn processes_are_merged_and_their_times_are_not_averaged() {
 #[test]
 fn a_percentile_is_told_only_where_ten_calls_lie_beyond() {
     let told = |count| {
-        let called = malloc(&lab(1, |_| vec![(30, count)]), 0).unwrap();
-        let Called {
-            p50_ns,
-            p90_ns,
-            p99_ns,
-            p99_9_ns,
-            p99_99_ns,
-            ..
-        } = called;
-        [p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns]
-            .iter()
-            .flatten()
-            .count()
+        // All metrics but the longest call, which is always known.
+        row(&lab(1, |_| vec![(30, count)]), 0).cells.len() - 1
     };
     let counts = [19, 20, 99, 100, 999, 1000, 9999, 10_000, 99_999, 100_000];
     assert_eq!(counts.map(told), [0, 1, 1, 2, 2, 3, 3, 4, 4, 5]);
@@ -69,8 +69,8 @@ fn a_percentile_is_told_only_where_ten_calls_lie_beyond() {
 #[test]
 fn one_process_that_is_not_ok_leaves_the_row_without_a_tail() {
     let lab = lab(3, |_| vec![(30, 1000)]).fail("larson@2/b02/hoard", crash());
-    assert!(malloc(&lab, 0).is_some());
-    assert!(malloc(&lab, 1).is_none());
+    assert!(count(&lab, 0).is_some());
+    assert!(row(&lab, 1).cells.is_empty());
     let analysis = analyse(&lab.run, &lab.records);
     let failed = analysis.latency[0].rows[1].failed.as_ref();
     assert_eq!(failed.unwrap().of, 4);
@@ -103,13 +103,7 @@ fn calls_of_a_disturbed_attempt_are_not_counted_where_a_quiet_one_is_there() {
     lab.cell("larson@2/b00/hoard").interference =
         serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
     lab.records.extend(again);
-    assert_eq!(
-        (
-            malloc(&lab, 0).unwrap().count,
-            malloc(&lab, 1).unwrap().count
-        ),
-        (900, 900)
-    );
+    assert_eq!((count(&lab, 0), count(&lab, 1)), (Some(900), Some(900)));
     assert_eq!(analyse(&lab.run, &lab.records).interference.repeated, 1);
 }
 
@@ -131,7 +125,7 @@ fn times_of_one_purpose_never_enter_the_results_of_the_other() {
         .records
         .iter_mut()
         .for_each(|record| record.purpose = Purpose::Sample);
-    assert!(malloc(&samples, 0).is_none());
+    assert!(row(&samples, 0).cells.is_empty());
 }
 
 proptest! {
@@ -141,14 +135,16 @@ proptest! {
     ) {
         // Short times as well as long ones.
         let times: Vec<(u64, u64)> = times.into_iter().map(|(kind, ns, count)| (ns >> (kind * 12), count)).collect();
-        let Some(called) = malloc(&lab(1, |_| times.clone()), 0) else { return Ok(()) };
+        let lab = lab(1, |_| times.clone());
+        let row = row(&lab, 0);
+        let Some(count) = count(&lab, 0) else { return Ok(()) };
         let mut all: Vec<u64> = times.iter().flat_map(|(ns, count)| vec![*ns; *count as usize]).collect();
         all.sort_unstable();
-        for (share, told) in [(0.5, called.p50_ns), (0.9, called.p90_ns), (0.99, called.p99_ns)] {
-            let Some(told) = told else { continue };
+        for (share, key) in [(0.5, "p50_ns"), (0.9, "p90_ns"), (0.99, "p99_ns")] {
+            let Some(told) = malloc_ns(&row, key) else { continue };
             let exact = all[((all.len() as f64 * share - 1e-6).ceil() as usize).max(1) - 1];
             prop_assert!(told >= exact && told <= exact + exact / 64 + 1, "{} for {} of {}", told, exact, share);
         }
-        prop_assert_eq!(called.count, all.len() as u64);
+        prop_assert_eq!(count, all.len() as u64);
     }
 }

@@ -78,6 +78,14 @@ impl Workload {
                 );
             }
         }
+        // All others have threads beside the main thread, whatever the job says.
+        if has("thread") && !kernel.parameters.contains(&"thread") {
+            add(
+                "parameters.thread",
+                &format!("kernel `{name}` never works on the main thread alone"),
+                "remove it",
+            );
+        }
     }
 
     fn check_presets(&self, add: Add) {

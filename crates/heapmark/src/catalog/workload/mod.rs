@@ -42,6 +42,8 @@ pub struct Workload {
     /// Worker threads, if they follow from the parameters: a sum of products. `-t` has no effect on
     /// it then.
     pub threads: Option<String>,
+    /// Which thread does the work of one thread in the document's program, and how that is known.
+    pub one_thread: Option<String>,
     /// The interval of its memory over time, if that is always recorded.
     pub series: Option<String>,
     /// A caution that its table must not be read without.

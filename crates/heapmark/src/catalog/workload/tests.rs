@@ -80,6 +80,10 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(with("threads = \"spots * sharing\"").contains("`sharing` is no number"));
     assert!(with("threads = \"objects\"").contains("from 1 to 4096"));
     assert!(with("series = \"soon\"").contains("expected a time from 100µs"));
+    assert!(
+        problems(&CHURN.replace("kernel = \"churn\"", "kernel = \"larson\""))
+            .contains("parameters.thread: kernel `larson` never works on the main thread alone")
+    );
 }
 
 const SAME_THREAD: &str = include_str!("../../../../../workloads/micromalloc/same-thread.toml");

@@ -17,6 +17,7 @@ use super::{Exit, print, say, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
 use crate::execute::{Guest, Subject};
+use crate::observe::Prices;
 use crate::observe::preflight::{ItemState, Preflight, When};
 use crate::observe::root::Root;
 use crate::plan::{Counter, Mode, Override, Plan};
@@ -167,6 +168,13 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     ));
     say(report::warnings(&look.warnings()));
     stored.store.keep_preflight(When::Before, look)?;
+    if let Some(prices) = Prices::measure(&root) {
+        say(report::prices_line(&prices));
+        if let Some(warning) = report::price_warning(&prices) {
+            say(warning);
+        }
+        stored.store.keep_prices(prices)?;
+    }
     let timed = !plan.mode.is_for_kernels();
     let ended = measure(guest, selection, stored, stop, &root, args.check_again)?;
     let all_ok = print_results(&dir)?;
@@ -196,6 +204,9 @@ pub(super) fn nested(
     let stored = Stored::begin(&selection, &guest, output.as_deref())?;
     let look = Preflight::look(&root, When::Before);
     stored.store.keep_preflight(When::Before, look)?;
+    if let Some(prices) = Prices::measure(&root) {
+        stored.store.keep_prices(prices)?;
+    }
     let dir = stored.store.dir().to_owned();
     let ended = measure(guest, selection, stored, stop_on_signals(), &root, false)?;
     Ok((store::read(&dir)?, ended.whole))

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Parameters of a trace's workload: name, description, kind, value.
-const PARAMETERS: [(&str, &str, Kind, &str); 7] = [
+const PARAMETERS: [(&str, &str, Kind, &str); 8] = [
     ("trace", "the recorded program", Kind::Path, ""),
     ("sha256", "of the trace", Kind::Choice, ""),
     ("compiled", "what was compiled from it", Kind::Path, ""),
@@ -46,6 +46,12 @@ const PARAMETERS: [(&str, &str, Kind, &str); 7] = [
         Kind::Seconds,
         "1",
     ),
+    (
+        "thread",
+        "if the trace has one thread, what replays it: a worker beside an idle main thread, or the main thread of a process with no other",
+        Kind::Choice,
+        "worker",
+    ),
 ];
 
 /// A compiled trace of this size or more is announced before it is written.
@@ -68,6 +74,8 @@ pub fn file(word: &str) -> Option<&Path> {
 pub fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
     let mut traces: Vec<(PathBuf, String)> = Vec::new();
     for file in words.iter().filter_map(|word| file(word)) {
+        let unpacked = unpacked(file)?;
+        let file = unpacked.as_deref().unwrap_or(file);
         // Faults are reported as the commands of `heapmark trace` report them.
         in_file(Reader::open(file), file)?;
         let path = file
@@ -97,6 +105,14 @@ pub fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
     Ok(all.collect())
 }
 
+/// The trace of the pack that a word names, if there is no file of that name.
+fn unpacked(word: &Path) -> Result<Option<PathBuf>> {
+    match word.to_str() {
+        Some(name) if word.symlink_metadata().is_err() => build::trace_of_pack(name),
+        _ => Ok(None),
+    }
+}
+
 /// The file's name, restricted to the characters of cell and file names.
 fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -116,6 +132,7 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
         let choices: Vec<String> = match name {
             "mode" => MODES.map(String::from).into(),
             "touch" => TOUCHES.map(String::from).into(),
+            "thread" => ["worker", "main"].map(String::from).into(),
             _ => vec![sha256.into()],
         };
         (
@@ -264,6 +281,13 @@ fn compile(case: &mut Case, cpus: u32) -> Result<CompiledTrace> {
         bail!(
             "{}: the trace tells no times, so nothing can be paced: use another mode",
             case.workload
+        );
+    }
+    if word(case, "thread") == "main" && head.threads > 1 {
+        bail!(
+            "{}: thread = main: the main thread would play alone, and the trace has {} threads: use thread = worker",
+            case.workload,
+            head.threads
         );
     }
     case.parameters.insert("calls".into(), calls(head));

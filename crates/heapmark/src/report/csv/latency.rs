@@ -1,7 +1,7 @@
 //! The derived export of a run that timed single calls.
 
 use super::{CsvColumns, write};
-use crate::analyse::{Analysis, Called, LatencyCase, LatencyRow};
+use crate::analyse::{Analysis, LongestCall, Table, TableRow};
 use crate::report::text::join;
 use serde_json::{Value, json};
 
@@ -9,8 +9,8 @@ const COLUMNS: CsvColumns = &[
     ("workload", "/workload"),
     ("threads", "/threads"),
     ("oversubscribed", "/oversubscribed"),
-    ("allocator", "/allocator"),
-    ("tier", "/tier"),
+    ("allocator", "/row/allocator"),
+    ("tier", "/row/tier"),
     ("outcome", "/outcome"),
     ("detail", "/detail"),
     ("every", "/every"),
@@ -18,17 +18,17 @@ const COLUMNS: CsvColumns = &[
     ("timer_least_ns", "/timer/least_ns"),
     ("timer_median_ns", "/timer/median_ns"),
     ("processes", "/processes"),
-    ("function", "/called/function"),
-    ("timed_calls", "/called/count"),
-    ("p50_ns", "/called/p50_ns"),
-    ("p90_ns", "/called/p90_ns"),
-    ("p99_ns", "/called/p99_ns"),
-    ("p99_9_ns", "/called/p99_9_ns"),
-    ("p99_99_ns", "/called/p99_99_ns"),
-    ("max_ns", "/called/longest/ns"),
-    ("max_bytes", "/called/longest/bytes"),
-    ("max_at_ns", "/called/longest/at_ns"),
-    ("max_cell", "/called/longest_cell"),
+    ("function", "/longest/function"),
+    ("timed_calls", "/longest/timed_calls"),
+    ("p50_ns", "/p50_ns"),
+    ("p90_ns", "/p90_ns"),
+    ("p99_ns", "/p99_ns"),
+    ("p99_9_ns", "/p99_9_ns"),
+    ("p99_99_ns", "/p99_99_ns"),
+    ("max_ns", "/longest/ns"),
+    ("max_bytes", "/longest/bytes"),
+    ("max_at_ns", "/longest/at_ns"),
+    ("max_cell", "/longest/cell"),
 ];
 
 /// One line per function of each row; one without numbers for a row that has none.
@@ -40,34 +40,40 @@ pub fn latency(analysis: &Analysis) -> String {
     write(COLUMNS, &all)
 }
 
-fn lines(case: &LatencyCase, row: &LatencyRow) -> Vec<Value> {
+fn lines(table: &Table, row: &TableRow) -> Vec<Value> {
+    let (Some(timing), Some(calls)) = (&table.timing, &row.calls) else {
+        return Vec::new();
+    };
     let (outcome, processes) = match &row.failed {
         Some(failed) => (failed.word(), None),
-        None if row.processes == 0 => ("missing", Some(0)),
-        None => ("ok", Some(row.processes)),
+        None if calls.processes == 0 => ("missing", Some(0)),
+        None => ("ok", Some(calls.processes)),
     };
-    let line = |called: Option<&Called>| {
-        let timer = case.timer.as_ref().filter(|_| called.is_some());
-        json!({
-            "workload": case.workload,
-            "threads": case.threads,
-            "oversubscribed": case.oversubscribed,
-            "allocator": row.allocator,
-            "tier": row.tier,
+    let line = |longest: Option<&LongestCall>| {
+        let timer = timing.timer.as_ref().filter(|_| longest.is_some());
+        let mut line = json!({
+            "workload": table.workload,
+            "threads": table.threads,
+            "oversubscribed": table.oversubscribed,
+            "row": row,
             "outcome": outcome,
             "detail": row.failed.as_ref().map(|failed| failed.summary()),
-            "every": case.every,
+            "every": timing.every,
             "clock": timer.map(|timer| join(&timer.clocks, " ")),
             "timer": timer,
             "processes": processes,
-            "called": called,
-        })
+            "longest": longest,
+        });
+        let function = longest.map(|longest| longest.function.as_str());
+        for cell in &row.cells {
+            if Some(cell.label.as_str()) == function {
+                line[cell.metric.key] = json!(cell.spread.median as u64);
+            }
+        }
+        line
     };
     if outcome == "ok" {
-        row.functions
-            .iter()
-            .map(|called| line(Some(called)))
-            .collect()
+        calls.longest.iter().map(|it| line(Some(it))).collect()
     } else {
         vec![line(None)]
     }

@@ -2,7 +2,7 @@
 
 use super::axes;
 use super::dot_plot::{self, Dot};
-use super::section::{Data, Plot, Section, Subject};
+use super::section::{Data, Entry, Plot, Section};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed};
 use crate::analyse::Table;
@@ -44,8 +44,8 @@ fn plot(
                 continue;
             };
             let (run, name) = (*run, row.allocator.as_str());
-            let (subject, counted) = (Subject { run, name }, cell.spread);
-            views::record(
+            let (subject, counted) = (Entry { run, name }, cell.spread);
+            views::add_row(
                 data,
                 subject,
                 *case,

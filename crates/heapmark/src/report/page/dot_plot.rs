@@ -1,7 +1,7 @@
 //! A chart with a line for each allocator and a dot on it, with or without an interval.
 
 use super::axes;
-use super::section::{Plot, Subject, Trace};
+use super::section::{Entry, Plot, Trace};
 use super::series_legend::{SeriesLegend, in_chart};
 use plotly::Scatter;
 use plotly::common::{ErrorData, ErrorType, HoverInfo, Mode};
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 /// A line of the chart.
 pub(super) struct Dot<'a> {
-    pub subject: Subject<'a>,
+    pub subject: Entry<'a>,
     pub value: f64,
     pub interval: Option<(f64, f64)>,
     /// Its tooltip.

@@ -1,7 +1,7 @@
 //! Each allocator's time over the baseline's, with its interval: over all cases, then case by case.
 
 use super::dot_plot::{self, Dot};
-use super::section::{Data, Section, Subject, View};
+use super::section::{Data, Entry, Section, View};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
 use crate::analyse::{Case, Role};
@@ -43,7 +43,7 @@ fn of_cases<'a>(cases: &[Placed<'a, Case>], data: &mut Data) -> Vec<Dot<'a>> {
         };
         let word = sheet::verdict(numbers.verdict);
         let (low, high) = ratio.interval.unzip();
-        views::record(
+        views::add_row(
             data,
             subject,
             case,
@@ -83,7 +83,7 @@ fn overall(legend: &SeriesLegend) -> Option<View> {
                 "cases": one.cases,
             }));
             dots.push(Dot {
-                subject: Subject { run, name },
+                subject: Entry { run, name },
                 value: one.ratio,
                 interval: one.interval,
                 words,

@@ -1,7 +1,7 @@
 //! All cases and all allocators at a glance.
 
 use super::axes;
-use super::section::{Data, Plot, Section, Subject, View};
+use super::section::{Data, Entry, Plot, Section, View};
 use super::series_legend::{SeriesLegend, in_chart};
 use super::views::{self, Placed, heading};
 use crate::analyse::{Case, Numbers, Ratio, Role, Row, State, Verdict};
@@ -45,7 +45,7 @@ fn view(legend: &SeriesLegend, cases: &[Placed<Case>]) -> Option<View> {
             let field = field(case, row, &label);
             let ratio = row.numbers().and_then(|numbers| numbers.ratio);
             let shown = json!({ "ratio": ratio.map(|ratio| ratio.ratio), "shown": field.mark });
-            views::record(&mut data, subject, *case, shown);
+            views::add_row(&mut data, subject, *case, shown);
             if field.log2.is_finite() {
                 places.push(field.case);
                 depths.push(vec![field.log2]);
@@ -86,10 +86,10 @@ fn view(legend: &SeriesLegend, cases: &[Placed<Case>]) -> Option<View> {
 }
 
 /// The columns: allocators in the order of the plan, those of the same name side by side.
-fn columns<'a>(cases: &[Placed<'a, Case>]) -> Vec<Subject<'a>> {
+fn columns<'a>(cases: &[Placed<'a, Case>]) -> Vec<Entry<'a>> {
     let in_case = |&(run, case): &Placed<'a, Case>| {
         let rows = case.rows.iter().filter(|row| !row.role.is_companion());
-        rows.map(move |row| Subject {
+        rows.map(move |row| Entry {
             run,
             name: &row.allocator,
         })

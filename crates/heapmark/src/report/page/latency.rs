@@ -1,20 +1,27 @@
 //! How long single calls took: the tails that a mean hides.
 
 use super::axes;
-use super::section::{Data, Plot, Section, Subject};
+use super::section::{Data, Entry, Plot, Section};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed};
-use crate::analyse::LatencyCase;
+use crate::analyse::Table;
 use crate::report::text::plain;
 use crate::report::{latency, units};
 use plotly::common::Mode;
 use serde_json::json;
 
-/// Where the values of a function are drawn.
-const PLACES: [&str; 6] = ["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "longest"];
+/// Where the values of a function are drawn, and their metrics.
+const PLACES: [(&str, &str); 6] = [
+    ("50 %", "p50_ns"),
+    ("90 %", "p90_ns"),
+    ("99 %", "p99_ns"),
+    ("99.9 %", "p99_9_ns"),
+    ("99.99 %", "p99_99_ns"),
+    ("longest", "max_ns"),
+];
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
-    let cases: Vec<Placed<LatencyCase>> = legend.all(|told| &told.analysis.latency);
+    let cases: Vec<Placed<Table>> = legend.all(|told| &told.analysis.latency);
     let views = views::by_threads(&cases, |cases, heading, data| {
         let names = cases.iter().flat_map(|(_, case)| latency::functions(case));
         let mut plots = Vec::new();
@@ -35,7 +42,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
 
 fn plot(
     legend: &SeriesLegend,
-    cases: &[Placed<LatencyCase>],
+    cases: &[Placed<Table>],
     title: String,
     function: &str,
     data: &mut Data,
@@ -44,28 +51,17 @@ fn plot(
     let mut shown_ns = Vec::new();
     for (run, case) in cases {
         for row in &case.rows {
-            let Some(called) = row.function(function) else {
+            let Some(longest) = row.of_function(function, "max_ns") else {
                 continue;
             };
             let (run, name) = (*run, row.allocator.as_str());
-            let subject = Subject { run, name };
-            views::record(
-                data,
-                subject,
-                *case,
-                json!({
-                    "function": plain(function),
-                    "timed_calls": called.count,
-                    "p50_ns": called.p50_ns,
-                    "p90_ns": called.p90_ns,
-                    "p99_ns": called.p99_ns,
-                    "p99_9_ns": called.p99_9_ns,
-                    "p99_99_ns": called.p99_99_ns,
-                }),
-            );
+            let subject = Entry { run, name };
+            let mut numbers = json!({"function": plain(function), "timed_calls": longest.n});
             let label = legend.label(subject);
             let mut points = Vec::new();
-            for (place, ns) in PLACES.into_iter().zip(called.values()) {
+            for (place, key) in PLACES {
+                let ns = row.call_ns(function, key);
+                numbers[key] = json!(ns);
                 if let Some(ns) = ns.filter(|ns| *ns > 0) {
                     let ns = ns as f64;
                     let tooltip = format!("<b>{label}</b><br>{place}: {}", units::duration(ns));
@@ -73,6 +69,7 @@ fn plot(
                     points.push((place, ns, tooltip));
                 }
             }
+            views::add_row(data, subject, *case, numbers);
             let drawn = views::scatter(&label, Mode::LinesMarkers, points);
             traces.push(legend.trace(subject, drawn));
         }

@@ -2,7 +2,7 @@
 
 use super::axes;
 use super::downsample::{short, thin};
-use super::section::{Plot, Section, Subject, Trace, View};
+use super::section::{Entry, Plot, Section, Trace, View};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, SortedCase};
 use crate::analyse::{Case, Table};
@@ -54,7 +54,7 @@ fn of_cases<T: SortedCase>(
     names: fn(&T) -> Vec<&str>,
 ) -> Vec<View> {
     views::by_threads(cases, |cases, heading, data| {
-        let mut told: Vec<(Subject, &Series)> = Vec::new();
+        let mut told: Vec<(Entry, &Series)> = Vec::new();
         for (run, case) in cases {
             for name in names(case) {
                 let own = |series: &&Series| {
@@ -65,8 +65,8 @@ fn of_cases<T: SortedCase>(
                 let Some(series) = legend.runs[*run].run.series.iter().find(own) else {
                     continue;
                 };
-                let subject = Subject { run: *run, name };
-                views::record(data, subject, *case, peaks(series));
+                let subject = Entry { run: *run, name };
+                views::add_row(data, subject, *case, peaks(series));
                 told.push((subject, series));
             }
         }
@@ -85,7 +85,7 @@ fn peaks(series: &Series) -> Value {
     })
 }
 
-fn plot(legend: &SeriesLegend, heading: &str, told: &[(Subject, &Series)]) -> Option<Plot> {
+fn plot(legend: &SeriesLegend, heading: &str, told: &[(Entry, &Series)]) -> Option<Plot> {
     let points = || told.iter().flat_map(|(_, series)| &series.points);
     let unit = units::size(points().map(|point| point.rss_bytes).max()? as f64);
     // In a replay in strict order, curves are drawn along what was allocated: time there includes the

@@ -36,7 +36,7 @@ fn plot(
         .filter_map(|point| point.numbers.memory)
         .collect();
     for (point, memory) in points.iter().zip(&memories) {
-        views::record(
+        views::add_row(
             data,
             point.subject,
             point.case,

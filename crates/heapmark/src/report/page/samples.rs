@@ -2,7 +2,7 @@
 
 use super::axes;
 use super::downsample::{short, thin};
-use super::section::{Data, Plot, Section, Subject, Trace};
+use super::section::{Data, Entry, Plot, Section, Trace};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
 use crate::analyse::{Case, Timed};
@@ -52,7 +52,7 @@ fn plot(
         times.sort_by(|a, b| a.ns_per_op.total_cmp(&b.ns_per_op));
         let values: Vec<f64> = times.iter().map(|timed| timed.ns_per_op).collect();
         let kept = thin(&values, most);
-        views::record(
+        views::add_row(
             data,
             placed.subject,
             placed.case,
@@ -85,7 +85,7 @@ fn plot(
 
 fn trace(
     legend: &SeriesLegend,
-    subject: Subject,
+    subject: Entry,
     symbol: MarkerSymbol,
     times: &[&Timed],
 ) -> Option<Trace> {

@@ -39,7 +39,7 @@ fn plot(
     let points = views::ranked(cases);
     for point in &points {
         let spread = point.numbers.mops_per_s;
-        views::record(
+        views::add_row(
             data,
             point.subject,
             point.case,

@@ -42,7 +42,7 @@ pub(in crate::report) struct Plot {
 
 /// An allocator or a program in one of the runs.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) struct Subject<'a> {
+pub(super) struct Entry<'a> {
     /// Index of the run.
     pub run: usize,
     pub name: &'a str,
@@ -133,8 +133,11 @@ impl Data {
             unreachable!("a row names its columns");
         };
         let (columns, cells): (Vec<String>, Vec<Value>) = cells.into_iter().unzip();
-        debug_assert!(self.rows.is_empty() || self.columns == columns);
-        self.columns = columns;
+        if self.rows.is_empty() {
+            self.columns = columns;
+        } else {
+            assert_eq!(self.columns, columns, "all rows have the same columns");
+        }
         self.rows.push(cells);
     }
 }

@@ -2,7 +2,7 @@
 //! has one colour and one marker in all charts; and the names of the runs.
 
 use super::page_run::PageRun;
-use super::section::{Subject, Trace};
+use super::section::{Entry, Trace};
 use super::views::{Placed, SortedCase};
 use crate::analyse::{Analysis, Case, Role};
 use crate::report::text::plain;
@@ -41,7 +41,7 @@ impl<'a> SeriesLegend<'a> {
     }
 
     /// What is drawn for an entry in a chart.
-    pub fn trace(&self, Subject { run, name }: Subject, drawn: Box<dyn plotly::Trace>) -> Trace {
+    pub fn trace(&self, Entry { run, name }: Entry, drawn: Box<dyn plotly::Trace>) -> Trace {
         Trace {
             entry: self.entries.iter().position(|entry| entry.name == name),
             run,
@@ -50,7 +50,7 @@ impl<'a> SeriesLegend<'a> {
     }
 
     /// Its name in a chart: `jemalloc`, with several runs `jemalloc · 2`.
-    pub fn label(&self, Subject { run, name }: Subject) -> String {
+    pub fn label(&self, Entry { run, name }: Entry) -> String {
         in_chart(&format!("{name}{}", self.suffix(run)))
     }
 

@@ -9,7 +9,7 @@ use crate::observe::preflight::ItemState;
 use crate::report::sheet::{self, Sheet};
 use crate::report::sheets;
 use crate::report::text::{count, plain};
-use crate::report::{conclusion, legend::legend as lines, machine};
+use crate::report::{conclusion, legend::legend as lines, machine, units};
 
 /// A table of words for each run.
 fn of_each_run(
@@ -32,6 +32,11 @@ pub(super) fn trust(legend: &SeriesLegend) -> Section {
         let mut line = |what: &str, says: String| rows.push(vec![what.to_owned(), says]);
         if let Some(says) = machine::machine_line(&told.analysis) {
             line("machine", without("machine: ", says));
+        }
+        if let Some(prices) = &told.analysis.prices {
+            let says = machine::price_warning(prices);
+            let says = says.unwrap_or_else(|| machine::prices_line(prices));
+            line("prices", without("prices here: ", says));
         }
         let interference = conclusion::interference(&told.analysis)
             .unwrap_or_else(|| conclusion::undisturbed(&told.analysis));
@@ -169,6 +174,21 @@ pub(super) fn method(legend: &SeriesLegend) -> Section {
         });
         let columns = ["item", "state", "found", "means"];
         add("Set up", &columns, distinct(told_of));
+        let prices = head.preflights.prices.iter().flat_map(|it| &it.prices);
+        let rows = prices.map(|price| {
+            let [median, least, most] =
+                [price.median_ns, price.least_ns, price.most_ns].map(units::duration);
+            vec![
+                price.name.clone(),
+                median,
+                least,
+                most,
+                price.typical_ns.map(units::duration).unwrap_or_default(),
+                price.means.clone(),
+            ]
+        });
+        let columns = ["price", "median", "smallest", "largest", "typical", "means"];
+        add("Prices", &columns, rows.collect());
         let rows = head.allocators.iter().chain(&head.rows).map(|info| {
             vec![
                 info.name.clone(),

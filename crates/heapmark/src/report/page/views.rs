@@ -1,9 +1,9 @@
 //! Cases of all runs sorted into views: one per workload, in it a chart per thread count with all
 //! runs side by side.
 
-use super::section::{Data, Plot, Subject, View};
+use super::section::{Data, Entry, Plot, View};
 pub(super) use crate::analyse::distinct;
-use crate::analyse::{Case, LatencyCase, Numbers, Role, Row, Table};
+use crate::analyse::{Case, Numbers, Role, Row, Table};
 use crate::report::text::plain;
 use crate::report::{sheet, timed};
 use plotly::Scatter;
@@ -41,19 +41,16 @@ macro_rules! kind {
     )*};
 }
 
-/// For cases that only kernels have.
-macro_rules! heading {
-    () => {
-        |case: &Self| sheet::heading(&case.workload, case.threads, case.oversubscribed)
-    };
+fn table_heading(table: &Table) -> String {
+    sheet::heading(&table.workload, table.threads, table.oversubscribed)
 }
 
-kind!(Case: timed::heading_of, LatencyCase: heading!(), Table: heading!());
+kind!(Case: timed::heading_of, Table: table_heading);
 
 /// A row with numbers, and its place.
 #[derive(Clone, Copy)]
 pub(super) struct PlacedRow<'a> {
-    pub subject: Subject<'a>,
+    pub subject: Entry<'a>,
     pub case: &'a Case,
     pub row: &'a Row,
     pub numbers: &'a Numbers,
@@ -71,7 +68,7 @@ pub(super) fn rows<'a>(cases: &[Placed<'a, Case>]) -> Vec<PlacedRow<'a>> {
     let in_case = |&(run, case): &Placed<'a, Case>| {
         case.rows.iter().filter_map(move |row| {
             Some(PlacedRow {
-                subject: Subject {
+                subject: Entry {
                     run,
                     name: &row.allocator,
                 },
@@ -92,14 +89,15 @@ pub(super) fn ranked<'a>(cases: &[Placed<'a, Case>]) -> Vec<PlacedRow<'a>> {
 }
 
 /// Adds the numbers of an allocator in a case.
-pub(super) fn record(data: &mut Data, subject: Subject, case: &impl SortedCase, numbers: Value) {
+pub(super) fn add_row(data: &mut Data, subject: Entry, case: &impl SortedCase, numbers: Value) {
     let mut row = json!({
         "run": subject.run + 1,
         "workload": plain(case.workload()),
         "threads": case.threads(),
         "allocator": plain(subject.name),
     });
-    for (column, number) in numbers.as_object().into_iter().flatten() {
+    let numbers = numbers.as_object().expect("numbers name their columns");
+    for (column, number) in numbers {
         row[column] = number.clone();
     }
     data.row(row);

@@ -3,7 +3,7 @@
 
 use super::axes;
 use super::dot_plot::{self, Dot};
-use super::section::{Data, Plot, Section, Subject, Trace};
+use super::section::{Data, Entry, Plot, Section, Trace};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
 use crate::analyse::{Case, Whole};
@@ -98,7 +98,7 @@ fn bars(
     // With the size of its problem, if it differs from the chart's.
     let size = whole::sizes(row).map_or(String::new(), |sizes| format!(" ({sizes})"));
     let name = &format!("{}{size}", row.allocator);
-    let label = legend.label(Subject { name, ..subject });
+    let label = legend.label(Entry { name, ..subject });
     let mut words = format!("<b>{label}</b><br>{}", units::duration(wall_ns));
     if let Some(cpu_ns) = cpu_ns {
         words += &format!(", CPU {}", units::duration(cpu_ns));

@@ -11,6 +11,15 @@ pub fn ratio(row: &Row, ratio: Option<&Ratio>) -> String {
     }
 }
 
+/// `<= ` or `>= ` before a ratio that a high floor moves towards 1.
+pub fn bound(numbers: &Numbers) -> &'static str {
+    match &numbers.ratio {
+        Some(ratio) if numbers.ratio_is_bound && ratio.ratio < 1.0 => "<= ",
+        Some(_) if numbers.ratio_is_bound => ">= ",
+        _ => "",
+    }
+}
+
 /// `0.704 [0.690, 0.719]`.
 pub fn interval(ratio: &Ratio) -> String {
     let estimate = units::ratio(ratio.ratio);

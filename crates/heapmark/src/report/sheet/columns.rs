@@ -1,6 +1,6 @@
 //! The columns of a sheet.
 
-use super::cells::{peak_rss, ratio, verdict};
+use super::cells::{self, peak_rss, ratio, verdict};
 use crate::analyse::{Numbers, Row, Whole};
 use crate::report::units;
 
@@ -94,7 +94,7 @@ impl TableColumns<'_> {
     /// The time over the baseline's, and the verdict on it.
     pub fn judged(&mut self, baseline: &str) {
         self.words(&format!("time / {baseline} [95 %]"), |row, n| {
-            ratio(row, n.ratio.as_ref())
+            format!("{}{}", cells::bound(n), ratio(row, n.ratio.as_ref()))
         });
         self.words("verdict", |_, n| verdict(n.verdict));
     }

@@ -1,0 +1,36 @@
+//! The pack: traces of real programs that the binary carries.
+
+use include_dir::{Dir, include_dir};
+
+static PACK: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../traces");
+
+/// Names of the traces, sorted.
+pub fn names() -> Vec<String> {
+    let mut names: Vec<String> = PACK
+        .files()
+        .filter_map(|file| Some(file.path().to_str()?.strip_suffix(".trace")?.to_owned()))
+        .collect();
+    names.sort();
+    names
+}
+
+/// The bytes of the trace of this name.
+pub fn trace(name: &str) -> Option<&'static [u8]> {
+    Some(PACK.get_file(format!("{name}.trace"))?.contents())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_trace_of_the_pack_is_of_a_real_program() {
+        let programs = crate::catalog::real_program::load().unwrap();
+        for name in names() {
+            let program = programs.iter().find(|program| program.name == name);
+            assert!(program.is_some_and(|it| it.pack_size.is_some()), "{name}");
+            assert!(trace(&name).is_some_and(|bytes| !bytes.is_empty()));
+        }
+        assert!(trace("none-of-this-name").is_none());
+    }
+}

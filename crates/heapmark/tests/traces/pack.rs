@@ -1,0 +1,130 @@
+//! `heapmark trace make-pack`: traces of installed programs, without a word about the machine.
+
+use crate::support::{End, Place};
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+/// make-pack, with nothing in `PATH` but these programs.
+fn with_only(place: &Place, programs: &[&str], arguments: &[&str]) -> End {
+    let folder = place.at("bin");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir(&folder).unwrap();
+    for program in programs {
+        let file = ["/usr/bin", "/bin"].map(|it| std::path::Path::new(it).join(program));
+        let file = file.iter().find(|it| it.is_file()).unwrap();
+        symlink(file, folder.join(program)).unwrap();
+    }
+    let mut command = make_pack(place, arguments);
+    End::of(command.env("PATH", folder).output().unwrap())
+}
+
+fn make_pack(place: &Place, arguments: &[&str]) -> Command {
+    place.heapmark(&[&["trace", "make-pack", "-o", "pack"], arguments].concat())
+}
+
+#[test]
+fn a_trace_of_the_pack_is_sound_and_names_no_folder() {
+    let place = Place::new();
+    let end = with_only(&place, &["perl", "sh"], &["perl-hash"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let trace = "pack/perl-hash.trace";
+    let checked = place.run(&["trace", "check", trace]);
+    assert_eq!(
+        checked.code,
+        Some(0),
+        "{}{}",
+        checked.stdout,
+        checked.stderr
+    );
+    let stats = place.run(&["trace", "stats", "--to", "json", trace]);
+    let stats: serde_json::Value = serde_json::from_str(&stats.stdout).unwrap();
+    assert!(
+        stats["events"]
+            .as_u64()
+            .is_some_and(|events| events >= 300_000)
+    );
+    let head = stats["head"].as_object().unwrap();
+    assert_eq!(head["real-program"], "perl-hash");
+    assert_eq!(head["argv.1"], "work.pl");
+    for (key, value) in head {
+        let value = value.as_str().unwrap();
+        assert!(
+            !value.contains("/tmp") && !value.contains("heapmark"),
+            "{key}={value}"
+        );
+    }
+    for unwanted in [
+        "exe",
+        "pid",
+        "kernel",
+        "cpu",
+        "started-unix-ns",
+        "allocator",
+    ] {
+        assert!(!head.contains_key(unwanted), "{unwanted}");
+    }
+    let table = std::fs::read_to_string(place.at("pack/README.md")).unwrap();
+    assert!(table.contains("| perl-hash | perl "), "{table}");
+    // Neither the trace nor the table is replaced unasked.
+    let before = std::fs::read(place.at(trace)).unwrap();
+    let end = with_only(&place, &["perl", "sh"], &["perl-hash"]);
+    assert_eq!(end.code, Some(2), "{}", end.stderr);
+    assert!(end.stderr.contains("is there already"), "{}", end.stderr);
+    std::fs::remove_file(place.at("pack/README.md")).unwrap();
+    let end = with_only(&place, &["perl", "sh"], &["perl-hash"]);
+    assert_eq!(end.code, Some(2), "{}", end.stderr);
+    assert!(end.stderr.contains("perl-hash.trace is there already"));
+    assert_eq!(std::fs::read(place.at(trace)).unwrap(), before);
+}
+
+#[test]
+fn programs_that_are_not_there_are_named_with_their_packages() {
+    let place = Place::new();
+    let end = with_only(&place, &["sh"], &["perl-hash", "z3-solve"]);
+    assert_eq!(end.code, Some(1), "{}", end.stderr);
+    assert!(end.stderr.contains("z3-solve: not installed: z3, python3"));
+    assert!(end.stderr.contains("apt-get install perl python3 z3\n"));
+    assert!(end.stderr.contains("no program is installed"));
+    assert!(!place.at("pack").exists());
+}
+
+#[test]
+fn a_program_that_fails_leaves_no_trace() {
+    let place = Place::new();
+    let (bin, fake) = (place.at("bin"), place.at("bin/perl"));
+    std::fs::create_dir(&bin).unwrap();
+    // It generates nothing, and fails.
+    symlink("/bin/false", fake).unwrap();
+    let end = End::of(
+        make_pack(&place, &["perl-hash"])
+            .env("PATH", bin)
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(end.code, Some(1), "{}", end.stderr);
+    assert!(
+        end.stderr
+            .contains("perl-hash: not made: its generator failed")
+    );
+    assert!(!place.at("pack/perl-hash.trace").exists());
+    assert!(!place.at("pack/README.md").exists());
+}
+
+#[test]
+fn unknown_names_and_programs_outside_the_pack_are_refused() {
+    let place = Place::new();
+    let end = place.run(&["trace", "make-pack", "-o", "pack", "perl-hahs"]);
+    assert_eq!(end.code, Some(2));
+    assert!(
+        end.stderr.contains("did you mean `perl-hash`?"),
+        "{}",
+        end.stderr
+    );
+    let end = place.run(&["trace", "make-pack", "-o", "pack", "dot-layout"]);
+    assert_eq!(end.code, Some(2));
+    assert!(
+        end.stderr.contains("dot-layout is not in the pack"),
+        "{}",
+        end.stderr
+    );
+}
