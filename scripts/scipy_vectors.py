@@ -48,14 +48,11 @@ def interval(differences):
 
 def vector(name, differences, with_interval=True):
     differences = np.asarray(differences, dtype=float)
-    nonzero = differences[differences != 0]
-    ranks = scipy.stats.rankdata(np.abs(nonzero))
     out = {
         "name": name,
         "differences": differences.tolist(),
         "median": float(np.median(differences)),
         "estimate": float(np.median(walsh_averages(differences))),
-        "positive_ranks": float(ranks[nonzero > 0].sum()),
         "p": float(p_value(differences).pvalue),
     }
     if with_interval:

@@ -151,7 +151,7 @@ impl Addresses {
         Some(self.gone(object))
     }
 
-    /// The object at an address.
+    /// The object that a call uses, by its address; a call without one is counted.
     pub fn used(&mut self, address: u64) -> Option<Token> {
         let object = self.live.get(&address);
         self.unknown_uses += u64::from(object.is_none());

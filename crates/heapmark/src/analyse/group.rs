@@ -248,6 +248,14 @@ impl<'a> CaseGroups<'a> {
             .min_by(f64::total_cmp)
     }
 
+    /// The fastest row of the floor, unless the times are the recorded ones.
+    pub fn floor(&self) -> Option<&Group<'a>> {
+        let rows = self.of(Role::Floor).filter(|_| !self.case.is_paced());
+        let rows = rows.filter_map(|row| Some((row.median_ns_per_op()?, row)));
+        let fastest = rows.min_by(|(a, _), (b, _)| a.total_cmp(b));
+        fastest.map(|(_, row)| row)
+    }
+
     /// The floor, if the harness takes more than half of the fastest allocator's time. A mean over
     /// cases takes it out of this one.
     pub fn high_floor_ns(&self) -> Option<f64> {

@@ -290,14 +290,19 @@ fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<CaseGroups<'a>>
 
 fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts) -> Case {
     let (case, paced) = (table.case, table.case.is_paced());
-    let floor_ns = table.least_ns_per_op(Role::Floor);
+    let floor = table.floor();
     let mut rows = Vec::new();
     for (group, calls) in table.groups.iter().zip(&calls.rows) {
-        let mut row = Row::new(group, table.baseline(), floor_ns);
+        let mut row = Row::new(group, table.baseline(), floor);
         if let State::Measured(numbers) = &mut row.state {
-            [numbers.verdict, numbers.cpu_verdict, numbers.memory_verdict] = *calls;
+            [
+                numbers.verdict,
+                numbers.cpu_verdict,
+                numbers.memory_verdict,
+                numbers.user_verdict,
+            ] = *calls;
             if paced {
-                (numbers.ratio, numbers.cpu_ratio) = (None, None);
+                (numbers.ratio, numbers.cpu_ratio, numbers.user_ratio) = (None, None, None);
             }
         }
         rows.push(row);

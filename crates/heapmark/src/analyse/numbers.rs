@@ -39,6 +39,10 @@ pub struct Numbers {
     /// `cpu_ns_per_op` over the baseline's; `None` as for `ratio`, and if a clock measured no CPU
     /// time.
     pub cpu_ratio: Option<Ratio>,
+    /// `user_ns_per_op` over the baseline's; `None` as for `cpu_ratio`.
+    pub user_ratio: Option<Ratio>,
+    /// The verdict on `user_ratio`.
+    pub user_verdict: Option<Verdict>,
     /// Growth of the resident set over the baseline's; `None` as for `ratio`.
     pub memory_ratio: Option<Ratio>,
     /// The verdict on `memory_ratio`.
@@ -61,6 +65,8 @@ pub struct Numbers {
     pub ratio_is_bound: bool,
     /// `ns_per_op` without the floor's; `None` as for `floor_share`.
     pub net_ns_per_op: Option<f64>,
+    /// Where the time goes; `None` as for `floor_share`.
+    pub parts: Option<TimeParts>,
     /// The row as a process; only if the case's rows are whole processes.
     pub whole: Option<Whole>,
     /// The workload's further figures.
@@ -68,6 +74,38 @@ pub struct Numbers {
     /// Every sample, in block order. Exports have the samples themselves.
     #[serde(skip)]
     pub times: Vec<Timed>,
+}
+
+/// Where the time of an operation goes: together `ns_per_op`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TimeParts {
+    /// The floor.
+    pub harness_ns: f64,
+    /// System time above the floor's: page faults and system calls of the allocator.
+    pub kernel_ns: f64,
+    /// The rest, waits included.
+    pub allocator_ns: f64,
+    /// Minor page faults of an operation, those of the floor included.
+    pub faults: f64,
+}
+
+impl TimeParts {
+    fn new(group: &Group, floor: &Group) -> Option<TimeParts> {
+        let kernel_of = |group: &Group| group.median_of(|_, process| process.kernel_ns_per_op);
+        let faults = |measurement: &Measurement, _: &Process| {
+            let ops: u64 = measurement.measured().map(|it| it.ops).sum();
+            let faults: u64 = measurement.measured().map(|it| it.minor_faults).sum();
+            Some(faults as f64 / ops as f64)
+        };
+        let harness_ns = floor.median_ns_per_op()?;
+        let kernel_ns = (kernel_of(group)? - kernel_of(floor).unwrap_or_default()).max(0.0);
+        Some(TimeParts {
+            harness_ns,
+            kernel_ns,
+            allocator_ns: group.median_ns_per_op()? - harness_ns - kernel_ns,
+            faults: group.median_of(faults)?,
+        })
+    }
 }
 
 /// Samples that waited for memory, swapped, or were throttled by the CPU limit of their control
@@ -97,7 +135,7 @@ impl Numbers {
     pub(super) fn new(
         group: &Group,
         baseline: Option<&Group>,
-        floor_ns: Option<f64>,
+        floor: Option<&Group>,
     ) -> Option<Numbers> {
         let spread = |value: fn(&Process) -> Option<f64>| {
             Spread::of(&group.values(|_, process| value(process)))
@@ -115,7 +153,8 @@ impl Numbers {
         };
         // A program does not run in the guest, so its time does not include the guest's cost.
         let in_guest = matches!(group.role, Role::Baseline | Role::Candidate);
-        let floor_ns = floor_ns.filter(|_| in_guest);
+        let floor = floor.filter(|_| in_guest);
+        let floor_ns = floor.and_then(Group::median_ns_per_op);
         let faster_ns = baseline
             .and_then(Group::median_ns_per_op)
             .map_or(ns_per_op.median, |theirs| theirs.min(ns_per_op.median));
@@ -132,6 +171,8 @@ impl Numbers {
             ns_per_op_without_purge: purged(Process::ns_per_op_without_purge),
             ratio: ratio(|process| Some(process.ns_per_op)),
             cpu_ratio: ratio(|process| process.cpu_ns_per_op),
+            user_ratio: ratio(|process| process.user_ns_per_op),
+            user_verdict: None,
             memory_ratio: ratio(|process| process.grown_bytes),
             memory_verdict: None,
             verdict: None,
@@ -143,6 +184,7 @@ impl Numbers {
             ratio_is_bound: group.role == Role::Candidate
                 && floor_ns.is_some_and(|floor_ns| floor_ns > faster_ns / 2.0),
             net_ns_per_op: floor_ns.map(|floor_ns| ns_per_op.median - floor_ns),
+            parts: floor.and_then(|floor| TimeParts::new(group, floor)),
             whole: whole.flatten(),
             figures: figures(group),
             times: times(group),

@@ -76,8 +76,8 @@ pub enum State {
 }
 
 impl Row {
-    pub(super) fn new(group: &Group, baseline: Option<&Group>, floor_ns: Option<f64>) -> Row {
-        let state = match (&group.failed, Numbers::new(group, baseline, floor_ns)) {
+    pub(super) fn new(group: &Group, baseline: Option<&Group>, floor: Option<&Group>) -> Row {
+        let state = match (&group.failed, Numbers::new(group, baseline, floor)) {
             (Some(failed), _) => State::Failed(failed.clone()),
             (None, Some(numbers)) => State::Measured(Box::new(numbers)),
             (None, None) => State::Missing {

@@ -157,6 +157,7 @@ impl TableRow {
             let known = match cell.metric.key {
                 "ns_per_op" => (numbers.ratio, numbers.verdict),
                 "cpu_ns_per_op" => (numbers.cpu_ratio, numbers.cpu_verdict),
+                "user_ns_per_op" => (numbers.user_ratio, numbers.user_verdict),
                 "grown_bytes" => (numbers.memory_ratio, numbers.memory_verdict),
                 _ => continue,
             };

@@ -73,12 +73,13 @@ pub(super) fn blocks_more(judgement: &Judgement) -> Option<u32> {
     }
 }
 
-/// What rows are judged by, with the place of its verdict: wall time, CPU time, and growth of the
-/// resident set.
-const MEASURES: [fn(&Process) -> Option<f64>; 3] = [
+/// What rows are judged by, with the place of its verdict: wall time, CPU time, growth of the
+/// resident set, and user time.
+const MEASURES: [fn(&Process) -> Option<f64>; 4] = [
     |process| Some(process.ns_per_op),
     |process| process.cpu_ns_per_op,
     |process| process.grown_bytes,
+    |process| process.user_ns_per_op,
 ];
 const WALL: usize = 0;
 const MEMORY: usize = 2;

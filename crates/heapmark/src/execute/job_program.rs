@@ -48,7 +48,8 @@ impl Program {
         let mut environment = self.environment.clone();
         environment.extend(row.into_iter().flat_map(|row| row.environment.clone()));
         environment.extend(subject.environment());
-        if let Some(Prints::BinaryTrees) = self.expects_stdout {
+        if let Some(prints) = self.expects_stdout {
+            let Prints::BinaryTrees = prints;
             let printed = Printed {
                 program: self,
                 row,

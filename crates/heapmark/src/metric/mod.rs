@@ -272,7 +272,7 @@ mod tests {
             all()
                 .filter(|metric| metric.judged == Judged::ByTest)
                 .count(),
-            3
+            4
         );
     }
 }

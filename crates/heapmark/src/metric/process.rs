@@ -12,6 +12,10 @@ pub struct Process {
     pub mops_per_s: f64,
     /// CPU time / operations; `None` if the kernel's clock counted none.
     pub cpu_ns_per_op: Option<f64>,
+    /// The program's part of it.
+    pub user_ns_per_op: Option<f64>,
+    /// The kernel's part of it.
+    pub kernel_ns_per_op: Option<f64>,
     /// Growth of the resident set from the first operation to its peak; `None` if it did not grow.
     pub grown_bytes: Option<f64>,
     /// The purge's part of the wall time, 0 to 1; `None` if it exceeds the whole.
@@ -26,7 +30,9 @@ impl Process {
         let ops = sum(|iteration| iteration.ops as f64);
         let wall_ns = sum(|iteration| iteration.wall_ns as f64);
         let purge_ns = sum(|iteration| iteration.purge_ns as f64);
-        let cpu_ns = sum(|iteration| iteration.user_ns as f64 + iteration.sys_ns as f64);
+        let user_ns = sum(|iteration| iteration.user_ns as f64);
+        let kernel_ns = sum(|iteration| iteration.sys_ns as f64);
+        let cpu_ns = user_ns + kernel_ns;
         if ops == 0.0 || wall_ns == 0.0 || threads == 0 {
             return None;
         }
@@ -34,6 +40,8 @@ impl Process {
             ns_per_op: wall_ns * f64::from(threads) / ops,
             mops_per_s: ops / wall_ns * 1e3,
             cpu_ns_per_op: (cpu_ns > 0.0).then_some(cpu_ns / ops),
+            user_ns_per_op: (user_ns > 0.0).then_some(user_ns / ops),
+            kernel_ns_per_op: (cpu_ns > 0.0).then_some(kernel_ns / ops),
             grown_bytes: measurement
                 .peak_rss_bytes
                 .checked_sub(measurement.baseline_rss_bytes)

@@ -24,6 +24,21 @@ pub(super) const METRICS: &[Metric] = &[
     )
     .judged_by_test("cpu"),
     described(
+        "user_ns_per_op",
+        "user time",
+        Unit::Ns,
+        "CPU time outside the kernel / operations; some kernels count it in ticks of 4 ms",
+        Value::Process(|process| process.user_ns_per_op),
+    )
+    .judged_by_test("user"),
+    described(
+        "kernel_ns_per_op",
+        "kernel time",
+        Unit::Ns,
+        "CPU time in the kernel / operations, with the same error",
+        Value::Process(|process| process.kernel_ns_per_op),
+    ),
+    described(
         "mops_per_s",
         "throughput",
         Unit::MopsPerS,

@@ -54,7 +54,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     let baselines = text::list(baselines);
     let ratio = format!(
         "time / {baselines}: ns/op over {baselines}'s in the same block, below 1 is faster; Hodges-Lehmann estimate and 95 % interval \
-         ([n = 5]: too few pairs for one). CPU: the same of CPU time."
+         ([n = 5]: too few pairs for one). CPU, user: the same of CPU time, and of its part outside the kernel."
     );
     let partial = told(&|row| {
         let left = (!row.left_to_libc.is_empty()).then(|| text::list(&row.left_to_libc))?;
@@ -87,6 +87,11 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         line(
             |_, _, numbers| numbers.floor_share.is_some(),
             "floor: the harness without an allocator; the column is its share of a row's time.",
+        ),
+        line(
+            |_, _, numbers| numbers.parts.is_some(),
+            "floor + kernel + rest: the parts of ns/op: the harness, system time above the floor's (page faults, system \
+             calls), and what the allocator takes.",
         ),
         (!partial.is_empty()).then(|| format!("partial: {} to libc.", text::list(&partial))),
         line(

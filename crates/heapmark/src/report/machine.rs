@@ -38,7 +38,7 @@ pub(super) fn lines_of_prices(analysis: &Analysis) -> Vec<String> {
 }
 
 /// `prices here: page-fault-first 2.45 us, page-fault-again 2.19 us, ...`.
-pub fn prices_line(prices: &Prices) -> String {
+pub(super) fn prices_line(prices: &Prices) -> String {
     let all = prices.prices.iter();
     let all = all.map(|price| format!("{} {}", price.name, duration(price.median_ns)));
     format!("prices here: {}", join(all, ", "))

@@ -41,7 +41,7 @@ pub use claims::{claims, claims_json, claims_markdown, reason};
 pub use compare::{ComparisonSubject, comparison, comparison_json, comparison_markdown};
 pub use flags::text as flags;
 pub use format::{Exported, Format, export, write_raw};
-pub use machine::{doctor, price_warning, prices, prices_line, warnings};
+pub use machine::{doctor, price_warning, prices, warnings};
 pub use metrics::metrics;
 pub use page::{PageRun, page, traced as trace_page};
 pub use recorded::{RecordedProcess, recorded};

@@ -1,6 +1,6 @@
 //! The columns of a case whose operations are counted.
 
-use super::sheet::{Spare, TableColumns, cpu_ratio, verdict};
+use super::sheet::{Spare, TableColumns, cpu_ratio, user_ratio, verdict};
 use super::units;
 use crate::analyse::{Case, MeanFootprint, Numbers};
 
@@ -22,16 +22,22 @@ pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
         table.judged(&case.baseline);
         table.column("CPU", cpu_ratio);
         table.words("by CPU", |_, n| verdict(n.cpu_verdict)).spare = Spare::Early;
+        table.column("user", user_ratio).spare = Spare::Early;
     }
     held(table);
     if table.rows.iter().any(|(_, n)| n.floor_share.is_some()) {
-        let mut of_floor = |title, cell: &dyn Fn(&Numbers) -> Option<String>| {
-            let column = table.column(title, |_, n| cell(n).unwrap_or_default());
-            column.spare = Spare::Early;
+        let share = |n: &Numbers| n.floor_share.map(units::percent);
+        table
+            .column("floor", |_, n| share(n).unwrap_or_default())
+            .spare = Spare::Early;
+        let parts = |n: &Numbers| {
+            let parts = n.parts?;
+            let all = [parts.harness_ns, parts.kernel_ns, parts.allocator_ns];
+            Some(all.map(|ns| time.digits(ns)).join(" + "))
         };
-        of_floor("floor", &|n| n.floor_share.map(units::percent));
-        of_floor("- floor", &|n| n.net_ns_per_op.map(|net| time.digits(net)));
-        of_floor("x floor", &|n| Some(units::times(1.0 / n.floor_share?)));
+        table
+            .column("floor + kernel + rest", |_, n| parts(n).unwrap_or_default())
+            .spare = Spare::Late;
     }
 }
 

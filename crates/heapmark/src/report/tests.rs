@@ -74,18 +74,18 @@ fn rich() -> FakeRun {
 fn golden_terminal_at_100_columns() {
     let golden = "\
 larson, 2 threads (oversubscribed)
-  allocator  ns/op  Mops/s  time / glibc [95 %]   verdict    CPU  by CPU  overhead  floor  - floor
-  rpmalloc    12.0     167  0.600 [0.600, 0.600]  faster   0.600  faster     1.20x   17 %     10.0
-  glibc       20.0     100  1 (baseline)                       1             1.20x   10 %     18.0
+  allocator  ns/op  Mops/s  time / glibc [95 %]   verdict    CPU  overhead  floor + kernel + rest
+  rpmalloc    12.0     167  0.600 [0.600, 0.600]  faster   0.600     1.20x     2.00 + 1.25 + 8.75
+  glibc       20.0     100  1 (baseline)                       1     1.20x     2.00 + 2.25 + 15.8
   rpmalloc: partial
   floor: null 2.00 ns/op
   hoard: crash 1 of 11: SIGSEGV in phase run
 
 xmalloc, 2 threads
-  allocator  ns/op  Mops/s  time / glibc [95 %]   verdict         CPU  by CPU        overhead  floor
-  rpmalloc    12.0     167  0.600 [0.600, 0.600]  faster        0.600  faster           1.20x   17 %
-  glibc       20.0     100  1 (baseline)                            1                   1.20x   10 %
-  hoard       20.0     100  1.000 [1.000, 1.000]  unclear (+1)  1.000  unclear (+1)     1.20x   10 %
+  allocator  ns/op  time / glibc [95 %]   verdict         CPU  overhead  floor + kernel + rest
+  rpmalloc    12.0  0.600 [0.600, 0.600]  faster        0.600     1.20x     2.00 + 1.25 + 8.75
+  glibc       20.0  1 (baseline)                            1     1.20x     2.00 + 2.25 + 15.8
+  hoard       20.0  1.000 [1.000, 1.000]  unclear (+1)  1.000     1.20x     2.00 + 2.25 + 15.8
   rpmalloc: partial, purge 0.0 %
   glibc: purge 0.0 %
   hoard: not purged, 9 of 10 blocks
@@ -100,15 +100,18 @@ Not ok
 
 ns/op: wall time x threads / operations; ops/s: of all threads. Medians over processes.
 time / glibc: ns/op over glibc's in the same block, below 1 is faster; Hodges-Lehmann estimate and
-  95 % interval ([n = 5]: too few pairs for one). CPU: the same of CPU time.
+  95 % interval ([n = 5]: too few pairs for one). CPU, user: the same of CPU time, and of its part
+  outside the kernel.
 overhead: (peak RSS - RSS before the first operation) / peak of requested bytes. Where less than 1
   MiB was requested, pages decide it and the peak RSS itself is shown.
 floor: the harness without an allocator; the column is its share of a row's time.
+floor + kernel + rest: the parts of ns/op: the harness, system time above the floor's (page faults,
+  system calls), and what the allocator takes.
 partial: rpmalloc leaves posix_memalign to libc.
 not purged: the clock includes giving memory back, and this allocator does not, or is not known to.
 purge: its share of the row's time, or configured: without a call. Files have the time without it.
 oversubscribed: more threads than CPUs; the scheduler is measured too.
-Too narrow for: x floor, - floor. A wider terminal and the exports have it.
+Too narrow for: floor, user, by CPU, Mops/s. A wider terminal and the exports have it.
 
 rpmalloc is the fastest here, over 2 cases and 10 blocks: 1.67x as fast as glibc (95 % interval
 1.67-1.67); its memory overhead is 1.00x glibc's. But rpmalloc is partial. Left out: hoard (not ok
@@ -143,7 +146,9 @@ fn no_line_is_wider_than_the_screen() {
         "{narrow}"
     );
     assert!(
-        narrow.contains("Too narrow for: x floor, - floor, floor, by CPU. A wider"),
+        narrow.contains(
+            "Too narrow for: floor, user, by CPU, Mops/s, floor + kernel + rest. A wider"
+        ),
         "{narrow}"
     );
     let broad = on(Screen { width: 130, ..WIDE }, &rich());

@@ -91,6 +91,9 @@ fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, planned_blocks: u32) -> Vec
     table.columns
 }
 
+/// A row with a larger share of kernel time has its page faults in the notes.
+const KERNEL_SHARE: f64 = 0.1;
+
 fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> String {
     let mut notes: Vec<String> = whole::note(row, numbers)
         .into_iter()
@@ -134,6 +137,12 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> Stri
             modes.high_count,
             unit.name
         ));
+    }
+    if let Some(parts) = numbers.parts
+        && parts.kernel_ns > KERNEL_SHARE * numbers.ns_per_op.median
+        && parts.faults > 0.0
+    {
+        notes.push(format!("{} faults/op", units::digits(parts.faults)));
     }
     if numbers.ratio_is_bound {
         let share = numbers.floor_share.map(units::percent);

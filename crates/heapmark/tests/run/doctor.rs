@@ -144,9 +144,9 @@ fn prices_are_of_this_machine_only() {
     let end = place.run(&run(&["-o", "run"]));
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     assert!(
-        end.stderr.contains("prices here: page-fault-first "),
+        end.stdout.contains("prices here: page-fault-first "),
         "{}",
-        end.stderr
+        end.stdout
     );
     let stored = json(place.run(&["export", "run", "--to", "json"]));
     let measured = stored["machine"]["prices"].as_array().unwrap();

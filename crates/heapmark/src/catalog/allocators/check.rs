@@ -136,13 +136,19 @@ pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Faul
         );
     }
     for name in &allocator.reads {
-        if name.trim_end_matches('*').is_empty() {
-            add(
-                "reads",
-                &format!("`{name}` is every variable"),
-                "name one, or the letters that its variables begin with",
-            );
-        }
+        let letters = name.trim_end_matches('*');
+        let why = if letters.is_empty() {
+            format!("`{name}` is every variable")
+        } else if letters.contains('*') {
+            format!("`{name}` has a star before its end")
+        } else {
+            continue;
+        };
+        add(
+            "reads",
+            &why,
+            "name one, or the letters that its variables begin with",
+        );
     }
     if let Some(Purge::Call { symbol, args, .. }) = &allocator.purge {
         if symbol.is_empty() {

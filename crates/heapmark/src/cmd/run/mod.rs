@@ -169,10 +169,7 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     say(report::warnings(&look.warnings()));
     stored.store.keep_preflight(When::Before, look)?;
     if let Some(prices) = Prices::measure(&root) {
-        say(report::prices_line(&prices));
-        if let Some(warning) = report::price_warning(&prices) {
-            say(warning);
-        }
+        report::price_warning(&prices).iter().for_each(say);
         stored.store.keep_prices(prices)?;
     }
     let timed = !plan.mode.is_for_kernels();

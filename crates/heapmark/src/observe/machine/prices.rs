@@ -389,9 +389,12 @@ fn is_written(word: &AtomicU32, value: u32, until: Instant) -> bool {
     true
 }
 
-/// Keeps this thread on a CPU.
+/// Keeps this thread on a CPU; false if that does not work.
 fn pin(cpu: usize) -> bool {
-    // SAFETY: fills a local; the number is one of a set of this size.
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return false;
+    }
+    // SAFETY: fills a local; the number is within the set.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);

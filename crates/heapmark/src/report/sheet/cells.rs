@@ -45,7 +45,16 @@ pub fn verdict(verdict: Option<Verdict>) -> String {
 }
 
 pub fn cpu_ratio(row: &Row, numbers: &Numbers) -> String {
-    match numbers.cpu_ratio {
+    estimate(row, numbers.cpu_ratio)
+}
+
+pub fn user_ratio(row: &Row, numbers: &Numbers) -> String {
+    estimate(row, numbers.user_ratio)
+}
+
+/// A ratio without its interval.
+fn estimate(row: &Row, ratio: Option<Ratio>) -> String {
+    match ratio {
         None => "-".into(),
         Some(_) if row.role == Role::Baseline => "1".into(),
         Some(ratio) => units::ratio(ratio.ratio),

@@ -4,7 +4,7 @@
 mod cells;
 mod columns;
 
-pub(super) use cells::{cpu_ratio, interval, peak_rss, ratio, verdict};
+pub(super) use cells::{cpu_ratio, interval, peak_rss, ratio, user_ratio, verdict};
 pub(super) use columns::{Column, Spare, TableColumns};
 
 use super::{text, units};
