@@ -133,7 +133,9 @@ fn a_library_that_takes_more_instructions_fails_the_job_whatever_the_machine_doe
     let unknown = compare(&place, &["new", "--by", "luck"]);
     assert_eq!(unknown.code, Some(2), "{}", unknown.stdout);
     assert!(
-        unknown.stderr.contains("expected one of wall, cpu, memory"),
+        unknown
+            .stderr
+            .contains("expected one of wall, cpu, user, memory"),
         "{}",
         unknown.stderr
     );
