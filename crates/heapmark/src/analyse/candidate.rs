@@ -38,8 +38,7 @@ impl Candidate {
     pub fn new(name: &str, cases: &[JudgedCase], memory: Vec<Option<Memory>>) -> Candidate {
         let of_case = |judged: &JudgedCase| {
             let baseline = judged.table.named(&judged.case.baseline);
-            let floor_ns = judged.table.high_floor_ns().unwrap_or_default();
-            Some(logs(judged.table.named(name)?, baseline, floor_ns))
+            Some(logs(judged.table.named(name)?, baseline, judged.floor_ns))
         };
         Candidate {
             name: name.to_owned(),

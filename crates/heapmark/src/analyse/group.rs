@@ -241,16 +241,9 @@ impl<'a> CaseGroups<'a> {
         })
     }
 
-    /// The least median time of the rows with this role, unless the times are the recorded ones.
-    pub fn least_ns_per_op(&self, role: Role) -> Option<f64> {
+    /// The row of this role with the least median time, unless the times are the recorded ones.
+    pub fn fastest(&self, role: Role) -> Option<&Group<'a>> {
         let rows = self.of(role).filter(|_| !self.case.is_paced());
-        rows.filter_map(Group::median_ns_per_op)
-            .min_by(f64::total_cmp)
-    }
-
-    /// The fastest row of the floor, unless the times are the recorded ones.
-    pub fn floor(&self) -> Option<&Group<'a>> {
-        let rows = self.of(Role::Floor).filter(|_| !self.case.is_paced());
         let rows = rows.filter_map(|row| Some((row.median_ns_per_op()?, row)));
         let fastest = rows.min_by(|(a, _), (b, _)| a.total_cmp(b));
         fastest.map(|(_, row)| row)
@@ -259,11 +252,11 @@ impl<'a> CaseGroups<'a> {
     /// The floor, if the harness takes more than half of the fastest allocator's time. A mean over
     /// cases takes it out of this one.
     pub fn high_floor_ns(&self) -> Option<f64> {
-        let fastest = [Role::Baseline, Role::Candidate]
+        let least_ns = |role| self.fastest(role)?.median_ns_per_op();
+        let fastest_ns = [Role::Baseline, Role::Candidate]
             .into_iter()
-            .filter_map(|role| self.least_ns_per_op(role))
+            .filter_map(least_ns)
             .min_by(f64::total_cmp)?;
-        self.least_ns_per_op(Role::Floor)
-            .filter(|floor| *floor > fastest / 2.0)
+        least_ns(Role::Floor).filter(|floor_ns| *floor_ns > fastest_ns / 2.0)
     }
 }

@@ -198,7 +198,11 @@ impl Analysis {
             .map(|(table, calls)| judged_case(run, table, calls))
             .collect();
         let judged = self.cases.iter().zip(&tables);
-        let judged = judged.map(|(case, table)| JudgedCase { case, table });
+        let judged = judged.map(|(case, table)| JudgedCase {
+            case,
+            table,
+            floor_ns: table.high_floor_ns().unwrap_or_default(),
+        });
         // First rounds and later ones are different workloads: no verdict covers both.
         let (mut later, mut rest): (Vec<JudgedCase>, Vec<JudgedCase>) =
             judged.partition(|judged| judged.table.case.plays_later_rounds());
@@ -275,6 +279,8 @@ fn counting(records: &[Record]) -> RecordsByRow<'_> {
 struct JudgedCase<'a> {
     case: &'a Case,
     table: &'a CaseGroups<'a>,
+    /// What a mean over cases takes out of its times: the floor, if that is high.
+    floor_ns: f64,
 }
 
 fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<CaseGroups<'a>> {
@@ -290,7 +296,7 @@ fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<CaseGroups<'a>>
 
 fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts) -> Case {
     let (case, paced) = (table.case, table.case.is_paced());
-    let floor = table.floor();
+    let floor = table.fastest(Role::Floor);
     let mut rows = Vec::new();
     for (group, calls) in table.groups.iter().zip(&calls.rows) {
         let mut row = Row::new(group, table.baseline(), floor);

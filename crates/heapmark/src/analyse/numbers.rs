@@ -8,7 +8,7 @@ use super::spread::{Spread, TwoModes};
 use super::verdict::Verdict;
 use super::whole::Whole;
 use crate::execute::Measurement;
-use crate::metric::Process;
+use crate::metric::{Process, faults_per_op};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,18 +92,13 @@ pub struct TimeParts {
 impl TimeParts {
     fn new(group: &Group, floor: &Group) -> Option<TimeParts> {
         let kernel_of = |group: &Group| group.median_of(|_, process| process.kernel_ns_per_op);
-        let faults = |measurement: &Measurement, _: &Process| {
-            let ops: u64 = measurement.measured().map(|it| it.ops).sum();
-            let faults: u64 = measurement.measured().map(|it| it.minor_faults).sum();
-            Some(faults as f64 / ops as f64)
-        };
         let harness_ns = floor.median_ns_per_op()?;
         let kernel_ns = (kernel_of(group)? - kernel_of(floor).unwrap_or_default()).max(0.0);
         Some(TimeParts {
             harness_ns,
             kernel_ns,
             allocator_ns: group.median_ns_per_op()? - harness_ns - kernel_ns,
-            faults: group.median_of(faults)?,
+            faults: group.median_of(|measurement, _| faults_per_op(measurement))?,
         })
     }
 }

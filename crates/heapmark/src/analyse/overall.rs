@@ -62,7 +62,9 @@ pub(super) fn without(judged: &[JudgedCase]) -> Vec<String> {
 /// ln of its time over the baseline's, without a high floor, by block; `None` if there is none.
 fn by_block(name: &str, judged: &JudgedCase) -> Option<BTreeMap<u32, f64>> {
     let baseline = judged.table.named(&judged.case.baseline)?;
-    let floor_ns = judged.table.high_floor_ns().unwrap_or_default();
-    let logs = judged.table.named(name)?.log_times(baseline, floor_ns);
+    let logs = judged
+        .table
+        .named(name)?
+        .log_times(baseline, judged.floor_ns);
     (!logs.is_empty()).then_some(logs)
 }

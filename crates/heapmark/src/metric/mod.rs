@@ -9,7 +9,7 @@ mod time;
 
 pub use memory::{OVERHEAD_FROM_BYTES, blow_up, overhead_of};
 pub use process::Process;
-pub use time::WALL;
+pub use time::{WALL, faults_per_op};
 
 use crate::execute::Measurement;
 use crate::observe::mean_heap::MeanHeap;

@@ -1,7 +1,7 @@
 //! Metrics of timed processes: time, and the memory that is seen in passing.
 
-use super::{Better, Metric, Sample, Unit, Value, described};
-use crate::execute::Iteration;
+use super::{Better, Metric, Unit, Value, described};
+use crate::execute::{Iteration, Measurement};
 
 /// Wall time, by which rows are compared unless another metric is named.
 pub const WALL: &Metric = &METRICS[0];
@@ -112,7 +112,7 @@ pub(super) const METRICS: &[Metric] = &[
         "page faults",
         Unit::Count,
         "minor page faults in the measured phases / operations",
-        Value::Sample(|sample| quotient(sample, |one| one.minor_faults, |one| one.ops)),
+        Value::Sample(|sample| faults_per_op(sample.measurement)),
     ),
     described(
         "kernel_share",
@@ -121,7 +121,7 @@ pub(super) const METRICS: &[Metric] = &[
         "system time / CPU time in the measured phases",
         Value::Sample(|sample| {
             quotient(
-                sample,
+                sample.measurement,
                 |one| one.sys_ns,
                 |one| one.user_ns.saturating_add(one.sys_ns),
             )
@@ -129,14 +129,19 @@ pub(super) const METRICS: &[Metric] = &[
     ),
 ];
 
+/// Minor page faults of an operation; `None` without operations.
+pub fn faults_per_op(measurement: &Measurement) -> Option<f64> {
+    quotient(measurement, |one| one.minor_faults, |one| one.ops)
+}
+
 /// A sum over the measured iterations over another one.
 fn quotient(
-    sample: &Sample,
+    measurement: &Measurement,
     over: fn(&Iteration) -> u64,
     under: fn(&Iteration) -> u64,
 ) -> Option<f64> {
     let sum = |of: fn(&Iteration) -> u64| -> f64 {
-        let measured = sample.measurement.measured();
+        let measured = measurement.measured();
         measured.map(|one| of(one) as f64).sum()
     };
     let under = sum(under);
