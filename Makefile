@@ -5,9 +5,9 @@ HEAPMARK = target/release/heapmark
 # Tests and lints cover the whole code: one build with all features.
 WHOLE = --locked --workspace --features heapmark/parquet
 
-.PHONY: run test test-core check bench counts shape false-alarms reproduction programs docs clean build setup setup-test setup-bench setup-counts setup-programs
+.PHONY: run test test-core check bench counts shape validity false-alarms reproduction programs docs clean build setup setup-test setup-bench setup-counts setup-programs
 
-run: setup build            ## measure: build what is missing, run the quick suite, print the verdict
+run: setup build            ## measure: build what is missing, run the quick suite, print the answer
 	$(HEAPMARK) run $(ARGS)
 
 build:
@@ -47,6 +47,9 @@ counts: setup-counts        ## whether the recorder and an independent counter a
 
 shape: setup build          ## whether the quick preset of each workload ranks six allocators as its paper preset does: hours; ARGS="same-thread larson" for some
 	HEAPMARK=$(HEAPMARK) scripts/shape.py $(ARGS)
+
+validity: build             ## does the default run's answer hold for real programs: docs/VALIDITY.md; some two hours
+	HEAPMARK=$(HEAPMARK) scripts/validity.py $(ARGS)
 
 reproduction: setup build   ## the reference documents' figures and claims beside our own runs: docs/REPRODUCTION.md
 	HEAPMARK=$(HEAPMARK) scripts/reproduction.sh

@@ -71,7 +71,7 @@ pub struct Analysis {
     pub planned_blocks: u32,
     /// One table per workload and thread count, in plan order.
     pub cases: Vec<Case>,
-    /// Every candidate's time over the baseline's, over all cases that can be judged.
+    /// Every allocator compared with the baseline over all cases that can be judged.
     pub overall: Vec<Overall>,
     /// Cases that are not in `overall` because the A/A copy of the baseline came out different
     /// there: `larson@2`.
@@ -203,11 +203,21 @@ impl Analysis {
             table,
             floor_ns: table.high_floor_ns().unwrap_or_default(),
         });
-        // First rounds and later ones are different workloads: no verdict covers both.
         let (mut later, mut rest): (Vec<JudgedCase>, Vec<JudgedCase>) =
             judged.partition(|judged| judged.table.case.plays_later_rounds());
-        if rest.is_empty() {
-            std::mem::swap(&mut later, &mut rest);
+        // First and later rounds of one trace answer two questions: no verdict covers both. A suite
+        // that plays each trace in one way asks one question.
+        let of_one_trace = |later: &JudgedCase| {
+            let mut firsts = rest.iter().map(|first| first.table.case);
+            firsts.any(|first| first.plays_trace_of(later.table.case))
+        };
+        if !later.iter().any(of_one_trace) {
+            let order = |judged: &JudgedCase| {
+                let mut cases = self.cases.iter();
+                cases.position(|case| std::ptr::eq(case, judged.case))
+            };
+            rest.append(&mut later);
+            rest.sort_by_key(order);
         }
         self.later_rounds = (!later.is_empty()).then(|| {
             let (conclusion, left_out) = conclusion::judge(run, &later);

@@ -16,6 +16,9 @@ pub struct Suite {
     pub preset: String,
     /// Names or patterns.
     pub workloads: Vec<String>,
+    /// Parameters of its workloads: `WORKLOAD.PARAMETER=VALUE`, as after `--set`, which comes later.
+    #[serde(default)]
+    pub set: Vec<String>,
     /// Thread counts; `all` is the number of usable CPUs.
     pub threads: Vec<String>,
     /// Tiers of allocators that it takes.

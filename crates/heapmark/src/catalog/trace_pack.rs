@@ -14,6 +14,14 @@ pub fn names() -> Vec<String> {
     names
 }
 
+/// The names that a word is, or is a pattern of: `perl-*`.
+pub fn matching(word: &str) -> Vec<String> {
+    let pattern = globset::Glob::new(word).map(|glob| glob.compile_matcher());
+    let mut names = names();
+    names.retain(|name| name == word || pattern.as_ref().is_ok_and(|it| it.is_match(name)));
+    names
+}
+
 /// The bytes of the trace of this name.
 pub fn trace(name: &str) -> Option<&'static [u8]> {
     Some(PACK.get_file(format!("{name}.trace"))?.contents())
@@ -32,5 +40,13 @@ mod tests {
             assert!(trace(&name).is_some_and(|bytes| !bytes.is_empty()));
         }
         assert!(trace("none-of-this-name").is_none());
+    }
+
+    #[test]
+    fn a_word_is_a_name_or_a_pattern() {
+        assert_eq!(matching("perl-hash"), ["perl-hash"]);
+        assert_eq!(matching("*"), names());
+        assert_eq!(matching("*-s*"), ["z3-solve"]);
+        assert!(matching("perl").is_empty() && matching("[").is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! `heapmark show`: what a stored run printed, once more.
 
-use super::{Exit, print, say_damage, screen, usage};
+use super::{Exit, print, refuse, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::report;
 use crate::store;
@@ -12,6 +12,9 @@ pub struct ShowArgs {
     /// A run directory, or `latest`
     #[arg(default_value = "latest")]
     run: String,
+    /// Print the matrix of all cases instead of all tables, as `heapmark run` does
+    #[arg(long, overrides_with = "matrix")]
+    matrix: bool,
 }
 
 /// Runs the command.
@@ -19,9 +22,16 @@ pub fn run(args: ShowArgs) -> Result<Exit> {
     let dir = store::find(&args.run).map_err(usage)?;
     let run = store::read_for_tables(&dir, reads_figure)?;
     say_damage(&dir, &run);
-    print(report::terminal(
-        &analyse(&run.head, &run.records),
-        screen(),
-    ))?;
+    let analysis = analyse(&run.head, &run.records);
+    let text = match args.matrix {
+        false => report::terminal(&analysis, screen()),
+        true => match report::matrix(&run.head, &analysis, &dir, screen()) {
+            Some(text) => text,
+            None => {
+                return refuse("--matrix: this run has no cases that fit into one: leave it out");
+            }
+        },
+    };
+    print(text)?;
     Ok(Exit::Done)
 }

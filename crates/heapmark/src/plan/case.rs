@@ -147,6 +147,12 @@ impl Case {
         self.is_replay() && self.cold > 0
     }
 
+    /// Whether both replay the same recorded program.
+    pub fn plays_trace_of(&self, other: &Case) -> bool {
+        let trace = |case: &Case| case.parameters.get("sha256").cloned();
+        self.is_replay() && other.is_replay() && trace(self) == trace(other)
+    }
+
     /// The same case replayed by one thread.
     pub fn played_by_one(&self) -> Case {
         let mut case = self.clone();

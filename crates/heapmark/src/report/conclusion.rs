@@ -1,11 +1,11 @@
 //! The verdict as sentences that a reader can act on. Strings from outside are not yet escaped.
 
 use super::text::{count, enclosed, join, list};
-use super::units::{digits, times};
+use super::units::{self, times};
 use super::user_command;
 use crate::analyse::{
-    Analysis, Case, Conclusion, Doubt, LeftOut, MemoryMeasure, PairwiseTest, Purge, Ranking, Row,
-    Withheld,
+    Analysis, Case, Conclusion, Doubt, LeftOut, MemoryMeasure, Overall, PairwiseTest, Purge,
+    Ranking, Ratio, Row, Withheld,
 };
 use crate::store::RunFile;
 use std::collections::BTreeMap;
@@ -155,13 +155,11 @@ fn fastest(analysis: &Analysis, ranking: &Ranking) -> String {
     };
     let next = ranking.tests.first().filter(|next| !next.baseline);
     let claims = [
-        ranking
-            .against_baseline()
-            .and_then(|contest| as_fast(contest, "")),
-        next.and_then(|next| as_fast(next, "the next, ")),
+        against_baseline(analysis, ranking),
+        next.and_then(|next| takes(next, "the next, ")),
     ];
     format!(
-        "{leader}{role} is the fastest here, over {} and {}: {}{}.",
+        "{leader}{role} is the fastest here, over {} and {}: it takes {}{}.",
         count(ranking.cases, "case"),
         count(ranking.blocks, "block"),
         join(claims.iter().flatten(), ", "),
@@ -237,9 +235,12 @@ fn unclear(analysis: &Analysis, ranking: &Ranking) -> String {
     };
     if let Some(contest) = ranking.against_baseline()
         && contest.doubt.is_none()
-        && let Some(claim) = as_fast(contest, "")
+        && let Some(claim) = against_baseline(analysis, ranking)
     {
-        sentence += &format!(" {leader} is {claim}{}.", memory_claim(analysis, ranking));
+        sentence += &format!(
+            " {leader} takes {claim}{}.",
+            memory_claim(analysis, ranking)
+        );
     }
     sentence
 }
@@ -260,23 +261,47 @@ fn closest(ranking: &Ranking) -> String {
     closest.unwrap_or_default()
 }
 
-/// `1.42x as fast as glibc (95 % interval 1.36-1.49)`; one digit more if 1 % decides.
-fn as_fast(contest: &PairwiseTest, introduction: &str) -> Option<String> {
-    let ratio = contest.ratio?.inverse();
-    let number = |value: f64| {
-        if ratio.ratio < 1.1 {
-            format!("{value:.3}")
-        } else {
-            digits(value)
-        }
+/// The leader's time over the baseline's, the number of the table of all cases if there is one.
+fn against_baseline(analysis: &Analysis, ranking: &Ranking) -> Option<String> {
+    let contest = ranking.against_baseline()?;
+    let covers = |one: &&Overall| {
+        one.allocator == ranking.leader
+            && one.cases == ranking.cases
+            && analysis.later_rounds.is_none()
     };
+    let Some(overall) = analysis.overall.iter().find(covers) else {
+        return takes(contest, "");
+    };
+    let ratio = contest.ratio.map(|ratio| Ratio {
+        ratio: overall.ratio,
+        interval: overall.interval,
+        ..ratio
+    });
+    takes(
+        &PairwiseTest {
+            ratio,
+            ..contest.clone()
+        },
+        "",
+    )
+}
+
+/// `0.704x the time of glibc (95 % interval 0.690-0.719)`.
+fn takes(contest: &PairwiseTest, introduction: &str) -> Option<String> {
+    let ratio = contest.ratio?;
     let interval = ratio
         .interval
-        .map(|(low, high)| format!(" (95 % interval {}-{})", number(low), number(high)))
+        .map(|(low, high)| {
+            format!(
+                " (95 % interval {}-{})",
+                units::ratio(low),
+                units::ratio(high)
+            )
+        })
         .unwrap_or_default();
     Some(format!(
-        "{}x as fast as {introduction}{}{interval}",
-        number(ratio.ratio),
+        "{}x the time of {introduction}{}{interval}",
+        units::ratio(ratio.ratio),
         contest.against
     ))
 }
@@ -300,4 +325,30 @@ fn memory_claim(analysis: &Analysis, ranking: &Ranking) -> String {
         times(memory.ratio),
         analysis.baseline
     )
+}
+
+/// ` The smallest is glibc: ...`: the allocator with the least memory over all cases and its price;
+/// nothing if that is the leader, of which this is said already.
+pub(super) fn smallest(analysis: &Analysis) -> String {
+    let (Conclusion::Fastest(ranking) | Conclusion::Unclear(ranking)) = &analysis.conclusion else {
+        return String::new();
+    };
+    let all = analysis.overall.iter();
+    let known = all.filter_map(|one| Some((one.memory?.ratio, one)));
+    match known.min_by(|(a, _), (b, _)| a.total_cmp(b)) {
+        Some((memory, one)) if one.allocator != ranking.leader => {
+            let price = if one.allocator == analysis.baseline {
+                ", the baseline".to_owned()
+            } else {
+                format!(
+                    ": {} {}'s memory, at {}x its time",
+                    times(memory),
+                    analysis.baseline,
+                    units::ratio(one.ratio)
+                )
+            };
+            format!(" The smallest is {}{price}.", one.allocator)
+        }
+        _ => String::new(),
+    }
 }

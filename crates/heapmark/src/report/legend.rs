@@ -8,11 +8,7 @@ use std::collections::BTreeSet;
 pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     let mut lines = latency::legend(analysis);
     lines.extend(footprint::legend(analysis));
-    let mut rows: Vec<(&Case, &Row, &Numbers)> = Vec::new();
-    for case in &analysis.cases {
-        let measured = case.rows.iter();
-        rows.extend(measured.filter_map(|row| Some((case, row, row.numbers()?))));
-    }
+    let rows = measured(analysis);
     if rows.is_empty() {
         lines.extend(oversubscribed(analysis));
         return lines;
@@ -27,16 +23,8 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
             "stalled: processes with stalls ({by}). That may be the allocator's own doing, so they count."
         )
     });
-    // What some rows have to say, each text once.
-    let told = |of: &dyn Fn(&Row) -> Option<String>| -> BTreeSet<String> {
-        rows.iter().filter_map(|(_, row, _)| of(row)).collect()
-    };
-    // The age of the measured sources: a slow row may be years old.
-    let sources = told(&|row| {
-        let dated = !row.sources.is_empty() && row.role != Role::AaCopy;
-        dated.then(|| format!("{} {}", row.allocator, row.sources))
-    });
-    let sources = (!sources.is_empty()).then(|| format!("sources of: {}.", text::list(&sources)));
+    let told = |of: &dyn Fn(&Row) -> Option<String>| told(&rows, of);
+    let sources = sources(analysis);
     if let Some((case, tried)) = user_command::of(analysis) {
         return user_command::legend(tried, &case.baseline)
             .into_iter()
@@ -123,6 +111,45 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     lines.extend(flawed.into_iter().map(keeps));
     lines.extend(after.into_iter().flatten());
     lines
+}
+
+/// All rows with numbers.
+fn measured(analysis: &Analysis) -> Vec<(&Case, &Row, &Numbers)> {
+    let mut rows = Vec::new();
+    for case in &analysis.cases {
+        let measured = case.rows.iter();
+        rows.extend(measured.filter_map(|row| Some((case, row, row.numbers()?))));
+    }
+    rows
+}
+
+/// What some rows have to say, each text once.
+fn told(rows: &[(&Case, &Row, &Numbers)], of: &dyn Fn(&Row) -> Option<String>) -> BTreeSet<String> {
+    rows.iter().filter_map(|(_, row, _)| of(row)).collect()
+}
+
+/// The age of the measured sources: a slow row may be years old.
+fn sources(analysis: &Analysis) -> Option<String> {
+    let sources = told(&measured(analysis), &|row| {
+        let dated = !row.sources.is_empty() && row.role != Role::AaCopy;
+        dated.then(|| format!("{} {}", row.allocator, row.sources))
+    });
+    (!sources.is_empty()).then(|| format!("sources of: {}.", text::list(&sources)))
+}
+
+/// Allocators with a mark that the full tables explain.
+pub(super) fn marked(analysis: &Analysis) -> Option<String> {
+    let rows = measured(analysis);
+    let names = |is: fn(&Row) -> bool| told(&rows, &|row| is(row).then(|| row.allocator.clone()));
+    let marks = [
+        ("partial", names(|row| !row.left_to_libc.is_empty())),
+        ("served by libc", names(|row| row.served.is_some())),
+        ("flawed", names(|row| !row.findings.is_empty())),
+    ];
+    let marks = marks.iter().filter(|(_, names)| !names.is_empty());
+    let marks = marks.map(|(mark, names)| format!("{mark}: {}", text::list(names)));
+    let marks = text::join(marks, "; ");
+    (!marks.is_empty()).then(|| format!("{marks} (the full tables tell why)."))
 }
 
 /// The mark for oversubscription in a heading, for any kind of run.

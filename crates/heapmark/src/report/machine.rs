@@ -8,6 +8,7 @@ use crate::analyse::Analysis;
 use crate::observe::Prices;
 use crate::observe::machine::prices::Price;
 use crate::observe::preflight::{ItemState, Preflight};
+use std::collections::BTreeMap;
 
 /// `machine: 3 warnings (governor, swap, load): heapmark doctor says what they mean`.
 pub fn warnings(names: &[String]) -> String {
@@ -21,6 +22,13 @@ pub fn warnings(names: &[String]) -> String {
         count(names.len(), "warning"),
         names.join(", ")
     )
+}
+
+/// `AMD EPYC (2 CPUs), Linux 6.1.0`, as a run has stored it.
+pub(super) fn machine_name(machine: &BTreeMap<String, String>) -> String {
+    let told = |key: &str| machine.get(key).map_or("unknown", String::as_str);
+    let cpus = count(told("usable_cpus"), "CPU");
+    format!("{} ({cpus}), Linux {}", told("cpu_model"), told("kernel"))
 }
 
 /// The line about the machine that the run was made on, if it was inspected.

@@ -14,6 +14,7 @@ pub struct Screen {
 
 pub(super) const BOLD: &str = "1";
 pub(super) const RED: &str = "31";
+pub(super) const GREEN: &str = "32";
 pub(super) const YELLOW: &str = "33";
 
 impl Screen {

@@ -183,7 +183,7 @@ fn table(columns: &[Column], screen: Screen) -> String {
     table.trim_fmt()
 }
 
-fn failure_lines(failure: &Failure, screen: Screen) -> Vec<String> {
+pub(super) fn failure_lines(failure: &Failure, screen: Screen) -> Vec<String> {
     let more = match failure.cells.len() {
         0 | 1 => String::new(),
         n => format!(" and {} more", n - 1),

@@ -22,6 +22,8 @@ static char locked;
 void __libc_free(void *block);
 void *__libc_realloc(void *block, size_t size);
 
+size_t own_size(void *block) { return ((size_t)1 << ((struct block *)((char *)block - HEAD))->class) - HEAD; }
+
 static void lock(void) {
     while (__atomic_test_and_set(&locked, __ATOMIC_ACQUIRE)) sched_yield();
 }
@@ -78,7 +80,7 @@ void *own_calloc(size_t count, size_t size) {
 void *own_realloc(void *block, size_t size) {
     if (!block) return own_malloc(size);
     if (!own_has(block)) return __libc_realloc(block, size);
-    size_t had = ((size_t)1 << ((struct block *)((char *)block - HEAD))->class) - HEAD;
+    size_t had = own_size(block);
     void *moved = own_malloc(size);
     if (!moved) return NULL;
     memcpy(moved, block, had < size ? had : size);

@@ -8,3 +8,6 @@ void *own_realloc(void *block, size_t size);
 
 /* Whether a block is of that memory. */
 int own_has(void *block);
+
+/* The bytes that a block of that memory has room for. */
+size_t own_size(void *block);

@@ -13,4 +13,5 @@ mod series;
 mod shape;
 #[path = "../support/mod.rs"]
 mod support;
+mod time_parts;
 mod turnover;

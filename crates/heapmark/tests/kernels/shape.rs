@@ -3,6 +3,7 @@
 use crate::support::Place;
 use heapmark::catalog::workload::{Preset, Rounds};
 use heapmark::catalog::{Catalog, Iterations};
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -236,4 +237,89 @@ fn a_small_preset_that_ranks_otherwise_than_the_paper_preset_is_found() {
         .output()
         .unwrap();
     assert_eq!(end.status.code(), Some(1));
+}
+
+/// A program, the share of malloc in its CPU time, and its time over glibc's by allocator.
+type Program<'a> = (&'a str, f64, &'a [(&'a str, f64)]);
+
+/// What `validity.py --values` says of programs with these times over glibc's in twelve blocks. The
+/// allocator `odd` takes 2 % less in each odd block and 2 % more in each even one, `even` the reverse.
+fn validity(programs: &[Program], answers: &Value) -> String {
+    let place = Place::new();
+    let log = |allocator: &str, ratio: f64, block: usize| {
+        let wave = match (allocator, block % 2) {
+            ("odd", 1) | ("even", 0) => -0.02,
+            ("odd" | "even", _) => 0.02,
+            _ => 0.0,
+        };
+        json!(ratio.ln() + wave)
+    };
+    let of_program = |(name, ceiling, ratios): &Program| {
+        let logs = ratios.iter().map(|(allocator, ratio)| {
+            let blocks = (0..12).map(|block| (block.to_string(), log(allocator, *ratio, block)));
+            ((*allocator).to_owned(), Value::Object(blocks.collect()))
+        });
+        let bytes = ratios
+            .iter()
+            .map(|(allocator, _)| ((*allocator).to_owned(), json!(1e6)));
+        json!({
+            "name": name,
+            "about": "",
+            "in_pack": false,
+            "ceiling": ceiling,
+            "logs": Value::Object(logs.collect()),
+            "bytes": Value::Object(bytes.collect()),
+        })
+    };
+    let programs: Vec<Value> = programs.iter().map(of_program).collect();
+    let values = json!({ "programs": programs, "answers": answers });
+    fs::write(place.at("values.json"), values.to_string()).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/validity.py");
+    let end = Command::new("python3")
+        .arg(script)
+        .args(["--values", &place.text("values.json")])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&end.stderr);
+    assert!(end.status.success(), "{errors}");
+    String::from_utf8(end.stdout).unwrap()
+}
+
+/// The line of a table that begins with this cell.
+fn line<'t>(told: &'t str, cell: &str) -> &'t str {
+    let begin = format!("| {cell} |");
+    let mut lines = told.lines();
+    lines
+        .find(|line| line.starts_with(&begin))
+        .unwrap_or_else(|| panic!("{cell}: {told}"))
+}
+
+#[test]
+fn a_recommendation_that_costs_time_has_that_regret_and_one_that_does_not_has_none() {
+    let ratios: &[(&str, f64)] = &[("glibc", 1.0), ("quick", 0.8), ("slow", 1.2)];
+    let order = json!({ "glibc": 1.0, "quick": 0.5, "slow": 2.0 });
+    let reversed = json!({ "glibc": 1.0, "quick": 2.0, "slow": 0.5 });
+    let answers = json!({ "right": ["quick", order], "wrong": ["slow", reversed] });
+    let told = validity(&[("one", 0.2, ratios), ("two", 0.1, ratios)], &answers);
+    for (cell, expected) in [
+        ("right", "| quick | +0.0 %"),
+        ("wrong", "| slow | +50.0 %"),
+        ("staying with glibc", "| glibc | +25.0 %"),
+        ("one", "+1.00 (3) | -1.00 (3)"),
+    ] {
+        assert!(line(&told, cell).contains(expected), "{cell}: {told}");
+    }
+}
+
+#[test]
+fn the_best_one_is_not_compared_on_the_blocks_that_it_was_chosen_on() {
+    let equals: &[(&str, f64)] = &[("glibc", 1.0), ("odd", 1.0), ("even", 1.0)];
+    let told = validity(&[("one", 0.2, equals)], &json!({}));
+    // Chosen on the odd blocks, `odd` is worse on the even ones; on its own it would look 2 % better.
+    assert!(
+        line(&told, "staying with glibc").contains("| glibc | -2.0 %"),
+        "{told}"
+    );
+    let little = validity(&[("one", 0.01, equals)], &json!({}));
+    assert!(little.contains("No program outside the pack"), "{little}");
 }

@@ -163,6 +163,7 @@ fn lines() -> Vec<Line> {
         line("list", &[&[("--json", "")]], &["suites"]),
         line("list", &[&[("--flags", "")]], &["allocators"]),
         line("list", &[&[("--markdown", "")]], &["workloads"]),
+        line("show", &[&[("--matrix", "")]], &["two"]),
         line("report", &[NEW], &["run"]),
         line(
             "compare",
@@ -322,7 +323,7 @@ fn place() -> Place {
     place
 }
 
-/// A run of two allocators.
+/// A run of two allocators on two workloads.
 fn two() -> std::path::PathBuf {
     static RUN: OnceLock<Place> = OnceLock::new();
     let made = || {
@@ -330,7 +331,10 @@ fn two() -> std::path::PathBuf {
         let honest = format!("glibc,honest={}", place.fake("honest").display());
         assert_eq!(
             place
-                .run_small("run", &["-a", &honest, "--blocks", "2"])
+                .run_small(
+                    "run",
+                    &["-a", &honest, "--blocks", "2", "-w", "churn-private"]
+                )
                 .code,
             Some(0)
         );

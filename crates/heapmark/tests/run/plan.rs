@@ -371,3 +371,89 @@ fn a_run_goes_on_if_its_output_is_closed() {
     assert_eq!(of_purpose(&samples(&place.at("run")), "sample").len(), 2);
     assert!(place.at("run/report.md").is_file());
 }
+
+/// The workloads of a plan, as `--dry-run` prints them.
+fn workloads_of(place: &Place, flags: &[&str]) -> String {
+    let flags = [&["run", "--dry-run", "-a", "glibc"], flags].concat();
+    let end = place.run(&flags);
+    assert_eq!(end.code, Some(0), "{flags:?}: {}", end.stderr);
+    let line = end
+        .stdout
+        .lines()
+        .find_map(|line| line.strip_prefix("workloads "));
+    line.unwrap_or_else(|| panic!("{}", end.stdout))
+        .trim()
+        .to_owned()
+}
+
+#[test]
+fn a_suite_sets_parameters_of_its_own_workloads_and_of_no_others() {
+    let place = Place::new();
+    let quick = workloads_of(&place, &[]);
+    assert_eq!(quick.split(", ").count(), 7, "{quick}");
+    assert!(
+        quick.contains("trace:jq-group@1") && !quick.contains("trace:jq-group-reuse"),
+        "its first round only: {quick}"
+    );
+    assert!(
+        quick.contains("trace:lua-tables-reuse@1") && !quick.contains("trace:lua-tables@1"),
+        "its later rounds only: {quick}"
+    );
+    // What the user chooses is as it is documented.
+    let chosen = workloads_of(&place, &["-w", "trace:jq-group"]);
+    assert_eq!(chosen, "trace:jq-group@1, trace:jq-group-reuse@1");
+    let set = [
+        "-w",
+        "trace:jq-group",
+        "--set",
+        "trace:jq-group.rounds=later",
+    ];
+    assert_eq!(workloads_of(&place, &set), "trace:jq-group-reuse@1");
+    let one_round = workloads_of(&place, &["--retained"]);
+    assert!(!one_round.contains("-reuse"), "{one_round}");
+    let all = workloads_of(
+        &place,
+        &[
+            "-w",
+            "trace:*-hash,trace:z3-*",
+            "--set",
+            "trace:*.rounds=first",
+        ],
+    );
+    assert_eq!(all, "trace:perl-hash@1, trace:z3-solve@1");
+    let paced = place.run(&[
+        "run",
+        "--dry-run",
+        "-w",
+        "trace:jq-group",
+        "--set",
+        "trace:jq-group.rounds=later",
+        "--set",
+        "trace:jq-group.mode=paced",
+    ]);
+    assert_eq!(paced.code, Some(2), "{}", paced.stdout);
+    assert!(
+        paced
+            .stderr
+            .contains("trace:jq-group: rounds: only mode = speed has later ones"),
+        "{}",
+        paced.stderr
+    );
+}
+
+#[test]
+fn every_suite_can_be_planned() {
+    let place = Place::new();
+    let suites = place.run(&["list", "suites", "--json"]).stdout;
+    let suites: serde_json::Value = serde_json::from_str(&suites).unwrap();
+    let names: Vec<&str> = suites
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|suite| word(suite, "name"))
+        .collect();
+    assert!(names.len() >= 9, "{names:?}");
+    for name in names {
+        workloads_of(&place, &[name]);
+    }
+}

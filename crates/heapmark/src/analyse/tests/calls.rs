@@ -316,3 +316,54 @@ fn what_fails_in_a_part_that_does_not_count_has_failed_all_the_same() {
         half.state
     );
 }
+
+/// A trace in its first round, and in later ones: of the same trace, or of another one.
+fn two_rounds(second_trace: &str) -> Analysis {
+    let mut lab = FakeRun::new(&["glibc", "half"], &["trace:a", "trace:b-reuse"], 12)
+        .fill(|_, name, block| if name == "half" { 10.0 } else { 20.0 } * noise(name, block));
+    for (case, trace, cold) in [(0, "a", 0), (1, second_trace, 1)] {
+        let case = &mut lab.run.plan.cases[case];
+        case.target = crate::plan::Target::Kernel("replay".into());
+        case.parameters.insert("sha256".into(), trace.into());
+        case.cold = cold;
+    }
+    run(&lab)
+}
+
+#[test]
+fn one_verdict_covers_both_kinds_of_rounds_unless_a_trace_has_both() {
+    let apart = two_rounds("a");
+    assert!(apart.later_rounds.is_some() && apart.overall.is_empty());
+    let together = two_rounds("b");
+    assert!(together.later_rounds.is_none());
+    assert_eq!(together.overall[0].cases, 2);
+}
+
+#[test]
+fn all_cases_together_have_memory_user_time_and_verdicts_too() {
+    let names = ["glibc", "half", "null"];
+    let lab = FakeRun::new(&names, &["w0", "w1"], 12).fill(|workload, name, block| {
+        let ns = match (name, workload) {
+            ("null", _) => 1.0,
+            ("half", "w0") => 10.0,
+            ("half", _) => 30.0,
+            _ => 20.0,
+        };
+        ns * noise(&format!("{workload}{name}"), block)
+    });
+    let lab = with_tier(lab, "null", "floor");
+    let analysis = run(&lab);
+    let names: Vec<&str> = (analysis.overall.iter())
+        .map(|one| one.allocator.as_str())
+        .collect();
+    assert_eq!(names, ["half", "glibc"], "the fastest first, no floor");
+    let [half, glibc] = &analysis.overall[..] else {
+        panic!("{names:?}")
+    };
+    assert_eq!((half.faster, half.slower, half.cases), (1, 1, 2));
+    assert_eq!((glibc.faster, glibc.slower), (0, 0));
+    assert!(glibc.ratio == 1.0 && glibc.interval.is_none());
+    let user = half.user_ratio.unwrap();
+    assert!((user / half.ratio - 1.0).abs() < 0.2, "{user}");
+    assert!(half.memory.is_some() && half.kernel_share.is_some_and(|share| share > 0.0));
+}

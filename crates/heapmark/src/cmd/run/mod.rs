@@ -326,7 +326,7 @@ fn is_refused(look: &Preflight) -> bool {
     true
 }
 
-/// Prints the tables to stdout and writes them as text and as a page into the run directory;
+/// Prints the matrix of all cases, or the tables, to stdout and writes them as text and as a page into the run directory;
 /// returns whether every process ended `ok`.
 fn print_results(dir: &Path) -> Result<bool> {
     let run = store::read_for_tables(dir, reads_figure)?;
@@ -334,9 +334,10 @@ fn print_results(dir: &Path) -> Result<bool> {
     let html = beside(dir, &run)?;
     let text = report::export(Format::Markdown, &run.head, &run.records)?;
     store::keep(dir, "report.md", text.bytes)?;
+    let matrix = report::matrix(&run.head, &analysis, dir, screen());
     print(format!(
         "\n{}\nReport: {} (as text: {})   raw samples: {}\n",
-        report::terminal(&analysis, screen()),
+        matrix.unwrap_or_else(|| report::terminal(&analysis, screen())),
         html.display(),
         dir.join("report.md").display(),
         store::samples_of(dir).display()

@@ -6,12 +6,12 @@ use super::{RunArgs, RunFlags, controls, programs, run_length, traces};
 use crate::build;
 use crate::catalog::allocator::Purge;
 use crate::catalog::malloc_api::FUNCTIONS;
-use crate::catalog::suite::thread_counts;
+use crate::catalog::suite::{Suite, thread_counts};
 use crate::catalog::{Catalog, Workload};
 use crate::cmd::{refuse, usage, version};
 use crate::execute::{Guest, Subject};
 use crate::observe::machine;
-use crate::plan::{Case, Counter, Mode, Plan, cases, comparisons};
+use crate::plan::{Case, Counter, Mode, Override, Plan, cases, comparisons};
 use crate::session::{FIRST_TIMEOUT, Selection};
 use crate::store::{self, AllocatorInfo, RunFile, SCHEMA};
 use anyhow::{Result, anyhow, bail};
@@ -53,7 +53,13 @@ impl Selection {
             &args.threads
         };
         let threads = thread_counts(words, cpus).map_err(|why| usage(anyhow!("-t: {why}")))?;
-        let cases = cases(&workloads, &suite.preset, &threads, cpus, &args.set).map_err(usage)?;
+        let mut set = Vec::new();
+        // A workload that the user chose is the one that is documented.
+        if command.workloads.is_empty() {
+            set = overrides(&suite, mode).map_err(usage)?;
+        }
+        set.extend(args.set.iter().cloned());
+        let cases = cases(&workloads, &suite.preset, &threads, cpus, &set).map_err(usage)?;
         let patience_s = flags.timeout.unwrap_or(FIRST_TIMEOUT).as_secs_f64();
         let (mut cases, compiled_traces) =
             traces::make_ready(cases, mode, cpus, patience_s).map_err(usage)?;
@@ -177,6 +183,21 @@ impl Selection {
             preflights: Default::default(),
         })
     }
+}
+
+/// The parameters that a suite sets.
+fn overrides(suite: &Suite, mode: Mode) -> Result<Vec<Override>> {
+    let mut set = Vec::new();
+    for text in &suite.set {
+        let change: Override = text
+            .parse()
+            .map_err(|why| anyhow!("suite {}: set: {why}", suite.name))?;
+        // Memory is measured in one round.
+        if change.parameter != traces::ROUNDS || mode != Mode::Memory {
+            set.push(change);
+        }
+    }
+    Ok(set)
 }
 
 /// Refuses flags that would change nothing for these workloads.

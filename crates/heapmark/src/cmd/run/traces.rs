@@ -3,6 +3,7 @@
 
 use crate::build::{self, CompiledTrace};
 use crate::catalog::parameter::{Kind, Parameter};
+use crate::catalog::trace_pack;
 use crate::catalog::workload::{Calibrated, Preset, Rounds};
 use crate::catalog::{Iterations, Workload};
 use crate::cmd::long::Long;
@@ -18,7 +19,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Parameters of a trace's workload: name, description, kind, value.
-const PARAMETERS: [(&str, &str, Kind, &str); 8] = [
+const PARAMETERS: [(&str, &str, Kind, &str); 9] = [
     ("trace", "the recorded program", Kind::Path, ""),
     ("sha256", "of the trace", Kind::Choice, ""),
     ("compiled", "what was compiled from it", Kind::Path, ""),
@@ -52,10 +53,19 @@ const PARAMETERS: [(&str, &str, Kind, &str); 8] = [
         Kind::Choice,
         "worker",
     ),
+    (
+        ROUNDS,
+        "with mode = speed: the first round of a process, later ones in a heap that the first has used, or a case for each",
+        Kind::Choice,
+        "both",
+    ),
 ];
 
 /// A compiled trace of this size or more is announced before it is written.
 const LARGE_BYTES: u64 = 1 << 30;
+
+/// The parameter that chooses rounds.
+pub(super) const ROUNDS: &str = "rounds";
 
 /// The suffix of a case that measures later rounds.
 const REUSE: &str = "-reuse";
@@ -73,9 +83,11 @@ pub fn file(word: &str) -> Option<&Path> {
 /// A workload for each trace. Two files with one name are distinguished by their content.
 pub fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
     let mut traces: Vec<(PathBuf, String)> = Vec::new();
-    for file in words.iter().filter_map(|word| file(word)) {
-        let unpacked = unpacked(file)?;
-        let file = unpacked.as_deref().unwrap_or(file);
+    let mut files: Vec<PathBuf> = Vec::new();
+    for word in words.iter().filter_map(|word| file(word)) {
+        files.extend(unpacked(word)?);
+    }
+    for file in &files {
         // Faults are reported as the commands of `heapmark trace` report them.
         in_file(Reader::open(file), file)?;
         let path = file
@@ -105,12 +117,21 @@ pub fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
     Ok(all.collect())
 }
 
-/// The trace of the pack that a word names, if there is no file of that name.
-fn unpacked(word: &Path) -> Result<Option<PathBuf>> {
-    match word.to_str() {
-        Some(name) if word.symlink_metadata().is_err() => build::trace_of_pack(name),
-        _ => Ok(None),
+/// The files of a word: one of that name, or else those traces of the pack that it is a name or a
+/// pattern of.
+fn unpacked(word: &Path) -> Result<Vec<PathBuf>> {
+    let own = || Ok(vec![word.to_path_buf()]);
+    let Some(pattern) = word.to_str() else {
+        return own();
+    };
+    if word.symlink_metadata().is_ok() {
+        return own();
     }
+    let mut files = Vec::new();
+    for name in &trace_pack::matching(pattern) {
+        files.extend(build::trace_of_pack(name)?);
+    }
+    if files.is_empty() { own() } else { Ok(files) }
 }
 
 /// The file's name, restricted to the characters of cell and file names.
@@ -133,6 +154,7 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
             "mode" => MODES.map(String::from).into(),
             "touch" => TOUCHES.map(String::from).into(),
             "thread" => ["worker", "main"].map(String::from).into(),
+            ROUNDS => ["both", "first", "later"].map(String::from).into(),
             _ => vec![sha256.into()],
         };
         (
@@ -174,7 +196,8 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
 }
 
 /// Compiles the traces of cases that replay, and writes what follows from them into the cases. A
-/// case in speed mode gets a second case of later rounds, which reuse a heap. A case that several
+/// case in speed mode gets a second case of later rounds, which reuse a heap, unless its parameter
+/// chooses one of the two. A case that several
 /// threads replay in strict order gets a second case in which a single thread makes all calls: its
 /// blow-up is measured against that. The compiled traces must be kept as long as the cases.
 /// `patience_s` is the timeout of a process.
@@ -194,17 +217,20 @@ pub fn make_ready(
         let compiled = compile(&mut case, cpus)?;
         lasts(&case, &compiled.head, patience_s)?;
         compiled_traces.push(compiled);
-        let second = match order(&case) {
-            Order::Dependent => Some(later(&case)),
+        let rounds = case.parameters.remove(ROUNDS).unwrap_or_default();
+        match order(&case) {
+            Order::Dependent => {
+                let later = later(&case);
+                ready.extend((rounds != "later").then_some(case));
+                ready.extend((rounds != "first").then_some(later));
+            }
             Order::Strict if case.threads > 1 => {
                 let (alone, compiled) = alone(&case, cpus)?;
                 compiled_traces.push(compiled);
-                Some(alone)
+                ready.extend([case, alone]);
             }
-            _ => None,
-        };
-        ready.push(case);
-        ready.extend(second);
+            _ => ready.push(case),
+        }
     }
     Ok((ready, compiled_traces))
 }
@@ -250,6 +276,12 @@ fn check(case: &mut Case, retained: bool) -> Result<()> {
     if mode == "memory" && !retained {
         bail!(
             "{}: mode = memory times nothing: add --retained",
+            case.workload
+        );
+    }
+    if mode != "speed" && word(case, ROUNDS) != "both" {
+        bail!(
+            "{}: rounds: only mode = speed has later ones: leave it out",
             case.workload
         );
     }

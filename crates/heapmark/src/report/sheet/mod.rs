@@ -4,7 +4,7 @@
 mod cells;
 mod columns;
 
-pub(super) use cells::{cpu_ratio, interval, peak_rss, ratio, user_ratio, verdict};
+pub(super) use cells::{bound, cpu_ratio, interval, peak_rss, ratio, user_ratio, verdict};
 pub(super) use columns::{Column, Spare, TableColumns};
 
 use super::{text, units};
@@ -68,7 +68,7 @@ pub(super) fn overall_heading(analysis: &Analysis) -> String {
     )
 }
 
-/// Name and ratio of each candidate, the fastest first.
+/// Name and ratio of each allocator, the fastest first.
 pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
     analysis
         .overall
@@ -78,7 +78,11 @@ pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
                 .interval
                 .map(|ends| format!(" {}", cells::bounds(ends)))
                 .unwrap_or_default();
-            (one.allocator.clone(), units::ratio(one.ratio) + &interval)
+            let ratio = match one.allocator == analysis.baseline {
+                true => "1 (baseline)".to_owned(),
+                false => units::ratio(one.ratio) + &interval,
+            };
+            (one.allocator.clone(), ratio)
         })
         .collect()
 }

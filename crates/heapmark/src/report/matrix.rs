@@ -1,0 +1,408 @@
+//! The first answer of a run of several cases: one matrix of allocators against workloads, what it
+//! comes to over all cases, and what to do next. The full tables are in `terminal`.
+
+use super::legend::marked;
+use super::machine::{machine_line, machine_name, price_warning};
+use super::screen::{BOLD, GREEN, RED, Screen, YELLOW};
+use super::sheet::bound;
+use super::text::{count, enclosed, list, plain};
+use super::units;
+use super::{conclusion, terminal};
+use crate::analyse::{
+    Analysis, Case, Conclusion, Numbers, Overall, Role, Row, State, Verdict, distinct,
+};
+use crate::store::RunFile;
+use std::path::Path;
+
+/// Lines in which a heading may be broken; longer ones are cut.
+const MOST_HEADING_LINES: usize = 5;
+/// A word of a heading that is longer is broken.
+const MOST_WORD: usize = 7;
+/// Before the columns of cases, and before those of all cases together.
+const NARROW_GAP: usize = 1;
+const GAP: usize = 2;
+
+/// A table in the making: a heading in lines, and a cell for each allocator.
+struct Column {
+    heading: Vec<String>,
+    cells: Vec<Cell>,
+    /// Characters before it.
+    gap: usize,
+}
+
+/// Text and its colour.
+struct Cell {
+    text: String,
+    colour: Option<&'static str>,
+}
+
+/// The matrix of a run, its sentences and what to do next; `None` if it has no two cases that could
+/// be put side by side: then its tables are short enough. `place` is the run's directory.
+pub fn matrix(run: &RunFile, analysis: &Analysis, place: &Path, screen: Screen) -> Option<String> {
+    let fits = analysis.overall.len() > 1
+        && analysis.later_rounds.is_none()
+        && analysis.cases.iter().all(Case::times_operations);
+    if !fits {
+        return None;
+    }
+    let names = names(analysis);
+    let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head(run, analysis), 2))];
+    let mut columns = vec![allocators(&names)];
+    columns.extend(over_all(&names, analysis));
+    columns.extend(analysis.cases.iter().map(|case| of_case(&names, case)));
+    lines.extend([String::new(), bands(&columns, screen), String::new()]);
+    let mut remarks = legend(analysis);
+    remarks.extend(cautions(analysis));
+    remarks.extend(order_by_user_time(analysis));
+    remarks.extend(marked(analysis));
+    remarks.extend(aa_copy(analysis));
+    remarks.extend(conclusion::interference(analysis));
+    remarks.extend(machine_line(analysis));
+    remarks.extend(analysis.prices.as_ref().and_then(price_warning));
+    remarks.extend(conclusion::unplanned(analysis));
+    lines.extend(remarks.iter().map(|line| screen.wrap(line, 2)));
+    lines.extend(absent(analysis).iter().map(|line| screen.wrap(line, 2)));
+    if !analysis.failures.is_empty() {
+        lines.push(screen.paint(RED, "Not ok"));
+        for failure in &analysis.failures {
+            lines.extend(terminal::failure_lines(failure, screen));
+        }
+    }
+    let colour = match analysis.conclusion {
+        Conclusion::Fastest(_) => BOLD,
+        _ => YELLOW,
+    };
+    let sentences = conclusion::conclusion(analysis) + &conclusion::smallest(analysis);
+    lines.extend([
+        String::new(),
+        screen.paint(colour, &screen.wrap(&sentences, 0)),
+        String::new(),
+    ]);
+    for next in [
+        "Next: heapmark try -- COMMAND tells the same of your own program.".to_owned(),
+        format!("All numbers: heapmark show {}", place.display()),
+    ] {
+        lines.push(screen.wrap(&next, 2));
+    }
+    Some(lines.join("\n") + "\n")
+}
+
+/// Rows of the matrix: the fastest over all cases first, then those that are not in all of them.
+fn names(analysis: &Analysis) -> Vec<&str> {
+    let ranked = analysis.overall.iter().map(|one| one.allocator.as_str());
+    let rows = analysis.cases.iter().flat_map(|case| &case.rows);
+    let others = rows
+        .filter(|row| matches!(row.role, Role::Baseline | Role::Candidate))
+        .map(|row| row.allocator.as_str());
+    distinct(ranked.chain(others))
+}
+
+/// `heapmark 0.1.0, suite quick, 10 blocks on AMD EPYC (2 CPUs), Linux 6.1`.
+fn head(run: &RunFile, analysis: &Analysis) -> String {
+    format!(
+        "heapmark {}, suite {}, {} on {}",
+        run.heapmark,
+        run.suite,
+        count(analysis.planned_blocks, "block"),
+        machine_name(&run.machine)
+    )
+}
+
+fn allocators(names: &[&str]) -> Column {
+    let cells = names.iter().map(|name| Cell::of(plain(name)));
+    Column {
+        heading: Vec::new(),
+        cells: cells.collect(),
+        gap: 0,
+    }
+}
+
+/// What all cases come to.
+fn over_all(names: &[&str], analysis: &Analysis) -> Vec<Column> {
+    let of = |name: &&str| {
+        let mut all = analysis.overall.iter();
+        all.find(|one| one.allocator == **name)
+    };
+    let column = |heading: &[&str], text: &dyn Fn(&Overall) -> Option<String>| Column {
+        heading: heading.iter().map(|line| line.to_string()).collect(),
+        cells: names
+            .iter()
+            .map(|name| of(name).and_then(text).unwrap_or_else(|| "-".into()))
+            .map(Cell::of)
+            .collect(),
+        gap: GAP,
+    };
+    let of_baseline = |one: &Overall| one.allocator == analysis.baseline;
+    let cases = analysis.overall.iter().map(|one| one.cases).max();
+    let cases = count(cases.unwrap_or_default(), "case");
+    vec![
+        column(&["all", &cases], &|one| {
+            let ratio = units::ratio(one.ratio);
+            Some(if of_baseline(one) { "1".into() } else { ratio })
+        }),
+        column(&["95%"], &|one| {
+            let (low, high) = one.interval?;
+            let half = (high / one.ratio - 1.0).max(1.0 - low / one.ratio);
+            Some(format!("±{:.0}%", (100.0 * half).ceil()))
+        }),
+        column(&["user", "time"], &|one| {
+            let ratio = one.user_ratio.map(short);
+            if of_baseline(one) {
+                Some("1".into())
+            } else {
+                ratio
+            }
+        }),
+        column(&["mem"], &|one| {
+            if of_baseline(one) {
+                return Some("1".into());
+            }
+            one.memory.map(|memory| short(memory.ratio))
+        }),
+        column(&["kern"], &|one| {
+            let share = one.kernel_share?;
+            Some(format!("{:.0}%", 100.0 * share))
+        }),
+    ]
+}
+
+fn of_case(names: &[&str], case: &Case) -> Column {
+    let cell = |name: &&str| {
+        let row = case.rows.iter().find(|row| row.allocator == **name);
+        row.map_or_else(|| Cell::of("-".into()), cell)
+    };
+    Column {
+        heading: heading(case),
+        cells: names.iter().map(cell).collect(),
+        gap: NARROW_GAP,
+    }
+}
+
+/// The words of the workload's name in lines, and its threads.
+fn heading(case: &Case) -> Vec<String> {
+    let name = plain(case.workload.trim_start_matches("trace:"));
+    let mut lines: Vec<String> = Vec::new();
+    for word in name.split('-') {
+        let letters: Vec<char> = word.chars().collect();
+        if letters.len() <= MOST_WORD {
+            lines.push(word.to_owned());
+            continue;
+        }
+        let pieces = letters
+            .chunks(MOST_WORD - 1)
+            .map(|piece| piece.iter().collect());
+        let mut pieces: Vec<String> = pieces.collect();
+        let last = pieces.len() - 1;
+        pieces[..last].iter_mut().for_each(|piece| piece.push('-'));
+        lines.extend(pieces);
+    }
+    lines.truncate(MOST_HEADING_LINES);
+    let mark = if case.oversubscribed { "!" } else { "" };
+    lines.push(format!("{} thr{mark}", case.threads));
+    lines
+}
+
+fn cell(row: &Row) -> Cell {
+    let numbers = match &row.state {
+        State::Failed(failed) if failed.first.is_absent() => return Cell::of("-".into()),
+        State::Failed(_) => return Cell::painted("fail".into(), RED),
+        State::Missing { .. } => return Cell::of("-".into()),
+        State::Measured(numbers) => numbers,
+    };
+    let Some(ratio) = numbers.ratio else {
+        return Cell::of("-".into());
+    };
+    if row.role == Role::Baseline {
+        return Cell::of("1".into());
+    }
+    let text = format!("{}{}", mark(numbers), short(ratio.ratio));
+    match numbers.verdict {
+        Some(Verdict::Faster) => Cell::painted(text, GREEN),
+        Some(Verdict::Slower) => Cell::painted(text, YELLOW),
+        _ => Cell::of(text),
+    }
+}
+
+/// `~` if the two cannot be told apart, or a bound.
+fn mark(numbers: &Numbers) -> &'static str {
+    match numbers.verdict {
+        Some(Verdict::Unclear { .. } | Verdict::AaCopyDiffers) => "~",
+        _ => bound(numbers).trim_end(),
+    }
+}
+
+/// Two decimals: `0.98`; fewer for large ratios.
+fn short(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio < 9.995 => format!("{ratio:.2}"),
+        ratio if ratio < 99.5 => format!("{ratio:.1}"),
+        ratio => format!("{ratio:.0}"),
+    }
+}
+
+impl Cell {
+    fn of(text: String) -> Cell {
+        Cell { text, colour: None }
+    }
+
+    fn painted(text: String, colour: &'static str) -> Cell {
+        Cell {
+            text,
+            colour: Some(colour),
+        }
+    }
+}
+
+impl Column {
+    fn width(&self) -> usize {
+        let texts = self.cells.iter().map(|cell| &cell.text);
+        let widths = texts.chain(&self.heading).map(|text| text.chars().count());
+        widths.max().unwrap_or_default()
+    }
+}
+
+/// The columns side by side; those for which the screen is too narrow follow below, behind the
+/// allocators again.
+fn bands(columns: &[Column], screen: Screen) -> String {
+    let [first, rest @ ..] = columns else {
+        return String::new();
+    };
+    let mut bands: Vec<Vec<&Column>> = Vec::new();
+    let mut used = 0;
+    for column in rest {
+        let width = column.width() + column.gap;
+        if bands.is_empty() || used + width > screen.width {
+            bands.push(vec![first]);
+            used = first.width();
+        }
+        used += width;
+        bands.last_mut().expect("one was just added").push(column);
+    }
+    let texts: Vec<String> = bands.iter().map(|band| band_text(band, screen)).collect();
+    texts.join("\n\n")
+}
+
+fn band_text(columns: &[&Column], screen: Screen) -> String {
+    let headings = columns.iter().map(|column| column.heading.len());
+    let high = headings.max().unwrap_or_default();
+    let mut lines = Vec::new();
+    for place in 0..high {
+        let words = columns.iter().map(|column| {
+            // Headings end where the cells begin.
+            let above = high - column.heading.len();
+            let word = place.checked_sub(above).map(|own| &column.heading[own]);
+            (word.map_or("", String::as_str), None)
+        });
+        lines.push(line(columns, words, screen));
+    }
+    for row in 0..columns[0].cells.len() {
+        let cells = columns.iter().map(|column| &column.cells[row]);
+        let cells = cells.map(|cell| (cell.text.as_str(), cell.colour));
+        lines.push(line(columns, cells, screen));
+    }
+    lines.join("\n")
+}
+
+/// Names are left-aligned, all else right. Painted after it was aligned: escape sequences have no
+/// width.
+fn line<'a>(
+    columns: &[&Column],
+    cells: impl Iterator<Item = (&'a str, Option<&'static str>)>,
+    screen: Screen,
+) -> String {
+    let mut line = String::new();
+    for (place, (column, (text, colour))) in columns.iter().zip(cells).enumerate() {
+        let width = column.width();
+        let aligned = match place {
+            0 => format!("{text:<width$}"),
+            _ => format!("{text:>width$}"),
+        };
+        line += &" ".repeat(column.gap);
+        line += &colour.map_or(aligned.clone(), |colour| screen.paint(colour, &aligned));
+    }
+    line.trim_end().to_owned()
+}
+
+/// The meaning of the cells that are there.
+fn legend(analysis: &Analysis) -> Vec<String> {
+    let measured = || {
+        let rows = analysis.cases.iter().flat_map(|case| &case.rows);
+        rows.filter(|row| row.role == Role::Candidate)
+            .filter_map(Row::numbers)
+    };
+    let base = &analysis.baseline;
+    let mut cells = format!("Time over {base}'s, below 1 is faster");
+    if measured().any(|numbers| mark(numbers) == "~") {
+        cells += &format!("; ~ cannot be told apart from {base}");
+    }
+    if measured().any(|numbers| numbers.ratio_is_bound) {
+        cells += "; <=, >= bounds, since the harness takes more than half of the faster time";
+    }
+    let without = analysis.overall_without.iter();
+    let without = list(without.map(|case| format!("{case} (A/A)")));
+    let mut lines = vec![format!(
+        "{cells}. all: geometric mean{} and its 95 % interval; user time: the same without the \
+         kernel's; mem: memory over {base}'s; kern: the kernel's share of the time.",
+        enclosed(" without ", &without, "")
+    )];
+    if analysis.cases.iter().any(|case| case.oversubscribed) {
+        lines.push("!: more threads than CPUs; the scheduler is measured too.".into());
+    }
+    lines
+}
+
+/// What cases must not be read without, each text once.
+fn cautions(analysis: &Analysis) -> Vec<String> {
+    let texts = analysis
+        .cases
+        .iter()
+        .filter_map(|case| case.caution.as_ref());
+    let of = |text: &String| {
+        let cases = analysis.cases.iter();
+        let cases = cases.filter(|case| case.caution.as_ref() == Some(text));
+        let names = distinct(cases.map(|case| case.workload.trim_start_matches("trace:")));
+        format!("{}: {text}", list(names))
+    };
+    distinct(texts).into_iter().map(of).collect()
+}
+
+/// The order by user time, if it is another one than by wall time.
+fn order_by_user_time(analysis: &Analysis) -> Option<String> {
+    let by_user: Option<Vec<(f64, &str)>> = (analysis.overall.iter())
+        .map(|one| Some((one.user_ratio?, one.allocator.as_str())))
+        .collect();
+    let mut by_user = by_user?;
+    by_user.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let by_user: Vec<&str> = by_user.into_iter().map(|(_, name)| name).collect();
+    let by_wall = analysis.overall.iter().map(|one| one.allocator.as_str());
+    (!by_wall.eq(by_user.iter().copied())).then(|| {
+        format!(
+            "Order by user time, the kernel left out: {}.",
+            by_user.join(", ")
+        )
+    })
+}
+
+/// Allocators that this machine cannot run, each reason once.
+fn absent(analysis: &Analysis) -> Vec<String> {
+    let rows = analysis.cases.iter().flat_map(|case| &case.rows);
+    let reasons = rows.filter_map(|row| match &row.state {
+        State::Failed(failed) if failed.first.is_absent() => {
+            Some(format!("{}: {}", row.allocator, failed.summary()))
+        }
+        _ => None,
+    });
+    distinct(reasons)
+}
+
+/// What the run calls a difference between equals.
+fn aa_copy(analysis: &Analysis) -> Option<String> {
+    let copies = analysis.cases.iter().filter_map(|case| case.aa_copy);
+    let ratios: Vec<f64> = copies.map(|copy| copy.ratio).collect();
+    let least = ratios.iter().copied().min_by(f64::total_cmp)?;
+    let most = ratios.iter().copied().max_by(f64::total_cmp)?;
+    let base = &analysis.baseline;
+    Some(format!(
+        "A/A: a copy of {base} takes {least:.3} to {most:.3} of {base}'s time in these cases."
+    ))
+}

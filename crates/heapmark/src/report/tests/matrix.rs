@@ -1,0 +1,142 @@
+//! The matrix of all cases, which a run prints first.
+
+use super::*;
+use crate::analyse::fake_run::noise;
+use crate::analyse::{Conclusion, Overall};
+use std::path::Path;
+
+fn matrix_on(screen: Screen, lab: &FakeRun) -> Option<String> {
+    matrix(
+        &lab.run,
+        &analyse(&lab.run, &lab.records),
+        Path::new("runs/1"),
+        screen,
+    )
+}
+
+/// Allocators that win, lose, cannot be told apart, fail, and are hidden by the harness.
+fn several() -> FakeRun {
+    let names = ["glibc", "rpmalloc", "hoard", "jemalloc", "copy", "null"];
+    let cases = ["trace:perl-hash", "larson-server", "tiny"];
+    let mut lab = FakeRun::new(&names, &cases, 12).fill(|workload, name, block| {
+        let ns = match (workload, name) {
+            ("tiny", "null") => 9.0,
+            ("tiny", "rpmalloc") => 10.0,
+            ("larson-server", "jemalloc") => 21.0,
+            (_, "null") => 1.0,
+            (_, "rpmalloc") => 12.0,
+            (_, "hoard") => 250.0,
+            _ => 20.0,
+        };
+        let name = if name == "copy" { "glibc" } else { name };
+        ns * noise(&format!("{workload}{name}"), block)
+    });
+    lab.allocator("null").tier = "floor".into();
+    lab.allocator("copy").tier = "aa-copy".into();
+    lab.run.plan.aa_copy = Some("copy".into());
+    lab.run.machine = [
+        ("cpu_model", "AMD EPYC"),
+        ("usable_cpus", "2"),
+        ("kernel", "6.1.0"),
+    ]
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .into();
+    lab.fail("tiny@2/b03/hoard", crash())
+}
+
+#[test]
+fn golden_matrix_at_100_columns() {
+    let golden = "\
+heapmark 0.1.0, suite quick, 12 blocks on AMD EPYC (2 CPUs), Linux 6.1.0
+
+                                          perl larson
+              all       user              hash server   tiny
+          3 cases  95%  time   mem  kern 2 thr  2 thr  2 thr
+rpmalloc    0.317  ±2%  0.56  1.00    8%  0.60   0.60 <=0.50
+glibc           1    -     1     1   10%     1      1      1
+jemalloc    1.014  ±1%  1.02  1.00   10%  1.00   1.05  ~0.99
+hoard           -    -     -     -     -  12.5   12.5   fail
+
+Time over glibc's, below 1 is faster; ~ cannot be told apart from glibc; <=, >= bounds, since the
+  harness takes more than half of the faster time. all: geometric mean and its 95 % interval; user
+  time: the same without the kernel's; mem: memory over glibc's; kern: the kernel's share of the
+  time.
+A/A: a copy of glibc takes 1.000 to 1.000 of glibc's time in these cases.
+Not ok
+  tiny@2/b03/hoard: crash: SIGSEGV in phase run
+    stderr: last words
+
+rpmalloc is the fastest here, over 3 cases and 12 blocks: it takes 0.317x the time of glibc (95 %
+interval 0.311-0.323); its memory overhead is 1.00x glibc's. Left out: hoard (not ok in 1 of 3
+cases).
+
+Next: heapmark try -- COMMAND tells the same of your own program.
+All numbers: heapmark show runs/1
+";
+    let text = matrix_on(WIDE, &several()).unwrap();
+    assert_eq!(text, golden, "\n{text}");
+    let coloured = Screen {
+        colour: true,
+        ..WIDE
+    };
+    let stripped = ["1", "31", "32", "33", "0"]
+        .iter()
+        .fold(matrix_on(coloured, &several()).unwrap(), |text, code| {
+            text.replace(&format!("\u{1b}[{code}m"), "")
+        });
+    assert_eq!(stripped, golden, "colour changes no word");
+}
+
+#[test]
+fn cases_that_do_not_fit_follow_below_and_none_is_lost() {
+    for width in [40, 60, 80] {
+        let narrow = Screen { width, ..WIDE };
+        let text = matrix_on(narrow, &several()).unwrap();
+        for line in text.lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+        for word in ["hash", "server", "tiny", "<=0.50", "~", "fail", "12.5"] {
+            assert!(text.contains(word), "{width}: {word} is missing in\n{text}");
+        }
+    }
+}
+
+#[test]
+fn the_order_without_the_kernel_is_given_if_it_is_another_one() {
+    let lab = several();
+    let mut analysis = analyse(&lab.run, &lab.records);
+    let text = |analysis: &Analysis| matrix(&lab.run, analysis, Path::new("runs/1"), WIDE).unwrap();
+    assert!(!text(&analysis).contains("Order by user time"));
+    analysis.overall[0].user_ratio = Some(1.5);
+    let told = "Order by user time, the kernel left out: glibc, jemalloc, rpmalloc.";
+    assert!(text(&analysis).contains(told), "{}", text(&analysis));
+}
+
+#[test]
+fn the_smallest_is_named_with_its_price_unless_it_is_the_fastest() {
+    let lab = several();
+    let mut analysis = analyse(&lab.run, &lab.records);
+    let text = |analysis: &Analysis| matrix(&lab.run, analysis, Path::new("runs/1"), WIDE).unwrap();
+    let memory = |one: &mut Overall, ratio: f64| one.memory.as_mut().unwrap().ratio = ratio;
+    memory(&mut analysis.overall[0], 0.7);
+    assert!(!text(&analysis).contains("The smallest"));
+    memory(&mut analysis.overall[0], 1.4);
+    let jemalloc = analysis
+        .overall
+        .iter()
+        .position(|one| one.allocator == "jemalloc");
+    memory(&mut analysis.overall[jemalloc.unwrap()], 0.8);
+    let told = "The smallest is jemalloc: 0.800x glibc's memory, at 1.0";
+    assert!(text(&analysis).contains(told), "{}", text(&analysis));
+    analysis.conclusion = Conclusion::NothingOk;
+    assert!(
+        !text(&analysis).contains("The smallest"),
+        "nothing is claimed"
+    );
+}
+
+#[test]
+fn a_single_case_has_no_matrix() {
+    let lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 10).fill(|_, _, _| 20.0);
+    assert_eq!(matrix_on(WIDE, &lab), None);
+}
