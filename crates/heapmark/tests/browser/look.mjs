@@ -24,6 +24,7 @@ await browser.close();
 // What is wrong, by kind. Each kind is there for a damaged page that must fall into it.
 async function faults(path) {
   const found = { errors: [], requests: [], undrawn: [], unswitched: [], downloads: [], words: [], access: [] };
+  for (const kind of ["contrast", "colours", "ranking", "head", "sticky", "wrapped", "labels", "scriptless"]) found[kind] = [];
   const page = await browser.newPage({ viewport: { width: 1600, height: 900 }, colorScheme: "light" });
   page.setDefaultTimeout(PATIENCE_MS);
   const isDamaged = Object.keys(found).some((kind) => path.endsWith(`/${kind}.html`));
@@ -39,6 +40,9 @@ async function faults(path) {
     if (workload) await page.locator("#toolbar select").selectOption(workload);
     found.undrawn.push(...(await page.evaluate(undrawn)));
   }
+  found.ranking.push(...(await page.evaluate(unranked, await page.evaluate(names))));
+  found.head.push(...(await page.evaluate(headless)));
+  found.labels.push(...(await settled(() => page.evaluate(unlabelled), (faults) => faults.length === 0, patience)));
   for (const width of WIDTHS) {
     for (const colorScheme of SCHEMES) {
       await page.setViewportSize({ width, height: 900 });
@@ -47,6 +51,10 @@ async function faults(path) {
       const where = (fault) => `${width} ${colorScheme}: ${fault}`;
       const words = await settled(() => page.evaluate(crowded), (faults) => faults.length === 0, patience);
       found.words.push(...words.map(where));
+      found.contrast.push(...(await page.evaluate(faint)).map(where));
+      found.colours.push(...(await page.evaluate(alike)).map(where));
+      found.wrapped.push(...(await page.evaluate(wrapped)).map(where));
+      if (width < 600) found.sticky.push(...(await page.evaluate(carriedAway)).map(where));
       await page.evaluate(axe);
       const { violations } = await page.evaluate(() => window.axe.run());
       const serious = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
@@ -55,8 +63,20 @@ async function faults(path) {
   }
   found.unswitched.push(...(await switched(page, patience)));
   found.downloads.push(...(await downloads(page, patience)));
+  const shown = await page.evaluate(scriptless);
   await page.close();
+  const bare = await browser.newPage({ viewport: { width: 1600, height: 900 }, javaScriptEnabled: false });
+  await bare.goto(`file://${path}`);
+  const without = await bare.evaluate(scriptless);
+  await bare.close();
+  if (without.join() !== shown.join()) found.scriptless.push(`without JavaScript ${without}, with it ${shown}`);
+  if (shown.some((number) => number === 0) && !(await isOther(path))) found.scriptless.push(`nothing to see: ${shown}`);
   return found;
+}
+
+// A page without times of operations over several cases: of a trace, or of other runs only.
+async function isOther(path) {
+  return !(await readFile(path, "latin1")).includes('<section id="times"');
 }
 
 // What `look` gives as soon as it is well, or at last.
@@ -74,7 +94,7 @@ async function drawn(page) {
 
 // Charts without a mark in them.
 function undrawn() {
-  const marks = ".point, .points path, .bars path, .heatmaplayer image, .lines path, .errorbars path";
+  const marks = ".point, .points path, .bars path, .lines path, .errorbars path";
   const empty = [...document.querySelectorAll(".canvas")].filter((canvas) => !canvas.querySelector(marks));
   const charts = document.querySelectorAll("[data-charts]");
   const bare = [...charts].filter((charts) => charts.children.length === 0);
@@ -87,7 +107,7 @@ function crowded() {
   if (document.documentElement.scrollWidth > innerWidth) faults.push("the page is wider than the window");
   for (const canvas of document.querySelectorAll(".canvas")) {
     const frame = canvas.getBoundingClientRect();
-    const texts = [...canvas.querySelectorAll(".xtick text, .ytick text, .xtitle, .ytitle")].filter((text) => text.textContent.trim());
+    const texts = [...canvas.querySelectorAll(".xtick text, .ytick text, .xtitle, .ytitle, .annotation-text")].filter((text) => text.textContent.trim());
     const boxes = texts.map((text) => ({ words: text.textContent, box: text.getBoundingClientRect(), turned: /rotate\((?!0)/.test(text.getAttribute("transform") ?? "") }));
     for (const { words, box } of boxes) {
       const inside = box.left >= frame.left - 1 && box.right <= frame.right + 1 && box.top >= frame.top - 1 && box.bottom <= frame.bottom + 1;
@@ -103,6 +123,150 @@ function crowded() {
     });
   }
   return faults;
+}
+
+// The allocators that rank, as the data of the page name them.
+async function names() {
+  const packed = Uint8Array.from(atob(document.getElementById("data").textContent), (byte) => byte.charCodeAt(0));
+  const text = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+  return JSON.parse(text).entries.filter(({ companion }) => !companion).map(({ name }) => name);
+}
+
+// Allocators that the ranking lacks, bars that cannot be seen, and a first screen that does not hold it.
+function unranked(names) {
+  if (!document.getElementById("times")) return [];
+  const faults = [];
+  const rows = [...document.querySelectorAll(".ranking tbody tr")];
+  const listed = rows.map((row) => row.querySelector("th").lastChild.textContent);
+  faults.push(...names.filter((name) => !listed.includes(name)).map((name) => `not there: ${name}`));
+  for (const row of rows.filter((row) => row.querySelector(".reach"))) {
+    if (row.querySelector(".reach").getBoundingClientRect().width < 2) faults.push(`no bar: ${row.textContent.trim()}`);
+  }
+  const block = document.querySelector(".ranking")?.getBoundingClientRect();
+  const alone = document.querySelectorAll(".verdict").length === 1;
+  if (alone && block && (block.bottom > innerHeight || block.width < innerWidth * 0.85)) faults.push(`outside the first screen, or narrow: ${block.bottom}, ${block.width}`);
+  return faults;
+}
+
+// A head without the run's machine and date, or without badges.
+function headless() {
+  const title = document.querySelector("h1").textContent;
+  if (title.startsWith("heapmark trace: ")) return [];
+  const faults = [];
+  if (!/^heapmark: .+, \d{4}-\d\d-\d\d/.test(title)) faults.push(`the title: ${title}`);
+  for (const run of document.querySelectorAll(".verdict")) {
+    if (!/\d CPUs?, .* of memory, Linux \d/.test(run.textContent)) faults.push("no machine");
+    if (!/heapmark \d.*suite .*started \d/.test(run.textContent)) faults.push("no suite");
+    if (run.querySelectorAll(".badges .good, .badges .doubt").length < 2) faults.push("no badges");
+  }
+  return faults;
+}
+
+// Curves of a wide page of which none has its name beside it.
+function unlabelled() {
+  const curves = [...document.querySelectorAll(".canvas")].filter(({ data, _fullLayout }) =>
+    _fullLayout?.yaxis.type !== "category" && data?.filter(({ type, x }) => type !== "bar" && x.length > 0).length > 1);
+  const bare = curves.filter((canvas) => ![...canvas.querySelectorAll(".annotation-text")].some((text) => text.textContent.trim()));
+  return bare.map((canvas) => canvas.getAttribute("aria-label"));
+}
+
+// Words in charts, matrices, badges and rankings with a contrast below 4.5.
+function faint() {
+  const pixel = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const read = (colour) => {
+    pixel.clearRect(0, 0, 1, 1);
+    pixel.fillStyle = colour;
+    pixel.fillRect(0, 0, 1, 1);
+    return [...pixel.getImageData(0, 0, 1, 1).data];
+  };
+  const light = (colour) => {
+    const [r, g, b] = read(colour).map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+  };
+  const behind = (element) => {
+    const colour = getComputedStyle(element).backgroundColor;
+    return read(colour)[3] === 255 || !element.parentElement ? colour : behind(element.parentElement);
+  };
+  const words = document.querySelectorAll(".canvas svg text, .matrix td, .matrix th, .badges a, .ranking td, .ranking th, td.verdict");
+  const faults = new Set();
+  for (const word of words) {
+    if (!word.textContent.trim()) continue;
+    const style = getComputedStyle(word);
+    const [ours, theirs] = [word.closest("svg") ? style.fill : style.color, behind(word.closest(".canvas") ?? word)].map(light);
+    const contrast = Math.max(ours, theirs) / Math.min(ours, theirs);
+    if (contrast < 4.5) faults.add(`${contrast.toFixed(2)}: ${word.getAttribute("class")} ${word.textContent.trim()}`);
+  }
+  return [...faults].slice(0, 5);
+}
+
+// Two of the twelve colours that look alike, to some kind of colour vision, or one that is hard to see on the paper; and two
+// allocators with the same colour and marker.
+function alike() {
+  const style = getComputedStyle(document.documentElement);
+  const linear = (name) => style.getPropertyValue(name).trim().match(/\w\w/g).map((part) => parseInt(part, 16) / 255)
+    .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+  const times = (rows, parts) => rows.map((row) => row.reduce((sum, factor, place) => sum + factor * parts[place], 0));
+  // Machado, Oliveira, Fernandes 2009: no red, no green, no blue receptors.
+  const VISIONS = {
+    all: [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    protan: [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    deutan: [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+    tritan: [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
+  };
+  // Ottosson 2020: distances in OKLab are about as large as they look.
+  const oklab = (parts) => {
+    const cones = times([[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566], [0.0883024619, 0.2817188376, 0.6299787005]], parts);
+    return times([[0.2104542553, 0.793617785, -0.0040720468], [1.9779984951, -2.428592205, 0.4505937099], [0.0259040371, 0.7827717662, -0.808675766]], cones.map(Math.cbrt));
+  };
+  const faults = [];
+  const colours = Array.from({ length: 12 }, (_, place) => linear(`--c${place}`));
+  for (const [vision, rows] of Object.entries(VISIONS)) {
+    const seen = colours.map((parts) => oklab(times(rows, parts).map((part) => Math.min(1, Math.max(0, part)))));
+    seen.forEach((one, place) => seen.slice(0, place).forEach((other, before) => {
+      const distance = Math.hypot(...one.map((part, axis) => part - other[axis]));
+      if (distance < (vision === "all" ? 0.12 : 0.06)) faults.push(`${vision}: ${before} and ${place} are ${distance.toFixed(3)} apart`);
+    }));
+  }
+  const light = (parts) => 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2] + 0.05;
+  const paper = light(linear("--paper"));
+  colours.forEach((parts, place) => {
+    const contrast = Math.max(light(parts), paper) / Math.min(light(parts), paper);
+    if (contrast < 3) faults.push(`${place} on paper: ${contrast.toFixed(2)}`);
+  });
+  const marks = [...document.querySelectorAll(".chip .mark")].slice(0, 13).map((mark) => `${mark.style.color} ${mark.textContent}`);
+  if (new Set(marks).size < marks.length) faults.push(`two have the same mark: ${marks}`);
+  return faults;
+}
+
+// Numbers and verdicts in more than one line.
+function wrapped() {
+  const lines = (cell) => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return new Set([...range.getClientRects()].map(({ top }) => Math.round(top / 8))).size;
+  };
+  const cells = [...document.querySelectorAll("td.number, td.word, td.verdict, .matrix td")].filter((cell) => lines(cell) > 1);
+  return cells.slice(0, 3).map((cell) => cell.textContent);
+}
+
+// Tables whose first column leaves the window when the others are looked at.
+function carriedAway() {
+  const wide = [...document.querySelectorAll(".table")].filter((box) => box.scrollWidth > box.clientWidth + 50);
+  const gone = wide.filter((box) => {
+    const first = box.querySelector("tbody tr > :first-child");
+    const before = first.getBoundingClientRect().left;
+    box.scrollLeft = 50;
+    const after = first.getBoundingClientRect().left;
+    box.scrollLeft = 0;
+    return Math.abs(after - before) > 2;
+  });
+  return gone.map((box) => box.getAttribute("aria-label"));
+}
+
+// How many rows, bars and cells of the ranking and the matrices can be seen.
+function scriptless() {
+  return [".ranking tbody tr", ".ranking .reach", ".matrix td"].map((what) =>
+    [...document.querySelectorAll(what)].filter((element) => element.getClientRects().length > 0).length);
 }
 
 // Charts that still show the allocator after its button was pressed by keyboard, or that never showed it.
@@ -139,11 +303,8 @@ async function downloads(page, patience) {
   };
   await given(/ as SVG$/, "<svg");
   await given(/ as PNG$/, "PNG");
-  await page.locator("details summary").first().click();
-  const first = await page.evaluate(() => {
-    const { charts } = JSON.parse(document.getElementById("data").textContent);
-    return Object.values(charts)[0][0].data.columns[0];
-  });
+  await page.locator("details.data summary").first().click();
+  const first = await page.locator("details.data th").first().textContent();
   await given("CSV", `${first},`);
   return faults;
 }

@@ -56,6 +56,14 @@ pub(super) fn titled(title: &str) -> Axis {
     }
 }
 
+/// Round numbers around these ratios, in words.
+pub(super) fn round_marks(low: f64, high: f64) -> Vec<(f64, String)> {
+    let marks = marks(low, high).into_iter();
+    marks
+        .map(|mark| (mark, round(&units::digits(mark))))
+        .collect()
+}
+
 /// With marks that are round numbers in this unit.
 fn marked(title: &str, values: &[f64], unit: f64, log: bool, word: impl Fn(f64) -> String) -> Axis {
     let (low, high) = ends(values);

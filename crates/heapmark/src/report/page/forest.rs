@@ -1,12 +1,11 @@
-//! Each allocator's time over the baseline's, with its interval: over all cases, then case by case.
+//! Each allocator's time over the baseline's, with its interval, case by case.
 
 use super::dot_plot::{self, Dot};
-use super::section::{Data, Entry, Section, View};
+use super::section::{Data, Section};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
 use crate::analyse::{Case, Role};
 use crate::report::sheet;
-use crate::report::text::plain;
 use serde_json::json;
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
@@ -25,7 +24,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
         "Time against the baseline",
         "Left of 1 is faster. The line through a dot is its 95 % interval: where it crosses 1, this run cannot tell. \
          Half and twice are equally far from 1.",
-        overall(legend).into_iter().chain(of_cases).collect(),
+        of_cases,
     )
 }
 
@@ -63,39 +62,4 @@ fn of_cases<'a>(cases: &[Placed<'a, Case>], data: &mut Data) -> Vec<Dot<'a>> {
         });
     }
     dots
-}
-
-/// The geometric mean over all cases of a run, if there are several.
-fn overall(legend: &SeriesLegend) -> Option<View> {
-    let mut data = Data::default();
-    let mut dots = Vec::new();
-    for (run, told) in legend.runs.iter().enumerate() {
-        let overall = &told.analysis.overall;
-        for (one, (_, words)) in overall.iter().zip(sheet::overall(&told.analysis)) {
-            let (low, high) = one.interval.unzip();
-            let name = one.allocator.as_str();
-            data.row(json!({
-                "run": run + 1,
-                "allocator": plain(name),
-                "ratio": one.ratio,
-                "ratio_low": low,
-                "ratio_high": high,
-                "cases": one.cases,
-            }));
-            dots.push(Dot {
-                subject: Entry { run, name },
-                value: one.ratio,
-                interval: one.interval,
-                words,
-            });
-        }
-    }
-    let mut analyses = legend.runs.iter().map(|told| &told.analysis);
-    let first = analyses.find(|analysis| !analysis.overall.is_empty())?;
-    let title = plain(&sheet::overall_heading(first));
-    Some(View {
-        workload: None,
-        plots: vec![dot_plot::ratios(legend, title, dots, &first.baseline)],
-        data,
-    })
 }

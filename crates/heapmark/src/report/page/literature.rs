@@ -4,11 +4,18 @@ use super::section::{PageTable, Section};
 use crate::analyse::claims::{JudgedClaim, Verdict};
 use crate::report::claims;
 
+/// Of the claims, those that can be judged are at least one in so many, or the page has none of
+/// them: a few say nothing about a document.
+const LEAST_SHARE: usize = 10;
+
 /// Empty if no document covers the runs.
 pub(super) fn section(judged: &[JudgedClaim]) -> Section {
     let tested = judged
         .iter()
         .filter(|one| one.verdict != Verdict::NotTestable);
+    if tested.clone().count() * LEAST_SHARE < judged.len() {
+        return Section::default();
+    }
     let rows = tested.map(|one| claims::cells(one).to_vec());
     let table = PageTable::of_words("", &claims::COLUMNS, rows);
     Section {

@@ -10,12 +10,17 @@ mod counts;
 mod dot_plot;
 mod downsample;
 mod forest;
-mod heat_map;
+mod head;
 mod latency;
 mod literature;
+mod matrix;
 mod memory;
+mod next_steps;
+mod packed;
 mod page_run;
 mod pareto;
+mod parts;
+mod ranking;
 mod samples;
 mod scaling;
 mod section;
@@ -31,14 +36,14 @@ mod tests;
 pub use page_run::PageRun;
 pub use traced::traced;
 
-use super::text::{join, plain};
-use super::{conclusion, user_command};
+use super::text::plain;
 use crate::analyse::analyse;
 use crate::analyse::claims::JudgedClaim;
+use head::Head;
 use minijinja::value::Serde;
 use minijinja::{Environment, context};
+use packed::{PLOTTING, packed};
 use section::Section;
-use serde::Serialize;
 use serde_json::{Value, json};
 use series_legend::{LegendEntry, LegendRun, SeriesLegend};
 
@@ -50,27 +55,13 @@ pub fn page(runs: &[PageRun], judged: &[JudgedClaim]) -> String {
         analysis: analyse(run.head, run.records),
     });
     let legend = SeriesLegend::new(told.collect());
-    let head = |(run, told): (usize, &LegendRun)| Head {
-        label: legend.caption(run),
-        verdict: conclusion(&told.analysis),
-        says: plain(&conclusion::head(told.run.head)),
-    };
-    let heads: Vec<Head> = legend.runs.iter().enumerate().map(head).collect();
     lay_out(
-        &title(&legend),
-        &heads,
+        &head::title(&legend),
+        &head::heads(&legend),
         &legend.entries,
         (0..runs.len()).map(|run| legend.title(run)).collect(),
         sections(&legend, judged),
     )
-}
-
-/// The head of a page, for each run.
-#[derive(Serialize)]
-struct Head {
-    label: Option<String>,
-    verdict: String,
-    says: String,
 }
 
 /// A page of those of the sections that are not empty.
@@ -82,15 +73,15 @@ fn lay_out(
     mut sections: Vec<Section>,
 ) -> String {
     sections.retain(|section| !section.is_empty());
+    let charts = sections.iter().any(|section| !section.views.is_empty());
     let laid_out = context! {
         title => title,
         runs => Serde(heads),
         sections => sections.iter().map(laid_out).collect::<Vec<_>>(),
-        charts => sections.iter().any(|section| !section.views.is_empty()),
-        data => data(entries, runs, &sections),
+        plotting => charts.then(|| PLOTTING.as_str()),
+        data => charts.then(|| packed(&data(entries, runs, &sections))),
         style => include_str!("page.css"),
         script => include_str!("page.js"),
-        plotly => plotly_script(),
     };
     Environment::new()
         .render_named_str("page.html", include_str!("page.html"), laid_out)
@@ -100,12 +91,13 @@ fn lay_out(
 /// All sections in the order of the page, empty ones too.
 fn sections(legend: &SeriesLegend, judged: &[JudgedClaim]) -> Vec<Section> {
     vec![
-        text_sections::trust(legend),
+        matrix::of_times(legend),
+        matrix::of_memory(legend),
         compared::section(legend),
         forest::section(legend),
+        parts::section(legend),
         pareto::section(legend),
         scaling::section(legend),
-        heat_map::section(legend),
         memory::section(legend),
         latency::section(legend),
         counts::section(legend),
@@ -114,16 +106,10 @@ fn sections(legend: &SeriesLegend, judged: &[JudgedClaim]) -> Vec<Section> {
         whole::section(legend),
         literature::section(judged),
         text_sections::results(legend),
+        text_sections::trust(legend),
         text_sections::method(legend),
+        next_steps::section(legend),
     ]
-}
-
-fn title(legend: &SeriesLegend) -> String {
-    let name = |told: &LegendRun| match user_command::of(&told.analysis) {
-        Some((_, tried)) => plain(&user_command::heading(tried)),
-        None => plain(&told.run.name),
-    };
-    format!("heapmark: {}", join(legend.runs.iter().map(name), ", "))
 }
 
 /// The part of a section that the template reads: the charts belong to the script.
@@ -132,13 +118,15 @@ fn laid_out(section: &Section) -> minijinja::Value {
         id => section.id,
         heading => &section.heading,
         text => &section.text,
+        matrices => Serde(&section.matrices),
+        parts => Serde(&section.parts),
         tables => Serde(&section.tables),
         legend => &section.legend,
         charts => !section.views.is_empty(),
     }
 }
 
-/// The data that the script reads. It contains no `<` that could end its element.
+/// The data that the script reads.
 fn data(entries: &[LegendEntry], runs: Vec<String>, sections: &[Section]) -> String {
     let charted = sections.iter().filter(|section| !section.views.is_empty());
     let charts = charted.map(|section| (section.id.to_owned(), json!(section.views)));
@@ -146,16 +134,5 @@ fn data(entries: &[LegendEntry], runs: Vec<String>, sections: &[Section]) -> Str
     let entry =
         |entry: &LegendEntry| json!({ "name": plain(&entry.name), "companion": entry.companion });
     let entries: Vec<Value> = entries.iter().map(entry).collect();
-    json!({ "entries": entries, "runs": runs, "charts": charts })
-        .to_string()
-        .replace('<', "\\u003c")
-}
-
-/// The plotting script, as its crate supplies it. The crate appends one for formulas, which no
-/// chart here needs.
-fn plotly_script() -> String {
-    let elements = plotly::Plot::offline_js_sources();
-    let first = elements.split_once("</script>");
-    let script = first.and_then(|(first, _)| first.split_once('>'));
-    script.map_or("", |(_, text)| text).to_owned()
+    json!({ "entries": entries, "runs": runs, "charts": charts }).to_string()
 }

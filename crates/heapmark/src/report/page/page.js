@@ -1,12 +1,24 @@
 // Draws the charts of the page. Their content comes from the data; this file sets colours, markers,
 // sizes, and which allocators and which workload are shown.
 "use strict";
-(() => {
-  const { entries, runs, charts } = JSON.parse(document.getElementById("data").textContent);
+(async () => {
+  // Data and plotting script are packed, which saves two thirds of the page.
+  const unpacked = (id) => {
+    const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (byte) => byte.charCodeAt(0));
+    return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+  };
+  if (!globalThis.DecompressionStream) {
+    document.querySelector("header").append("The charts need a newer browser; the tables do not.");
+    return;
+  }
+  const { entries, runs, charts } = JSON.parse(await unpacked("data"));
   const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "star"];
   const GLYPHS = ["●", "■", "◆", "▲", "▼", "✚", "✖", "★"];
   const DASHES = ["solid", "dash", "dot", "dashdot"];
+  const COLOURS = 12;
   const NARROW = 560;
+  // Height of a label of a curve, in pixels.
+  const LABEL = 12;
   const off = { entry: new Set(), run: new Set() };
   const workloads = [...new Set(Object.values(charts).flat().map((view) => view.workload).filter((name) => name !== null))];
   let workload = workloads[0] ?? null;
@@ -24,23 +36,20 @@
   const theme = () => {
     const style = getComputedStyle(document.documentElement);
     const read = (name) => style.getPropertyValue(`--${name}`).trim();
-    const names = ["paper", "ink", "soft", "line", "raised", "companion", "faster", "slower", "even"];
-    return { ...Object.fromEntries(names.map((name) => [name, read(name)])), palette: read("palette").split(/\s+/) };
+    const names = ["paper", "ink", "soft", "line", "raised", "companion"];
+    const palette = Array.from({ length: COLOURS }, (_, place) => read(`c${place}`));
+    return { ...Object.fromEntries(names.map((name) => [name, read(name)])), palette };
   };
 
+  // Companions take no colour from the others.
+  const ranking = entries.filter(({ companion }) => !companion);
   const colourOf = (entry, colours) =>
-    entry === null || entries[entry].companion ? colours.companion : colours.palette[entry % colours.palette.length];
+    entry === null || entries[entry].companion ? colours.companion : colours.palette[ranking.indexOf(entries[entry]) % COLOURS];
 
   // As in the data, with the colour and the marker of its allocator; further runs are hollow.
-  const styled = ({ entry, run, drawn }, colours, cells) => {
+  const styled = ({ entry, run, drawn }, colours) => {
     const trace = structuredClone(drawn);
     const colour = colourOf(entry, colours);
-    if (trace.type === "heatmap") {
-      return {
-        ...trace, xgap: 2, ygap: 2, showscale: false, zmin: -2, zmax: 2, texttemplate: cells ? "%{text}" : undefined,
-        colorscale: [[0, colours.faster], [0.5, colours.even], [1, colours.slower]],
-      };
-    }
     const symbol = trace.marker?.symbol ?? SYMBOLS[(entry ?? 0) % SYMBOLS.length] + (run % 2 ? "-open" : "");
     const heap = trace.mode === "markers" && trace.x.length > 1;
     // A diamond lies on a bar of its allocator's colour.
@@ -49,8 +58,8 @@
     if (trace.type === "bar") Object.assign(trace.marker, { opacity: run % 2 ? 0.5 : 0.85, symbol: undefined });
     trace.line = { color: colour, width: 2, dash: entry === null ? "dot" : DASHES[(entry + run) % DASHES.length] };
     if (trace.error_x) Object.assign(trace.error_x, { color: colour, thickness: 2, width: 5 });
-    if (trace.mode === "text") trace.textfont = { color: colours.soft };
     trace.cliponaxis = false;
+    trace.meta = entry === null ? "" : `<span style="color:${colour}">${GLYPHS[entry % GLYPHS.length]}</span> `;
     return trace;
   };
 
@@ -75,46 +84,55 @@
       ...layout, width, height: named ? rows * 28 + 76 : Math.min(440, Math.max(300, width * 0.55)),
       shapes: (layout.shapes ?? []).map((shape) => ({ ...shape, line: { color: colours.soft, width: 1 } })),
       barmode: "overlay", showlegend: false, hovermode: "closest", dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
-      margin: { l: 12, r: 16, t: 8, b: 12 }, paper_bgcolor: colours.paper, plot_bgcolor: colours.paper,
+      margin: { l: 12, r: named || width < NARROW ? 16 : 120, t: 8, b: 12 }, paper_bgcolor: colours.paper, plot_bgcolor: colours.paper,
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colours.ink },
       hoverlabel: { bgcolor: colours.raised, bordercolor: colours.line, font: { color: colours.ink }, align: "left" },
     };
   };
 
-  // Joins the columns of all allocators into one trace: Plotly spaces columns evenly only within one.
-  const joined = (traces) => {
-    const columns = traces.filter(({ drawn }) => drawn.type === "heatmap");
-    if (columns.length === 0) return traces;
-    const cases = [...new Set(columns.flatMap(({ drawn }) => drawn.y))];
-    const fields = (key) => cases.map((name) => columns.map(({ drawn }) => drawn[key][drawn.y.indexOf(name)]?.[0] ?? null));
-    const drawn = { ...columns[0].drawn, x: columns.map((one) => one.drawn.x[0]), y: cases };
-    for (const key of ["z", "text", "hovertext"]) drawn[key] = fields(key);
-    return [{ ...columns[0], drawn }, ...traces.filter((trace) => !columns.includes(trace))];
-  };
-
   // The chart in Plotly's form.
   const figureOf = (plot, width) => {
     const colours = theme();
-    const traces = joined(shown(plot));
-    const columns = new Set(traces.flatMap(({ drawn }) => (drawn.type === "heatmap" ? drawn.x : []))).size;
-    const cells = columns > 0 && (width - 150) / columns > 34;
-    const data = traces.map((trace) => styled(trace, colours, cells));
-    const layout = laidOut(plot, traces, width, colours);
-    if (columns > 0) {
-      Object.assign(layout.xaxis, { side: "top", showgrid: false });
-      layout.yaxis.showgrid = false;
-      // Long names in two lines leave room for the fields.
-      const broken = (name) => (width < NARROW ? name.replace(", ", ",<br>") : name);
-      data.forEach((trace) => (trace.y = trace.y.map(broken)));
-      if (width < NARROW) layout.height += new Set(data.flatMap((trace) => trace.y)).size * 8;
-    }
-    return { data, layout };
+    const traces = shown(plot);
+    return { data: traces.map((trace) => styled(trace, colours)), layout: laidOut(plot, traces, width, colours) };
   };
 
-  const draw = (canvas, plot) => {
+  // Names beside the last points of curves, where they cover nothing. A narrow chart has no room for any.
+  const labelled = (canvas) => {
+    const { xaxis, yaxis, width, height } = canvas._fullLayout;
+    const curves = canvas.data.filter(({ type, x }) => type !== "bar" && x.length > 0);
+    if (yaxis.type === "category" || width < NARROW || curves.length < 2) return [];
+    const place = (trace, at) => [xaxis._offset + xaxis.d2p(trace.x[at]), yaxis._offset + yaxis.d2p(trace.y[at])];
+    const points = curves.flatMap((trace) => trace.x.map((_, at) => place(trace, at)));
+    const taken = [];
+    const free = ([left, top, right, bottom]) =>
+      left >= 0 && right <= width && top >= 0 && bottom <= height - LABEL &&
+      !taken.some((box) => left < box[2] && box[0] < right && top < box[3] && box[1] < bottom) &&
+      !points.some(([x, y]) => left < x && x < right && top < y && y < bottom);
+    return curves.flatMap((trace) => {
+      const [x, y] = place(trace, trace.x.length - 1);
+      const letters = trace.name.replace(/&(lt|gt|amp);/g, "&").length + (trace.meta ? 2 : 0);
+      const long = letters * LABEL * 0.56;
+      const choices = [["left", x + 7, y], ["center", x - long / 2, y - LABEL], ["center", x - long / 2, y + LABEL]];
+      const found = choices.find(([, left, middle]) => free([left, middle - LABEL / 2, left + long, middle + LABEL / 2]));
+      if (!found) return [];
+      const [anchor, left, middle] = found;
+      taken.push([left, middle - LABEL / 2, left + long, middle + LABEL / 2]);
+      const inside = (axis, value) => (axis.type === "log" ? Math.log10(value) : value);
+      const at = trace.x.length - 1;
+      return [{
+        text: trace.meta + trace.name, showarrow: false, xanchor: anchor, yanchor: "middle", x: inside(xaxis, trace.x[at]), y: inside(yaxis, trace.y[at]),
+        xshift: anchor === "left" ? 6 : 0, yshift: y - middle, font: { size: LABEL - 1 },
+      }];
+    });
+  };
+
+  const draw = async (canvas, plot) => {
     const { data, layout } = figureOf(plot, canvas.clientWidth);
     canvas.setAttribute("aria-label", `${plot.title || "chart"}; its numbers stand below it under Data`);
-    return Plotly.react(canvas, data, layout, { displayModeBar: false, responsive: false, doubleClick: "reset" });
+    await Plotly.react(canvas, data, layout, { displayModeBar: false, responsive: false, doubleClick: "reset" });
+    const annotations = labelled(canvas);
+    if (annotations.length > 0) await Plotly.relayout(canvas, { annotations });
   };
 
   const save = (text, name, type) => {
@@ -127,7 +145,7 @@
   const download = (id, plot, format) => {
     const { data, layout } = figureOf(plot, 900);
     const named = new Set();
-    for (const trace of data) trace.showlegend = trace.type !== "heatmap" && !named.has(trace.name) && Boolean(named.add(trace.name));
+    for (const trace of data) trace.showlegend = !named.has(trace.name) && Boolean(named.add(trace.name));
     const whole = { ...layout, title: { text: plot.title.replaceAll("&", "&amp;").replaceAll("<", "&lt;"), font: { size: 15 } }, margin: { ...layout.margin, t: 60 }, height: layout.height + 60, showlegend: true };
     return Plotly.downloadImage({ data, layout: whole }, { format, width: 900, height: whole.height, filename: fileName(id, plot.title) });
   };
@@ -148,7 +166,7 @@
 
   const details = (id, view) => {
     const label = `Data of ${document.getElementById(`${id}-heading`).textContent}`;
-    const made = element("details", {}, element("summary", {}, "Data"));
+    const made = element("details", { class: "data" }, element("summary", {}, "Data"));
     const button = element("button", { type: "button", onclick: () => save(csv(view.data), `${fileName(id, view.workload ?? "all")}.csv`, "text/csv") }, "CSV");
     made.addEventListener("toggle", () => made.children.length === 1 && made.append(button, table(view.data, label)), { once: true });
     return made;
@@ -171,6 +189,7 @@
       const made = views.map((view) => element("div", { class: "view" }, ...view.plots.map((plot) => figure(id, plot)), details(id, view)));
       place.replaceChildren(...made, ...(views.length ? [] : [element("p", { class: "note" }, `Nothing of ${workload} here.`)]));
     }
+    document.querySelectorAll("[data-workload]").forEach((chart) => (chart.hidden = workload !== null && chart.dataset.workload !== workload));
     return redraw();
   };
 
@@ -199,7 +218,7 @@
     }
     const drawn = new Set(Object.values(charts).flat().flatMap((view) => view.plots).flatMap((plot) => plot.traces).map(({ entry }) => entry));
     const ofMember = ({ name }, place) => {
-      const mark = element("span", { class: "mark", "aria-hidden": "true", "data-entry": place }, GLYPHS[place % GLYPHS.length]);
+      const mark = element("span", { class: "mark", "aria-hidden": "true", "data-entry": place });
       return drawn.has(place) ? [chip("entry", place, name, [mark])] : [];
     };
     const ofRuns = runs.length > 1 ? runs.map((name, place) => chip("run", place, name, [])) : [];
@@ -209,7 +228,11 @@
 
   const paintMarks = () => {
     const colours = theme();
-    document.querySelectorAll("[data-entry]").forEach((mark) => (mark.style.color = colourOf(Number(mark.dataset.entry), colours)));
+    for (const mark of document.querySelectorAll("[data-entry]")) {
+      const entry = Number(mark.dataset.entry);
+      mark.textContent = GLYPHS[entry % GLYPHS.length];
+      mark.style.color = colourOf(entry, colours);
+    }
     return redraw();
   };
 
@@ -230,6 +253,9 @@
   };
   addEventListener("beforeprint", printing(true));
   addEventListener("afterprint", printing(false));
+
+  document.head.append(element("script", {}, await unpacked("plotting")));
   toolbar();
-  build().then(paintMarks);
+  await build();
+  await paintMarks();
 })();

@@ -12,6 +12,9 @@ use plotly::common::{HoverInfo, Mode};
 use serde_json::json;
 use std::collections::BTreeSet;
 
+/// Two points are no course: the matrix has them.
+const LEAST_COUNTS: usize = 3;
+
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases = legend.cases(Case::times_operations);
     Section::of_views(
@@ -33,7 +36,7 @@ fn plot(
 ) -> Option<Plot> {
     let counts: BTreeSet<u32> = cases.iter().map(|(_, case)| case.threads).collect();
     let counts = Vec::from_iter(counts);
-    if counts.len() < 2 {
+    if counts.len() < LEAST_COUNTS {
         return None;
     }
     let points = views::ranked(cases);

@@ -16,6 +16,10 @@ pub(in crate::report) struct Section {
     pub text: Vec<String>,
     /// Its charts.
     pub views: Vec<View>,
+    /// Its matrices, one for each run.
+    pub matrices: Vec<Matrix>,
+    /// Its stacked bars, one chart for each case.
+    pub parts: Vec<PartsChart>,
     /// Its tables.
     pub tables: Vec<PageTable>,
     /// The meaning of their columns.
@@ -65,6 +69,59 @@ pub(in crate::report) struct Data {
     pub rows: Vec<Vec<Value>>,
 }
 
+/// Cases against allocators.
+#[derive(Serialize)]
+pub(in crate::report) struct Matrix {
+    pub caption: String,
+    /// Names of the allocators.
+    pub columns: Vec<String>,
+    pub rows: Vec<MatrixRow>,
+}
+
+/// A case.
+#[derive(Serialize)]
+pub(in crate::report) struct MatrixRow {
+    pub heading: String,
+    pub cells: Vec<MatrixCell>,
+}
+
+/// An allocator in a case.
+#[derive(Default, Serialize)]
+pub(in crate::report) struct MatrixCell {
+    pub shown: String,
+    pub class: &'static str,
+    /// Strength of its colour, in percent.
+    pub heat: u32,
+    /// Its tooltip.
+    pub words: String,
+    /// Whether it compares an allocator with another one.
+    #[serde(skip)]
+    pub compared: bool,
+}
+
+/// Stacked bars of a case, the fastest allocator first.
+#[derive(Serialize)]
+pub(in crate::report) struct PartsChart {
+    pub workload: String,
+    pub heading: String,
+    pub unit: &'static str,
+    pub bars: Vec<PartsBar>,
+}
+
+/// Harness, kernel and rest of an allocator's time.
+#[derive(Serialize)]
+pub(in crate::report) struct PartsBar {
+    /// Its place in the legend of the charts.
+    pub entry: Option<usize>,
+    pub name: String,
+    /// The sum of its parts.
+    pub total: String,
+    /// In percent of the longest bar.
+    pub widths: [f64; 3],
+    /// Its tooltip.
+    pub words: String,
+}
+
 /// A table for readers.
 #[derive(Default, Serialize)]
 pub(in crate::report) struct PageTable {
@@ -73,14 +130,30 @@ pub(in crate::report) struct PageTable {
     pub rows: Vec<Vec<String>>,
     /// Lines below it.
     pub notes: Vec<String>,
+    /// Whether it is closed until it is asked for.
+    pub folded: bool,
 }
 
 /// The head of a column.
 #[derive(Clone, Default, Serialize)]
 pub(in crate::report) struct Column {
     pub title: String,
-    /// Numbers are right-aligned, words left.
-    pub number: bool,
+    pub kind: ColumnKind,
+}
+
+/// What the cells of a column contain: how they are aligned and broken.
+#[derive(Clone, Copy, Default, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::report) enum ColumnKind {
+    /// Sentences.
+    #[default]
+    Text,
+    /// Names and intervals, never broken.
+    Word,
+    /// Right-aligned.
+    Number,
+    /// The first word decides the colour.
+    Verdict,
 }
 
 impl Section {
@@ -111,7 +184,10 @@ impl Section {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.views.is_empty() && self.tables.is_empty()
+        self.views.is_empty()
+            && self.tables.is_empty()
+            && self.matrices.is_empty()
+            && self.parts.is_empty()
     }
 }
 
@@ -151,14 +227,14 @@ impl PageTable {
     ) -> PageTable {
         let column = |title: &&str| Column {
             title: title.to_string(),
-            number: false,
+            kind: ColumnKind::Text,
         };
         let clean = |row: Vec<String>| row.iter().map(|cell| plain(cell)).collect();
         PageTable {
             caption: plain(caption),
             columns: columns.iter().map(column).collect(),
             rows: rows.into_iter().map(clean).collect(),
-            notes: Vec::new(),
+            ..PageTable::default()
         }
     }
 }

@@ -40,10 +40,15 @@ impl<'a> SeriesLegend<'a> {
         SeriesLegend { runs, entries }
     }
 
+    /// The place of an allocator or a program.
+    pub fn entry(&self, name: &str) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.name == name)
+    }
+
     /// What is drawn for an entry in a chart.
     pub fn trace(&self, Entry { run, name }: Entry, drawn: Box<dyn plotly::Trace>) -> Trace {
         Trace {
-            entry: self.entries.iter().position(|entry| entry.name == name),
+            entry: self.entry(name),
             run,
             drawn,
         }

@@ -1,7 +1,7 @@
 //! The text and table sections of one run: its reliability, all its tables, its failures, and how
 //! and where it was measured.
 
-use super::section::{Column, PageTable, Section};
+use super::section::{Column, ColumnKind, PageTable, Section};
 use super::series_legend::{LegendRun, SeriesLegend};
 use super::views::distinct;
 use crate::analyse::Failure;
@@ -71,6 +71,9 @@ fn failures(told: &LegendRun) -> String {
     }
 }
 
+/// Tables that are open at first.
+const MOST_OPEN: usize = 3;
+
 /// All tables, as on the terminal.
 pub(super) fn results(legend: &SeriesLegend) -> Section {
     let mut tables = Vec::new();
@@ -79,14 +82,10 @@ pub(super) fn results(legend: &SeriesLegend) -> Section {
         for sheet in sheets::all(&told.analysis) {
             tables.push(table(sheet, &suffix));
         }
-        let overall = sheet::overall(&told.analysis);
-        if !overall.is_empty() {
-            let caption = sheet::overall_heading(&told.analysis) + &suffix;
-            let rows = overall.into_iter().map(|(name, ratio)| vec![name, ratio]);
-            let columns = ["allocator", "ratio"];
-            tables.push(PageTable::of_words(&caption, &columns, rows));
-        }
     }
+    // Few readers want each of many tables.
+    let folded = tables.len() > MOST_OPEN;
+    tables.iter_mut().for_each(|table| table.folded = folded);
     let explained = legend.runs.iter().flat_map(|told| lines(&told.analysis));
     Section {
         id: "tables",
@@ -101,7 +100,12 @@ pub(super) fn results(legend: &SeriesLegend) -> Section {
 pub(super) fn table(sheet: Sheet, suffix: &str) -> PageTable {
     let column = |column: &sheet::Column| Column {
         title: plain(&column.title),
-        number: column.number,
+        kind: match column.title.as_str() {
+            _ if column.number => ColumnKind::Number,
+            _ if column.notes => ColumnKind::Text,
+            "verdict" => ColumnKind::Verdict,
+            _ => ColumnKind::Word,
+        },
     };
     let height = sheet.columns.first().map_or(0, |column| column.cells.len());
     let row = |place: usize| {
@@ -121,6 +125,7 @@ pub(super) fn table(sheet: Sheet, suffix: &str) -> PageTable {
         columns: sheet.columns.iter().map(column).collect(),
         rows: (0..height).map(row).collect(),
         notes: lines.map(|line| plain(&line)).collect(),
+        folded: false,
     }
 }
 
@@ -147,6 +152,22 @@ pub(super) fn not_ok(legend: &SeriesLegend) -> Section {
     }
 }
 
+/// What most readers look for in the description of a machine, and what it is called.
+const MACHINE: [(&str, &str); 9] = [
+    ("cpu_model", "CPU"),
+    ("usable_cpus", "CPUs that may be used"),
+    ("smt_active", "several threads per core (1: yes)"),
+    ("cache_l2_unified", "L2 cache"),
+    ("cache_l3_unified", "L3 cache"),
+    ("memory_total", "memory"),
+    ("transparent_huge_pages", "transparent huge pages"),
+    ("kernel", "Linux"),
+    ("heapmark_build", "build of heapmark"),
+];
+
+/// The last tables of a run's method that are closed at first: prices, allocators.
+const FOLDED: usize = 2;
+
 /// The machine, its preflight, the allocators, and how it was measured.
 pub(super) fn method(legend: &SeriesLegend) -> Section {
     let mut tables = Vec::new();
@@ -156,9 +177,11 @@ pub(super) fn method(legend: &SeriesLegend) -> Section {
             let caption = format!("{caption}{suffix}");
             tables.push(PageTable::of_words(&caption, columns, rows));
         };
-        let facts = head.machine.iter();
-        let facts = facts.map(|(key, value)| vec![key.clone(), value.clone()]);
-        add("Machine", &["item", "found"], facts.collect());
+        let named = MACHINE.iter().filter_map(|(key, name)| {
+            let found = head.machine.get(*key)?;
+            Some(vec![name.to_string(), found.clone()])
+        });
+        add("Machine", &["item", "found"], named.collect());
         let looks = head.preflights.before.iter().chain(&head.preflights.after);
         let told_of = looks.flat_map(|look| {
             let warnings = look.in_state(ItemState::Warning);
@@ -200,6 +223,19 @@ pub(super) fn method(legend: &SeriesLegend) -> Section {
         });
         let columns = ["name", "version", "sources of", "from", "SHA-256"];
         add("Allocators and programs", &columns, rows.collect());
+        // The head of the page has the versions; the rest is for few.
+        let opened = tables.len() - FOLDED;
+        tables[opened..]
+            .iter_mut()
+            .for_each(|table| table.folded = true);
+        let known = |key: &str| MACHINE.iter().any(|(known, _)| *known == key);
+        let further = head.machine.iter().filter(|(key, _)| !known(key));
+        let further = further.map(|(key, value)| vec![key.replace('_', " "), value.clone()]);
+        let caption = format!("More about the machine{suffix}");
+        tables.push(PageTable {
+            folded: true,
+            ..PageTable::of_words(&caption, &["item", "found"], further)
+        });
     }
     Section::of_tables("method", "Machine and method", tables)
 }

@@ -1,9 +1,10 @@
 //! The page of a trace: the requests of one program to its allocator.
 
 use super::downsample::short;
-use super::section::{Data, PageTable, Plot, Section, Trace, View};
+use super::head::Head;
+use super::section::{ColumnKind, Data, PageTable, Plot, Section, Trace, View};
 use super::series_legend::LegendEntry;
-use super::{Head, axes, lay_out};
+use super::{axes, lay_out};
 use crate::report::text::{join, plain};
 use crate::report::trace::{self, border, low};
 use crate::report::units;
@@ -35,9 +36,9 @@ pub fn traced(stats: &Stats) -> String {
         .take(4)
         .map(|(what, says)| format!("{what}: {says}"));
     let head = Head {
-        label: None,
         verdict: program.clone(),
         says: join(says, "; "),
+        ..Head::default()
     };
     let sections = vec![
         summary(stats),
@@ -63,7 +64,7 @@ fn summary(stats: &Stats) -> Section {
     let calls = stats.calls.iter();
     let calls = calls.map(|(call, times)| vec![call.to_string(), times.to_string()]);
     let mut calls = PageTable::of_words("Calls", &["function", "times"], calls);
-    calls.columns[1].number = true;
+    calls.columns[1].kind = ColumnKind::Number;
     Section {
         id: "summary",
         heading: "In short".into(),
@@ -257,7 +258,7 @@ fn threads(stats: &Stats) -> Section {
             &["allocated by", "freed by", "times"],
             rows,
         );
-        table.columns[2].number = true;
+        table.columns[2].kind = ColumnKind::Number;
         section.tables.push(table);
     }
     section

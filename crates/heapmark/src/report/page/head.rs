@@ -1,0 +1,163 @@
+//! The head of a page, for each run: the conclusion, how far to trust it, and where it was measured.
+
+use super::ranking::{self, RankingBlock};
+use super::series_legend::{LegendRun, SeriesLegend};
+use crate::analyse::{Analysis, distinct};
+use crate::report::text::{count, join, plain};
+use crate::report::{conclusion, machine, units, user_command};
+use crate::store::RunFile;
+use serde::Serialize;
+
+/// Workloads that a title names.
+const MOST_NAMES: usize = 3;
+
+/// Equal things may be so far apart in a run without doubt about most of its verdicts.
+const MOST_APART: f64 = 0.1;
+
+/// The head of a page, for each run.
+#[derive(Default, Serialize)]
+pub(super) struct Head {
+    /// The run, if there are several.
+    pub label: Option<String>,
+    /// The conclusion.
+    pub verdict: String,
+    /// How far to trust it, each linked to the evidence.
+    pub badges: Vec<Badge>,
+    /// The machine.
+    pub machine: String,
+    /// What was run, and when.
+    pub says: String,
+    pub ranking: Option<RankingBlock>,
+}
+
+/// A property of a run in a few words.
+#[derive(Serialize)]
+pub(super) struct Badge {
+    pub words: String,
+    /// Otherwise it is a reason for doubt.
+    pub good: bool,
+}
+
+pub(super) fn heads(legend: &SeriesLegend) -> Vec<Head> {
+    let head = |(run, told): (usize, &LegendRun)| Head {
+        label: legend.caption(run),
+        verdict: conclusion(&told.analysis),
+        badges: badges(&told.analysis),
+        machine: plain(&join(facts(told.run.head), ", ")),
+        says: plain(&conclusion::head(told.run.head)),
+        ranking: ranking::block(legend, run),
+    };
+    legend.runs.iter().enumerate().map(head).collect()
+}
+
+/// `heapmark: suite quick on AMD EPYC, 2026-01-01`.
+pub(super) fn title(legend: &SeriesLegend) -> String {
+    let of_run = |told: &LegendRun| {
+        let head = told.run.head;
+        let cpu = head
+            .machine
+            .get("cpu_model")
+            .map(|cpu| format!(" on {cpu}"));
+        let date = head.started.split('T').next().unwrap_or_default();
+        let what = what(told);
+        plain(&format!("{what}{}, {date}", cpu.unwrap_or_default()))
+    };
+    let runs = distinct(legend.runs.iter().map(of_run));
+    format!("heapmark: {}", join(runs, " and "))
+}
+
+/// The command, the workloads, or the suite if they are many.
+fn what(told: &LegendRun) -> String {
+    if let Some((_, tried)) = user_command::of(&told.analysis) {
+        return user_command::heading(tried);
+    }
+    let head = told.run.head;
+    let workloads = distinct(head.plan.cases.iter().map(|case| case.workload.as_str()));
+    match workloads.len() {
+        0..=MOST_NAMES => join(workloads, ", "),
+        many => format!("suite {}, {many} workloads", head.suite),
+    }
+}
+
+/// The most important properties of the machine, those that are known.
+fn facts(head: &RunFile) -> Vec<String> {
+    let known = |key: &str| head.machine.get(key).cloned();
+    let memory = known("memory_total").and_then(|kib| {
+        let kib: f64 = kib.split(' ').next()?.parse().ok()?;
+        Some(format!("{} of memory", units::bytes(kib * 1024.0)))
+    });
+    let facts = [
+        known("cpu_model"),
+        known("usable_cpus").map(|cpus| count(cpus, "CPU")),
+        memory,
+        known("kernel").map(|kernel| format!("Linux {kernel}")),
+    ];
+    facts.into_iter().flatten().collect()
+}
+
+/// How far to trust a run.
+fn badges(analysis: &Analysis) -> Vec<Badge> {
+    let processes = analysis.failures.iter().map(|it| it.cells.len()).sum();
+    let seen = &analysis.interference;
+    let (disturbed, parts) = (seen.disturbed, count(seen.parts, "part"));
+    let warnings = analysis.machine_warnings.as_ref().map(Vec::len);
+    let unusual = analysis.prices.as_ref().and_then(machine::price_warning);
+    let few = |number: usize, noun: &str| Badge {
+        words: count(number, noun),
+        good: number == 0,
+    };
+    let badges = [
+        copies(analysis),
+        (seen.parts > 0).then(|| Badge {
+            words: format!("{disturbed} of {parts} disturbed"),
+            good: disturbed == 0,
+        }),
+        (seen.stalled > 0).then(|| Badge {
+            words: format!("{} stalled", count(seen.stalled, "process")),
+            good: false,
+        }),
+        warnings.map(|warnings| few(warnings, "machine warning")),
+        unusual.map(|_| Badge {
+            words: "page faults are expensive here".into(),
+            good: false,
+        }),
+        Some(few(processes, "failure")),
+        (analysis.unplanned > 0).then(|| few(analysis.unplanned, "ignored record")),
+    ];
+    badges.into_iter().flatten().collect()
+}
+
+/// How far the A/A copies are from the baseline; nothing for a run that compares no times.
+fn copies(analysis: &Analysis) -> Option<Badge> {
+    let judged = analysis.cases.iter().filter(|case| !case.paced);
+    let copies = judged
+        .clone()
+        .filter_map(|case| Some((case, case.aa_copy?)));
+    let differing = copies
+        .clone()
+        .filter(|(case, _)| case.aa_copy_differs)
+        .count();
+    // The end of the interval that is further from 1.
+    let distances = copies.map(|(_, copy)| {
+        let (low, high) = copy.interval.unwrap_or((copy.ratio, copy.ratio));
+        low.ln().abs().max(high.ln().abs()).exp() - 1.0
+    });
+    judged.clone().next()?;
+    Some(match distances.max_by(f64::total_cmp) {
+        None => Badge {
+            words: "no A/A copy".into(),
+            good: false,
+        },
+        Some(_) if differing > 0 => Badge {
+            words: format!(
+                "A/A differs in {differing} of {}",
+                count(judged.count(), "case")
+            ),
+            good: false,
+        },
+        Some(most) => Badge {
+            words: format!("A/A within {}", units::percent(most)),
+            good: most <= MOST_APART,
+        },
+    })
+}

@@ -1,0 +1,163 @@
+//! All cases and all allocators of a run in one table: of times, and of memory.
+
+use super::section::{Matrix, MatrixCell, MatrixRow, Section};
+use super::series_legend::SeriesLegend;
+use super::views::heading;
+use crate::analyse::{Analysis, Case, Numbers, Ratio, Role, Row, State, Verdict, distinct};
+use crate::report::text::plain;
+use crate::report::{sheet, units};
+
+/// The ratio, up or down, of the strongest colour.
+const STRONGEST: f64 = 8.0;
+
+/// What a matrix compares.
+#[derive(Clone, Copy)]
+enum MatrixKind {
+    Time,
+    Memory,
+}
+
+pub(super) fn of_times(legend: &SeriesLegend) -> Section {
+    section(
+        legend,
+        MatrixKind::Time,
+        ("times", "Time in every case"),
+        "Time over the baseline's: blue is faster, orange slower, the strongest colour is eight times. Grey with ~ is no \
+         difference that this run can tell, × a failure or a gap; \u{2264} and \u{2265} are bounds, where the harness takes \
+         more than half of the time; hatched: the A/A copy differs, so nothing is claimed. The fastest allocator over all \
+         cases stands first.",
+    )
+}
+
+pub(super) fn of_memory(legend: &SeriesLegend) -> Section {
+    section(
+        legend,
+        MatrixKind::Memory,
+        ("heaps", "Memory in every case"),
+        "Growth of the resident set over the baseline's: blue is less, orange more; the allocators in the order of time.",
+    )
+}
+
+fn section(
+    legend: &SeriesLegend,
+    kind: MatrixKind,
+    (id, heading): (&'static str, &str),
+    text: &str,
+) -> Section {
+    let runs = legend.runs.iter().enumerate();
+    let matrices = runs.filter_map(|(run, told)| {
+        let caption = legend.caption(run).unwrap_or_default();
+        matrix(&told.analysis, kind, caption)
+    });
+    Section {
+        id,
+        heading: heading.into(),
+        text: vec![text.into()],
+        matrices: matrices.collect(),
+        ..Section::default()
+    }
+}
+
+/// `None` for a single case, which has the ranking, and if there is nothing to compare.
+fn matrix(analysis: &Analysis, kind: MatrixKind, caption: String) -> Option<Matrix> {
+    let cases = analysis.cases.iter().filter(|case| match kind {
+        MatrixKind::Time => case.times_operations(),
+        MatrixKind::Memory => !case.whole_process || case.command.is_some(),
+    });
+    let cases: Vec<&Case> = cases.collect();
+    let names = columns(analysis, &cases);
+    let rows: Vec<MatrixRow> = cases
+        .iter()
+        .map(|case| MatrixRow {
+            heading: heading(*case),
+            cells: names.iter().map(|name| cell(case, name, kind)).collect(),
+        })
+        .collect();
+    let cells = rows.iter().flat_map(|row| &row.cells);
+    let any = cells.filter(|cell| cell.compared).count() > 0;
+    (any && rows.len() > 1).then(|| Matrix {
+        caption,
+        columns: names.iter().map(|name| plain(name)).collect(),
+        rows,
+    })
+}
+
+/// The allocators in the order of their ranks; those without a rank last.
+fn columns<'a>(analysis: &'a Analysis, cases: &[&'a Case]) -> Vec<&'a str> {
+    let ranked = analysis.overall.iter().map(|one| one.allocator.as_str());
+    let rows = cases.iter().flat_map(|case| &case.rows);
+    let of_allocators = |row: &&Row| matches!(row.role, Role::Baseline | Role::Candidate);
+    let present = rows.filter(of_allocators).map(|row| row.allocator.as_str());
+    distinct(ranked.chain(present))
+}
+
+fn cell(case: &Case, name: &str, kind: MatrixKind) -> MatrixCell {
+    let gap = |words: String| MatrixCell {
+        shown: "×".into(),
+        class: "gap",
+        words: plain(&words),
+        ..MatrixCell::default()
+    };
+    let Some(row) = case.rows.iter().find(|row| row.allocator == name) else {
+        return gap("not measured".into());
+    };
+    match &row.state {
+        State::Measured(numbers) => {
+            let ratio = match kind {
+                MatrixKind::Time => numbers.ratio,
+                MatrixKind::Memory => numbers.memory_ratio,
+            };
+            match ratio {
+                Some(ratio) => of_ratio(row, numbers, ratio, kind),
+                None => gap("nothing to compare".into()),
+            }
+        }
+        State::Failed(failed) => gap(failed.summary()),
+        State::Missing { .. } => gap("missing".into()),
+    }
+}
+
+fn of_ratio(row: &Row, numbers: &Numbers, ratio: Ratio, kind: MatrixKind) -> MatrixCell {
+    if row.role == Role::Baseline {
+        return MatrixCell {
+            shown: "1".into(),
+            class: "baseline",
+            words: "baseline".into(),
+            ..MatrixCell::default()
+        };
+    }
+    let (verdict, is_bound) = match kind {
+        MatrixKind::Time => (numbers.verdict, numbers.ratio_is_bound),
+        MatrixKind::Memory => (numbers.memory_verdict, false),
+    };
+    let bound = match ratio.ratio {
+        _ if !is_bound => "",
+        ..1.0 => "\u{2264}",
+        _ => "\u{2265}",
+    };
+    let digits = units::digits(ratio.ratio);
+    let differs = ratio
+        .interval
+        .is_some_and(|(low, high)| low > 1.0 || high < 1.0);
+    let (class, mark) = match verdict {
+        Some(Verdict::AaCopyDiffers) => ("withheld", ""),
+        Some(Verdict::Same) => ("same", ""),
+        Some(Verdict::Faster | Verdict::Slower | Verdict::Small) => (way(ratio.ratio), bound),
+        // A row that is not judged has its interval.
+        None if differs => (way(ratio.ratio), bound),
+        Some(Verdict::Unclear { .. }) | None => ("unclear", "~"),
+    };
+    let is_strong = matches!(class, "faster" | "slower");
+    let share = (ratio.ratio.ln().abs() / STRONGEST.ln()).min(1.0);
+    MatrixCell {
+        shown: format!("{mark}{digits}"),
+        class,
+        heat: if is_strong { (share * 100.0) as u32 } else { 0 },
+        words: sheet::ratio(row, Some(&ratio)),
+        compared: true,
+    }
+}
+
+fn way(ratio: f64) -> &'static str {
+    if ratio < 1.0 { "faster" } else { "slower" }
+}

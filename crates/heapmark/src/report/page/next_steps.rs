@@ -1,0 +1,66 @@
+//! Commands for what a reader may want to do next.
+
+use super::section::{PageTable, Section};
+use super::series_legend::{LegendRun, SeriesLegend};
+use crate::analyse::{Analysis, Verdict, distinct};
+use crate::report::text::join;
+use crate::store::{AllocatorInfo, RunFile};
+
+pub(super) fn section(legend: &SeriesLegend) -> Section {
+    let steps = legend.runs.iter().flat_map(steps);
+    let rows = distinct(steps.map(|(aim, command)| vec![aim.to_owned(), command]));
+    let table = PageTable::of_words("", &["to", "type"], rows);
+    Section::of_tables("next", "What next", [table])
+}
+
+fn steps(told: &LegendRun) -> Vec<(&'static str, String)> {
+    let head = told.run.head;
+    let blocks = head.plan.blocks;
+    let is_unclear = is_unclear(&told.analysis);
+    let more = again(head, blocks * 2).filter(|_| is_unclear);
+    let steps = [
+        again(head, blocks).map(|command| ("measure these cases again", command)),
+        more.map(|command| ("decide what is unclear, by more blocks", command)),
+        (!head.is_private()).then(|| {
+            let command = "heapmark try -- COMMAND".to_owned();
+            ("find the best allocator for your own program", command)
+        }),
+        Some((
+            "get all numbers as a file",
+            format!("heapmark export {} --to csv", quoted(&told.run.name)),
+        )),
+    ];
+    steps.into_iter().flatten().collect()
+}
+
+/// `None` if no selection of workloads and threads gives these cases, and for libraries that only
+/// the user of the run can name.
+fn again(head: &RunFile, blocks: u32) -> Option<String> {
+    let plan = &head.plan;
+    let workloads = distinct(plan.cases.iter().map(|case| case.workload.as_str()));
+    let threads = distinct(plan.cases.iter().map(|case| case.threads));
+    let is_user = |info: &AllocatorInfo| info.tier == "user";
+    let is_private = head.is_private() || head.allocators.iter().any(is_user);
+    if is_private || workloads.len() * threads.len() != plan.cases.len() {
+        return None;
+    }
+    let workloads = join(workloads.into_iter().map(quoted), ",");
+    let allocators = join(plan.allocators.iter().map(|name| quoted(name)), ",");
+    let (threads, baseline) = (join(threads, ","), quoted(&plan.baseline));
+    Some(format!(
+        "heapmark run -w {workloads} -t {threads} -a {allocators} --baseline {baseline} --preset {} --blocks {blocks} --seed {}",
+        quoted(&head.preset),
+        plan.seed
+    ))
+}
+
+fn is_unclear(analysis: &Analysis) -> bool {
+    let rows = analysis.cases.iter().flat_map(|case| &case.rows);
+    let mut verdicts = rows.filter_map(|row| row.numbers()?.verdict);
+    verdicts.any(|verdict| matches!(verdict, Verdict::Unclear { .. }))
+}
+
+/// As a shell takes it.
+fn quoted(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| "?".to_owned(), |quoted| quoted.into_owned())
+}

@@ -1,0 +1,68 @@
+//! Where the time of an operation goes, a bar for each allocator in each case: a table that needs
+//! no script.
+
+use super::section::{PartsBar, PartsChart, Section};
+use super::series_legend::SeriesLegend;
+use super::views::{self, PlacedRow};
+use crate::analyse::{Case, Numbers};
+use crate::report::text::plain;
+use crate::report::units::{self, PrintedUnit};
+
+pub(super) fn section(legend: &SeriesLegend) -> Section {
+    let cases = legend.cases(Case::times_operations);
+    let cases = views::grouped(&cases, |(_, case)| (case.workload.clone(), case.threads));
+    let charts = cases.iter().filter_map(|cases| chart(legend, cases));
+    Section {
+        id: "parts",
+        heading: "Where the time goes".into(),
+        text: vec![
+            "The time of one operation, medians over processes. Harness: what the null allocator takes. Kernel: system time \
+             above that, for page faults and system calls. Rest: the allocator's own code, cache misses and waiting."
+                .into(),
+        ],
+        parts: charts.collect(),
+        ..Section::default()
+    }
+}
+
+fn chart(legend: &SeriesLegend, cases: &[views::Placed<Case>]) -> Option<PartsChart> {
+    let mut rows = views::rows(cases);
+    rows.retain(|placed| placed.numbers.parts.is_some());
+    let total_ns = |placed: &PlacedRow| placed.numbers.ns_per_op.median;
+    rows.sort_by(|a, b| total_ns(a).total_cmp(&total_ns(b)));
+    let unit = units::time(total_ns(rows.first()?));
+    let most_ns = total_ns(rows.last()?);
+    let bar = |placed: &PlacedRow| {
+        let parts_ns = parts_ns(placed.numbers)?;
+        Some(PartsBar {
+            entry: legend.entry(placed.subject.name),
+            name: plain(placed.subject.name) + &legend.suffix(placed.subject.run),
+            total: unit.digits(total_ns(placed)),
+            widths: parts_ns.map(|ns| (ns / most_ns * 1e4).round() / 100.0),
+            words: words(placed.numbers, unit)?,
+        })
+    };
+    Some(PartsChart {
+        workload: plain(&cases[0].1.workload),
+        heading: views::heading(cases[0].1),
+        unit: unit.name,
+        bars: rows.iter().filter_map(bar).collect(),
+    })
+}
+
+/// Harness, kernel and rest. They are differences of medians, which may be a little below zero.
+fn parts_ns(numbers: &Numbers) -> Option<[f64; 3]> {
+    let parts = numbers.parts?;
+    let parts_ns = [parts.harness_ns, parts.kernel_ns, parts.allocator_ns];
+    Some(parts_ns.map(|ns| ns.max(0.0)))
+}
+
+/// `harness 1.20, kernel 0.31, rest 14.2 ns/op; 0.02 faults/op`.
+fn words(numbers: &Numbers, unit: PrintedUnit) -> Option<String> {
+    let [harness, kernel, rest] = parts_ns(numbers)?.map(|ns| unit.digits(ns));
+    let faults = units::digits(numbers.parts?.faults);
+    Some(format!(
+        "harness {harness}, kernel {kernel}, rest {rest} {}; {faults} faults/op",
+        unit.name
+    ))
+}

@@ -1,0 +1,235 @@
+//! Every allocator of a run on one line, the fastest first: over all cases, or in the only one. A
+//! table with bars that need no script.
+
+use super::axes;
+use super::series_legend::SeriesLegend;
+use crate::analyse::{Analysis, Case, LeftOut, Numbers, Overall, Role, Row, Verdict};
+use crate::report::text::{count, plain};
+use crate::report::{sheet, timed, units};
+use crate::store::RunFile;
+use serde::Serialize;
+
+/// Beyond these ratios a bar is cut: one slow allocator must not make dots of all other bars.
+const ENDS: (f64, f64) = (1.0 / 16.0, 16.0);
+
+/// The ranking of a run.
+#[derive(Serialize)]
+pub(super) struct RankingBlock {
+    caption: String,
+    baseline: String,
+    scale: Scale,
+    rows: Vec<Ranked>,
+    /// Whether some row has this share.
+    kernel: bool,
+    /// Over several cases: how many of them went which way. In a single one: its verdict.
+    counts: bool,
+}
+
+/// A line of the ranking.
+#[derive(Default, Serialize)]
+struct Ranked {
+    /// Its place in the legend of the charts.
+    entry: Option<usize>,
+    name: String,
+    version: String,
+    ratio: f64,
+    interval: Option<(f64, f64)>,
+    /// `faster`, `slower`, or empty if that is not clear: the colour of its bar.
+    way: &'static str,
+    bar: Option<Bar>,
+    /// The same numbers in words.
+    shown: String,
+    shown_interval: String,
+    memory: Option<String>,
+    kernel: Option<String>,
+    verdict: String,
+    faster: usize,
+    slower: usize,
+    unclear: usize,
+    /// Why it has no numbers; empty if it has some.
+    without: String,
+}
+
+/// A bar from 1 to the estimate, and the line of the interval, in percent of the scale's width.
+#[derive(Serialize)]
+struct Bar {
+    from: f64,
+    width: f64,
+    low: f64,
+    reach: f64,
+}
+
+/// `None` if the run has nothing that ranks.
+pub(super) fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
+    let told = &legend.runs[run];
+    let analysis = &told.analysis;
+    let (caption, mut rows) = match (analysis.overall.as_slice(), analysis.cases.as_slice()) {
+        ([], [case]) => {
+            let heading = timed::heading_of(case);
+            let caption = format!("{heading}: time / {}", case.baseline);
+            (caption, of_case(case))
+        }
+        ([], _) => return None,
+        (overall, _) => (sheet::overall_heading(analysis), of_all(overall, analysis)),
+    };
+    // The baseline alone has nothing to be compared with.
+    if rows.len() < 2 {
+        return None;
+    }
+    let scale = Scale::new(&rows);
+    for row in &mut rows {
+        let with_numbers = row.without.is_empty();
+        row.bar = with_numbers.then(|| scale.bar(row));
+        row.version = version(told.run.head, &row.name);
+        row.entry = legend.entry(&row.name);
+        row.name = plain(&row.name);
+    }
+    Some(RankingBlock {
+        caption: plain(&caption),
+        baseline: plain(&analysis.baseline),
+        scale,
+        counts: !analysis.overall.is_empty(),
+        kernel: rows.iter().any(|row| row.kernel.is_some()),
+        rows,
+    })
+}
+
+fn version(head: &RunFile, name: &str) -> String {
+    let mut infos = head.allocators.iter().chain(&head.rows);
+    let found = infos.find(|info| info.name == name);
+    found.map_or_else(String::new, |info| plain(&info.version))
+}
+
+fn of_all(overall: &[Overall], analysis: &Analysis) -> Vec<Ranked> {
+    let of_allocator = |one: &Overall| Ranked {
+        memory: one.memory.map(|memory| units::times(memory.ratio)),
+        kernel: one.kernel_share.map(units::percent),
+        faster: one.faster,
+        slower: one.slower,
+        unclear: one.cases - one.faster - one.slower,
+        ..Ranked::new(&one.allocator, one.ratio, one.interval)
+    };
+    let left_out = |left: &LeftOut| Ranked {
+        name: left.allocator.clone(),
+        without: format!(
+            "no numbers in {}",
+            count(left.failed + left.missing, "case")
+        ),
+        ..Ranked::default()
+    };
+    let rows = overall.iter().map(of_allocator);
+    rows.chain(analysis.left_out.iter().map(left_out)).collect()
+}
+
+fn of_case(case: &Case) -> Vec<Ranked> {
+    let mut rows: Vec<Ranked> = case.rows.iter().filter_map(of_row).collect();
+    rows.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+    rows
+}
+
+fn of_row(row: &Row) -> Option<Ranked> {
+    let numbers = row.numbers().filter(|_| !row.role.is_companion())?;
+    let ratio = numbers.ratio?;
+    let kernel = |numbers: &Numbers| {
+        let kernel_ns = numbers.parts?.kernel_ns;
+        Some(units::percent(kernel_ns / numbers.ns_per_op.median))
+    };
+    let verdict = match row.role {
+        Role::Baseline => "baseline".into(),
+        _ => sheet::verdict(numbers.verdict),
+    };
+    let new = Ranked::new(&row.allocator, ratio.ratio, ratio.interval);
+    let is_clear = matches!(
+        numbers.verdict,
+        Some(Verdict::Faster | Verdict::Slower | Verdict::Small)
+    );
+    let memory = numbers.memory_ratio;
+    Some(Ranked {
+        memory: memory.map(|memory| units::times(memory.ratio)),
+        kernel: kernel(numbers),
+        verdict,
+        way: if is_clear { new.way } else { "" },
+        ..new
+    })
+}
+
+impl Ranked {
+    fn new(name: &str, ratio: f64, interval: Option<(f64, f64)>) -> Ranked {
+        let ends = |(low, high)| format!("{} \u{2013} {}", units::ratio(low), units::ratio(high));
+        Ranked {
+            name: name.to_owned(),
+            ratio,
+            interval,
+            way: match interval {
+                Some((_, high)) if high < 1.0 => "faster",
+                Some((low, _)) if low > 1.0 => "slower",
+                _ => "",
+            },
+            shown: units::ratio(ratio),
+            shown_interval: interval.map(ends).unwrap_or_default(),
+            ..Ranked::default()
+        }
+    }
+
+    /// Both ends of its interval, or its estimate twice.
+    fn ends(&self) -> (f64, f64) {
+        self.interval.unwrap_or((self.ratio, self.ratio))
+    }
+}
+
+/// The logarithmic scale of the bars.
+#[derive(Serialize)]
+struct Scale {
+    /// Natural logarithms of its ends.
+    #[serde(skip)]
+    low: f64,
+    #[serde(skip)]
+    high: f64,
+    /// The place of 1, in percent of its width.
+    one: f64,
+    /// Places of round numbers.
+    marks: Vec<(f64, String)>,
+}
+
+impl Scale {
+    fn new(rows: &[Ranked]) -> Scale {
+        let with_numbers = rows.iter().filter(|row| row.without.is_empty());
+        let ends = with_numbers.map(Ranked::ends);
+        let (least, most) = ends.fold((1.0_f64, 1.0_f64), |(least, most), (low, high)| {
+            (least.min(low), most.max(high))
+        });
+        let (least, most) = (least.max(ENDS.0), most.min(ENDS.1));
+        // Room for a mark at each end.
+        let room = ((most / least).ln() * 0.06).max(0.01);
+        let mut scale = Scale {
+            low: least.ln() - room,
+            high: most.ln() + room,
+            one: 0.0,
+            marks: Vec::new(),
+        };
+        scale.one = scale.place(1.0);
+        let marks = axes::round_marks(least, most).into_iter();
+        let marks = marks.map(|(mark, words)| (scale.place(mark), words));
+        scale.marks = marks
+            .filter(|(place, _)| (2.0..=98.0).contains(place))
+            .collect();
+        scale
+    }
+
+    /// In percent of its width.
+    fn place(&self, ratio: f64) -> f64 {
+        let share = (ratio.ln() - self.low) / (self.high - self.low);
+        (share.clamp(0.0, 1.0) * 1e4).round() / 100.0
+    }
+
+    fn bar(&self, row: &Ranked) -> Bar {
+        let (low, high) = row.ends();
+        let [estimate, low, high] = [row.ratio, low, high].map(|ratio| self.place(ratio));
+        Bar {
+            from: estimate.min(self.one),
+            width: (estimate - self.one).abs(),
+            low,
+            reach: high - low,
+        }
+    }
+}
