@@ -143,7 +143,7 @@ function unranked(names) {
     if (row.querySelector(".reach").getBoundingClientRect().width < 2) faults.push(`no bar: ${row.textContent.trim()}`);
   }
   const block = document.querySelector(".ranking")?.getBoundingClientRect();
-  const alone = document.querySelectorAll(".verdict").length === 1;
+  const alone = document.querySelectorAll(".run").length === 1;
   if (alone && block && (block.bottom > innerHeight || block.width < innerWidth * 0.85)) faults.push(`outside the first screen, or narrow: ${block.bottom}, ${block.width}`);
   return faults;
 }
@@ -154,7 +154,7 @@ function headless() {
   if (title.startsWith("heapmark trace: ")) return [];
   const faults = [];
   if (!/^heapmark: .+, \d{4}-\d\d-\d\d/.test(title)) faults.push(`the title: ${title}`);
-  for (const run of document.querySelectorAll(".verdict")) {
+  for (const run of document.querySelectorAll(".run")) {
     if (!/\d CPUs?, .* of memory, Linux \d/.test(run.textContent)) faults.push("no machine");
     if (!/heapmark \d.*suite .*started \d/.test(run.textContent)) faults.push("no suite");
     if (run.querySelectorAll(".badges .good, .badges .doubt").length < 2) faults.push("no badges");
