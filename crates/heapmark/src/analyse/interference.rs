@@ -20,18 +20,22 @@ const MOST_FOREIGN_OF_ALL: f64 = 0.125;
 const MOST_STEAL: f64 = 0.1;
 /// Share of the time in which some task waited for memory.
 const MOST_MEMORY_STALL: f64 = 0.05;
+/// The kernel counts CPU time in clock ticks: over a short time a difference can be wrong by one for
+/// each CPU before and after. What these can make up disturbs nothing.
+const TICK_NS: f64 = 10e6;
 
 /// The interference with a process: each load as a share of its limit, and in words.
 fn loads(interference: &Interference) -> [(f64, &'static str); 2] {
     let cpus = interference.cpus.map_or(0.0, f64::from);
     let most_foreign = MOST_FOREIGN_CPU.max(MOST_FOREIGN_OF_ALL * cpus);
+    let tick = TICK_NS / interference.wall_ns.max(1) as f64;
+    let above = |share: Option<f64>, ticks: f64| (share.unwrap_or(0.0) - ticks * tick).max(0.0);
+    // Independent errors add up like their root.
+    let foreign = above(interference.foreign_cpu_share, (2.0 * cpus.max(1.0)).sqrt());
     [
+        (foreign / most_foreign, "other programs"),
         (
-            interference.foreign_cpu_share.unwrap_or(0.0) / most_foreign,
-            "other programs",
-        ),
-        (
-            interference.steal_share.unwrap_or(0.0) / MOST_STEAL,
+            above(interference.steal_share, 1.0) / MOST_STEAL,
             "other machines of the same host",
         ),
     ]

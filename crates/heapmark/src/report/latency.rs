@@ -263,7 +263,7 @@ No verdict: this run timed single calls, and none of its times is one of through
     fn a_disturbed_run_is_told_to_be_one_and_no_verdict_is_spoken_of() {
         let mut lab = lab();
         lab.cell("larson@2/b00/glibc").interference =
-            serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
+            serde_json::from_str(r#"{"wall_ns": 10000000000, "foreign_cpu_share": 0.9}"#).unwrap();
         let page = exported(Format::Markdown, &lab);
         assert!(
             page.contains(

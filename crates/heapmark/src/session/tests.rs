@@ -115,6 +115,7 @@ impl Runner for Script {
         };
         self.log.borrow_mut().push(due.cell.id.to_string());
         let interference = due.purpose.is_of_a_block().then(|| Interference {
+            wall_ns: 10_000_000_000,
             foreign_cpu_share: Some(foreign_cpu_share),
             cpus: Some(1),
             ..Interference::default()

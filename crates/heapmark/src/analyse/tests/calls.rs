@@ -235,6 +235,7 @@ fn memory_has_words_of_its_own() {
 #[test]
 fn of_several_attempts_the_first_quiet_one_counts() {
     let interference = |share| Interference {
+        wall_ns: 10_000_000_000,
         foreign_cpu_share: Some(share),
         ..Interference::default()
     };
@@ -293,6 +294,7 @@ fn what_fails_in_a_part_that_does_not_count_has_failed_all_the_same() {
         .filter(|record| record.block == 3 && record.purpose == Purpose::Sample)
     {
         lab.cell(&record.cell).interference = Some(Interference {
+            wall_ns: 10_000_000_000,
             foreign_cpu_share: Some(0.9),
             ..Interference::default()
         });

@@ -101,7 +101,7 @@ fn calls_of_a_disturbed_attempt_are_not_counted_where_a_quiet_one_is_there() {
         ) = (900, 900);
     }
     lab.cell("larson@2/b00/hoard").interference =
-        serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
+        serde_json::from_str(r#"{"wall_ns": 10000000000, "foreign_cpu_share": 0.9}"#).unwrap();
     lab.records.extend(again);
     assert_eq!((count(&lab, 0), count(&lab, 1)), (Some(900), Some(900)));
     assert_eq!(analyse(&lab.run, &lab.records).interference.repeated, 1);

@@ -209,7 +209,7 @@ fn the_head_names_machine_suite_and_workloads_and_badges_say_how_far_to_trust_it
 
     let mut lab = with_floor_and_copy(1.2).fail("churn@2/b03/hoard", crash());
     lab.cell("larson@2/b00/glibc").interference =
-        serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
+        serde_json::from_str(r#"{"wall_ns": 10000000000, "foreign_cpu_share": 0.9}"#).unwrap();
     lab.run.preflights.before = Vec::new();
     assert_eq!(
         badges(&of(&lab), "doubt"),
@@ -508,7 +508,7 @@ fn a_replay_in_strict_order_is_drawn_along_what_was_allocated_and_not_along_time
 fn samples_are_hollow_where_they_were_disturbed() {
     let mut lab = lab();
     lab.cell("larson@2/b00/glibc").interference =
-        serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
+        serde_json::from_str(r#"{"wall_ns": 10000000000, "foreign_cpu_share": 0.9}"#).unwrap();
     let run = run("r", &lab);
     let legend = SeriesLegend::new(vec![LegendRun {
         run: &run,

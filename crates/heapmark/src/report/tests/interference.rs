@@ -8,7 +8,7 @@ fn stalled() -> FakeRun {
     for block in 0..5 {
         lab.cell(&format!("larson@2/b{block:02}/greedy"))
             .interference = serde_json::from_str(
-            r#"{"wall_ns": 1, "foreign_cpu_share": 0.0, "memory_stall_share": 0.3}"#,
+            r#"{"wall_ns": 10000000000, "foreign_cpu_share": 0.0, "memory_stall_share": 0.3}"#,
         )
         .unwrap();
     }
