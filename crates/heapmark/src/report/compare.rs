@@ -1,7 +1,7 @@
 //! A comparison as a table with its notes. Strings from outside are not yet escaped.
 
 use super::sheet::{self, Column, Numberless, Sheet};
-use super::{Screen, markdown, terminal, text};
+use super::{Screen, conclusion, markdown, terminal, text};
 use crate::analyse::Verdict;
 use crate::analyse::compare::{Compared, Comparison};
 use crate::metric::{Judged, Metric};
@@ -94,19 +94,17 @@ pub(super) fn table(subject: ComparisonSubject, comparison: &Comparison) -> Shee
     let left_out = left_out.map(|left| Numberless::new(&left.row, None, || left.why.clone()));
     Sheet {
         heading: match subject.old {
-            Some(old) => format!("{} beside {}", moment(subject.new), moment(old)),
+            Some(old) => format!(
+                "{} beside {}",
+                conclusion::moment(subject.new),
+                conclusion::moment(old)
+            ),
             None => format!("{clock} beside {over}"),
         },
         columns,
         numberless: left_out.collect(),
         ..Sheet::default()
     }
-}
-
-/// `2026-01-01 10:00:00 UTC`.
-fn moment(run: &RunFile) -> String {
-    let seconds = run.started.split(['.', 'Z']).next().unwrap_or_default();
-    format!("{} UTC", seconds.replace('T', " "))
 }
 
 /// The notes that the rows of two runs must not be read without.

@@ -87,8 +87,14 @@ pub(super) fn head(run: &RunFile) -> String {
         count(run.plan.blocks, "block"),
         run.plan.baseline,
         run.plan.seed,
-        run.started
+        moment(run)
     )
+}
+
+/// When it was started: `2026-01-01 10:00:00 UTC`.
+pub(super) fn moment(run: &RunFile) -> String {
+    let seconds = run.started.split(['.', 'Z']).next().unwrap_or_default();
+    format!("{} UTC", seconds.replace('T', " "))
 }
 
 /// The line of a run without interference.

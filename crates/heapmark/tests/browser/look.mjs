@@ -47,8 +47,9 @@ async function faults(path) {
     for (const colorScheme of SCHEMES) {
       await page.setViewportSize({ width, height: 900 });
       await page.emulateMedia({ colorScheme });
-      await page.waitForTimeout(500);
       const where = (fault) => `${width} ${colorScheme}: ${fault}`;
+      const old = await settled(() => page.evaluate(stale), (faults) => faults.length === 0, patience);
+      found.undrawn.push(...old.map(where));
       const words = await settled(() => page.evaluate(crowded), (faults) => faults.length === 0, patience);
       found.words.push(...words.map(where));
       found.contrast.push(...(await page.evaluate(faint)).map(where));
@@ -99,6 +100,15 @@ function undrawn() {
   const charts = document.querySelectorAll("[data-charts]");
   const bare = [...charts].filter((charts) => charts.children.length === 0);
   return [...empty.map((canvas) => canvas.getAttribute("aria-label") ?? "a chart"), ...bare.map((charts) => charts.dataset.charts)];
+}
+
+// Charts that were drawn for another width or theme than the window's, or are being drawn.
+function stale() {
+  if (document.documentElement.dataset.state !== "drawn") return ["the charts are not drawn"];
+  const paper = getComputedStyle(document.documentElement).getPropertyValue("--paper").trim();
+  const isStale = ({ clientWidth, _fullLayout }) => _fullLayout?.width !== clientWidth || _fullLayout.paper_bgcolor !== paper;
+  return [...document.querySelectorAll(".canvas")].filter(isStale).map(({ clientWidth, _fullLayout: drawn }) =>
+    `drawn ${drawn?.width} px wide on ${drawn?.paper_bgcolor}, while it is ${clientWidth} on ${paper}`);
 }
 
 // Words of a chart that lie over each other or are cut, and a page wider than its window.

@@ -193,10 +193,14 @@
     return redraw();
   };
 
+  let drawings = 0;
   const redraw = async () => {
+    document.documentElement.dataset.state = "drawing";
+    drawings += 1;
     const canvases = [...document.querySelectorAll(".canvas")];
     await Promise.all(canvases.map((canvas) => draw(canvas, canvas.plot)));
-    document.documentElement.dataset.state = "drawn";
+    drawings -= 1;
+    if (drawings === 0) document.documentElement.dataset.state = "drawn";
   };
 
   const toggle = (kind, key) => (event) => {
