@@ -249,14 +249,19 @@ impl<'a> CaseGroups<'a> {
         fastest.map(|(_, row)| row)
     }
 
-    /// The floor, if the harness takes more than half of the fastest allocator's time. A mean over
-    /// cases takes it out of this one.
-    pub fn high_floor_ns(&self) -> Option<f64> {
+    /// The harness's own time, if it was measured. A mean over cases takes it out of all times.
+    pub fn floor_ns(&self) -> Option<f64> {
+        self.fastest(Role::Floor)?.median_ns_per_op()
+    }
+
+    /// Whether the harness takes more than half of the fastest allocator's time.
+    pub fn floor_is_high(&self) -> bool {
         let least_ns = |role| self.fastest(role)?.median_ns_per_op();
         let fastest_ns = [Role::Baseline, Role::Candidate]
             .into_iter()
             .filter_map(least_ns)
-            .min_by(f64::total_cmp)?;
-        least_ns(Role::Floor).filter(|floor_ns| *floor_ns > fastest_ns / 2.0)
+            .min_by(f64::total_cmp);
+        let floor = self.floor_ns().zip(fastest_ns);
+        floor.is_some_and(|(floor_ns, fastest_ns)| floor_ns > fastest_ns / 2.0)
     }
 }

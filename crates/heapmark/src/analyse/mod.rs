@@ -201,7 +201,7 @@ impl Analysis {
         let judged = judged.map(|(case, table)| JudgedCase {
             case,
             table,
-            floor_ns: table.high_floor_ns().unwrap_or_default(),
+            floor_ns: table.floor_ns().unwrap_or_default(),
         });
         let (mut later, mut rest): (Vec<JudgedCase>, Vec<JudgedCase>) =
             judged.partition(|judged| judged.table.case.plays_later_rounds());
@@ -343,7 +343,7 @@ fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts) -> Case {
         aa_copy: calls.aa_copy.map(Ratio::of_shift),
         aa_copy_differs: calls.aa_copy_differs,
         won_at_most: least.map(|least| (1.0 - least).max(0.0)),
-        floor_is_high: table.high_floor_ns().is_some(),
+        floor_is_high: table.floor_is_high(),
         rows,
     }
 }

@@ -2,10 +2,11 @@
 //! averaged across workloads.
 
 use super::memory::{Memory, MemoryRatio};
+use super::numbers::TimeParts;
 use super::role::Role;
 use super::{Case, JudgedCase, Numbers, Verdict};
 use crate::store::RunFile;
-use heapmark_stats::{geometric_mean, mean, mean_shift};
+use heapmark_stats::{above_floor, geometric_mean, mean, mean_shift};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -19,18 +20,33 @@ pub struct Overall {
     /// 95 % interval by bootstrap of whole blocks; `None` with fewer than 6 blocks in some case, and
     /// for the baseline.
     pub interval: Option<(f64, f64)>,
+    /// Where the ratio of another run on the same machine lies with 95 %: that, and what runs differ by
+    /// beyond it. `None` without an interval.
+    pub run_to_run: Option<(f64, f64)>,
     /// Cases that are included: those in which something is claimed.
     pub cases: usize,
     /// Cases among them in which it is faster than the baseline.
     pub faster: usize,
     /// Cases among them in which it is slower.
     pub slower: usize,
-    /// Geometric mean of its user time over the baseline's; `None` if some case has none.
+    /// The same of the time without the kernel's; `None` if some case has none.
     pub user_ratio: Option<f64>,
     /// Its memory over the baseline's; `None` if no case has any.
     pub memory: Option<MemoryRatio>,
     /// The kernel's part of its time, mean over cases, 0 to 1; `None` without a floor.
     pub kernel_share: Option<f64>,
+}
+
+/// Standard deviation of ln ratio from run to run beyond what the blocks of a run show: the machine
+/// is in another state. Of six runs of `quick` 20 minutes apart on a virtual machine of 2 CPUs whose
+/// host others use, too (docs/METHODOLOGY.md); less where nothing else shares the machine.
+const BETWEEN_RUNS: f64 = 0.035;
+
+/// Another run has noise of its own, as much as this one.
+fn run_to_run(ratio: f64, (low, high): (f64, f64)) -> (f64, f64) {
+    let other = 1.96 * BETWEEN_RUNS;
+    let reach = |end: f64| (2.0 * ((end / ratio).ln().powi(2) + other.powi(2))).sqrt();
+    (ratio * (-reach(low)).exp(), ratio * reach(high).exp())
 }
 
 /// Covers these cases. The fastest first; only allocators with numbers in every case that counts,
@@ -67,25 +83,41 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
         numbers.iter().map(|numbers| numbers.memory).collect()
     };
     let with = |verdict| own.iter().filter(|it| it.verdict == Some(verdict)).count();
-    let user = own.iter().map(|numbers| Some(numbers.user_ratio?.ratio));
+    let base = numbers_of(&run.plan.baseline);
+    let user = base.iter().flat_map(|base| own.iter().zip(base));
+    let user = user.map(|(own, base)| user_ratio(own, base));
     let kernel = own.iter().map(|numbers| {
         let parts = numbers.parts?;
         Some(parts.kernel_ns / numbers.ns_per_op.median)
     });
+    let ratio = shift.estimate.exp();
+    let interval = shift.interval.filter(|_| role == Role::Candidate);
+    let interval = interval.map(|it| (it.low.exp(), it.high.exp()));
     Some(Overall {
         allocator: name.to_owned(),
-        ratio: shift.estimate.exp(),
-        interval: (shift.interval)
-            .filter(|_| role == Role::Candidate)
-            .map(|it| (it.low.exp(), it.high.exp())),
+        ratio,
+        interval,
+        run_to_run: interval.map(|interval| run_to_run(ratio, interval)),
         cases: shift.cells,
         faster: with(Verdict::Faster),
         slower: with(Verdict::Slower),
         user_ratio: (user.collect::<Option<Vec<f64>>>()).and_then(|ratios| geometric_mean(&ratios)),
-        memory: numbers_of(&run.plan.baseline)
-            .and_then(|theirs| MemoryRatio::new(&memory_of(&own), &memory_of(&theirs))),
+        memory: (base.as_ref())
+            .and_then(|base| MemoryRatio::new(&memory_of(&own), &memory_of(base))),
         kernel_share: (kernel.collect::<Option<Vec<f64>>>()).and_then(|shares| mean(&shares)),
     })
+}
+
+/// A time without the kernel's over the baseline's; both without the floor, if there is one.
+fn user_ratio(own: &Numbers, base: &Numbers) -> Option<f64> {
+    let Some((ours, theirs)) = own.parts.zip(base.parts) else {
+        return Some(own.user_ratio?.ratio);
+    };
+    let rest = |parts: TimeParts, numbers: &Numbers| {
+        let ns = numbers.ns_per_op.median - parts.kernel_ns;
+        above_floor(ns, parts.harness_ns)
+    };
+    Some(rest(ours, own) / rest(theirs, base))
 }
 
 /// Cases that are left out because the A/A copy differs there and nothing is claimed.
@@ -95,7 +127,7 @@ pub(super) fn without(judged: &[JudgedCase]) -> Vec<String> {
     found.map(|judged| judged.table.case.label()).collect()
 }
 
-/// ln of its time over the baseline's, without a high floor, by block; `None` if there is none.
+/// ln of its time over the baseline's, both without the floor, by block; `None` if there is none.
 fn by_block(name: &str, judged: &JudgedCase) -> Option<BTreeMap<u32, f64>> {
     let baseline = judged.table.named(&judged.case.baseline)?;
     let logs = judged
@@ -103,4 +135,25 @@ fn by_block(name: &str, judged: &JudgedCase) -> Option<BTreeMap<u32, f64>> {
         .named(name)?
         .log_times(baseline, judged.floor_ns);
     (!logs.is_empty()).then_some(logs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_run_has_noise_of_its_own_and_another_state_of_the_machine() {
+        let reach = |low, high| {
+            let (low, high) = run_to_run(0.5, (low, high));
+            [(0.5f64 / low).ln(), (high / 0.5).ln()]
+        };
+        let of_state = 1.96 * BETWEEN_RUNS * 2f64.sqrt();
+        for reach in reach(0.5, 0.5) {
+            assert!((reach - of_state).abs() < 1e-9, "{reach}");
+        }
+        let [down, up] = reach(0.25, 0.6);
+        assert!(down > up && up > of_state);
+        let noise_alone = 2f64.ln() * 2f64.sqrt();
+        assert!((noise_alone..noise_alone * 1.02).contains(&down), "{down}");
+    }
 }

@@ -18,9 +18,8 @@ use std::path::Path;
 const MOST_HEADING_LINES: usize = 5;
 /// A word of a heading that is longer is broken.
 const MOST_WORD: usize = 7;
-/// Before the columns of cases, and before those of all cases together.
-const NARROW_GAP: usize = 1;
-const GAP: usize = 2;
+/// Before each column.
+const GAP: usize = 1;
 
 /// A table in the making: a heading in lines, and a cell for each allocator.
 struct Column {
@@ -140,10 +139,9 @@ fn over_all(names: &[&str], analysis: &Analysis) -> Vec<Column> {
             let ratio = units::ratio(one.ratio);
             Some(if of_baseline(one) { "1".into() } else { ratio })
         }),
-        column(&["95%"], &|one| {
-            let (low, high) = one.interval?;
-            let half = (high / one.ratio - 1.0).max(1.0 - low / one.ratio);
-            Some(format!("±{:.0}%", (100.0 * half).ceil()))
+        column(&["95%"], &|one| Some(half_width(one, one.interval?))),
+        column(&["next", "run"], &|one| {
+            Some(half_width(one, one.run_to_run?))
         }),
         column(&["user", "time"], &|one| {
             let ratio = one.user_ratio.map(short);
@@ -166,6 +164,12 @@ fn over_all(names: &[&str], analysis: &Analysis) -> Vec<Column> {
     ]
 }
 
+/// How far an interval reaches from the ratio.
+fn half_width(one: &Overall, (low, high): (f64, f64)) -> String {
+    let half = (high / one.ratio - 1.0).max(1.0 - low / one.ratio);
+    format!("±{:.0}%", (100.0 * half).ceil())
+}
+
 fn of_case(names: &[&str], case: &Case) -> Column {
     let cell = |name: &&str| {
         let row = case.rows.iter().find(|row| row.allocator == **name);
@@ -174,7 +178,7 @@ fn of_case(names: &[&str], case: &Case) -> Column {
     Column {
         heading: heading(case),
         cells: names.iter().map(cell).collect(),
-        gap: NARROW_GAP,
+        gap: GAP,
     }
 }
 
@@ -341,8 +345,9 @@ fn legend(analysis: &Analysis) -> Vec<String> {
     let without = analysis.overall_without.iter();
     let without = list(without.map(|case| format!("{case} (A/A)")));
     let mut lines = vec![format!(
-        "{cells}. all: geometric mean{} and its 95 % interval; user time: the same without the \
-         kernel's; mem: memory over {base}'s; kern: the kernel's share of the time.",
+        "{cells}. all: geometric mean{}, the harness left out, its 95 % interval, and how far the next \
+         run of this machine may be from it; user time: the same without the kernel's; mem: memory over {base}'s; kern: the \
+         kernel's share of the time.",
         enclosed(" without ", &without, "")
     )];
     if analysis.cases.iter().any(|case| case.oversubscribed) {

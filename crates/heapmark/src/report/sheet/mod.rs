@@ -8,7 +8,7 @@ pub(super) use cells::{bound, cpu_ratio, interval, peak_rss, ratio, user_ratio, 
 pub(super) use columns::{Column, Spare, TableColumns};
 
 use super::{text, units};
-use crate::analyse::{Analysis, Failed};
+use crate::analyse::{Analysis, Case, Failed, Role};
 
 /// One case, ready for layout.
 #[derive(Default)]
@@ -53,15 +53,21 @@ impl Numberless {
     }
 }
 
-/// `Overall: time / glibc, geometric mean over 6 cases without larson@2 (A/A)`.
+/// `Overall: time / glibc, floor left out, geometric mean over 6 cases without larson@2 (A/A)`.
 pub(super) fn overall_heading(analysis: &Analysis) -> String {
     let cases = analysis.overall.iter().map(|one| one.cases).max();
     let copies = analysis
         .overall_without
         .iter()
         .map(|case| format!("{case} (A/A)"));
+    let has_floor = |case: &Case| case.rows.iter().any(|row| row.role == Role::Floor);
+    let floor = if analysis.cases.iter().any(has_floor) {
+        ", floor left out"
+    } else {
+        ""
+    };
     format!(
-        "Overall: time / {}, geometric mean over {}{} [95 % from whole blocks]",
+        "Overall: time / {}{floor}, geometric mean over {}{} [95 % from whole blocks], next run [95 %]",
         analysis.baseline,
         text::count(cases.unwrap_or_default(), "case"),
         text::enclosed(" without ", &text::list(copies), "")
@@ -74,13 +80,12 @@ pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
         .overall
         .iter()
         .map(|one| {
-            let interval = one
-                .interval
-                .map(|ends| format!(" {}", cells::bounds(ends)))
-                .unwrap_or_default();
+            let ends = |ends: Option<(f64, f64)>| ends.map(cells::bounds).unwrap_or_default();
+            let interval = text::enclosed(" ", &ends(one.interval), "");
+            let next = text::enclosed(", next run ", &ends(one.run_to_run), "");
             let ratio = match one.allocator == analysis.baseline {
                 true => "1 (baseline)".to_owned(),
-                false => units::ratio(one.ratio) + &interval,
+                false => units::ratio(one.ratio) + &interval + &next,
             };
             (one.allocator.clone(), ratio)
         })
