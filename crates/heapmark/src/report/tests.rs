@@ -92,8 +92,7 @@ xmalloc, 2 threads
   hoard: not purged, 9 of 10 blocks
   floor: null 2.00 ns/op
 
-Overall: time / glibc, floor left out, geometric mean over 2 cases [95 % from whole blocks], next
-  run [95 %]
+Overall: time / glibc, floor left out, geometric mean over 2 cases [95 %], next run [95 %]
   rpmalloc              0.556 [0.556, 0.556], next run [0.504, 0.612]
   glibc                 1 (baseline)
 

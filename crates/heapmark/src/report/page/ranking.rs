@@ -40,6 +40,7 @@ struct Ranked {
     /// The same numbers in words.
     shown: String,
     shown_interval: String,
+    next_run: String,
     memory: Option<String>,
     kernel: Option<String>,
     verdict: String,
@@ -107,6 +108,7 @@ fn of_all(overall: &[Overall], analysis: &Analysis) -> Vec<Ranked> {
         faster: one.faster,
         slower: one.slower,
         unclear: one.cases - one.faster - one.slower,
+        next_run: one.run_to_run.map(ends).unwrap_or_default(),
         ..Ranked::new(&one.allocator, one.ratio, one.interval)
     };
     let left_out = |left: &LeftOut| Ranked {
@@ -153,9 +155,13 @@ fn of_row(row: &Row) -> Option<Ranked> {
     })
 }
 
+/// An interval in words.
+fn ends((low, high): (f64, f64)) -> String {
+    format!("{} \u{2013} {}", units::ratio(low), units::ratio(high))
+}
+
 impl Ranked {
     fn new(name: &str, ratio: f64, interval: Option<(f64, f64)>) -> Ranked {
-        let ends = |(low, high)| format!("{} \u{2013} {}", units::ratio(low), units::ratio(high));
         Ranked {
             name: name.to_owned(),
             ratio,

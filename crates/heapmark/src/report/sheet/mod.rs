@@ -67,7 +67,7 @@ pub(super) fn overall_heading(analysis: &Analysis) -> String {
         ""
     };
     format!(
-        "Overall: time / {}{floor}, geometric mean over {}{} [95 % from whole blocks], next run [95 %]",
+        "Overall: time / {}{floor}, geometric mean over {}{} [95 %], next run [95 %]",
         analysis.baseline,
         text::count(cases.unwrap_or_default(), "case"),
         text::enclosed(" without ", &text::list(copies), "")
