@@ -38,11 +38,12 @@ async function faults(path) {
   const workloads = await page.locator("#toolbar option").allTextContents();
   for (const workload of workloads.length ? workloads : [null]) {
     if (workload) await page.locator("#toolbar select").selectOption(workload);
+    await drawn(page);
     found.undrawn.push(...(await page.evaluate(undrawn)));
   }
   found.ranking.push(...(await page.evaluate(unranked, await page.evaluate(names))));
   found.head.push(...(await page.evaluate(headless)));
-  found.labels.push(...(await settled(() => page.evaluate(unlabelled), (faults) => faults.length === 0, patience)));
+  found.labels.push(...(await page.evaluate(unlabelled)));
   for (const width of WIDTHS) {
     for (const colorScheme of SCHEMES) {
       await page.setViewportSize({ width, height: 900 });
@@ -50,8 +51,7 @@ async function faults(path) {
       const where = (fault) => `${width} ${colorScheme}: ${fault}`;
       const old = await settled(() => page.evaluate(stale), (faults) => faults.length === 0, patience);
       found.undrawn.push(...old.map(where));
-      const words = await settled(() => page.evaluate(crowded), (faults) => faults.length === 0, patience);
-      found.words.push(...words.map(where));
+      found.words.push(...(await page.evaluate(crowded)).map(where));
       found.contrast.push(...(await page.evaluate(faint)).map(where));
       found.colours.push(...(await page.evaluate(alike)).map(where));
       found.wrapped.push(...(await page.evaluate(wrapped)).map(where));

@@ -99,14 +99,15 @@
 
   // Names beside the last points of curves, where they cover nothing. A narrow chart has no room for any.
   const labelled = (canvas) => {
-    const { xaxis, yaxis, width, height } = canvas._fullLayout;
+    const { xaxis, yaxis, width } = canvas._fullLayout;
     const curves = canvas.data.filter(({ type, x }) => type !== "bar" && x.length > 0);
     if (yaxis.type === "category" || width < NARROW || curves.length < 2) return [];
     const place = (trace, at) => [xaxis._offset + xaxis.d2p(trace.x[at]), yaxis._offset + yaxis.d2p(trace.y[at])];
     const points = curves.flatMap((trace) => trace.x.map((_, at) => place(trace, at)));
     const taken = [];
+    // Left of the area and below it stand the words of the axes.
     const free = ([left, top, right, bottom]) =>
-      left >= 0 && right <= width && top >= 0 && bottom <= height - LABEL &&
+      left >= xaxis._offset && right <= width && top >= 0 && bottom <= yaxis._offset + yaxis._length &&
       !taken.some((box) => left < box[2] && box[0] < right && top < box[3] && box[1] < bottom) &&
       !points.some(([x, y]) => left < x && x < right && top < y && y < bottom);
     return curves.flatMap((trace) => {
