@@ -48,7 +48,7 @@ counts: setup-counts        ## whether the recorder and an independent counter a
 shape: setup build          ## whether the quick preset of each workload ranks six allocators as its paper preset does: hours; ARGS="same-thread larson" for some
 	HEAPMARK=$(HEAPMARK) scripts/shape.py $(ARGS)
 
-validity: build             ## does the default run's answer hold for real programs: docs/VALIDITY.md; some two hours
+validity: build             ## does the default run's answer hold for real programs: docs/VALIDITY.md; some three hours
 	HEAPMARK=$(HEAPMARK) scripts/validity.py $(ARGS)
 
 reproduction: setup build   ## the reference documents' figures and claims beside our own runs: docs/REPRODUCTION.md
