@@ -95,12 +95,12 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     if any && tables.is_empty() {
         return (Conclusion::Withheld(Withheld::Paced), Vec::new());
     }
-    // A case in which the A/A copy differs yields no claim; if the copy differs over all cases,
-    // none does.
+    // A case in which the A/A copy differs yields no verdict of its own; if the copy differs over all
+    // cases, or in each, there is none at all.
     let aa_copy = run.plan.aa_copy.as_ref();
     let copy = aa_copy.and_then(|aa_copy| copy(aa_copy, &tables));
-    tables.retain(|table| !table.case.aa_copy_differs);
-    let copy = copy.filter(|copy| tables.is_empty() || copy.p < run.plan.alpha());
+    let in_each = tables.iter().all(|table| table.case.aa_copy_differs);
+    let copy = copy.filter(|copy| in_each || copy.p < run.plan.alpha());
     let mut candidates = Vec::new();
     let mut left_out = Vec::new();
     for name in &run.plan.allocators {
@@ -125,11 +125,9 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
         }
     }
     let conclusion = match copy {
-        Some(copy) if tables.is_empty() || !candidates.is_empty() => {
-            Conclusion::Withheld(Withheld::AaCopy {
-                ratio: Ratio::of_shift(copy.shift),
-            })
-        }
+        Some(copy) if !candidates.is_empty() => Conclusion::Withheld(Withheld::AaCopy {
+            ratio: Ratio::of_shift(copy.shift),
+        }),
         _ if tables.is_empty() || candidates.is_empty() => Conclusion::NothingOk,
         _ => {
             let ranked = rank(&run.plan.baseline, candidates, &mut left_out);

@@ -71,11 +71,8 @@ pub struct Analysis {
     pub planned_blocks: u32,
     /// One table per workload and thread count, in plan order.
     pub cases: Vec<Case>,
-    /// Every allocator compared with the baseline over all cases that can be judged.
+    /// Every allocator compared with the baseline over all cases that time operations.
     pub overall: Vec<Overall>,
-    /// Cases that are not in `overall` because the A/A copy of the baseline came out different
-    /// there: `larson@2`.
-    pub overall_without: Vec<String>,
     /// What else the machine did.
     pub interference: InterferenceSummary,
     /// The tables of a run that timed single calls, which has none of the others.
@@ -228,7 +225,6 @@ impl Analysis {
         });
         (self.conclusion, self.left_out) = conclusion::judge(run, &rest);
         self.overall = overall::overall(run, &rest);
-        self.overall_without = overall::without(&rest);
     }
 }
 

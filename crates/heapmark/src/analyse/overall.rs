@@ -4,7 +4,7 @@
 use super::memory::{Memory, MemoryRatio};
 use super::numbers::TimeParts;
 use super::role::Role;
-use super::{Case, JudgedCase, Numbers, Verdict};
+use super::{JudgedCase, Numbers, Verdict};
 use crate::store::RunFile;
 use heapmark_stats::{above_floor, geometric_mean, mean, mean_shift};
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub struct Overall {
     /// Where the ratio of another run on the same machine lies with 95 %: that, and what runs differ by
     /// beyond it. `None` without an interval.
     pub run_to_run: Option<(f64, f64)>,
-    /// Cases that are included: those in which something is claimed.
+    /// Cases that are included.
     pub cases: usize,
     /// Cases among them in which it is faster than the baseline.
     pub faster: usize,
@@ -50,11 +50,11 @@ fn run_to_run(ratio: f64, (low, high): (f64, f64)) -> (f64, f64) {
 }
 
 /// Covers these cases. The fastest first; only allocators with numbers in every case that counts,
-/// and only if there are several such cases.
+/// and only if there are several such cases. A case in which the A/A copy differs counts like any
+/// other: its ratios are noisier, not biased, and a mean over fewer cases would answer another question.
 pub(super) fn overall(run: &RunFile, judged: &[JudgedCase]) -> Vec<Overall> {
-    let counts = |case: &Case| !case.aa_copy_differs && case.times_operations();
     let mut tables = judged.to_vec();
-    tables.retain(|judged| counts(judged.case));
+    tables.retain(|judged| judged.case.times_operations());
     // For a single case, its table is enough.
     if tables.len() < 2 {
         return Vec::new();
@@ -118,13 +118,6 @@ fn user_ratio(own: &Numbers, base: &Numbers) -> Option<f64> {
         above_floor(ns, parts.harness_ns)
     };
     Some(rest(ours, own) / rest(theirs, base))
-}
-
-/// Cases that are left out because the A/A copy differs there and nothing is claimed.
-pub(super) fn without(judged: &[JudgedCase]) -> Vec<String> {
-    let differs = |case: &Case| case.aa_copy_differs && case.times_operations();
-    let found = judged.iter().filter(|judged| differs(judged.case));
-    found.map(|judged| judged.table.case.label()).collect()
 }
 
 /// ln of its time over the baseline's, both without the floor, by block; `None` if there is none.

@@ -5,7 +5,7 @@ use super::legend::marked;
 use super::machine::{machine_line, machine_name, price_warning};
 use super::screen::{BOLD, GREEN, RED, Screen, YELLOW};
 use super::sheet::bound;
-use super::text::{count, enclosed, list, plain};
+use super::text::{count, list, plain};
 use super::units;
 use super::{conclusion, terminal};
 use crate::analyse::{
@@ -342,13 +342,10 @@ fn legend(analysis: &Analysis) -> Vec<String> {
     if measured().any(|numbers| numbers.ratio_is_bound) {
         cells += "; <=, >= bounds, since the harness takes more than half of the faster time";
     }
-    let without = analysis.overall_without.iter();
-    let without = list(without.map(|case| format!("{case} (A/A)")));
     let mut lines = vec![format!(
-        "{cells}. all: geometric mean{}, the harness left out, its 95 % interval, and how far the next \
+        "{cells}. all: geometric mean, the harness left out, its 95 % interval, and how far the next \
          run of this machine may be from it; user time: the same without the kernel's; mem: memory over {base}'s; kern: the \
-         kernel's share of the time.",
-        enclosed(" without ", &without, "")
+         kernel's share of the time."
     )];
     if analysis.cases.iter().any(|case| case.oversubscribed) {
         lines.push("!: more threads than CPUs; the scheduler is measured too.".into());

@@ -1,6 +1,7 @@
 //! `heapmark trace make-pack`: traces of installed programs, without a word about the machine.
 
-use crate::support::{End, Place};
+use crate::support::{End, Place, of_purpose, samples, word};
+use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
@@ -127,4 +128,45 @@ fn unknown_names_and_programs_outside_the_pack_are_refused() {
         "{}",
         end.stderr
     );
+}
+
+/// One of a single thread, and two of several: their order is the recorded one, whatever the machine does meanwhile.
+#[test]
+fn a_trace_of_the_pack_replays_twice_with_the_same_calls_and_the_same_demand() {
+    let place = Place::new();
+    let names = [
+        "trace:jq-group",
+        "trace:mariadb-orders",
+        "trace:clustalo-align",
+    ];
+    let chosen = names.join(",");
+    let flags = [
+        "run",
+        "-w",
+        &chosen,
+        "-a",
+        "glibc",
+        "--retained",
+        "--blocks",
+        "2",
+    ];
+    let end = place.run(&[&flags[..], &["-o", "run"]].concat());
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let records = samples(&place.at("run"));
+    let followed = of_purpose(&records, "memory");
+    for name in names {
+        let mut told = BTreeMap::<u64, Vec<_>>::new();
+        for one in followed.iter().filter(|one| word(one, "workload") == name) {
+            let calls = one["measurement"]["calls"].clone();
+            assert!(calls["malloc"].as_u64() > Some(10_000), "{name}: {calls}");
+            let demand = one["memory"]["peak_demand"]["live_bytes"].clone();
+            let threads = one["threads"].as_u64().unwrap();
+            told.entry(threads).or_default().push((calls, demand));
+        }
+        assert!(!told.is_empty(), "{name}");
+        for (threads, told) in told {
+            assert_eq!(told.len(), 2, "{name} with {threads} threads");
+            assert_eq!(told[0], told[1], "{name} with {threads} threads");
+        }
+    }
 }

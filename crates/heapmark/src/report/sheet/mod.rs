@@ -53,13 +53,9 @@ impl Numberless {
     }
 }
 
-/// `Overall: time / glibc, floor left out, geometric mean over 6 cases without larson@2 (A/A)`.
+/// `Overall: time / glibc, floor left out, geometric mean over 6 cases`.
 pub(super) fn overall_heading(analysis: &Analysis) -> String {
     let cases = analysis.overall.iter().map(|one| one.cases).max();
-    let copies = analysis
-        .overall_without
-        .iter()
-        .map(|case| format!("{case} (A/A)"));
     let has_floor = |case: &Case| case.rows.iter().any(|row| row.role == Role::Floor);
     let floor = if analysis.cases.iter().any(has_floor) {
         ", floor left out"
@@ -67,10 +63,9 @@ pub(super) fn overall_heading(analysis: &Analysis) -> String {
         ""
     };
     format!(
-        "Overall: time / {}{floor}, geometric mean over {}{} [95 %], next run [95 %]",
+        "Overall: time / {}{floor}, geometric mean over {} [95 %], next run [95 %]",
         analysis.baseline,
-        text::count(cases.unwrap_or_default(), "case"),
-        text::enclosed(" without ", &text::list(copies), "")
+        text::count(cases.unwrap_or_default(), "case")
     )
 }
 
