@@ -18,6 +18,7 @@ mod cpus;
 mod elf;
 mod exercise;
 mod fail;
+mod heap_points;
 mod job;
 pub mod kernels;
 mod latency;
@@ -47,6 +48,7 @@ use bench::Bench;
 use core::ffi::{CStr, c_char, c_int};
 use heapmark_wire::Phase;
 use job::Job;
+use kernels::MemoryPoints;
 
 /// The guest's `main`: one argument, the file of the shared page with the job in it; or `launch`
 /// and its arguments.
@@ -99,14 +101,17 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         unsafe { libc::_exit(0) }
     }
     served::start(&job);
-    let api = match job.get("latency") {
-        _ if job.is("check", "1") => check::watch(allocator, None),
-        _ if retained::wanted(&job) => check::watch(allocator, Some(page.watched().held())),
-        Some(_) => latency::watch(allocator, job.number("latency"), job.number("seed")),
-        None => allocator,
-    };
     let Some(kernel) = kernels::find(job.word("kernel")) else {
         fail::give_up("error", format_args!("no kernel {}", job.word("kernel")));
+    };
+    let check = job.is("check", "1");
+    let sampled = kernel.memory == MemoryPoints::Sampled;
+    let memory = !check && retained::wanted(&job, sampled);
+    let api = match job.get("latency") {
+        _ if check => check::watch(allocator, None),
+        _ if memory && sampled => check::watch(allocator, Some(page.watched().held())),
+        Some(_) => latency::watch(allocator, job.number("latency"), job.number("seed")),
+        None => allocator,
     };
     let mut bench = Bench::new(page, job, api);
     (kernel.run)(&mut bench);

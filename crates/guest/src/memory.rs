@@ -249,6 +249,11 @@ pub fn peak_resident_bytes() -> u64 {
     proc_kib(c"/proc/self/status", "VmHWM:").unwrap_or(0) << 10
 }
 
+/// Memory that this process alone has, and has written to: of a forked process, what it copied.
+pub fn private_dirty_bytes() -> u64 {
+    proc_kib(c"/proc/self/smaps_rollup", "Private_Dirty:").unwrap_or(0) << 10
+}
+
 /// The kernel's estimate of memory available without swapping.
 pub fn available_bytes() -> Option<u64> {
     proc_kib(c"/proc/meminfo", "MemAvailable:").map(|kib| kib << 10)

@@ -6,32 +6,41 @@ use crate::fail;
 use crate::job::Job;
 use crate::memory::Resident;
 use crate::published;
+use crate::sys;
 use core::fmt::Arguments;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Milliseconds after the last free at which the memory is read.
 const AFTER_MS: [u64; 4] = [0, 100, 1000, 5000];
 
-/// Whether the host samples the memory of this process. Nothing is timed then.
+/// Whether the memory of this process is measured. Nothing is timed then.
 static WANTED: AtomicBool = AtomicBool::new(false);
+/// Whether it idles at its end, if its kernel has no idle time of its own.
+static IDLES: AtomicBool = AtomicBool::new(false);
 
 /// Reads the setting from the job.
-pub fn wanted(job: &Job<'_>) -> bool {
+pub fn wanted(job: &Job<'_>, idles: bool) -> bool {
     let wanted = job.is("memory", "1");
     WANTED.store(wanted, Ordering::Relaxed);
+    IDLES.store(wanted && idles, Ordering::Relaxed);
     wanted
+}
+
+/// Whether the memory of this process is measured.
+pub fn is_wanted() -> bool {
+    WANTED.load(Ordering::Relaxed)
 }
 
 /// Called just before the first operation.
 pub fn begin(now: Resident, say: impl Fn(&str, Arguments<'_>)) {
-    if WANTED.load(Ordering::Relaxed) {
+    if is_wanted() {
         tell(&say, "begin", now);
     }
 }
 
 /// Called after the kernel has ended: no block of it is live.
 pub fn report(say: impl Fn(&str, Arguments<'_>)) {
-    if !WANTED.load(Ordering::Relaxed) {
+    if !IDLES.load(Ordering::Relaxed) {
         return;
     }
     let live_bytes = published::live_bytes();
@@ -45,8 +54,7 @@ pub fn report(say: impl Fn(&str, Arguments<'_>)) {
     for after in AFTER_MS {
         let until = freed_ns + after * 1_000_000;
         while let Some(rest) = until.checked_sub(now_ns()).filter(|rest| *rest > 0) {
-            // SAFETY: no pointers.
-            unsafe { libc::usleep((rest / 1000 + 1).min(500_000) as u32) };
+            sys::sleep_ns(rest.min(500_000_000));
         }
         tell(&say, after, Resident::now());
     }

@@ -45,6 +45,17 @@ impl Sizes {
         self.sizes[self.until.partition_point(|&until| until <= ticket)]
     }
 
+    /// The mean of all draws.
+    pub fn mean(&self) -> f64 {
+        let mut before = 0;
+        let mut sum = 0.0;
+        for (&size, &until) in self.sizes.iter().zip(self.until.iter()) {
+            sum += f64::from(size) * f64::from(until - before);
+            before = until;
+        }
+        sum / f64::from(before)
+    }
+
     /// The largest size that can be drawn.
     pub fn largest(&self) -> u32 {
         self.sizes.iter().copied().max().unwrap_or(0)
@@ -64,6 +75,7 @@ mod tests {
             .count();
         assert!((74_000..76_000).contains(&large), "{large}");
         assert_eq!(sizes.largest(), 100);
+        assert_eq!(sizes.mean(), 87.5);
     }
 
     #[test]

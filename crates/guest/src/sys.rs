@@ -94,6 +94,26 @@ impl Drop for RawFile {
     }
 }
 
+/// Sleeps so long; a signal may end it earlier.
+pub fn sleep_ns(ns: u64) {
+    let time = libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: the kernel reads a local.
+    unsafe {
+        call(
+            libc::SYS_nanosleep,
+            [(&raw const time).addr(), 0, 0, 0, 0, 0],
+        )
+    };
+}
+
+/// As [`sleep_ns`].
+pub fn sleep_ms(ms: u64) {
+    sleep_ns(ms * 1_000_000);
+}
+
 /// Sleeps while the word has this value, or until woken; may return at any time.
 pub fn sleep_on(word: *mut u32, value: u32) {
     futex(word, libc::FUTEX_WAIT, value);

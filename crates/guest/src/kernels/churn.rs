@@ -1,7 +1,7 @@
 //! `churn` (LL): all threads free and allocate at random spots, either of one small shared buffer
 //! or each of a buffer of its own.
 
-use super::Kernel;
+use super::{Kernel, MemoryPoints};
 use crate::api::Api;
 use crate::bench::{Bench, KernelWork};
 use crate::fail;
@@ -16,6 +16,7 @@ pub const KERNEL: Kernel = Kernel {
     name: "churn",
     calls: &["malloc", "free"],
     parameters: &["spots", "objects", "sharing", "pad", "classes", "thread"],
+    memory: MemoryPoints::Sampled,
     run,
 };
 

@@ -4,7 +4,7 @@
 //! that the main thread allocated next to those of the other workers: an allocator that reuses that
 //! place keeps the false sharing alive.
 
-use super::Kernel;
+use super::{Kernel, MemoryPoints};
 use crate::api::Api;
 use crate::bench::{Bench, KernelWork};
 use crate::cpus::Cpus;
@@ -36,6 +36,7 @@ pub const THRASH: Kernel = Kernel {
     name: "cache-thrash",
     calls: &["malloc", "free"],
     parameters: THRASH_PARAMETERS,
+    memory: MemoryPoints::Sampled,
     run: |bench| run(bench, false),
 };
 
@@ -44,6 +45,7 @@ pub const SCRATCH: Kernel = Kernel {
     name: "cache-scratch",
     calls: &["malloc", "free"],
     parameters: SCRATCH_PARAMETERS,
+    memory: MemoryPoints::Sampled,
     run: |bench| run(bench, true),
 };
 

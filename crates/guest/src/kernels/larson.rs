@@ -3,7 +3,7 @@
 //! pool and ends. So a later thread frees most blocks, not the thread that allocated them, and
 //! thread creation is part of the load.
 
-use super::Kernel;
+use super::{Kernel, MemoryPoints};
 use crate::api::Api;
 use crate::bench::{Bench, KernelWork, Round};
 use crate::clock;
@@ -29,6 +29,7 @@ pub const KERNEL: Kernel = Kernel {
         "body",
         "purge",
     ],
+    memory: MemoryPoints::Sampled,
     run,
 };
 

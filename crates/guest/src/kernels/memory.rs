@@ -1,7 +1,7 @@
 //! `memory` (LL): each producer allocates objects for its consumers in turn; a consumer waits for a
 //! round of objects and frees them. The result is what the process holds over time.
 
-use super::Kernel;
+use super::{Kernel, MemoryPoints};
 use crate::api::Api;
 use crate::bench::{Bench, KernelWork};
 use crate::fail;
@@ -29,6 +29,7 @@ pub const KERNEL: Kernel = Kernel {
         "every",
         "classes",
     ],
+    memory: MemoryPoints::Sampled,
     run,
 };
 

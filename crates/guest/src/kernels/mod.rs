@@ -1,19 +1,44 @@
 //! The list of kernels: one file each, named as in `workloads/*.toml`. A kernel knows neither its
 //! allocator, nor how often it runs, nor which program reads its numbers.
 
+mod chain;
 mod churn;
 mod cross_vector;
 mod false_sharing;
+mod fan_in;
+mod fork_cow;
+mod idle_return;
+mod ladder;
 mod larson;
 mod memory;
+mod pin;
+mod ratchet;
+mod relay;
 mod replay;
+mod robson;
 mod same_thread;
 mod scatter_loops;
+mod shape;
+mod shift;
 mod speed;
+mod stranded;
+mod thread_churn;
 mod touch;
 mod zalloc;
 
 use crate::bench::Bench;
+
+/// Where the memory figures of a kernel come from in a process that measures memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryPoints {
+    /// The host samples the process while every call is watched; afterwards the process idles.
+    Sampled,
+    /// The kernel takes points at moments that its definition names, and knows what is live. Its
+    /// calls go straight to the allocator.
+    Own,
+    /// As [`MemoryPoints::Own`], and no time of it means anything: it is for this mode only.
+    OwnOnly,
+}
 
 /// A workload's code.
 pub struct Kernel {
@@ -24,6 +49,8 @@ pub struct Kernel {
     pub calls: &'static [&'static str],
     /// Its parameters, all of which a job must carry.
     pub parameters: &'static [&'static str],
+    /// Where its memory figures come from.
+    pub memory: MemoryPoints,
     /// Runs all rounds of a job.
     pub run: fn(&mut Bench),
 }
@@ -41,6 +68,18 @@ pub const ALL: &[Kernel] = &[
     false_sharing::SCRATCH,
     speed::KERNEL,
     memory::KERNEL,
+    robson::KERNEL,
+    ladder::KERNEL,
+    pin::KERNEL,
+    shift::KERNEL,
+    stranded::KERNEL,
+    ratchet::KERNEL,
+    chain::KERNEL,
+    idle_return::KERNEL,
+    fan_in::KERNEL,
+    relay::KERNEL,
+    fork_cow::KERNEL,
+    thread_churn::KERNEL,
     replay::KERNEL,
 ];
 

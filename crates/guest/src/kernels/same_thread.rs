@@ -1,7 +1,7 @@
 //! `same-thread` (MM): every thread allocates its share of the blocks, all threads wait for each
 //! other, then every thread frees its own.
 
-use super::{Kernel, touch};
+use super::{Kernel, MemoryPoints, touch};
 use crate::api::Api;
 use crate::bench::{Bench, KernelWork};
 use crate::fail;
@@ -17,6 +17,7 @@ pub const KERNEL: Kernel = Kernel {
     parameters: &[
         "volume", "min-size", "max-size", "start", "layout", "touch", "purge", "thread",
     ],
+    memory: MemoryPoints::Sampled,
     run,
 };
 

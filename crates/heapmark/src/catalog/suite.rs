@@ -34,6 +34,9 @@ pub struct Suite {
     pub budget_minutes: Option<f64>,
     /// The time that one process should measure on the baseline, if the preset is calibrated.
     pub target_ms: u32,
+    /// Whether it measures memory instead of time, as `--retained` does.
+    #[serde(default)]
+    pub memory: bool,
     /// The changes that `--preset quick` makes to a suite with a document's size.
     pub quick: Option<Quick>,
 }

@@ -121,7 +121,168 @@ pub(super) const METRICS: &[Metric] = &[
     retained("retained_bytes_100_ms", |sample| after(sample, 100)),
     retained("retained_bytes_1000_ms", |sample| after(sample, 1000)),
     retained("retained_bytes_5000_ms", |sample| after(sample, 5000)),
+    // Of kernels that take points themselves.
+    figure(
+        "worst_overhead",
+        "overhead at its worst",
+        Unit::Times,
+        "highest resident heap / live bytes of any point that the kernel takes, if 1 MiB or more is live",
+    )
+    .judged_by_range(),
+    figure(
+        "no_reuse_ratio",
+        "overhead without reuse",
+        Unit::Times,
+        "bytes requested in all / most live bytes: the overhead if no byte that was freed were ever used again",
+    )
+    .better(Better::Neither),
+    figure(
+        "robson_ratio",
+        "Robson's ratio",
+        Unit::Times,
+        "robson: resident heap / live bytes after the last step whose blocks are no larger than a page",
+    )
+    .better(Better::Neither),
+    figure(
+        "bound_ratio",
+        "Robson's bound",
+        Unit::Times,
+        "robson: the least that an allocator can hold there if it moves no blocks",
+    )
+    .better(Better::Neither),
+    figure(
+        "cycle_growth_share",
+        "growth of the last cycle",
+        Unit::Share,
+        "shift: growth of the resident heap from the end of the last cycle but one to the end of the last",
+    ),
+    figure(
+        "growth_bytes_per_iteration",
+        "growth per iteration",
+        Unit::Bytes,
+        "stranded: growth of the resident heap above live bytes, per iteration of the second half",
+    ),
+    figure(
+        "ratchet_ratio",
+        "ratchet",
+        Unit::Times,
+        "ratchet: resident heap after the last request / live bytes of the requests at their largest, survivors included",
+    )
+    .judged_by_range(),
+    figure(
+        "ratchet_ratio_idle",
+        "ratchet after idle time",
+        Unit::Times,
+        "ratchet: the same after the idle time",
+    ),
+    figure(
+        "ratchet_ratio_purged",
+        "ratchet after purging",
+        Unit::Times,
+        "ratchet: the same after the allocator was asked to purge, if it can be asked",
+    ),
+    figure(
+        "bytes_per_idle_thread",
+        "memory per idle thread",
+        Unit::Bytes,
+        "chain: growth of the resident heap from the first link to the last, per link, with the same bytes live",
+    ),
+    figure(
+        "returned_share_100_ms",
+        "returned in 0.1 s",
+        Unit::Share,
+        "idle-return: returned part of what was resident above live bytes, 0.1 s after a burst",
+    )
+    .better(Better::Higher),
+    figure(
+        "returned_share_1000_ms",
+        "returned in 1 s",
+        Unit::Share,
+        "idle-return: the same after 1 s",
+    )
+    .better(Better::Higher),
+    figure(
+        "returned_share",
+        "returned",
+        Unit::Share,
+        "idle-return: the same after the whole idle time",
+    )
+    .better(Better::Higher),
+    figure(
+        "returned_share_purged",
+        "returned after purging",
+        Unit::Share,
+        "idle-return: the same after the allocator was asked to purge, if it can be asked",
+    )
+    .better(Better::Higher),
+    figure(
+        "above_live_gib_s",
+        "memory above what is live over time",
+        Unit::GibSeconds,
+        "idle-return: resident heap above live bytes, summed up over the idle time",
+    ),
+    figure(
+        "next_burst_ratio",
+        "time of the next burst",
+        Unit::Times,
+        "idle-return: time of the second burst / of the first, in this process; one measurement",
+    ),
+    figure(
+        "next_burst_faults_ratio",
+        "page faults of the next burst",
+        Unit::Times,
+        "idle-return: page faults of the second burst / of the first",
+    ),
+    figure(
+        "peak_over_bound",
+        "peak over the bound",
+        Unit::Times,
+        "fan-in, relay: highest resident heap / the most bytes that can be live",
+    )
+    .judged_by_range(),
+    figure(
+        "idle_over_bound",
+        "bound after idle time",
+        Unit::Times,
+        "fan-in: resident heap 1 s after the end / the most bytes that could be live",
+    ),
+    figure(
+        "copied_bytes",
+        "memory that the child copies",
+        Unit::Bytes,
+        "fork-cow: growth of the memory that the child has alone, while it works",
+    )
+    .judged_by_range(),
+    figure(
+        "copy_amplification",
+        "copied over freed",
+        Unit::Times,
+        "fork-cow: the same / bytes that the child frees",
+    ),
+    figure(
+        "parent_copied_bytes",
+        "memory that the parent copies",
+        Unit::Bytes,
+        "fork-cow: growth of the memory that the parent has alone, while it writes and the child has its heap",
+    ),
+    figure(
+        "fork_ns",
+        "time of fork",
+        Unit::Ns,
+        "fork-cow: time of the call of fork, the allocator's handlers included; one measurement",
+    ),
+    figure(
+        "growth_bytes_per_thread",
+        "growth per thread",
+        Unit::Bytes,
+        "thread-churn: growth of the resident heap over the second half of the threads, per thread",
+    ),
 ];
+
+/// A figure that a kernel reports by this name.
+const fn figure(key: &'static str, noun: &'static str, unit: Unit, about: &'static str) -> Metric {
+    described(key, noun, unit, about, Value::Figure)
+}
 
 /// Growth of the resident set that is left so long after everything was freed.
 const fn retained(key: &'static str, of: fn(&Sample) -> Option<f64>) -> Metric {

@@ -126,6 +126,8 @@ pub enum Value {
     Memory(fn(&MemoryProfile) -> Option<f64>),
     /// A figure that the process reports, per operation.
     PerOperation,
+    /// A figure that its kernel reports by this name.
+    Figure,
     /// It is a property of all processes of a row together.
     Row,
 }
@@ -194,6 +196,7 @@ impl Metric {
                 .figures
                 .get(&crate::execute::per_operation(self.key))
                 .copied(),
+            Value::Figure => sample.measurement.figures.get(self.key).copied(),
             Value::Row => None,
         }
     }

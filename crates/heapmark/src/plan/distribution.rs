@@ -53,13 +53,20 @@ pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
     Ok(Some(classes.join(",")))
 }
 
+/// What servers ask for: lies inside the ten production profiles of fleetbench (`TCMALLOC_0` to `9`).
+/// Sizes, and how many of 100,000 requests have them.
+const FLEET: &str = "8:4000,16:10000,24:8000,32:16000,48:14000,64:12000,96:8000,128:6000,192:5000,256:4000,384:3000,\
+                     512:2500,768:1800,1024:1500,2048:1800,4096:1500,8192:600,16384:180,32768:80,65536:30,262144:8,\
+                     1048576:2";
+
 /// `SIZE:WEIGHT,…` for workloads that draw from classes; `None` for others. (scatter-loops has
 /// distributions of its own.)
 pub fn classes(parameters: &BTreeMap<String, String>) -> Result<Option<String>> {
-    let Some(distribution) = parameters
-        .get("distribution")
-        .filter(|word| matches!(word.as_str(), "fisher" | "uniform"))
-    else {
+    let word = parameters.get("distribution").map(String::as_str);
+    if word == Some("fleet") {
+        return Ok(Some(FLEET.into()));
+    }
+    let Some(distribution) = word.filter(|word| matches!(*word, "fisher" | "uniform")) else {
         return Ok(None);
     };
     let number = |name: &str| -> Result<f64> {
@@ -83,7 +90,7 @@ pub fn classes(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
             "{count} size classes from {min} to {max} by {step}: {MOST_CLASSES} at most, raise `step`"
         );
     }
-    let weights = match distribution.as_str() {
+    let weights = match distribution {
         "uniform" => vec![1.0 / count as f64; count],
         _ => fisher(
             count,
@@ -147,6 +154,25 @@ mod tests {
             assert!((weight - expected).abs() < 5e-5, "{weight} {expected}");
         }
         assert!((FisherSnedecor::new(10.0, 10.0).unwrap().inverse_cdf(0.99) - 4.8491).abs() < 1e-4);
+    }
+
+    #[test]
+    fn fleet_has_its_check_values() {
+        let text = classes(&parameters("fleet", &[])).unwrap().unwrap();
+        let all: Vec<(f64, f64)> = (text.split(','))
+            .map(|class| class.split_once(':').unwrap())
+            .map(|(size, weight)| (size.parse().unwrap(), weight.parse().unwrap()))
+            .collect();
+        let sum = |value: fn(&(f64, f64)) -> f64| all.iter().map(value).sum::<f64>();
+        let (calls, bytes) = (sum(|class| class.1), sum(|class| class.0 * class.1));
+        assert_eq!((calls, (bytes / calls).round()), (100_000.0, 377.0));
+        let small = |value: fn(&(f64, f64)) -> f64| {
+            let small = all.iter().filter(|class| class.0 <= 1024.0);
+            small.map(value).sum::<f64>()
+        };
+        assert_eq!((small(|class| class.1) / calls * 1000.0).round(), 958.0);
+        let of_bytes = small(|class| class.0 * class.1) / bytes;
+        assert_eq!((of_bytes * 1000.0).round(), 297.0);
     }
 
     #[test]

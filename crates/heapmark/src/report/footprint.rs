@@ -7,7 +7,9 @@ use crate::metric::Unit;
 
 /// The metric that each process has whose memory was seen.
 const PEAK_DEMAND: &str = "peak_demand_bytes";
-/// A metric that only a process has that sampled itself.
+/// A metric that only a process has whose calls were watched.
+const WATCHED: &str = "page_occupancy";
+/// A metric that only a replay has that sampled itself.
 const AT_PEAK: &str = "tenth_page";
 
 /// Title, metric, the metric that some row must have, and what a narrow page does with the column.
@@ -16,24 +18,24 @@ const COLUMNS: [(&str, &str, &str, Spare); 16] = [
     (
         "at peak demand",
         "overhead_at_peak_demand",
-        PEAK_DEMAND,
+        WATCHED,
         Spare::No,
     ),
     (
         "at peak RSS",
         "overhead_at_peak_footprint",
-        PEAK_DEMAND,
+        WATCHED,
         Spare::No,
     ),
-    ("peak/peak", "peak_over_peak", PEAK_DEMAND, Spare::Early),
-    ("mean", "mean_overhead", PEAK_DEMAND, Spare::No),
     (
-        "page occupancy",
-        "page_occupancy",
-        PEAK_DEMAND,
+        "peak/peak",
+        "peak_over_peak",
+        "peak_over_peak",
         Spare::Early,
     ),
-    ("huge pages", "huge_share", PEAK_DEMAND, Spare::Early),
+    ("mean", "mean_overhead", WATCHED, Spare::No),
+    ("page occupancy", WATCHED, WATCHED, Spare::Early),
+    ("huge pages", "huge_share", WATCHED, Spare::Early),
     ("blow-up", "blow_up", "blow_up", Spare::No),
     ("internal", "internal_fragmentation", AT_PEAK, Spare::No),
     ("external", "external_fragmentation", AT_PEAK, Spare::No),
@@ -67,6 +69,34 @@ const COLUMNS: [(&str, &str, &str, Spare); 16] = [
     ),
 ];
 
+/// Columns of kernels that take points themselves, which have a few each: title, metric, and what a
+/// narrow page does with it.
+const FIGURES: [(&str, &str, Spare); 23] = [
+    ("worst", "worst_overhead", Spare::No),
+    ("no reuse", "no_reuse_ratio", Spare::Late),
+    ("page-sized", "robson_ratio", Spare::No),
+    ("bound", "bound_ratio", Spare::No),
+    ("last cycle", "cycle_growth_share", Spare::No),
+    ("growth", "growth_bytes_per_iteration", Spare::No),
+    ("at the end", "ratchet_ratio", Spare::No),
+    ("after idle", "ratchet_ratio_idle", Spare::No),
+    ("purged", "ratchet_ratio_purged", Spare::No),
+    ("per idle thread", "bytes_per_idle_thread", Spare::No),
+    ("returned 0.1 s", "returned_share_100_ms", Spare::Late),
+    ("returned", "returned_share", Spare::No),
+    ("purged", "returned_share_purged", Spare::No),
+    ("GiB s", "above_live_gib_s", Spare::Early),
+    ("next burst", "next_burst_ratio", Spare::No),
+    ("its faults", "next_burst_faults_ratio", Spare::No),
+    ("of bound", "peak_over_bound", Spare::No),
+    ("idle, of bound", "idle_over_bound", Spare::Late),
+    ("copied", "copied_bytes", Spare::No),
+    ("per freed byte", "copy_amplification", Spare::No),
+    ("by parent", "parent_copied_bytes", Spare::Late),
+    ("fork", "fork_ns", Spare::Late),
+    ("per thread", "growth_bytes_per_thread", Spare::No),
+];
+
 /// All tables.
 pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     let of_case = |case| of_case(case, analysis.planned_blocks);
@@ -80,12 +110,12 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         .collect();
     let lines = [
         (
-            PEAK_DEMAND,
+            WATCHED,
             "Memory of processes in which every call is watched: each takes longer, so an allocator that gives memory back by the clock \
              has had more time to.",
         ),
         (
-            PEAK_DEMAND,
+            WATCHED,
             "at peak demand, at peak RSS, mean: overhead there, which is the growth of the resident set over requested bytes.",
         ),
         (
@@ -97,7 +127,32 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
             "internal, external: at peak demand, over requested bytes; rounding of block sizes, and free blocks, caches and metadata.",
         ),
         (
-            PEAK_DEMAND,
+            "worst_overhead",
+            "peak/peak: highest resident heap / most live bytes; worst: highest ratio of the two at one point; no reuse: what it would be if \
+             no freed byte were ever used again.",
+        ),
+        (
+            "robson_ratio",
+            "page-sized, bound: a control of the measurement, at blocks of a page; an allocator that moves no blocks cannot be below the bound.",
+        ),
+        (
+            "ratchet_ratio",
+            "at the end, after idle, purged: resident heap / live bytes of a request at its largest, with the survivors of others.",
+        ),
+        (
+            "returned_share",
+            "returned: part of what a burst left above its survivors; next burst: its time and page faults / those of the first one.",
+        ),
+        (
+            "copied_bytes",
+            "copied: memory that a forked child copies while it works; by parent: that the parent copies meanwhile.",
+        ),
+        (
+            "peak_over_bound",
+            "of bound: highest resident heap / the most bytes that can be live.",
+        ),
+        (
+            WATCHED,
             "idle: resident this long after everything was freed, without a single call.",
         ),
     ];
@@ -128,7 +183,7 @@ fn of_case(case: &Table, planned_blocks: u32) -> Sheet {
             heading(&case.workload, case.threads, case.oversubscribed)
         ),
         columns: columns(&rows),
-        trust: sampled.into_iter().collect(),
+        trust: sampled.into_iter().chain(growing(&rows)).collect(),
         caution: case.caution.clone(),
         numberless: others
             .into_iter()
@@ -138,14 +193,37 @@ fn of_case(case: &Table, planned_blocks: u32) -> Sheet {
     }
 }
 
+/// What grows more than this from one iteration, thread or cycle to the next will not stop: a page,
+/// half of one, or a tenth of the heap.
+const GROWING: [(&str, f64); 3] = [
+    ("growth_bytes_per_iteration", 4096.0),
+    ("growth_bytes_per_thread", 2048.0),
+    ("cycle_growth_share", 0.1),
+];
+
+/// `still growing: hoard (+12.0 %)`: rows whose heap grows although no more is live.
+fn growing(rows: &[&TableRow]) -> Option<String> {
+    let grows = |row: &&TableRow| {
+        let cells = GROWING.iter().map(|(key, least)| (row.cell(key), *least));
+        let above = |(cell, least): &(Option<&TableCell>, f64)| {
+            cell.is_some_and(|cell| cell.spread.median > *least)
+        };
+        let (cell, _) = cells.into_iter().find(above)?;
+        Some(format!("{} (+{})", row.allocator, median(cell)))
+    };
+    let all: Vec<String> = rows.iter().filter_map(grows).collect();
+    (!all.is_empty()).then(|| format!("still growing: {}", text::list(all)))
+}
+
 /// Empty without rows.
 fn columns(rows: &[&TableRow]) -> Vec<Column> {
     if rows.is_empty() {
         return Vec::new();
     }
     let names = rows.iter().map(|row| row.allocator.clone());
-    let shown = COLUMNS
-        .into_iter()
+    let figures = FIGURES.map(|(title, key, spare)| (title, key, key, spare));
+    let shown = (COLUMNS.into_iter())
+        .chain(figures)
         .filter(|(_, _, shown_with, _)| has(rows, shown_with));
     let column = |(title, key, _, spare): (&str, &str, &str, Spare)| {
         let always = title.starts_with("idle") && !has(rows, AT_PEAK);
@@ -167,7 +245,9 @@ fn median(cell: Option<&TableCell>) -> String {
     match metric.unit {
         Unit::Bytes => units::bytes(spread.median),
         Unit::Share => units::percent(spread.median),
-        _ => units::times(spread.median),
+        Unit::Times => units::times(spread.median),
+        Unit::Ns => units::duration(spread.median),
+        _ => units::digits(spread.median),
     }
 }
 

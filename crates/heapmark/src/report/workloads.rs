@@ -7,7 +7,7 @@ use crate::catalog::{Iterations, Workload};
 use std::collections::BTreeMap;
 
 /// Short name, title and origin of each reference document; docs/BIBLIOGRAPHY.md has all sources.
-const DOCUMENTS: [(&str, &str, &str); 5] = [
+const DOCUMENTS: [(&str, &str, &str); 6] = [
     (
         "MM",
         "the micromalloc benchmarks page (2024)",
@@ -35,6 +35,11 @@ const DOCUMENTS: [(&str, &str, &str); 5] = [
         "the binary-trees document (2019)",
         "README \"Binary tree benchmarks for various memory allocators\" of \
                  [btree-alloc](https://github.com/rbehrends/btree-alloc) (numbers of May and June 2019)",
+    ),
+    (
+        "HM",
+        "what servers pay for: shapes of memory",
+        "our own, after programs and reports that [BIBLIOGRAPHY](BIBLIOGRAPHY.md) names",
     ),
 ];
 

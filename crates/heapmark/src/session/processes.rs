@@ -144,9 +144,9 @@ impl Runner for Processes {
         let footprint = measured.and_then(|measured| measured.footprint.as_ref());
         let before_bytes = footprint.map_or(0, |told| told.begin.without_harness());
         if let Some(told) = footprint
-            && let Some(peak) = &told.peak
+            && (told.peak.is_some() || !told.points.is_empty())
         {
-            observed.memory = Some(MemoryProfile::of_points(&told.points, peak));
+            observed.memory = MemoryProfile::of_points(&told.points, told.peak.as_ref());
             observed.series = Some(csv_of_points(&told.points, before_bytes));
         } else {
             observed.memory = footprint.and_then(|_| watcher.profile(before_bytes));

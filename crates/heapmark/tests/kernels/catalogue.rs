@@ -1,6 +1,7 @@
 //! Everything in the data folders is fit for use: it is read, and every workload runs to a verified end at its quick size.
 
 use crate::support::{Place, of_purpose, samples, word};
+use heapmark::catalog::Catalog;
 
 #[test]
 fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
@@ -19,14 +20,22 @@ fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
         "speed*.objects=2000",
         "memory*.objects=2000",
         "memory*.round=2000",
+        "fan-in*.operations=2000",
+        "relay.batches=500",
     ];
     let listed = place.run(&["list", "workloads", "--json"]);
     let all: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
     // The programs of binary-trees have a test of their own.
+    let is_for_memory = |name: &str| {
+        let workloads = &Catalog::load().unwrap().workloads;
+        let found = workloads.iter().find(|workload| workload.name == name);
+        found.unwrap().is_for_memory()
+    };
     let names: Vec<&str> = all
         .iter()
         .filter(|one| word(one, "document") != "BT")
         .map(|workload| word(workload, "name"))
+        .filter(|name| !is_for_memory(name))
         .collect();
     assert!(names.len() >= 40, "{}", names.len());
     let chosen = names.join(",");
@@ -72,6 +81,45 @@ fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
             .count();
         // glibc checked and measured, null measured; or the rows of a program.
         assert!(ran >= 3, "{name} ran {ran} times");
+    }
+}
+
+#[test]
+fn every_workload_of_memory_ends_ok_on_glibc() {
+    let place = Place::new();
+    let small = [
+        "robson.live=262144",
+        "ladder*.volume=65536",
+        "pin*.volume=65536",
+        "shift.live=65536",
+        "stranded.iterations=4",
+        "ratchet*.requests=16",
+        "ratchet*.blocks=500",
+        "ratchet*.idle-ms=10",
+        "chain.blocks=100",
+        "idle-return*.burst=262144",
+        "idle-return*.idle-ms=20",
+        "fork-cow*.heap=262144",
+        "thread-churn*.generations=10",
+    ];
+    let workloads = Catalog::load().unwrap().workloads;
+    let of_memory = workloads.iter().filter(|workload| workload.is_for_memory());
+    let names: Vec<&str> = of_memory.map(|workload| workload.name.as_str()).collect();
+    assert!(names.len() >= 15, "{names:?}");
+    let chosen = names.join(",");
+    let set = small.iter().flat_map(|change| ["--set", change]);
+    let flags = [
+        "run", "-w", &chosen, "-a", "glibc", "-t", "1", "--blocks", "1", "-o", "run",
+    ];
+    let end = place.run(&flags.into_iter().chain(set).collect::<Vec<_>>());
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let records = samples(&place.at("run"));
+    for name in names {
+        for purpose in ["check", "memory"] {
+            let of = of_purpose(&records, purpose);
+            let ran = of.iter().filter(|record| word(record, "workload") == name);
+            assert_eq!(ran.count(), 1, "{name} {purpose}");
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod counter;
 mod counting;
 mod counting_memory;
 mod counting_replay;
+mod counting_shapes;
 mod counting_vector_and_scatter;
 mod counting_zalloc_cache_speed;
 mod distributions;

@@ -7,6 +7,7 @@ mod flags;
 mod interrupt;
 mod latency;
 mod limits;
+mod memory_shapes;
 mod plan;
 mod preflight;
 mod progress;

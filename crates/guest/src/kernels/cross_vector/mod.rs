@@ -4,7 +4,7 @@
 
 mod arrays;
 
-use super::{Kernel, touch};
+use super::{Kernel, MemoryPoints, touch};
 use crate::api::Api;
 use crate::bench::{Bench, KernelWork};
 use crate::fail;
@@ -22,6 +22,7 @@ pub const KERNEL: Kernel = Kernel {
     parameters: &[
         "volume", "max-size", "passes", "start", "counting", "purge", "thread",
     ],
+    memory: MemoryPoints::Sampled,
     run,
 };
 

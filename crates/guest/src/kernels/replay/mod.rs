@@ -13,7 +13,7 @@ mod sheet;
 mod stage;
 mod touch;
 
-use super::Kernel;
+use super::{Kernel, MemoryPoints};
 use crate::api;
 use crate::bench::{Bench, KernelWork};
 use crate::fail;
@@ -32,6 +32,7 @@ pub const KERNEL: Kernel = Kernel {
     // Other functions that it calls follow from the trace, and are named in the job.
     calls: &["malloc", "free"],
     parameters: &["compiled", "mode", "touch", "skew", "pace"],
+    memory: MemoryPoints::Sampled,
     run,
 };
 

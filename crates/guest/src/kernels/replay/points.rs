@@ -1,17 +1,17 @@
 //! The memory that a replay in strict order holds, measured by the replay itself at points that the
-//! compiled trace names: the same points in every process, regardless of time. In strict order one
-//! thread plays at a time, so nothing changes during a measurement.
+//! compiled trace names. In strict order one thread plays at a time, so nothing changes during a
+//! measurement.
 
 use super::sheet::Sheet;
 use crate::api::Api;
 use crate::bench::Bench;
 use crate::check::{self, Occupied};
-use crate::clock::now_ns;
 use crate::fail;
-use crate::memory::{HarnessTable, Resident};
+use crate::heap_points::{HeapPoints, own};
+use crate::memory::Resident;
 use crate::published;
 use core::cell::Cell;
-use heapmark_wire::{HeapPoint, Peak};
+use heapmark_wire::Peak;
 
 /// Most points of a series of up to 1 GiB of live bytes; of a larger one as many times fewer, since
 /// the kernel takes some 14 ms to walk the page tables of each GiB.
@@ -21,19 +21,14 @@ const FEWEST_POINTS: u64 = 100;
 
 /// The points of one process.
 pub struct Points {
-    taken: HarnessTable<HeapPoint>,
-    count: Cell<usize>,
+    taken: HeapPoints,
     /// One of this many points of the compiled trace is taken.
     every: u64,
     passed: Cell<u64>,
-    wanted: bool,
     peak: (u64, u64),
     at_peak: Cell<Option<Peak>>,
-    /// Before the first op: memory without files, less the harness's own tables.
-    before: Cell<i64>,
     /// Memory of the harness that lies in a file: the compiled trace.
     harness_file_bytes: i64,
-    began_ns: Cell<u64>,
 }
 
 // SAFETY: used by one thread at a time, see above; if several play at once, no points are wanted.
@@ -48,32 +43,25 @@ impl Points {
         let most = most.max(FEWEST_POINTS);
         let places = if wanted { most as usize + 1 } else { 0 };
         Points {
-            taken: HarnessTable::shared(places),
-            count: Cell::new(0),
+            taken: HeapPoints::new(places),
             every: head.points.div_ceil(most).max(1),
             passed: Cell::new(0),
-            wanted,
             peak: head.peak,
             at_peak: Cell::new(None),
-            before: Cell::new(0),
             harness_file_bytes: sheet.resident_bytes(),
-            began_ns: Cell::new(0),
         }
     }
 
     /// Called just before the first op.
     pub fn begin(&self) {
-        if self.wanted {
-            self.before.set(own(&Resident::now()));
-            self.began_ns.set(now_ns());
-        }
+        self.taken.begin();
     }
 
     /// The number of this thread's ops after which live bytes peak; `u64::MAX` if another thread
     /// reaches the peak.
     pub fn peak_of(&self, thread: usize) -> u64 {
         let (peak, ops) = self.peak;
-        if self.wanted && peak == thread as u64 {
+        if self.taken.wanted() && peak == thread as u64 {
             ops
         } else {
             u64::MAX
@@ -83,20 +71,9 @@ impl Points {
     /// Takes a point, if this one is due.
     pub fn take(&self, volume: u64, live: u64) {
         let passed = self.passed.replace(self.passed.get() + 1);
-        let place = self.count.get();
-        if !self.wanted || !passed.is_multiple_of(self.every) || place >= self.taken.len() {
-            return;
+        if passed.is_multiple_of(self.every) {
+            self.taken.take(volume, live);
         }
-        let point = HeapPoint {
-            allocated_bytes: volume,
-            time_ns: now_ns() - self.began_ns.get(),
-            live_bytes: live,
-            occupied_bytes: published::occupied_bytes(),
-            heap_bytes: self.heap_bytes(&Resident::now()),
-        };
-        // SAFETY: within the table, and one thread plays at a time.
-        unsafe { self.taken.as_ptr().cast_mut().add(place).write(point) };
-        self.count.set(place + 1);
     }
 
     /// Called when live bytes peak. Notes the allocator's usable size of each block, and how full
@@ -104,7 +81,7 @@ impl Points {
     pub fn at_peak(&self, slots: &[Cell<*mut u8>], api: &Api) {
         let now = Resident::now();
         // Live memory counts even if the allocator had it before the first op.
-        let heap = self.heap_bytes(&now).max(self.present_bytes(&now));
+        let heap = self.taken.heap_bytes(&now).max(self.present_bytes(&now));
         let blocks = slots.iter().map(Cell::get).filter(|block| !block.is_null());
         // SAFETY: live blocks.
         let usable_bytes = blocks
@@ -147,23 +124,12 @@ impl Points {
         present
     }
 
-    fn heap_bytes(&self, now: &Resident) -> u64 {
-        (own(now) - self.before.get()).max(0) as u64
-    }
-
     /// Writes the points to the report.
     pub fn tell(&self, bench: &Bench) {
-        self.taken[..self.count.get()]
-            .iter()
-            .for_each(|point| bench.say("point", point));
+        self.taken.tell(bench);
         self.at_peak
             .get()
             .iter()
             .for_each(|peak| bench.say("peak", peak));
     }
-}
-
-/// Memory that may be the allocator's.
-fn own(resident: &Resident) -> i64 {
-    resident.fileless as i64 - published::harness_bytes() as i64
 }

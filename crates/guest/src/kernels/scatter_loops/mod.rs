@@ -9,7 +9,7 @@ mod mailbox;
 mod tables;
 mod worker;
 
-use super::Kernel;
+use super::{Kernel, MemoryPoints};
 use crate::bench::{Bench, KernelWork, Round};
 use crate::measured::{Moment, Span};
 use crate::memory::{self, HarnessTable, Padded};
@@ -39,6 +39,7 @@ pub const CURRENT: Kernel = Kernel {
     name: "scatter-loops",
     calls: &["malloc", "free"],
     parameters: PARAMETERS,
+    memory: MemoryPoints::Sampled,
     run: |bench| run(bench, false),
 };
 
@@ -47,6 +48,7 @@ pub const LEGACY: Kernel = Kernel {
     name: "scatter-loops-legacy",
     calls: &["malloc", "free", "posix_memalign"],
     parameters: PARAMETERS,
+    memory: MemoryPoints::Sampled,
     run: |bench| run(bench, true),
 };
 

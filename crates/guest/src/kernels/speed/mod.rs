@@ -3,7 +3,7 @@
 
 mod chain;
 
-use super::Kernel;
+use super::{Kernel, MemoryPoints};
 use crate::api::Api;
 use crate::bench::{Bench, KernelWork};
 use crate::fail;
@@ -27,6 +27,7 @@ pub const KERNEL: Kernel = Kernel {
         "classes",
         "thread",
     ],
+    memory: MemoryPoints::Sampled,
     run,
 };
 

@@ -3,7 +3,7 @@
 
 mod write_back;
 
-use super::Kernel;
+use super::{Kernel, MemoryPoints};
 use crate::api::Api;
 use crate::bench::{Bench, KernelWork};
 use crate::fail;
@@ -17,6 +17,7 @@ pub const KERNEL: Kernel = Kernel {
     name: "zalloc",
     calls: &["malloc", "calloc", "free"],
     parameters: &["blocks", "size", "zeroing", "write-back", "free", "thread"],
+    memory: MemoryPoints::Sampled,
     run,
 };
 

@@ -152,7 +152,12 @@ impl Comparison {
 /// Why a run cannot be compared by a metric, if so.
 pub fn refusal(side: &Side, by: &Metric) -> Option<String> {
     let mut measured = metric::of_mode(side.head.plan.mode);
-    measured.retain(|one| one.judged != metric::Judged::No);
+    // A kernel's own figures are those of a few workloads.
+    let is_there = |one: &Metric| {
+        let of = |record: &Record| record.measurement.as_ref()?.figures.get(one.key).copied();
+        !matches!(one.of, Value::Figure) || side.records.iter().any(|record| of(record).is_some())
+    };
+    measured.retain(|one| one.judged != metric::Judged::No && is_there(one));
     let usable: Vec<&str> = measured.iter().map(|one| one.key).collect();
     let hint = match &usable[..] {
         [] => "nothing in it is judged".to_owned(),

@@ -10,6 +10,7 @@ mod tests;
 pub use file::parse;
 
 use super::formula;
+use heapmark_guest::kernels::{self, MemoryPoints};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
@@ -29,7 +30,7 @@ pub struct Workload {
     /// Further rows of its tables, which do not depend on the preloaded allocator.
     #[serde(default)]
     pub rows: Vec<ProgramRow>,
-    /// Reference document: BT, MM, RP, ZA or LL.
+    /// Reference document: BT, MM, RP, ZA or LL; HM if it is heapmark's own.
     pub document: String,
     /// What it does, in a line.
     pub about: String,
@@ -165,6 +166,12 @@ impl Workload {
             Ok(threads @ 1..=4096) => Ok(threads),
             _ => Err(format!("{threads} threads: from 1 to 4096 are possible")),
         }))
+    }
+
+    /// Whether it is for memory alone: no time of it means anything.
+    pub fn is_for_memory(&self) -> bool {
+        let kernel = self.kernel.as_deref().and_then(kernels::find);
+        kernel.is_some_and(|kernel| kernel.memory == MemoryPoints::OwnOnly)
     }
 
     /// The parameters of a preset, written out.

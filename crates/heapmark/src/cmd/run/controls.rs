@@ -13,12 +13,12 @@ use anyhow::{Context, Result};
 /// kernels. Removes the null allocator from those that are compared.
 pub fn choose(
     args: &RunFlags,
+    mode: Mode,
     subjects: &mut Vec<Subject>,
     baseline: &str,
     cases: &[Case],
     catalog: &Catalog,
 ) -> Result<(Option<Subject>, Option<Subject>)> {
-    let mode = args.instead.mode();
     let asked = subjects
         .extract_if(.., |subject| {
             subject.allocator.tier == Tier::Floor && subject.allocator.name != baseline

@@ -8,8 +8,8 @@ use heapmark_stats::{ALPHA, ALPHA_UNTIL_PRECISE, blocks_needed};
 
 /// Flags override the suite; with neither, as many blocks as a verdict over this many comparisons
 /// needs.
-pub fn of_run(args: &RunFlags, suite: &Suite, comparisons: usize) -> Plan {
-    let (mode, flags) = (args.instead.mode(), &args.comparison);
+pub fn of_run(args: &RunFlags, mode: Mode, suite: &Suite, comparisons: usize) -> Plan {
+    let flags = &args.comparison;
     let asked = flags.precision.is_some() || flags.max_blocks.is_some() || flags.budget.is_some();
     let exact = flags.blocks.or(mode.blocks());
     match exact.or(suite.blocks.filter(|_| !asked)) {

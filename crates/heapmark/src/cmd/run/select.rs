@@ -26,7 +26,7 @@ impl Selection {
             .suite(&command.suite)
             .map_err(|error| usage(meant(&command.suite, error, &catalog)))?;
         let suite = suite.under(args.preset.as_ref().unwrap_or(&suite.preset));
-        let (cpus, mode) = (machine::usable_cpus(), args.instead.mode());
+        let cpus = machine::usable_cpus();
         let patterns = if command.workloads.is_empty() {
             &suite.workloads
         } else {
@@ -47,15 +47,19 @@ impl Selection {
                 }
             }
         }
-        let words = if args.threads.is_empty() {
-            &suite.threads
-        } else {
-            &args.threads
+        let of_suite = command.workloads.is_empty();
+        let mode = mode(args, of_suite && suite.memory, &workloads).map_err(usage)?;
+        // Points that a kernel takes itself are those of one thread, unless more are asked for.
+        let one = ["1".to_owned()];
+        let words = match args.threads.is_empty() {
+            false => &args.threads[..],
+            true if workloads.iter().any(|workload| workload.is_for_memory()) => &one,
+            true => &suite.threads,
         };
         let threads = thread_counts(words, cpus).map_err(|why| usage(anyhow!("-t: {why}")))?;
         let mut set = Vec::new();
         // A workload that the user chose is the one that is documented.
-        if command.workloads.is_empty() {
+        if of_suite {
             set = overrides(&suite, mode).map_err(usage)?;
         }
         set.extend(args.set.iter().cloned());
@@ -63,7 +67,7 @@ impl Selection {
         let patience_s = flags.timeout.unwrap_or(FIRST_TIMEOUT).as_secs_f64();
         let (mut cases, compiled_traces) =
             traces::make_ready(cases, mode, cpus, patience_s).map_err(usage)?;
-        refuse_idle(args, &workloads, &cases)?;
+        refuse_idle(args, mode, &workloads, &cases)?;
         if let Some(interval) = args.series {
             for case in &mut cases {
                 case.series_ns = Some(interval.as_nanos() as u64);
@@ -84,8 +88,10 @@ impl Selection {
         let programs = programs::resolve(&cases, &catalog, flags.dry_run || idle)?;
         let pinned = programs::pinned(&cases, &subjects, &catalog)?;
         let pinned = resolve(pinned, &catalog, flags.dry_run)?;
-        let (aa_copy, floor) = controls::choose(args, &mut subjects, &baseline, &cases, &catalog)?;
-        let length = run_length::of_run(args, &suite, comparisons(cases.len(), subjects.len()));
+        let (aa_copy, floor) =
+            controls::choose(args, mode, &mut subjects, &baseline, &cases, &catalog)?;
+        let length =
+            run_length::of_run(args, mode, &suite, comparisons(cases.len(), subjects.len()));
         let plan = plan(flags, length, baseline, cases, &subjects, aa_copy.as_ref());
         let plan = Plan {
             // Counts and retained memory hardly change on a busy machine.
@@ -185,6 +191,34 @@ impl Selection {
     }
 }
 
+/// What a run measures: what its flags say, or memory if its suite or all its workloads are for that.
+fn mode(args: &RunFlags, is_for_memory: bool, workloads: &[&Workload]) -> Result<Mode> {
+    let mode = args.instead.mode();
+    let (memory, others): (Vec<&Workload>, Vec<&Workload>) = workloads
+        .iter()
+        .partition(|workload| workload.is_for_memory());
+    let [alone, ..] = memory[..] else {
+        return Ok(if mode == Mode::Time && is_for_memory {
+            Mode::Memory
+        } else {
+            mode
+        });
+    };
+    match mode {
+        Mode::Memory => Ok(mode),
+        Mode::Time if is_for_memory || others.is_empty() => Ok(Mode::Memory),
+        Mode::Time => bail!(
+            "{} measures memory, {} time: add --retained to measure memory only, or run them apart",
+            alone.name,
+            others[0].name
+        ),
+        Mode::Latency { .. } | Mode::Count(_) => bail!(
+            "{} measures memory alone: leave out --latency and --counter",
+            alone.name
+        ),
+    }
+}
+
 /// The parameters that a suite sets.
 fn overrides(suite: &Suite, mode: Mode) -> Result<Vec<Override>> {
     let mut set = Vec::new();
@@ -201,7 +235,7 @@ fn overrides(suite: &Suite, mode: Mode) -> Result<Vec<Override>> {
 }
 
 /// Refuses flags that would change nothing for these workloads.
-fn refuse_idle(args: &RunFlags, workloads: &[&Workload], cases: &[Case]) -> Result<()> {
+fn refuse_idle(args: &RunFlags, mode: Mode, workloads: &[&Workload], cases: &[Case]) -> Result<()> {
     let is_trace = |workload: &&Workload| workload.kernel.as_deref() == Some("replay");
     let are_traces = workloads.iter().all(is_trace);
     let threads =
@@ -221,12 +255,16 @@ fn refuse_idle(args: &RunFlags, workloads: &[&Workload], cases: &[Case]) -> Resu
             "--threads: how many threads these workloads have follows from their parameters (--set)",
         ),
         (
-            target && args.instead.mode() == Mode::Count(Counter::Callgrind),
+            target && mode == Mode::Count(Counter::Callgrind),
             "--target-ms: --counter callgrind counts one iteration, however long it takes",
         ),
         (
             target && !cases.iter().any(Case::is_calibrated),
             "--target-ms: the work of these workloads is fixed, so no process is made longer or shorter",
+        ),
+        (
+            args.series.is_some() && mode == Mode::Memory,
+            "--series: these workloads measure memory, which their runs record anyway",
         ),
         (
             args.series.is_some() && cases.iter().all(|case| case.kernel().is_none()),

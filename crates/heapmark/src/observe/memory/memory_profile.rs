@@ -67,23 +67,28 @@ impl MemoryProfile {
     }
 
     /// From what a process sampled itself at points that its workload names. Nothing is polled, and
-    /// nothing missed.
+    /// nothing missed. Without a peak of its own, the point with most live bytes is the peak; `None`
+    /// without any.
     pub fn of_points(
         points: &[heapmark_wire::HeapPoint],
-        peak: &heapmark_wire::Peak,
-    ) -> MemoryProfile {
+        peak: Option<&heapmark_wire::Peak>,
+    ) -> Option<MemoryProfile> {
         let of_point = |it: &heapmark_wire::HeapPoint| MemoryPoint {
             live_bytes: it.live_bytes,
             occupied_bytes: it.occupied_bytes,
             heap_bytes: it.heap_bytes,
+        };
+        let points: Vec<MemoryPoint> = points.iter().map(of_point).collect();
+        let Some(peak) = peak else {
+            let peak_demand = *points.iter().max_by_key(|point| point.live_bytes)?;
+            return Some(MemoryProfile::of(&points, peak_demand));
         };
         let peak_demand = MemoryPoint {
             live_bytes: peak.live_bytes,
             occupied_bytes: peak.occupied_bytes,
             heap_bytes: peak.heap_bytes,
         };
-        let points: Vec<MemoryPoint> = points.iter().map(of_point).collect();
-        MemoryProfile {
+        Some(MemoryProfile {
             most_anon_huge_bytes: peak.anon_huge_bytes,
             at_peak: Some(AtPeak {
                 usable_bytes: peak.usable_bytes,
@@ -91,7 +96,7 @@ impl MemoryProfile {
                 sparse_pages: peak.sparse_pages,
             }),
             ..MemoryProfile::of(&points, peak_demand)
-        }
+        })
     }
 }
 

@@ -1,0 +1,87 @@
+//! Resident memory at moments that a kernel names: the same moments in every process, regardless of
+//! time. Nothing may change during a measurement, which is the kernel's task.
+
+use crate::bench::Bench;
+use crate::clock::now_ns;
+use crate::memory::{HarnessTable, Resident};
+use crate::published;
+use core::cell::Cell;
+use heapmark_wire::HeapPoint;
+
+/// The points of one process.
+pub struct HeapPoints {
+    taken: HarnessTable<HeapPoint>,
+    count: Cell<usize>,
+    /// Just before the first operation: memory without files, less the harness's own tables.
+    before: Cell<i64>,
+    began_ns: Cell<u64>,
+}
+
+// SAFETY: used by one thread at a time: no other one works while a point is taken.
+unsafe impl Sync for HeapPoints {}
+
+impl HeapPoints {
+    /// Room for so many points; none are wanted if it is 0.
+    pub fn new(places: usize) -> HeapPoints {
+        HeapPoints {
+            taken: HarnessTable::shared(places),
+            count: Cell::new(0),
+            before: Cell::new(0),
+            began_ns: Cell::new(0),
+        }
+    }
+
+    /// Whether any are wanted.
+    pub fn wanted(&self) -> bool {
+        !self.taken.is_empty()
+    }
+
+    /// Whether all places are taken.
+    pub fn full(&self) -> bool {
+        self.count.get() >= self.taken.len()
+    }
+
+    /// Called just before the first operation, when all tables of the harness are there.
+    pub fn begin(&self) {
+        if self.wanted() {
+            self.before.set(own(&Resident::now()));
+            self.began_ns.set(now_ns());
+        }
+    }
+
+    /// Takes a point unless all places are taken, and returns its resident heap. `volume`: bytes
+    /// that were allocated so far.
+    pub fn take(&self, volume: u64, live: u64) -> u64 {
+        if self.full() {
+            return 0;
+        }
+        let point = HeapPoint {
+            allocated_bytes: volume,
+            time_ns: now_ns() - self.began_ns.get(),
+            live_bytes: live,
+            occupied_bytes: published::occupied_bytes(),
+            heap_bytes: self.heap_bytes(&Resident::now()),
+        };
+        let place = self.count.replace(self.count.get() + 1);
+        // SAFETY: within the table, and one thread at a time takes points.
+        unsafe { self.taken.as_ptr().cast_mut().add(place).write(point) };
+        point.heap_bytes
+    }
+
+    /// What the allocator holds, as far as it has grown since `begin`.
+    pub fn heap_bytes(&self, now: &Resident) -> u64 {
+        (own(now) - self.before.get()).max(0) as u64
+    }
+
+    /// Writes the points to the report.
+    pub fn tell(&self, bench: &Bench) {
+        for point in &self.taken[..self.count.get()] {
+            bench.say("point", point);
+        }
+    }
+}
+
+/// Memory that may be the allocator's.
+pub fn own(resident: &Resident) -> i64 {
+    resident.fileless as i64 - published::harness_bytes() as i64
+}

@@ -1,0 +1,195 @@
+//! `fork-cow`: what a forked child copies of its parent's heap when it works: a save in the
+//! background, a server that forks its workers, a test runner.
+
+use super::shape::{Blocks, Shape, ShapeThread, StampedBlock};
+use super::{Kernel, MemoryPoints};
+use crate::bench::Bench;
+use crate::clock::now_ns;
+use crate::fail;
+use crate::memory::{self, HarnessTable};
+use crate::rng::SplitMix;
+use crate::sizes::Sizes;
+use crate::sys;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+pub const KERNEL: Kernel = Kernel {
+    name: "fork-cow",
+    calls: &["malloc", "free"],
+    parameters: &["heap", "classes", "child", "parent"],
+    memory: MemoryPoints::OwnOnly,
+    run,
+};
+
+/// Pairs of calls of a child that makes any.
+const PAIRS: usize = 1000;
+/// A child frees each block with a multiple of this number.
+const SOME: usize = 64;
+/// A parent that writes replaces one block in so many.
+const REPLACED: usize = 100;
+
+/// What both processes see; all else is copied on write.
+#[derive(Default)]
+struct Told {
+    forked: AtomicU32,
+    done: AtomicU32,
+    /// Bytes that the child copied while it worked, and those that it freed.
+    copied: Cell<u64>,
+    freed: Cell<u64>,
+}
+
+struct ForkContext<'a> {
+    shape: Shape,
+    blocks: Blocks,
+    told: &'a Told,
+    fork_ns: Cell<u64>,
+    parent_copied: Cell<u64>,
+}
+
+fn run(bench: &mut Bench) {
+    let heap = bench.count("heap");
+    let classes = Sizes::parse(bench.parameter("classes"));
+    let mut random = SplitMix::new(bench.seed, 0);
+    let mut count = 0;
+    let mut bytes = 0;
+    while bytes < heap {
+        bytes += classes.draw(&mut random).max(1) as usize;
+        count += 1;
+    }
+    bench.needs((4 * heap + count * size_of::<StampedBlock>()) as u64);
+    let told = HarnessTable::<Told>::shared(1);
+    let context = ForkContext {
+        shape: Shape::new(bench, 1, 2),
+        blocks: Blocks::new(count),
+        told: &told[0],
+        fork_ns: Cell::new(0),
+        parent_copied: Cell::new(0),
+    };
+    let (child, parent) = (bench.parameter("child"), bench.parameter("parent"));
+    let thread = context.shape.thread(0);
+    bench.begin();
+    for round in bench.rounds() {
+        context.shape.points.begin();
+        let began = crate::measured::Moment::start();
+        let mut random = SplitMix::new(bench.seed, 0);
+        for (place, block) in context.blocks.all().iter().enumerate() {
+            let size = classes.draw(&mut random).max(1);
+            block.set(thread.allocate(size as usize, place as u32));
+        }
+        context.shape.point();
+        context.fork(&thread, child, parent == "write");
+        context.shape.point();
+        context
+            .blocks
+            .all()
+            .iter()
+            .for_each(|block| thread.free(block.get()));
+        bench.record(round, began.elapsed(), 0, 2 * count as u64);
+    }
+    context.shape.account(bench, None);
+    if context.shape.points.wanted() {
+        let (copied, freed) = (told[0].copied.get(), told[0].freed.get());
+        bench.figure("copied_bytes", copied as f64);
+        bench.figure("parent_copied_bytes", context.parent_copied.get() as f64);
+        if freed > 0 {
+            bench.figure("copy_amplification", copied as f64 / freed as f64);
+        }
+        bench.figure("fork_ns", context.fork_ns.get() as f64);
+    }
+}
+
+impl ForkContext<'_> {
+    /// Forks a child, and returns when it has ended.
+    fn fork(&self, thread: &ShapeThread, child: &str, parent_writes: bool) {
+        self.told.forked.store(0, Ordering::Relaxed);
+        self.told.done.store(0, Ordering::Relaxed);
+        let start_ns = now_ns();
+        // The C library's own, so that the allocator's handlers run.
+        // SAFETY: no other thread exists; the child ends without returning.
+        let pid = unsafe { libc::fork() };
+        if pid < 0 {
+            fail::give_up("error", format_args!("fork failed"));
+        }
+        if pid == 0 {
+            let before = memory::private_dirty_bytes();
+            let freed = self.work(thread, child);
+            self.told
+                .copied
+                .set(memory::private_dirty_bytes().saturating_sub(before));
+            self.told.freed.set(freed);
+            self.told.done.store(1, Ordering::Release);
+            // The parent's writes copy pages only while the child has them.
+            while self.told.forked.load(Ordering::Acquire) == 0 {
+                sys::sleep_ms(1);
+            }
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(0) }
+        }
+        self.fork_ns.set(now_ns() - start_ns);
+        while self.told.done.load(Ordering::Acquire) == 0 && !has_ended(pid, libc::WNOHANG) {
+            sys::sleep_ms(1);
+        }
+        let before = memory::private_dirty_bytes();
+        if parent_writes {
+            for block in self.blocks.all().iter().step_by(REPLACED) {
+                let old = block.get();
+                block.set(thread.allocate(old.size(), old.stamp()));
+                thread.free(old);
+            }
+        }
+        self.parent_copied
+            .set(memory::private_dirty_bytes().saturating_sub(before));
+        self.told.forked.store(1, Ordering::Release);
+        if self.told.done.load(Ordering::Acquire) == 0 || !has_ended(pid, 0) {
+            fail::give_up(
+                "crash",
+                format_args!("the forked child ended before its work"),
+            );
+        }
+    }
+
+    /// What the child does; returns the bytes that it freed.
+    fn work(&self, thread: &ShapeThread, child: &str) -> u64 {
+        let blocks = self.blocks.all();
+        let free = |step: usize| {
+            let blocks = blocks.iter().step_by(step).map(Cell::get);
+            blocks
+                .map(|block| {
+                    thread.free(block);
+                    block.size() as u64
+                })
+                .sum()
+        };
+        match child {
+            "pairs" => {
+                (0..PAIRS).for_each(|pair| thread.free(thread.allocate(100, pair as u32)));
+                0
+            }
+            "free-64th" => free(SOME),
+            "free-all" => free(1),
+            "read" => {
+                // SAFETY: all are live.
+                let broken = blocks
+                    .iter()
+                    .filter(|block| !unsafe { block.get().is_intact() })
+                    .count();
+                if broken > 0 {
+                    fail::give_up(
+                        "wrong-result",
+                        format_args!("the child sees {broken} blocks that hold something else"),
+                    );
+                }
+                0
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// Whether the child has ended without a fault; waits for it unless told otherwise.
+fn has_ended(pid: i32, options: i32) -> bool {
+    let mut status = 0;
+    // SAFETY: fills a local.
+    let ended = unsafe { libc::waitpid(pid, &mut status, options) } == pid;
+    ended && status == 0
+}

@@ -1,0 +1,101 @@
+//! `ladder`: sizes double, and half of the blocks of each size so far is freed before each step: the
+//! cheapest program that defeats reuse across sizes.
+
+use super::shape::{BlockList, Blocks, Shape, StampedBlock, freed_again};
+use super::{Kernel, MemoryPoints};
+use crate::bench::Bench;
+use crate::threads::Rendezvous;
+
+pub const KERNEL: Kernel = Kernel {
+    name: "ladder",
+    calls: &["malloc", "free"],
+    parameters: &["smallest", "largest", "volume", "thread"],
+    memory: MemoryPoints::OwnOnly,
+    run,
+};
+
+/// Most sizes: from a byte to half of the address space.
+const MOST_SIZES: usize = 47;
+
+struct LadderContext {
+    shape: Shape,
+    blocks: Blocks,
+    /// Blocks of one thread.
+    own: usize,
+    smallest: usize,
+    sizes: usize,
+    volume: usize,
+    meeting: Rendezvous,
+}
+
+fn run(bench: &mut Bench) {
+    let (smallest, largest) = (bench.count("smallest").max(1), bench.count("largest"));
+    let volume = bench.count("volume");
+    let sizes = if largest < smallest {
+        0
+    } else {
+        (largest / smallest).ilog2() as usize + 1
+    };
+    let sizes = sizes.min(MOST_SIZES);
+    let own = (0..sizes).map(|step| volume / (smallest << step)).sum();
+    let tables = (bench.threads * own * size_of::<StampedBlock>()) as u64;
+    bench.needs(((bench.threads * sizes) as u64).saturating_mul(volume as u64) + tables);
+    let context = LadderContext {
+        shape: Shape::new(bench, bench.threads, sizes),
+        blocks: Blocks::new(bench.threads * own),
+        own,
+        smallest,
+        sizes,
+        volume,
+        meeting: Rendezvous::new(bench.threads),
+    };
+    let blocks = (bench.threads * own) as u64;
+    let bytes: u64 = (0..sizes)
+        .map(|step| (volume / (smallest << step) * (smallest << step)) as u64)
+        .sum();
+    let mut rounds = 0;
+    bench.begin();
+    for round in bench.rounds() {
+        context.shape.points.begin();
+        let team = bench.gather(&context, |context, worker| context.climb(worker));
+        let began = team.release();
+        bench.join(round, team, &began);
+        bench.record(round, began.elapsed(), 0, 2 * blocks);
+        rounds += 1;
+    }
+    let bytes = bytes * bench.threads as u64;
+    context
+        .shape
+        .account(bench, Some(freed_again(rounds * blocks, rounds * bytes)));
+    context.shape.tell_lines(bench);
+}
+
+impl LadderContext {
+    fn climb(&self, worker: usize) {
+        let thread = self.shape.thread(worker);
+        let mut from = worker * self.own;
+        let mut lists: [Option<BlockList>; MOST_SIZES] = [const { None }; MOST_SIZES];
+        let mut stamp = 0;
+        for step in 0..self.sizes {
+            let size = self.smallest << step;
+            let mut list = self.blocks.list(from, self.volume / size);
+            from += self.volume / size;
+            while !list.is_full() {
+                list.push(thread.allocate(size, stamp));
+                stamp += 1;
+            }
+            lists[step] = Some(list);
+            self.meeting.wait();
+            if worker == 0 {
+                self.shape.point();
+            }
+            self.meeting.wait();
+            for list in lists.iter_mut().flatten() {
+                list.retain(&thread, |place, _| place % 2 == 0);
+            }
+        }
+        for list in lists.iter_mut().flatten() {
+            list.clear(&thread);
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! `ratchet`: a pool of threads serves requests, one at a time. Each allocates a burst and frees it,
+//! and a few small blocks survive for a while. What is live never exceeds one request and the
+//! survivors; what is resident may become the sum of what each thread once needed.
+
+use super::shape::{Blocks, Shape, ShapeThread, StampedBlock, idle_moments};
+use super::{Kernel, MemoryPoints};
+use crate::bench::Bench;
+use crate::memory::{HarnessTable, Padded};
+use crate::rng::SplitMix;
+use crate::sizes::Sizes;
+use crate::sys;
+use crate::threads::{Rendezvous, Semaphore};
+use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+pub const KERNEL: Kernel = Kernel {
+    name: "ratchet",
+    calls: &["malloc", "free"],
+    parameters: &[
+        "pool",
+        "concurrent",
+        "requests",
+        "blocks",
+        "classes",
+        "pin",
+        "pins",
+        "idle-ms",
+    ],
+    memory: MemoryPoints::OwnOnly,
+    run,
+};
+
+/// About so many batches of requests have points.
+const MOST_POINTS: usize = 160;
+
+struct RatchetContext<'a> {
+    shape: Shape,
+    seed: u64,
+    sizes: Sizes,
+    blocks: usize,
+    pin: usize,
+    seats: &'a [Padded<Seat>],
+    /// Posted at the end of each request.
+    served: Semaphore,
+    /// All requests of a batch are at their largest; the main thread is there, too.
+    at_peak: Rendezvous,
+    /// Survivors, the oldest of which is the next to go.
+    pins: Blocks,
+    pinned: Cell<usize>,
+    pins_taken: AtomicBool,
+}
+
+// SAFETY: `pins` and `pinned` are used below the lock `pins_taken`; seats are used by their thread
+// and, before they are posted, by the main thread.
+unsafe impl Sync for RatchetContext<'_> {}
+
+/// A thread of the pool, and its next request.
+#[derive(Default)]
+struct Seat {
+    due: Semaphore,
+    request: Cell<u64>,
+    /// It waits at its largest.
+    has_point: Cell<bool>,
+    ends: Cell<bool>,
+}
+
+fn run(bench: &mut Bench) {
+    let pool = bench.threads;
+    let concurrent = bench.count("concurrent").clamp(1, pool);
+    let batches = bench.count("requests") / concurrent;
+    let (blocks, pins) = (bench.count("blocks"), bench.count("pins"));
+    let sizes = Sizes::parse(bench.parameter("classes"));
+    // Rounded up by an allocator, and its table of pointers.
+    let request = blocks as u64 * (1.5 * sizes.mean() + 40.0) as u64;
+    bench.needs(request * pool as u64);
+    let seats = HarnessTable::<Padded<Seat>>::zeroed(pool);
+    let every = batches.div_ceil(MOST_POINTS).max(1);
+    // Two for each batch that has any, one after each idle time, one after purging.
+    let idle_ms = bench.number("idle-ms");
+    let places = 2 * (batches / every) + 8 + idle_moments(idle_ms).count();
+    let context = RatchetContext {
+        shape: Shape::new(bench, pool + 1, places),
+        seed: bench.seed,
+        sizes,
+        blocks,
+        pin: bench.count("pin").max(1),
+        seats: &seats,
+        served: Semaphore::default(),
+        at_peak: Rendezvous::new(concurrent + 1),
+        pins: Blocks::new(pins.max(1)),
+        pinned: Cell::new(0),
+        pins_taken: AtomicBool::new(false),
+    };
+    let main = context.shape.thread(pool);
+    let mut heaps = [0u64; 3];
+    let mut live = 0;
+    bench.begin();
+    for round in bench.rounds() {
+        context.shape.points.begin();
+        let team = bench.gather(&context, |context, worker| context.serve(worker));
+        let began = team.release();
+        let mut random = SplitMix::new(bench.seed, u64::MAX);
+        let volume = context.shape.volume();
+        for batch in 0..batches {
+            let has_point =
+                batch % every == 0 || [1, 16, 64].contains(&(batch + 1)) || batch + 1 == batches;
+            // Different threads: each request of a batch has one of its own.
+            let mut drawn = 0;
+            while drawn < concurrent {
+                let seat = &context.seats[random.below(pool as u32) as usize].0;
+                let request = (batch * concurrent + 1) as u64;
+                if seat.request.get() < request {
+                    drawn += 1;
+                    seat.request.set(request + drawn as u64 - 1);
+                    seat.has_point.set(has_point);
+                    seat.due.post();
+                }
+            }
+            if has_point {
+                context.at_peak.wait();
+                live = context.shape.live();
+                context.shape.point();
+                context.at_peak.wait();
+            }
+            (0..concurrent).for_each(|_| context.served.wait());
+            if has_point {
+                heaps[0] = context.shape.point();
+            }
+        }
+        let ops = 2 * (context.shape.volume() - volume);
+        let mut slept_ms = 0;
+        for until_ms in idle_moments(idle_ms).filter(|_| context.shape.points.wanted()) {
+            sys::sleep_ms(until_ms.saturating_sub(slept_ms));
+            slept_ms = slept_ms.max(until_ms);
+            heaps[1] = context.shape.point();
+        }
+        bench.purge.process();
+        heaps[2] = context.shape.point();
+        for Padded(seat) in seats.iter() {
+            seat.ends.set(true);
+            seat.due.post();
+        }
+        bench.join(round, team, &began);
+        let left = context.pinned.replace(0).min(pins);
+        context.pins.all()[..left]
+            .iter()
+            .for_each(|pin| main.free(pin.get()));
+        bench.record(round, began.elapsed(), 0, ops);
+        seats.iter().for_each(|Padded(seat)| seat.reset());
+    }
+    context.shape.account(bench, None);
+    if context.shape.points.wanted() && live > 0 {
+        let names = [
+            "ratchet_ratio",
+            "ratchet_ratio_idle",
+            "ratchet_ratio_purged",
+        ];
+        for (name, heap) in names.into_iter().zip(heaps) {
+            bench.figure(name, heap as f64 / live as f64);
+        }
+    }
+}
+
+impl Seat {
+    fn reset(&self) {
+        self.request.set(0);
+        self.ends.set(false);
+    }
+}
+
+impl RatchetContext<'_> {
+    fn serve(&self, worker: usize) {
+        let (seat, thread) = (&self.seats[worker].0, self.shape.thread(worker));
+        loop {
+            seat.due.wait();
+            if seat.ends.get() {
+                return;
+            }
+            self.request(&thread, seat.request.get(), seat.has_point.get());
+            self.served.post();
+        }
+    }
+
+    fn request(&self, thread: &ShapeThread, request: u64, has_point: bool) {
+        // Its table comes from the allocator under test, as a request's would.
+        let table = thread.untouched(self.blocks * size_of::<*mut u8>(), 0);
+        let entry = |index: usize| table.address().cast::<*mut u8>().wrapping_add(index);
+        let mut random = SplitMix::new(self.seed, request);
+        for index in 0..self.blocks {
+            let size = self.sizes.draw(&mut random);
+            let block = thread.allocate(size as usize, index as u32);
+            // SAFETY: within the table.
+            unsafe { entry(index).write(block.address()) };
+        }
+        if has_point {
+            self.at_peak.wait();
+            self.at_peak.wait();
+        }
+        // The same sizes again.
+        let mut random = SplitMix::new(self.seed, request);
+        for index in 0..self.blocks {
+            let size = self.sizes.draw(&mut random);
+            // SAFETY: within the table, and written above.
+            let address = unsafe { entry(index).read() };
+            let block = StampedBlock::at(address, size, index as u32);
+            if index % self.pin == 0 {
+                self.keep(thread, block);
+            } else {
+                thread.free(block);
+            }
+        }
+        thread.release(table);
+    }
+
+    /// Keeps a survivor; the oldest goes.
+    fn keep(&self, thread: &ShapeThread, block: StampedBlock) {
+        while self.pins_taken.swap(true, Ordering::Acquire) {
+            sys::give_way();
+        }
+        let pinned = self.pinned.replace(self.pinned.get() + 1);
+        let pins = self.pins.all();
+        let oldest = pins[pinned % pins.len()].replace(block);
+        self.pins_taken.store(false, Ordering::Release);
+        if pinned >= pins.len() {
+            thread.free(oldest);
+        }
+    }
+}

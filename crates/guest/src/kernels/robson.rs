@@ -1,0 +1,134 @@
+//! `robson`: Robson's adversary of 1971, which reads addresses and makes every allocator that moves
+//! no blocks hold a known multiple of what is live. It ranks no allocator: it shows whether memory is
+//! measured rightly here.
+
+use super::shape::{Blocks, Shape, StampedBlock};
+use super::{Kernel, MemoryPoints};
+use crate::bench::Bench;
+use crate::fail;
+use crate::sys::page_bytes;
+use core::cell::Cell;
+
+pub const KERNEL: Kernel = Kernel {
+    name: "robson",
+    calls: &["malloc", "free"],
+    parameters: &["unit", "live", "steps", "gate", "thread"],
+    memory: MemoryPoints::OwnOnly,
+    run,
+};
+
+/// A reading below this share of the bound is impossible.
+const LEAST_OF_BOUND: f64 = 0.97;
+
+struct RobsonContext {
+    shape: Shape,
+    blocks: Blocks,
+    unit: usize,
+    live: u64,
+    steps: u32,
+    /// The last step whose blocks are no larger than a page: from then on an allocator may return
+    /// pages inside its heap.
+    judged_step: u32,
+    judged_heap_bytes: Cell<u64>,
+}
+
+// SAFETY: one worker.
+unsafe impl Sync for RobsonContext {}
+
+fn run(bench: &mut Bench) {
+    let (unit, live) = (bench.count("unit").max(8), bench.number("live"));
+    let steps = (bench.number("steps") as u32).min(24);
+    let blocks = (live / unit as u64) as usize;
+    bench.needs(
+        live.saturating_mul(2 + u64::from(steps)) + (blocks * size_of::<StampedBlock>()) as u64,
+    );
+    let context = RobsonContext {
+        shape: Shape::new(bench, 1, steps as usize + 1),
+        blocks: Blocks::new(blocks),
+        unit,
+        live: (blocks * unit) as u64,
+        steps,
+        judged_step: (page_bytes() / unit).max(1).ilog2().min(steps),
+        judged_heap_bytes: Cell::new(0),
+    };
+    bench.begin();
+    for round in bench.rounds() {
+        context.shape.points.begin();
+        let team = bench.gather(&context, |context, _| context.play());
+        let began = team.release();
+        bench.join(round, team, &began);
+        bench.record(
+            round,
+            began.elapsed(),
+            0,
+            context.shape.volume() / unit as u64,
+        );
+    }
+    context.shape.account(bench, None);
+    context.shape.tell_lines(bench);
+    context.judge(bench);
+}
+
+impl RobsonContext {
+    fn play(&self) {
+        let thread = self.shape.thread(0);
+        let mut blocks = self.blocks.list(0, self.blocks.all().len());
+        let (mut stamp, mut live) = (0, 0);
+        let mut offset = 0;
+        for step in 0..=self.steps {
+            let (size, modulus) = (self.unit << step, 1usize << step);
+            if step > 0 {
+                let other = offset + modulus / 2;
+                let covering = |offset| {
+                    let all = blocks.iter();
+                    all.filter(|block| self.covers(block, offset, modulus))
+                        .count()
+                };
+                if covering(other) > covering(offset) {
+                    offset = other;
+                }
+                blocks.retain(&thread, |_, block| self.covers(block, offset, modulus));
+                live = blocks.iter().map(|block| block.size() as u64).sum();
+            }
+            while live + size as u64 <= self.live {
+                blocks.push(thread.allocate(size, stamp));
+                stamp = stamp.wrapping_add(1);
+                live += size as u64;
+            }
+            let heap_bytes = self.shape.point();
+            if step == self.judged_step {
+                self.judged_heap_bytes.set(heap_bytes);
+            }
+        }
+        blocks.clear(&thread);
+    }
+
+    /// Whether it occupies a unit whose number leaves this rest.
+    fn covers(&self, block: &StampedBlock, rest: usize, modulus: usize) -> bool {
+        let first = block.address().addr() / self.unit;
+        let last = (block.address().addr() + block.size() - 1) / self.unit;
+        rest.wrapping_sub(first) % modulus <= last - first
+    }
+
+    fn judge(&self, bench: &Bench) {
+        if !self.shape.points.wanted() || self.live == 0 {
+            return;
+        }
+        let live = self.live as f64;
+        let step = self.judged_step;
+        let bound =
+            1.0 + f64::from(step) / 2.0 - (((1u64 << step) - 1) * self.unit as u64) as f64 / live;
+        let ratio = self.judged_heap_bytes.get() as f64 / live;
+        bench.figure("robson_ratio", ratio);
+        bench.figure("bound_ratio", bound);
+        if bench.flag("gate") && ratio < LEAST_OF_BOUND * bound {
+            fail::give_up(
+                "error",
+                format_args!(
+                    "memory is measured wrongly here: {ratio:.2} times what is live, and no allocator that moves no blocks \
+                     can hold less than {bound:.2} (one that does: --set robson.gate=false)"
+                ),
+            );
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `stranded`: small blocks that survive between large ones that come and go.
+
+use super::shape::{Blocks, Shape, StampedBlock, freed_again};
+use super::{Kernel, MemoryPoints};
+use crate::bench::Bench;
+use crate::purge::PurgeCall;
+use core::cell::Cell;
+
+pub const KERNEL: Kernel = Kernel {
+    name: "stranded",
+    calls: &["malloc", "free"],
+    parameters: &["large", "small", "iterations", "keep", "thread"],
+    memory: MemoryPoints::OwnOnly,
+    run,
+};
+
+struct StrandedContext {
+    shape: Shape,
+    blocks: Blocks,
+    /// Survivors come first, then the blocks of an iteration.
+    survivors: usize,
+    large: usize,
+    small: usize,
+    iterations: usize,
+    keep: usize,
+    purge: PurgeCall,
+    /// Resident heap above live bytes after half of the iterations, and after all.
+    excess: [Cell<u64>; 2],
+}
+
+// SAFETY: one worker.
+unsafe impl Sync for StrandedContext {}
+
+fn run(bench: &mut Bench) {
+    let (large, small) = (bench.count("large"), bench.count("small").max(1));
+    let (iterations, keep) = (bench.count("iterations"), bench.count("keep"));
+    let each = large / small + 10;
+    let blocks = iterations + each;
+    bench.needs(
+        (large + each * small + iterations * small + blocks * size_of::<StampedBlock>()) as u64,
+    );
+    let context = StrandedContext {
+        shape: Shape::new(bench, 1, iterations),
+        blocks: Blocks::new(blocks),
+        survivors: iterations,
+        large,
+        small,
+        iterations,
+        keep: keep.min(each - 1),
+        purge: bench.purge,
+        excess: Default::default(),
+    };
+    let mut rounds = 0;
+    bench.begin();
+    for round in bench.rounds() {
+        context.shape.points.begin();
+        let team = bench.gather(&context, |context, _| context.play());
+        let began = team.release();
+        bench.join(round, team, &began);
+        bench.record(
+            round,
+            began.elapsed(),
+            0,
+            2 * (iterations * (1 + each)) as u64,
+        );
+        rounds += iterations as u64;
+    }
+    let bytes = rounds * (large + each * small) as u64;
+    context
+        .shape
+        .account(bench, Some(freed_again(rounds * (1 + each as u64), bytes)));
+    if context.shape.points.wanted() && iterations > 1 {
+        let [half, end] = [0, 1].map(|place| context.excess[place].get() as f64);
+        let rest = iterations - iterations / 2;
+        bench.figure("growth_bytes_per_iteration", (end - half) / rest as f64);
+    }
+}
+
+impl StrandedContext {
+    fn play(&self) {
+        let thread = self.shape.thread(0);
+        let mut survivors = self.blocks.list(0, self.survivors);
+        let each = self.blocks.all().len() - self.survivors;
+        for iteration in 0..self.iterations {
+            thread.free(thread.allocate(self.large, iteration as u32));
+            let mut blocks = self.blocks.list(self.survivors, each);
+            while !blocks.is_full() {
+                blocks.push(thread.allocate(self.small, blocks.len() as u32));
+            }
+            let kept = blocks.iter().nth(self.keep);
+            kept.into_iter().for_each(|block| survivors.push(block));
+            let mut place = 0;
+            for block in blocks.iter() {
+                if place != self.keep {
+                    thread.free(block);
+                }
+                place += 1;
+            }
+            self.purge.process();
+            let excess = self.shape.point().saturating_sub(self.shape.live());
+            if iteration + 1 == self.iterations / 2 {
+                self.excess[0].set(excess);
+            }
+            self.excess[1].set(excess);
+        }
+        survivors.clear(&thread);
+    }
+}

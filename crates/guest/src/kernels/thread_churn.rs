@@ -1,0 +1,159 @@
+//! `thread-churn`: threads come and go, one after the other or a few at once: does what they had
+//! come back, and what does a thread cost that has a heap of its own?
+
+use super::shape::{BlockList, Blocks, Shape, ShapeThread, StampedBlock, freed_again};
+use super::{Kernel, MemoryPoints};
+use crate::bench::{Bench, KernelWork};
+use crate::memory::HarnessTable;
+use crate::rng::SplitMix;
+use crate::sizes::Sizes;
+use crate::threads::{Team, Workers};
+use core::cell::Cell;
+
+pub const KERNEL: Kernel = Kernel {
+    name: "thread-churn",
+    calls: &["malloc", "free"],
+    parameters: &["generations", "at-once", "blocks", "classes", "leaves"],
+    memory: MemoryPoints::OwnOnly,
+    run,
+};
+
+/// Of each hundred blocks one is left, if some are.
+const LEFT_OF: usize = 100;
+/// About so many generations have points.
+const MOST_POINTS: usize = 100;
+
+struct ChurnContext<'a> {
+    shape: Shape,
+    sizes: &'a [u32],
+    /// Of each thread of a generation: its blocks, and those that its predecessor left.
+    blocks: Blocks,
+    left: Blocks,
+    leaves: Leaves,
+    /// Blocks that each of the threads before left.
+    left_count: Cell<usize>,
+}
+
+// SAFETY: each thread uses its own part of the tables; the main thread writes the rest.
+unsafe impl Sync for ChurnContext<'_> {}
+
+/// What a thread leaves to its successor, which frees it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    None,
+    Some,
+    All,
+}
+
+fn run(bench: &mut Bench) {
+    let (generations, at_once) = (bench.count("generations"), bench.count("at-once"));
+    let count = bench.count("blocks");
+    let classes = Sizes::parse(bench.parameter("classes"));
+    let mut sizes = HarnessTable::<u32>::zeroed(count);
+    let mut random = SplitMix::new(bench.seed, 0);
+    sizes
+        .iter_mut()
+        .for_each(|size| *size = classes.draw(&mut random).max(1));
+    let bytes: u64 = sizes.iter().map(|&size| u64::from(size)).sum();
+    bench.needs(at_once as u64 * (4 * bytes + 2 * (count * size_of::<StampedBlock>()) as u64));
+    let every = generations.div_ceil(MOST_POINTS).max(1);
+    let context = ChurnContext {
+        shape: Shape::new(bench, at_once, generations / every + 3),
+        sizes: &sizes,
+        blocks: Blocks::new(at_once * count),
+        left: Blocks::new(at_once * count),
+        leaves: match bench.parameter("leaves") {
+            "none" => Leaves::None,
+            "all" => Leaves::All,
+            _ => Leaves::Some,
+        },
+        left_count: Cell::new(0),
+    };
+    let mut heaps = [0; 2];
+    let mut rounds = 0;
+    bench.begin();
+    for round in bench.rounds() {
+        let shape = &context.shape;
+        shape.points.begin();
+        let began = crate::measured::Moment::start();
+        for generation in 1..=generations {
+            let team = Team::gather(Workers::Threads(at_once), &context, |context, worker| {
+                context.live(worker)
+            });
+            let released = team.release();
+            team.join(&released, |_, _| {});
+            context.left_count.set(context.leaves.of(count));
+            let is_half = generation == generations / 2;
+            if generation % every == 0 || is_half || generation == generations {
+                let heap = shape.point();
+                if is_half {
+                    heaps[0] = heap;
+                }
+                heaps[1] = heap;
+            }
+        }
+        for worker in 0..at_once {
+            context.take_over(worker, &shape.thread(worker));
+        }
+        context.left_count.set(0);
+        bench.record(
+            round,
+            began.elapsed(),
+            0,
+            2 * (generations * at_once * count) as u64,
+        );
+        rounds += 1;
+    }
+    let threads = rounds * (generations * at_once) as u64;
+    let expected: KernelWork = freed_again(threads * count as u64, threads * bytes);
+    context.shape.account(bench, Some(expected));
+    context.shape.tell_lines(bench);
+    if context.shape.points.wanted() && generations > 1 {
+        let [half, end] = heaps.map(|heap| heap as f64);
+        let threads = (generations - generations / 2) * at_once;
+        bench.figure("growth_bytes_per_thread", (end - half) / threads as f64);
+    }
+}
+
+impl Leaves {
+    /// Of so many blocks.
+    fn of(self, count: usize) -> usize {
+        match self {
+            Leaves::None => 0,
+            Leaves::Some => count.div_ceil(LEFT_OF),
+            Leaves::All => count,
+        }
+    }
+}
+
+impl ChurnContext<'_> {
+    /// A thread's whole life.
+    fn live(&self, worker: usize) {
+        let thread = self.shape.thread(worker);
+        let mut blocks = self.own(&self.blocks, worker);
+        for (place, &size) in self.sizes.iter().enumerate() {
+            blocks.push(thread.allocate(size as usize, place as u32));
+        }
+        self.take_over(worker, &thread);
+        let mut left = self.own(&self.left, worker);
+        let leaves = self.leaves;
+        blocks.iter().enumerate().for_each(|(place, block)| {
+            if leaves == Leaves::All || leaves == Leaves::Some && place % LEFT_OF == 0 {
+                left.push(block);
+            } else {
+                thread.free(block);
+            }
+        });
+    }
+
+    /// Frees what the thread before left.
+    fn take_over(&self, worker: usize, thread: &ShapeThread) {
+        let count = self.sizes.len();
+        let left = &self.left.all()[worker * count..][..self.left_count.get()];
+        left.iter().for_each(|block| thread.free(block.get()));
+    }
+
+    fn own<'b>(&self, of: &'b Blocks, worker: usize) -> BlockList<'b> {
+        of.list(worker * self.sizes.len(), self.sizes.len())
+    }
+}

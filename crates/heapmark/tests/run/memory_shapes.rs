@@ -1,0 +1,306 @@
+//! Workloads that measure memory and take their points themselves, through the built binary: what hoards comes last, what leaks
+//! grows, and an impossible reading is an error.
+
+use crate::support::{Place, of_purpose, samples, word};
+use std::collections::BTreeMap;
+
+/// Small sizes, and the figure that ranks each.
+const SHAPES: [(&str, &str, &[&str]); 8] = [
+    ("ladder", "worst_overhead", &["volume=4194304"]),
+    ("pin", "worst_overhead", &["volume=1048576", "largest=4096"]),
+    ("shift", "worst_overhead", &["live=2097152", "octaves=4"]),
+    ("stranded", "growth_bytes_per_iteration", &["iterations=10"]),
+    (
+        "ratchet",
+        "ratchet_ratio",
+        &["requests=48", "pool=4", "idle-ms=10"],
+    ),
+    ("chain", "bytes_per_idle_thread", &["links=8"]),
+    (
+        "idle-return",
+        "above_live_gib_s",
+        &["burst=8388608", "idle-ms=50"],
+    ),
+    (
+        "fan-in",
+        "peak_over_bound",
+        &["producers=2", "operations=60000"],
+    ),
+];
+
+fn flags_of(shapes: &[(&str, &str, &[&str])]) -> Vec<String> {
+    let names: Vec<&str> = shapes.iter().map(|(name, ..)| *name).collect();
+    let mut flags = vec![
+        "run".into(),
+        "--retained".into(),
+        "-w".into(),
+        names.join(","),
+    ];
+    for (name, _, set) in shapes {
+        for change in *set {
+            flags.extend(["--set".into(), format!("{name}.{change}")]);
+        }
+    }
+    flags
+}
+
+fn run(place: &Place, flags: &[String], more: &[&str]) -> String {
+    let flags: Vec<&str> = flags
+        .iter()
+        .map(String::as_str)
+        .chain(more.iter().copied())
+        .collect();
+    let end = place.run(&flags);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    end.stdout
+}
+
+/// Medians by workload, allocator and metric.
+fn medians(place: &Place, run: &str) -> BTreeMap<[String; 3], f64> {
+    let end = place.run(&["export", run, "--to", "csv"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let mut reader = csv::Reader::from_reader(end.stdout.as_bytes());
+    let rows = reader
+        .deserialize()
+        .map(|row: Result<BTreeMap<String, String>, _>| row.unwrap());
+    let value = |row: BTreeMap<String, String>| {
+        let key = ["workload", "allocator", "metric"].map(|column| row[column].clone());
+        Some((key, row["median"].parse().ok()?))
+    };
+    rows.filter_map(value).collect()
+}
+
+#[test]
+fn what_hoards_is_last_in_each_shape_and_what_leaks_is_called_growing() {
+    let place = Place::new();
+    let (holder, leaker) = (place.fake("holder"), place.fake("leaker"));
+    let allocators = format!(
+        "glibc,own={},holder={},leaker={}",
+        place.compile("own", &[]).display(),
+        holder.display(),
+        leaker.display()
+    );
+    let printed = run(
+        &place,
+        &flags_of(&SHAPES),
+        &["-a", &allocators, "--blocks", "1", "-o", "run"],
+    );
+    let medians = medians(&place, "run");
+    let of = |workload: &str, allocator: &str, metric: &str| {
+        let key = [workload, allocator, metric].map(str::to_owned);
+        *medians
+            .get(&key)
+            .unwrap_or_else(|| panic!("{key:?} of {medians:?}"))
+    };
+    for (workload, figure, _) in SHAPES {
+        let [hoards, glibc, own] =
+            ["holder", "glibc", "own"].map(|name| of(workload, name, figure));
+        // `own` reuses a block for its own size class only, of which `ladder` takes each once.
+        assert!(
+            hoards > glibc && hoards >= own,
+            "{workload}: {hoards}, {glibc}, {own}"
+        );
+    }
+    // Nothing that was freed was used again: at least all that was requested is resident.
+    let no_reuse = of("shift", "holder", "no_reuse_ratio");
+    assert!(
+        of("shift", "holder", "worst_overhead") >= no_reuse,
+        "{no_reuse}"
+    );
+    let growing = printed
+        .lines()
+        .find(|line| line.contains("still growing"))
+        .unwrap_or_else(|| panic!("{printed}"));
+    assert!(
+        growing.contains("leaker") && growing.contains("holder"),
+        "{growing}"
+    );
+    assert!(
+        !growing.contains("own") && !growing.contains("glibc"),
+        "{growing}"
+    );
+}
+
+#[test]
+fn a_page_left_by_each_thread_is_found() {
+    let place = Place::new();
+    let leaks = place.fake("thread_leaker");
+    let allocators = format!(
+        "glibc,own={},leaks={}",
+        place.compile("own", &[]).display(),
+        leaks.display()
+    );
+    let flags = [
+        "run",
+        "-w",
+        "thread-churn",
+        "--set",
+        "thread-churn.generations=300",
+    ]
+    .map(str::to_owned);
+    let printed = run(
+        &place,
+        &flags,
+        &["-a", &allocators, "--blocks", "1", "-o", "run"],
+    );
+    let medians = medians(&place, "run");
+    let growth = |allocator: &str| {
+        medians[&["thread-churn", allocator, "growth_bytes_per_thread"].map(str::to_owned)]
+    };
+    // Over 150 threads; a heap that takes some more pages for its own blocks is none that leaks.
+    assert!((4096.0..4500.0).contains(&growth("leaks")), "{medians:?}");
+    assert!(
+        growth("own") < 400.0 && growth("glibc") < 400.0,
+        "{medians:?}"
+    );
+    assert!(printed.contains("still growing: leaks"), "{printed}");
+}
+
+#[test]
+fn a_child_copies_the_pages_that_free_writes_to() {
+    let place = Place::new();
+    let allocators = format!(
+        "own={},holder={},glibc",
+        place.compile("own", &[]).display(),
+        place.fake("holder").display()
+    );
+    let flags = ["run", "-w", "fork-cow", "--set", "fork-cow.heap=4194304"].map(str::to_owned);
+    run(
+        &place,
+        &flags,
+        &["-a", &allocators, "--blocks", "1", "-o", "run"],
+    );
+    let medians = medians(&place, "run");
+    let copied =
+        |allocator: &str| medians[&["fork-cow", allocator, "copied_bytes"].map(str::to_owned)];
+    // A free list inside the blocks writes to each freed block: 656 blocks in as many places of 4 MiB.
+    assert!(copied("own") > 2e6, "{medians:?}");
+    // A free that does nothing copies nothing but what the child itself needs.
+    assert!(copied("holder") < 5e5, "{medians:?}");
+}
+
+#[test]
+fn two_runs_of_one_seed_make_the_same_calls_on_the_same_demand() {
+    let place = Place::new();
+    // What survives in `pin` follows from addresses, and what is under way in `fan-in` from time.
+    let is_fixed = |shape: &&(&str, &str, &[&str])| !["pin", "fan-in"].contains(&shape.0);
+    let shapes: Vec<_> = SHAPES.iter().filter(is_fixed).copied().collect();
+    let seen: Vec<Vec<String>> = ["one", "two"]
+        .map(|name| {
+            run(
+                &place,
+                &flags_of(&shapes),
+                &["-a", "glibc", "--blocks", "1", "--seed", "7", "-o", name],
+            );
+            let records = samples(&place.at(name));
+            let told = of_purpose(&records, "memory").into_iter().map(|record| {
+                let of_run = [
+                    &record["measurement"]["calls"],
+                    &record["memory"]["peak_demand"]["live_bytes"],
+                    &record["memory"]["points"],
+                ];
+                format!("{} {of_run:?}", word(record, "workload"))
+            });
+            let mut told: Vec<String> = told.collect();
+            told.sort();
+            told
+        })
+        .into();
+    assert_eq!(seen[0].len(), shapes.len(), "{:?}", seen[0]);
+    assert_eq!(seen[0], seen[1]);
+}
+
+#[test]
+fn an_impossible_reading_is_an_error_and_no_praise() {
+    let place = Place::new();
+    // Its heap lies in a file, so none of it is found.
+    let unseen = place.compile("in_disk_file", &[]);
+    let allocators = format!("glibc,unseen={}", unseen.display());
+    let flags = [
+        "run",
+        "-w",
+        "robson",
+        "-a",
+        &allocators,
+        "--blocks",
+        "1",
+        "-o",
+        "run",
+    ];
+    let end = place.run(&[&flags[..], &["--set", "robson.live=2097152"]].concat());
+    assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
+    assert!(
+        end.stdout.contains("memory is measured wrongly here"),
+        "{}",
+        end.stdout
+    );
+    let records = samples(&place.at("run"));
+    let outcome = |name: &str| {
+        let followed = of_purpose(&records, "memory");
+        let own = followed
+            .into_iter()
+            .find(|record| word(record, "allocator") == name)
+            .unwrap();
+        own["outcome"]["kind"].clone()
+    };
+    assert_eq!(outcome("glibc"), "ok");
+    assert_eq!(outcome("unseen"), "error");
+}
+
+#[test]
+fn a_block_that_loses_its_bytes_is_a_wrong_result() {
+    let place = Place::new();
+    let scribbler = format!("glibc,scribbler={}", place.fake("scribbler").display());
+    let flags = [
+        "run", "-w", "ladder", "-a", &scribbler, "--blocks", "1", "-o", "run",
+    ];
+    let end = place.run(&[&flags[..], &["--set", "ladder.volume=65536"]].concat());
+    assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
+    assert!(
+        end.stdout.contains("does not hold what was written"),
+        "{}",
+        end.stdout
+    );
+}
+
+#[test]
+fn workloads_of_memory_need_no_flag_and_do_not_mix_with_times() {
+    let place = Place::new();
+    let plan = |flags: &[&str]| place.run(&[&["run", "--dry-run", "-a", "glibc"], flags].concat());
+    for flags in [
+        &["memory-shapes"][..],
+        &["-w", "robson,ladder"],
+        &["-w", "robson,churn", "--retained"],
+    ] {
+        let end = plan(flags);
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        assert!(
+            end.stdout.contains("memory for what is live"),
+            "{}",
+            end.stdout
+        );
+    }
+    let refused = [
+        (
+            &["-w", "robson,churn"][..],
+            "robson measures memory, churn time: add --retained",
+        ),
+        (
+            &["-w", "pin", "--latency"],
+            "pin measures memory alone: leave out --latency",
+        ),
+        (
+            &["-w", "pin", "--counter", "kernel"],
+            "pin measures memory alone",
+        ),
+        (
+            &["-w", "chain", "--series", "1ms"],
+            "--series: these workloads measure memory",
+        ),
+    ];
+    for (flags, why) in refused {
+        let end = plan(flags);
+        assert_ne!(end.code, Some(0), "{flags:?}");
+        assert!(end.stderr.contains(why), "{flags:?}: {}", end.stderr);
+    }
+}
