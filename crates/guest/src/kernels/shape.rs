@@ -167,9 +167,9 @@ impl Shape {
     }
 
     /// Reports the highest overhead of any point, and what it would be if no byte that was freed
-    /// were ever used again.
+    /// were ever used again; neither of a few blocks.
     pub fn tell_lines(&self, bench: &Bench) {
-        if self.points.wanted() && self.most_live.get() > 0 {
+        if self.points.wanted() && self.most_live.get() >= OVERHEAD_FROM_BYTES {
             bench.figure("worst_overhead", self.worst.get());
             let no_reuse = self.volume() as f64 / self.most_live.get() as f64;
             bench.figure("no_reuse_ratio", no_reuse);
