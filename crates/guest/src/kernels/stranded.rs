@@ -89,12 +89,10 @@ impl StrandedContext {
             }
             let kept = blocks.iter().nth(self.keep);
             kept.into_iter().for_each(|block| survivors.push(block));
-            let mut place = 0;
-            for block in blocks.iter() {
+            for (place, block) in blocks.iter().enumerate() {
                 if place != self.keep {
                     thread.free(block);
                 }
-                place += 1;
             }
             self.purge.process();
             let excess = self.shape.point().saturating_sub(self.shape.live());
