@@ -29,6 +29,7 @@ mod memory;
 mod null;
 mod objects;
 mod pairs;
+mod placement;
 mod prove;
 mod published;
 mod purge;

@@ -15,6 +15,7 @@ pub const KERNEL: Kernel = Kernel {
     calls: &["malloc", "free"],
     parameters: &["links", "blocks", "classes"],
     memory: MemoryPoints::OwnOnly,
+    has_floor: false,
     run,
 };
 

@@ -17,6 +17,7 @@ pub const KERNEL: Kernel = Kernel {
     calls: &["malloc", "free"],
     parameters: &["spots", "objects", "sharing", "pad", "classes", "thread"],
     memory: MemoryPoints::Sampled,
+    has_floor: true,
     run,
 };
 

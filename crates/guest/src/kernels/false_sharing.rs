@@ -37,6 +37,7 @@ pub const THRASH: Kernel = Kernel {
     calls: &["malloc", "free"],
     parameters: THRASH_PARAMETERS,
     memory: MemoryPoints::Sampled,
+    has_floor: true,
     run: |bench| run(bench, false),
 };
 
@@ -46,6 +47,7 @@ pub const SCRATCH: Kernel = Kernel {
     calls: &["malloc", "free"],
     parameters: SCRATCH_PARAMETERS,
     memory: MemoryPoints::Sampled,
+    has_floor: true,
     run: |bench| run(bench, true),
 };
 

@@ -30,6 +30,7 @@ pub const KERNEL: Kernel = Kernel {
         "consumer",
     ],
     memory: MemoryPoints::Own,
+    has_floor: true,
     run,
 };
 

@@ -18,6 +18,7 @@ pub const KERNEL: Kernel = Kernel {
     calls: &["malloc", "free"],
     parameters: &["heap", "classes", "child", "parent"],
     memory: MemoryPoints::OwnOnly,
+    has_floor: false,
     run,
 };
 

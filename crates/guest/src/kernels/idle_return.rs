@@ -21,6 +21,7 @@ pub const KERNEL: Kernel = Kernel {
         "burst", "classes", "survivor", "idle-ms", "during", "makers",
     ],
     memory: MemoryPoints::OwnOnly,
+    has_floor: false,
     run,
 };
 

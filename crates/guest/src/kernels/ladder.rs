@@ -11,6 +11,7 @@ pub const KERNEL: Kernel = Kernel {
     calls: &["malloc", "free"],
     parameters: &["smallest", "largest", "volume", "thread"],
     memory: MemoryPoints::OwnOnly,
+    has_floor: false,
     run,
 };
 

@@ -30,6 +30,7 @@ pub const KERNEL: Kernel = Kernel {
         "purge",
     ],
     memory: MemoryPoints::Sampled,
+    has_floor: true,
     run,
 };
 

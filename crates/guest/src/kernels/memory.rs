@@ -30,6 +30,7 @@ pub const KERNEL: Kernel = Kernel {
         "classes",
     ],
     memory: MemoryPoints::Sampled,
+    has_floor: true,
     run,
 };
 

@@ -10,6 +10,7 @@ mod fork_cow;
 mod idle_return;
 mod ladder;
 mod larson;
+mod litter;
 mod memory;
 mod pin;
 mod ratchet;
@@ -24,6 +25,7 @@ mod speed;
 mod stranded;
 mod thread_churn;
 mod touch;
+mod traverse;
 mod zalloc;
 
 use crate::bench::Bench;
@@ -51,6 +53,8 @@ pub struct Kernel {
     pub parameters: &'static [&'static str],
     /// Where its memory figures come from.
     pub memory: MemoryPoints,
+    /// Whether the null allocator, whose blocks overlap, can be its floor.
+    pub has_floor: bool,
     /// Runs all rounds of a job.
     pub run: fn(&mut Bench),
 }
@@ -80,6 +84,7 @@ pub const ALL: &[Kernel] = &[
     relay::KERNEL,
     fork_cow::KERNEL,
     thread_churn::KERNEL,
+    traverse::KERNEL,
     replay::KERNEL,
 ];
 

@@ -12,6 +12,7 @@ pub const KERNEL: Kernel = Kernel {
     calls: &["malloc", "free"],
     parameters: &["window", "smallest", "largest", "volume", "thread"],
     memory: MemoryPoints::OwnOnly,
+    has_floor: false,
     run,
 };
 

@@ -27,6 +27,7 @@ pub const KERNEL: Kernel = Kernel {
         "idle-ms",
     ],
     memory: MemoryPoints::OwnOnly,
+    has_floor: false,
     run,
 };
 

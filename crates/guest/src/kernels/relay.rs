@@ -26,6 +26,7 @@ pub const KERNEL: Kernel = Kernel {
         "link",
     ],
     memory: MemoryPoints::Own,
+    has_floor: true,
     run,
 };
 

@@ -14,6 +14,7 @@ pub const KERNEL: Kernel = Kernel {
     calls: &["malloc", "free"],
     parameters: &["unit", "live", "steps", "gate", "thread"],
     memory: MemoryPoints::OwnOnly,
+    has_floor: false,
     run,
 };
 

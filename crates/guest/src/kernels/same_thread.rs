@@ -18,6 +18,7 @@ pub const KERNEL: Kernel = Kernel {
         "volume", "min-size", "max-size", "start", "layout", "touch", "purge", "thread",
     ],
     memory: MemoryPoints::Sampled,
+    has_floor: true,
     run,
 };
 

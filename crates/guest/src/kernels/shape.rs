@@ -313,15 +313,26 @@ impl BlockList<'_> {
 
     /// Frees the block at a place, which the last one takes, and returns its size.
     pub fn swap_free(&mut self, thread: &ShapeThread, place: usize) -> usize {
-        let block = self.places[place].get();
+        let block = self.swap_take(place);
         thread.free(block);
+        block.size()
+    }
+
+    /// Takes the block at a place out, which the last one takes.
+    pub fn swap_take(&mut self, place: usize) -> StampedBlock {
+        let block = self.places[place].get();
         self.len -= 1;
         self.places[place].set(self.places[self.len].get());
-        block.size()
+        block
     }
 
     /// Frees all.
     pub fn clear(&mut self, thread: &ShapeThread) {
         self.retain(thread, |_, _| false);
+    }
+
+    /// Drops all, which others free.
+    pub fn forget(&mut self) {
+        self.len = 0;
     }
 }

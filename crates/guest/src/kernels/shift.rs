@@ -13,6 +13,7 @@ pub const KERNEL: Kernel = Kernel {
     calls: &["malloc", "free"],
     parameters: &["live", "octaves", "cycles", "turnover", "thread"],
     memory: MemoryPoints::OwnOnly,
+    has_floor: false,
     run,
 };
 

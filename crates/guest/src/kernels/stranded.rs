@@ -11,6 +11,7 @@ pub const KERNEL: Kernel = Kernel {
     calls: &["malloc", "free"],
     parameters: &["large", "small", "iterations", "keep", "thread"],
     memory: MemoryPoints::OwnOnly,
+    has_floor: false,
     run,
 };
 

@@ -15,6 +15,7 @@ pub const KERNEL: Kernel = Kernel {
     calls: &["malloc", "free"],
     parameters: &["generations", "at-once", "blocks", "classes", "leaves"],
     memory: MemoryPoints::OwnOnly,
+    has_floor: false,
     run,
 };
 

@@ -40,7 +40,7 @@ pub use footprint::Sampling;
 pub use interference::InterferenceSummary;
 pub use latency::{LongestCall, TimedCalls, Timer, Timing};
 pub use memory::{MeanFootprint, Memory, MemoryMeasure, MemoryRatio};
-pub use numbers::{Numbers, Stalled, Timed};
+pub use numbers::{Numbers, PLACEMENT, Stalled, Timed};
 pub use overall::Overall;
 pub use pairwise::{Doubt, PairwiseTest};
 pub use ratio::Ratio;

@@ -211,6 +211,15 @@ fn times(group: &Group) -> Vec<Timed> {
     group.processes.iter().map(timed).collect()
 }
 
+/// Figures of where the blocks lie that a program reads: time between those of a packed and of a
+/// scattered copy, pages, and the pages of both copies.
+pub const PLACEMENT: [&str; 4] = [
+    "placement_share",
+    "pages_per_1000_nodes",
+    "packed_pages_per_1000_nodes",
+    "scattered_pages_per_1000_nodes",
+];
+
 fn figures(group: &Group) -> BTreeMap<String, f64> {
     // A whole process reports most figures in its check, which is not timed.
     let check = group.check.filter(|_| group.case.whole_process);

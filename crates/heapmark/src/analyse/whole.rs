@@ -2,6 +2,7 @@
 //! Must not compare rows.
 
 use super::group::Group;
+use super::numbers::PLACEMENT;
 use super::spread::Spread;
 use crate::execute::{Iteration, Measurement};
 use serde::Serialize;
@@ -45,7 +46,7 @@ const LARGEST: &str = "largest_process_rss_bytes";
 
 /// Whether some table uses this figure of a sample; exports include all.
 pub fn reads_figure(name: &str) -> bool {
-    name == STARTUP || name == LARGEST
+    name == STARTUP || name == LARGEST || PLACEMENT.contains(&name)
 }
 
 impl Whole {

@@ -1,6 +1,6 @@
 //! Metrics of processes whose memory was sampled: what is resident for what is live.
 
-use super::{Better, Metric, Sample, Unit, Value, described};
+use super::{Better, Metric, Sample, Unit, Value, described, figure};
 use crate::execute::Measurement;
 use crate::observe::memory_profile::{MemoryPoint, MemoryProfile};
 
@@ -277,12 +277,56 @@ pub(super) const METRICS: &[Metric] = &[
         Unit::Bytes,
         "thread-churn: growth of the resident heap over the second half of the threads, per thread",
     ),
+    figure(
+        "pages_per_1000_nodes",
+        "pages of 1000 nodes",
+        Unit::Count,
+        "traverse: distinct pages of 4 KiB that 1000 nodes in a row lie on, averaged; from their addresses",
+    )
+    .judged_by_range(),
+    figure(
+        "packed_pages_per_1000_nodes",
+        "pages if packed",
+        Unit::Count,
+        "traverse: the same of a copy without gaps, in the order of the visits",
+    ),
+    figure(
+        "scattered_pages_per_1000_nodes",
+        "pages if scattered",
+        Unit::Count,
+        "traverse: the same of a copy whose nodes lie anywhere in as much memory as was filled before",
+    ),
+    figure(
+        "lines_per_node",
+        "cache lines",
+        Unit::Count,
+        "traverse: distinct cache lines of 64 bytes that are read / nodes",
+    ),
+    figure(
+        "regions_2_mib",
+        "regions",
+        Unit::Count,
+        "traverse: distinct regions of 2 MiB that are read",
+    ),
+    figure(
+        "tlb_64_misses_per_node",
+        "misses of a small TLB",
+        Unit::Count,
+        "traverse: misses of a TLB of 64 pages that forgets the least recently used one, by the addresses of a second visit",
+    ),
+    figure(
+        "tlb_1536_misses_per_node",
+        "misses of a large TLB",
+        Unit::Count,
+        "traverse: the same of 1536 pages",
+    ),
+    figure(
+        "cache_1_mib_misses_per_node",
+        "misses of a cache",
+        Unit::Count,
+        "traverse: the same of a cache of 1 MiB in lines of 64 bytes",
+    ),
 ];
-
-/// A figure that a kernel reports by this name.
-const fn figure(key: &'static str, noun: &'static str, unit: Unit, about: &'static str) -> Metric {
-    described(key, noun, unit, about, Value::Figure)
-}
 
 /// Growth of the resident set that is left so long after everything was freed.
 const fn retained(key: &'static str, of: fn(&Sample) -> Option<f64>) -> Metric {

@@ -165,6 +165,11 @@ const fn described(
     }
 }
 
+/// A figure that a kernel reports by this name.
+const fn figure(key: &'static str, noun: &'static str, unit: Unit, about: &'static str) -> Metric {
+    described(key, noun, unit, about, Value::Figure)
+}
+
 impl Metric {
     const fn judged_by_test(self, alias: &'static str) -> Metric {
         Metric {

@@ -1,6 +1,6 @@
 //! Metrics of timed processes: time, and the memory that is seen in passing.
 
-use super::{Better, Metric, Unit, Value, described};
+use super::{Better, Metric, Unit, Value, described, figure};
 use crate::execute::{Iteration, Measurement};
 
 /// Wall time, by which rows are compared unless another metric is named.
@@ -126,6 +126,30 @@ pub(super) const METRICS: &[Metric] = &[
                 |one| one.user_ns.saturating_add(one.sys_ns),
             )
         }),
+    ),
+    figure(
+        "placement_share",
+        "place between copies",
+        Unit::Share,
+        "traverse: 0 if the time is that of a packed copy of the nodes, 1 if it is that of a scattered one, in the same process",
+    ),
+    figure(
+        "packed_ns_per_node",
+        "time if packed",
+        Unit::Ns,
+        "traverse: time of a visit of a node in a copy without gaps, in the order of the visits",
+    ),
+    figure(
+        "scattered_ns_per_node",
+        "time if scattered",
+        Unit::Ns,
+        "traverse: the same of a copy whose nodes lie anywhere in as much memory as was filled before",
+    ),
+    figure(
+        "build_ns_per_node",
+        "time of building",
+        Unit::Ns,
+        "traverse: time of allocating and linking a node, with the blocks between nodes",
     ),
 ];
 

@@ -4,6 +4,7 @@ use super::{Target, UserCommand, distribution};
 use crate::catalog::workload::ProgramRow;
 use crate::catalog::{Iterations, Workload, did_you_mean, time};
 use anyhow::{Result, anyhow, bail};
+use heapmark_guest::kernels;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -64,6 +65,12 @@ impl Case {
             Target::Kernel(name) => Some(name),
             _ => None,
         }
+    }
+
+    /// Whether the null allocator can run its kernel.
+    pub fn has_floor(&self) -> bool {
+        self.kernel()
+            .is_some_and(|name| kernels::find(name).is_none_or(|kernel| kernel.has_floor))
     }
 
     /// The program of the catalogue that every allocator runs.

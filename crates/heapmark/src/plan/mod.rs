@@ -179,7 +179,7 @@ impl Plan {
         let compared = self.allocators.iter().chain(&self.aa_copy);
         compared
             .filter(|_| case.is_for_allocators())
-            .chain(self.floor.iter().filter(|_| case.kernel().is_some()))
+            .chain(self.floor.iter().filter(|_| case.has_floor()))
             .chain(case.rows.iter().map(|row| &row.name))
             .map(String::as_str)
     }

@@ -71,7 +71,7 @@ const COLUMNS: [(&str, &str, &str, Spare); 16] = [
 
 /// Columns of kernels that take points themselves, which have a few each: title, metric, and what a
 /// narrow page does with it.
-const FIGURES: [(&str, &str, Spare); 23] = [
+const FIGURES: [(&str, &str, Spare); 31] = [
     ("worst", "worst_overhead", Spare::No),
     ("no reuse", "no_reuse_ratio", Spare::Late),
     ("page-sized", "robson_ratio", Spare::No),
@@ -95,6 +95,14 @@ const FIGURES: [(&str, &str, Spare); 23] = [
     ("by parent", "parent_copied_bytes", Spare::Late),
     ("fork", "fork_ns", Spare::Late),
     ("per thread", "growth_bytes_per_thread", Spare::No),
+    ("pages", "pages_per_1000_nodes", Spare::No),
+    ("packed", "packed_pages_per_1000_nodes", Spare::No),
+    ("scattered", "scattered_pages_per_1000_nodes", Spare::No),
+    ("lines", "lines_per_node", Spare::Late),
+    ("regions", "regions_2_mib", Spare::Late),
+    ("TLB 64", "tlb_64_misses_per_node", Spare::No),
+    ("TLB 1536", "tlb_1536_misses_per_node", Spare::No),
+    ("cache 1 MiB", "cache_1_mib_misses_per_node", Spare::Late),
 ];
 
 /// All tables.
@@ -150,6 +158,11 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         (
             "peak_over_bound",
             "of bound: highest resident heap / the most bytes that can be live.",
+        ),
+        (
+            "pages_per_1000_nodes",
+            "pages: of 4 KiB, that 1000 nodes in a row lie on; packed, scattered: those of copies. lines: cache lines per node; regions: of \
+             2 MiB. TLB, cache: misses per node of models that forget the least recently used entry.",
         ),
         (
             WATCHED,

@@ -2,7 +2,7 @@
 
 use super::sheet::{Column, Numberless, Sheet, TableColumns, heading, interval, missing};
 use super::{operations, text, units, user_command, whole};
-use crate::analyse::{Analysis, Case, Numbers, Purge, Role, Row, State};
+use crate::analyse::{Analysis, Case, Numbers, PLACEMENT, Purge, Role, Row, State};
 
 /// All tables.
 pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
@@ -203,5 +203,37 @@ fn caveats(case: &Case) -> Vec<String> {
                 .to_owned(),
         );
     }
+    lines.extend(placement(case));
     lines
+}
+
+/// Where each allocator's nodes lie between two copies, which the same process reads as well: by
+/// time, and by the pages of 1000 nodes in a row.
+fn placement(case: &Case) -> Vec<String> {
+    let of_rows = |name: &str| {
+        let rows = case.rows.iter().filter(|row| row.role != Role::AaCopy);
+        let figure = |row: &Row| Some((*row.numbers()?.figures.get(name)?, row.allocator.clone()));
+        let mut figures: Vec<(f64, String)> = rows.filter_map(figure).collect();
+        figures.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        figures
+    };
+    let told = |name: &str, text: fn(f64) -> String| {
+        let of = |(value, allocator): &(f64, String)| format!("{allocator} {}", text(*value));
+        of_rows(name).iter().map(of).collect::<Vec<_>>().join(", ")
+    };
+    let [share, pages, packed, scattered] = PLACEMENT;
+    let copy = |name: &str| Some(units::digits(of_rows(name).first()?.0));
+    let lines = copy(packed).zip(copy(scattered)).map(|(packed, scattered)| {
+        [
+            format!(
+                "placement, from 0 % (the time of a packed copy) to 100 % (of a scattered one): {}",
+                told(share, units::percent)
+            ),
+            format!(
+                "pages of 1000 nodes in a row, {packed} if packed, {scattered} if scattered: {}",
+                told(pages, units::digits)
+            ),
+        ]
+    });
+    lines.into_iter().flatten().collect()
 }

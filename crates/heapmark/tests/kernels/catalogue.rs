@@ -22,6 +22,8 @@ fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
         "memory*.round=2000",
         "fan-in*.operations=2000",
         "relay.batches=500",
+        "traverse*.litter=3000000",
+        "traverse*.nodes=2000",
     ];
     let listed = place.run(&["list", "workloads", "--json"]);
     let all: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();

@@ -223,3 +223,30 @@ fn shapes_that_follow_addresses_free_all_and_repeat_their_draws() {
         }
     }
 }
+
+#[test]
+fn traversed_nodes_and_what_aged_their_heap_are_freed() {
+    let counter = Counter::new();
+    for (threads, thread) in [(1, "main"), (1, "worker"), (2, "worker"), (3, "worker")] {
+        let thread = format!("thread={thread}");
+        let fresh = |structure: &str, nodes: u64, blocks_per_node: u64| {
+            let (nodes_set, structure) =
+                (format!("nodes={nodes}"), format!("structure={structure}"));
+            let set = [nodes_set.as_str(), &structure, &thread];
+            // And the table from which the nodes are reached.
+            let pairs = u64::from(threads) * (nodes * blocks_per_node + 1);
+            expect(&counter, "traverse-fresh", threads, &set, pairs);
+        };
+        fresh("list", 100, 1);
+        fresh("tree", 333, 1);
+        fresh("hash", 333, 1);
+        fresh("records", 100, 2);
+        for workload in ["traverse", "traverse-records"] {
+            let set = ["nodes=500", "litter=3000000", "passes=2", &thread];
+            let once = agrees(&counter, workload, threads, &set);
+            // Filled once and replaced three times, with blocks of 377 bytes on average.
+            assert!(once[0] > 4 * 3_000_000 / 500, "{once:?}");
+            assert_eq!(agrees(&counter, workload, threads, &set), once);
+        }
+    }
+}

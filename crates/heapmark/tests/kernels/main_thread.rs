@@ -59,6 +59,7 @@ fn small(kernel: &str) -> &'static [&'static str] {
         "pin" => &["largest=1024", "volume=100000"],
         "shift" => &["live=65536", "octaves=3", "cycles=1"],
         "stranded" => &["large=10000", "iterations=3"],
+        "traverse" => &["nodes=100", "litter=100000"],
         _ => panic!("say what little work is for {kernel}"),
     }
 }

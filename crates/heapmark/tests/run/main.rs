@@ -8,6 +8,7 @@ mod interrupt;
 mod latency;
 mod limits;
 mod memory_shapes;
+mod placement;
 mod plan;
 mod preflight;
 mod progress;

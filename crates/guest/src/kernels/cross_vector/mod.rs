@@ -23,6 +23,7 @@ pub const KERNEL: Kernel = Kernel {
         "volume", "max-size", "passes", "start", "counting", "purge", "thread",
     ],
     memory: MemoryPoints::Sampled,
+    has_floor: true,
     run,
 };
 

@@ -33,6 +33,7 @@ pub const KERNEL: Kernel = Kernel {
     calls: &["malloc", "free"],
     parameters: &["compiled", "mode", "touch", "skew", "pace"],
     memory: MemoryPoints::Sampled,
+    has_floor: true,
     run,
 };
 

@@ -40,6 +40,7 @@ pub const CURRENT: Kernel = Kernel {
     calls: &["malloc", "free"],
     parameters: PARAMETERS,
     memory: MemoryPoints::Sampled,
+    has_floor: true,
     run: |bench| run(bench, false),
 };
 
@@ -49,6 +50,7 @@ pub const LEGACY: Kernel = Kernel {
     calls: &["malloc", "free", "posix_memalign"],
     parameters: PARAMETERS,
     memory: MemoryPoints::Sampled,
+    has_floor: true,
     run: |bench| run(bench, true),
 };
 

@@ -28,6 +28,7 @@ pub const KERNEL: Kernel = Kernel {
         "thread",
     ],
     memory: MemoryPoints::Sampled,
+    has_floor: true,
     run,
 };
 

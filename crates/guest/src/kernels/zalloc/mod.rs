@@ -18,6 +18,7 @@ pub const KERNEL: Kernel = Kernel {
     calls: &["malloc", "calloc", "free"],
     parameters: &["blocks", "size", "zeroing", "write-back", "free", "thread"],
     memory: MemoryPoints::Sampled,
+    has_floor: true,
     run,
 };
 

@@ -24,11 +24,11 @@ pub fn choose(
             subject.allocator.tier == Tier::Floor && subject.allocator.name != baseline
         })
         .next();
-    let kernels = cases.iter().any(|case| case.kernel().is_some());
+    let has_floor = cases.iter().any(Case::has_floor);
     let floor = match asked {
         // The null allocator's blocks overlap, and it never has memory to give back.
         _ if mode == Mode::Memory => None,
-        None if kernels && !args.no_floor => null(catalog),
+        None if has_floor && !args.no_floor => null(catalog),
         asked => asked,
     };
     let compares = matches!(mode, Mode::Time | Mode::Latency { .. })

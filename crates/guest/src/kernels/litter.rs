@@ -1,0 +1,145 @@
+//! Ages a heap before a workload: fills it, replaces blocks for a while, some of them by other
+//! threads, and frees a part of them in random order.
+
+use super::shape::{BlockList, Blocks, ShapeThread, StampedBlock};
+use crate::memory::{HarnessTable, Padded};
+use crate::rng::SplitMix;
+use crate::sizes::Sizes;
+use crate::threads::Rendezvous;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// The volume is replaced so often.
+const TURNOVERS: u64 = 3;
+/// One block in so many is freed by another thread, a batch at a time.
+const HANDED_OVER: u32 = 5;
+const BATCH: usize = 64;
+
+/// The blocks that age a heap, of all threads.
+pub struct Litter {
+    /// Bytes of each thread before any are freed; 0 leaves the heap fresh.
+    volume: u64,
+    /// Blocks of each thread.
+    room: usize,
+    /// So many of 100 blocks stay.
+    stay: usize,
+    seed: u64,
+    blocks: Blocks,
+    /// Batches on their way out, and those that have come from another thread.
+    outgoing: Blocks,
+    incoming: Blocks,
+    has_come: HarnessTable<Padded<AtomicBool>>,
+    /// How many blocks of each thread have stayed.
+    stayed: HarnessTable<Padded<Cell<usize>>>,
+    meeting: Rendezvous,
+}
+
+// SAFETY: each thread uses its own part of the tables; a batch belongs to the thread that
+// `has_come` says.
+unsafe impl Sync for Litter {}
+
+impl Litter {
+    /// For so many threads; 0 % leaves the heap fresh.
+    pub fn new(threads: usize, volume: u64, stay: usize, sizes: &Sizes, seed: u64) -> Litter {
+        let volume = if stay == 0 {
+            0
+        } else {
+            volume / threads as u64
+        };
+        // A few more than on average: of the last ones some may be missing.
+        let room = (volume as f64 / sizes.mean().max(1.0) * 1.05) as usize;
+        Litter {
+            volume,
+            room,
+            stay: stay.min(100),
+            seed,
+            blocks: Blocks::new(threads * room),
+            outgoing: Blocks::new(threads * BATCH),
+            incoming: Blocks::new(threads * BATCH),
+            has_come: HarnessTable::zeroed(threads),
+            stayed: HarnessTable::zeroed(threads),
+            meeting: Rendezvous::new(threads),
+        }
+    }
+
+    /// Bytes of its tables, for so many bytes of blocks.
+    pub fn table_bytes(volume: u64, sizes: &Sizes) -> u64 {
+        let blocks = volume as f64 / sizes.mean().max(1.0);
+        (1.05 * blocks * size_of::<StampedBlock>() as f64) as u64
+    }
+
+    /// What one thread does; all do it at once.
+    pub fn scatter(&self, worker: usize, thread: &ShapeThread, sizes: &Sizes) {
+        let mut blocks = self.blocks.list(worker * self.room, self.room);
+        let mut outgoing = self.outgoing.list(worker * BATCH, BATCH);
+        let mut random = SplitMix::new(self.seed, worker as u64 | 1 << 32);
+        let allocate = |random: &mut SplitMix| {
+            let size = sizes.draw(random).max(1) as usize;
+            thread.allocate(size, random.next() as u32)
+        };
+        let mut volume = 0;
+        while volume < self.volume && !blocks.is_full() {
+            let block = allocate(&mut random);
+            volume += block.size() as u64;
+            blocks.push(block);
+        }
+        let mut replaced = 0;
+        while replaced < TURNOVERS * volume {
+            let place = random.below(blocks.len() as u32) as usize;
+            let others = self.has_come.len() > 1 && random.below(HANDED_OVER) == 0;
+            if others {
+                outgoing.push(blocks.swap_take(place));
+                if outgoing.is_full() {
+                    self.hand_over(worker, thread, &mut outgoing);
+                }
+            } else {
+                blocks.swap_free(thread, place);
+            }
+            self.free_incoming(worker, thread);
+            let block = allocate(&mut random);
+            replaced += block.size() as u64;
+            blocks.push(block);
+        }
+        outgoing.clear(thread);
+        self.meeting.wait();
+        self.free_incoming(worker, thread);
+        let stay = blocks.len() * self.stay / 100;
+        while blocks.len() > stay {
+            let place = random.below(blocks.len() as u32) as usize;
+            blocks.swap_free(thread, place);
+        }
+        self.stayed[worker].0.set(stay);
+    }
+
+    /// Frees what has stayed of a thread's.
+    pub fn sweep(&self, worker: usize, thread: &ShapeThread) {
+        let own = &self.blocks.all()[worker * self.room..];
+        let stayed = &own[..self.stayed[worker].0.replace(0)];
+        stayed.iter().for_each(|block| thread.free(block.get()));
+    }
+
+    /// Gives a batch to the next thread, unless that one has not freed the last one yet.
+    fn hand_over(&self, worker: usize, thread: &ShapeThread, batch: &mut BlockList) {
+        let next = (worker + 1) % self.has_come.len();
+        let has_come = &self.has_come[next].0;
+        if has_come.load(Ordering::Acquire) {
+            batch.clear(thread);
+            return;
+        }
+        let places = &self.incoming.all()[next * BATCH..][..BATCH];
+        for (place, block) in places.iter().zip(batch.iter()) {
+            place.set(block);
+        }
+        batch.forget();
+        has_come.store(true, Ordering::Release);
+    }
+
+    fn free_incoming(&self, worker: usize, thread: &ShapeThread) {
+        let has_come = &self.has_come[worker].0;
+        if has_come.load(Ordering::Acquire) {
+            let places = &self.incoming.all()[worker * BATCH..][..BATCH];
+            places.iter().for_each(|place| thread.free(place.get()));
+            has_come.store(false, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,547 @@
+//! `traverse`: the time of a program on memory that the allocator placed. On the clock nothing is
+//! allocated: nodes of a list, a tree, a hash table or of records are read, in a heap that other
+//! blocks have aged.
+
+use super::litter::Litter;
+use super::shape::{Blocks, Shape, ShapeThread, StampedBlock};
+use super::{Kernel, MemoryPoints};
+use crate::bench::Bench;
+use crate::clock::now_ns;
+use crate::fail;
+use crate::memory::{HarnessTable, Padded};
+use crate::placement::{self, Placement};
+use crate::rng::SplitMix;
+use crate::sizes::Sizes;
+use crate::threads::Rendezvous;
+use crate::timed_phases::Load;
+use core::cell::{Cell, RefCell};
+use core::hint::black_box;
+use core::ptr;
+
+pub const KERNEL: Kernel = Kernel {
+    name: "traverse",
+    calls: &["malloc", "free"],
+    parameters: &[
+        "structure",
+        "nodes",
+        "node",
+        "build",
+        "age",
+        "litter",
+        "passes",
+        "classes",
+        "thread",
+    ],
+    memory: MemoryPoints::Own,
+    has_floor: false,
+    run,
+};
+
+/// Other blocks that live while a structure is built, of each thread.
+const SHORT_LIVED: usize = 64;
+/// Strings of records are shorter than this.
+const STRING_BELOW: u32 = 512;
+/// A random tree of so many nodes is far less deep than this.
+const DEPTH: usize = 256;
+/// Blocks in the copies of a structure begin at multiples of this.
+const ALIGNMENT: usize = 16;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Structure {
+    List,
+    Tree,
+    Hash,
+    Records,
+}
+
+/// What the nodes of all structures begin with.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Node {
+    /// The next one of a list or of a bucket; in a tree, the smaller keys.
+    next: *mut Node,
+    /// In a tree, the larger keys; of a record, its string.
+    other: *mut Node,
+    key: u64,
+    /// Its place in the order of a traversal.
+    number: u32,
+    string_bytes: u32,
+}
+
+/// What is read of a node.
+const READ_BYTES: usize = 24;
+
+struct TraverseContext {
+    shape: Shape,
+    structure: Structure,
+    nodes: usize,
+    node_bytes: usize,
+    is_mixed: bool,
+    passes: usize,
+    sizes: Sizes,
+    seed: u64,
+    litter: Litter,
+    short_lived: Blocks,
+    /// Memory over which the nodes of a scattered copy lie.
+    span: usize,
+    meeting: Rendezvous,
+    workers: HarnessTable<Padded<Worker>>,
+    found: RefCell<Found>,
+}
+
+// SAFETY: each worker uses its own `Worker`; the first one alone writes `found`, which is read when
+// all have ended.
+unsafe impl Sync for TraverseContext {}
+
+struct Worker {
+    /// From where its nodes are reached.
+    roots: Cell<*mut *mut Node>,
+    /// What one pass should read, and what all passes have read.
+    sum: Cell<u64>,
+    read: Cell<u64>,
+    own_ns: Cell<u64>,
+}
+
+/// What the first worker found in the last round: of its own nodes, and of both copies.
+#[derive(Default)]
+struct Found {
+    placements: [Placement; 3],
+    passes_ns: [u64; 3],
+    build_ns: u64,
+}
+
+fn run(bench: &mut Bench) {
+    let threads = bench.threads;
+    let structure = match bench.parameter("structure") {
+        "tree" => Structure::Tree,
+        "hash" => Structure::Hash,
+        "records" => Structure::Records,
+        _ => Structure::List,
+    };
+    let nodes = bench.count("nodes").max(1);
+    let node_bytes = bench.count("node").max(size_of::<Node>());
+    let passes = bench.count("passes").max(1);
+    let litter_bytes = bench.number("litter");
+    let sizes = Sizes::parse(bench.parameter("classes"));
+    let own = node_bytes + structure.strings() * STRING_BELOW as usize;
+    // The structure, its copies, what is counted of them; the litter and as much for a copy.
+    let all = (threads * nodes * (3 * own + 300)) as u64 + 3 * litter_bytes;
+    bench.needs(all + Litter::table_bytes(litter_bytes, &sizes));
+    let age = bench.count("age");
+    let context = TraverseContext {
+        shape: Shape::new(bench, threads, 1),
+        structure,
+        nodes,
+        node_bytes,
+        is_mixed: bench.parameter("build") == "mixed",
+        passes,
+        litter: Litter::new(threads, litter_bytes, age, &sizes, bench.seed),
+        sizes,
+        seed: bench.seed,
+        short_lived: Blocks::new(threads * SHORT_LIVED),
+        span: litter_bytes as usize / threads,
+        meeting: Rendezvous::new(threads),
+        workers: HarnessTable::zeroed(threads),
+        found: RefCell::default(),
+    };
+    bench.begin();
+    for round in bench.rounds() {
+        context.shape.points.begin();
+        let mut span = None;
+        bench.laps(round, 1, &context, |_, lapse| span = Some(lapse.span));
+        let visits = (threads * nodes * passes) as u64;
+        bench.record(round, span.unwrap_or_default(), 0, visits);
+    }
+    context.shape.account(bench, None);
+    context.tell(bench);
+}
+
+impl Structure {
+    /// Strings of each node.
+    fn strings(self) -> usize {
+        usize::from(self == Structure::Records)
+    }
+
+    /// Entries of the table from which its nodes are reached.
+    fn roots(self, nodes: usize) -> usize {
+        match self {
+            Structure::List | Structure::Tree => 1,
+            Structure::Hash => nodes.next_power_of_two(),
+            Structure::Records => nodes,
+        }
+    }
+
+    /// Calls `visit` with each node, which it may free: links are read before.
+    ///
+    /// # Safety
+    /// All nodes are live.
+    #[inline(always)]
+    unsafe fn walk(self, roots: &[*mut Node], mut visit: impl FnMut(*mut Node)) {
+        match self {
+            Structure::List | Structure::Hash => {
+                for &root in roots {
+                    let mut node = root;
+                    while !node.is_null() {
+                        // SAFETY: live.
+                        let next = unsafe { (*node).next };
+                        visit(node);
+                        node = next;
+                    }
+                }
+            }
+            Structure::Tree => {
+                let mut waiting = [ptr::null_mut(); DEPTH];
+                waiting[0] = roots[0];
+                let mut depth = 1;
+                while depth > 0 {
+                    depth -= 1;
+                    let node: *mut Node = waiting[depth];
+                    // SAFETY: live.
+                    let children = unsafe { [(*node).other, (*node).next] };
+                    for child in children {
+                        if !child.is_null() {
+                            waiting[depth] = child;
+                            depth += 1;
+                        }
+                    }
+                    visit(node);
+                }
+            }
+            Structure::Records => roots.iter().for_each(|&node| visit(node)),
+        }
+    }
+
+    /// The sum of what a program reads of all nodes.
+    ///
+    /// # Safety
+    /// All nodes are live.
+    unsafe fn read(self, roots: &[*mut Node]) -> u64 {
+        let mut sum = 0u64;
+        // SAFETY: all nodes are live, and a record has a string of at least one byte.
+        unsafe {
+            match self {
+                Structure::Records => self.walk(roots, |node| {
+                    let string = (*node).other.cast::<u8>();
+                    sum = sum.wrapping_add((*node).key + u64::from(*string));
+                }),
+                _ => self.walk(roots, |node| sum = sum.wrapping_add((*node).key)),
+            }
+        }
+        sum
+    }
+
+    /// Where what a program reads lies.
+    fn placement(self, roots: &[*mut Node], nodes: usize) -> Placement {
+        placement::of(nodes, |see| {
+            // SAFETY: all nodes are live.
+            unsafe {
+                self.walk(roots, |node| {
+                    see(node.addr(), READ_BYTES, true);
+                    if self == Structure::Records {
+                        see((*node).other.addr(), 1, false);
+                    }
+                });
+            }
+        })
+    }
+}
+
+impl Load for TraverseContext {
+    fn before(&self, index: usize, _lap: usize) {
+        let thread = self.shape.thread(index);
+        self.litter.scatter(index, &thread, &self.sizes);
+        let start_ns = now_ns();
+        self.build(index, &thread);
+        if index == 0 {
+            self.found.borrow_mut().build_ns = now_ns() - start_ns;
+        }
+    }
+
+    fn all_here(&self, _lap: usize) {
+        self.shape.point();
+    }
+
+    fn timed(&self, index: usize, _lap: usize) {
+        let worker = &self.workers[index].0;
+        let start_ns = now_ns();
+        worker.read.set(self.read_often(self.roots(index)));
+        worker.own_ns.set(now_ns() - start_ns);
+    }
+
+    fn after(&self, index: usize, _lap: usize) {
+        let worker = &self.workers[index].0;
+        let (expected, roots) = (self.all_passes(worker.sum.get()), self.roots(index));
+        let of = |roots: &[*mut Node]| self.structure.placement(roots, self.nodes);
+        let mut found = Found {
+            placements: [of(roots), Placement::default(), Placement::default()],
+            passes_ns: [worker.own_ns.get(), 0, 0],
+            ..Found::default()
+        };
+        let mut is_right = worker.read.get() == expected;
+        for (place, is_scattered) in [(1, false), (2, true)] {
+            let copy = Copied::of(self, roots, is_scattered);
+            // All at once, as on the clock.
+            self.meeting.wait();
+            let start_ns = now_ns();
+            is_right &= self.read_often(&copy.roots) == expected;
+            found.passes_ns[place] = now_ns() - start_ns;
+            self.meeting.wait();
+            found.placements[place] = of(&copy.roots);
+        }
+        if !is_right {
+            fail::give_up(
+                "wrong-result",
+                format_args!("a node does not hold what was written"),
+            );
+        }
+        if index == 0 {
+            self.found.replace_with(|built| Found {
+                build_ns: built.build_ns,
+                ..found
+            });
+        }
+        let thread = self.shape.thread(index);
+        self.free(index, &thread);
+        self.litter.sweep(index, &thread);
+    }
+}
+
+impl TraverseContext {
+    fn roots(&self, index: usize) -> &[*mut Node] {
+        let table = self.workers[index].0.roots.get();
+        // SAFETY: so many entries, written when it was built.
+        unsafe { core::slice::from_raw_parts(table, self.structure.roots(self.nodes)) }
+    }
+
+    /// All passes of one thread.
+    fn read_often(&self, roots: &[*mut Node]) -> u64 {
+        let mut sum = 0u64;
+        for _ in 0..self.passes {
+            // SAFETY: all nodes are live.
+            sum = sum.wrapping_add(unsafe { self.structure.read(black_box(roots)) });
+        }
+        sum
+    }
+
+    fn all_passes(&self, sum: u64) -> u64 {
+        sum.wrapping_mul(self.passes as u64)
+    }
+
+    fn build(&self, index: usize, thread: &ShapeThread) {
+        let len = self.structure.roots(self.nodes);
+        let table: *mut *mut Node = thread
+            .untouched(len * size_of::<*mut Node>(), 0)
+            .address()
+            .cast();
+        let mut keys = SplitMix::new(self.seed, index as u64);
+        let mut random = SplitMix::new(!self.seed, index as u64);
+        let mut others = self.short_lived.all()[index * SHORT_LIVED..][..SHORT_LIVED]
+            .iter()
+            .cycle();
+        let mut others_made = 0;
+        let mut end = table;
+        let mut sum = 0u64;
+        // SAFETY: the table has `len` entries; nodes are live, and hold a `Node`.
+        unsafe {
+            table.write_bytes(0, len);
+            for number in 0..self.nodes {
+                let more = if self.is_mixed { random.below(4) } else { 0 };
+                for place in others.by_ref().take(more as usize) {
+                    if others_made >= SHORT_LIVED {
+                        thread.free(place.get());
+                    }
+                    let size = self.sizes.draw(&mut random).max(1);
+                    place.set(thread.allocate(size as usize, others_made as u32));
+                    others_made += 1;
+                }
+                let node: *mut Node = thread.untouched(self.node_bytes, 0).address().cast();
+                let mut made = Node {
+                    next: ptr::null_mut(),
+                    other: ptr::null_mut(),
+                    key: keys.next() >> 8,
+                    number: 0,
+                    string_bytes: 0,
+                };
+                sum = sum.wrapping_add(made.key);
+                let mut link = end;
+                match self.structure {
+                    Structure::List => end = &raw mut (*node).next,
+                    Structure::Tree => {
+                        while !(*link).is_null() {
+                            let above = *link;
+                            link = if made.key < (*above).key {
+                                &raw mut (*above).next
+                            } else {
+                                &raw mut (*above).other
+                            };
+                        }
+                    }
+                    Structure::Hash => {
+                        link = table.add(made.key as usize & (len - 1));
+                        made.next = *link;
+                    }
+                    Structure::Records => {
+                        link = table.add(number);
+                        made.string_bytes = (self.sizes.draw(&mut random) % STRING_BELOW).max(1);
+                        let string = thread.untouched(made.string_bytes as usize, 0).address();
+                        string.write_bytes(1, made.string_bytes as usize);
+                        made.other = string.cast();
+                        sum = sum.wrapping_add(1);
+                    }
+                }
+                node.write(made);
+                link.write(node);
+            }
+        }
+        let left = &self.short_lived.all()[index * SHORT_LIVED..];
+        left[..others_made.min(SHORT_LIVED)]
+            .iter()
+            .for_each(|block| thread.free(block.get()));
+        let worker = &self.workers[index].0;
+        worker.roots.set(table);
+        worker.sum.set(sum);
+        let mut number = 0;
+        // SAFETY: all nodes are live.
+        unsafe {
+            self.structure.walk(self.roots(index), |node| {
+                (*node).number = number;
+                number += 1;
+            });
+        }
+    }
+
+    fn free(&self, index: usize, thread: &ShapeThread) {
+        let release = |address: *mut u8, size: usize| {
+            thread.release(StampedBlock::at(address, size as u32, 0));
+        };
+        let roots = self.roots(index);
+        // SAFETY: all nodes are live; a node's links have been read when it is visited.
+        unsafe {
+            self.structure.walk(roots, |node| {
+                if self.structure == Structure::Records {
+                    release((*node).other.cast(), (*node).string_bytes as usize);
+                }
+                release(node.cast(), self.node_bytes);
+            });
+        }
+        release(self.workers[index].0.roots.get().cast(), size_of_val(roots));
+    }
+
+    fn tell(&self, bench: &Bench) {
+        let Found {
+            placements: [own, packed, scattered],
+            passes_ns,
+            build_ns,
+        } = &*self.found.borrow();
+        let figures = [
+            ("pages_per_1000_nodes", own.pages_per_1000_nodes),
+            ("packed_pages_per_1000_nodes", packed.pages_per_1000_nodes),
+            (
+                "scattered_pages_per_1000_nodes",
+                scattered.pages_per_1000_nodes,
+            ),
+            ("lines_per_node", own.lines_per_node),
+            ("regions_2_mib", f64::from(own.regions)),
+            ("successor_within_64_b_share", own.near_shares[0]),
+            ("successor_within_4_kib_share", own.near_shares[1]),
+            ("successor_within_2_mib_share", own.near_shares[2]),
+            ("tlb_64_misses_per_node", own.first_tlb_misses_per_node),
+            ("tlb_1536_misses_per_node", own.second_tlb_misses_per_node),
+            ("cache_1_mib_misses_per_node", own.cache_misses_per_node),
+        ];
+        for (name, value) in figures {
+            bench.figure(name, value);
+        }
+        if !self.shape.points.wanted() {
+            let visits = (self.nodes * self.passes) as f64;
+            let [own, packed, scattered] = passes_ns.map(|ns| ns as f64 / visits);
+            bench.figure("packed_ns_per_node", packed);
+            bench.figure("scattered_ns_per_node", scattered);
+            bench.figure("placement_share", (own - packed) / (scattered - packed));
+            bench.figure("build_ns_per_node", *build_ns as f64 / self.nodes as f64);
+        }
+    }
+}
+
+/// A copy of a structure in memory of the harness.
+struct Copied {
+    roots: HarnessTable<*mut Node>,
+    /// Where the nodes lie.
+    _memory: HarnessTable<u8>,
+}
+
+impl Copied {
+    /// With nodes and strings in the order of a traversal without a gap, or scattered over the span.
+    fn of(context: &TraverseContext, roots: &[*mut Node], is_scattered: bool) -> Copied {
+        let TraverseContext {
+            structure,
+            nodes,
+            node_bytes,
+            ..
+        } = *context;
+        let pieces = nodes * (1 + structure.strings());
+        // Of nodes, then of strings.
+        let mut offsets = HarnessTable::<usize>::zeroed(pieces);
+        let (mut bytes, mut largest) = (0, 0);
+        let mut place = |piece: usize, piece_bytes: usize| {
+            offsets[piece] = bytes;
+            bytes += piece_bytes.next_multiple_of(ALIGNMENT);
+            largest = largest.max(piece_bytes);
+        };
+        // SAFETY: all nodes are live.
+        unsafe {
+            structure.walk(roots, |node| {
+                let number = (*node).number as usize;
+                place(number, node_bytes);
+                if structure == Structure::Records {
+                    place(nodes + number, (*node).string_bytes as usize);
+                }
+            });
+        }
+        if is_scattered {
+            let line = |bytes: usize| bytes.next_multiple_of(64);
+            let cell = line(largest).max(context.span / pieces / 64 * 64);
+            bytes = pieces * cell;
+            let mut random = SplitMix::new(context.seed, u64::MAX);
+            for piece in 0..pieces {
+                offsets[piece] = piece * cell;
+                let other = random.below(piece as u32 + 1) as usize;
+                offsets.swap(piece, other);
+            }
+        }
+        // In pages as small as those of most heaps.
+        let memory = HarnessTable::<u8>::reserved(bytes);
+        let start = memory.as_ptr().cast_mut();
+        let at = |piece: usize| start.wrapping_add(offsets[piece]);
+        // SAFETY: all nodes are live.
+        let copied = |node: *mut Node| match unsafe { node.as_ref() } {
+            Some(node) => at(node.number as usize).cast(),
+            None => ptr::null_mut(),
+        };
+        // SAFETY: all nodes are live; each piece has its place in the new memory, aligned.
+        unsafe {
+            structure.walk(roots, |node| {
+                let mut made = Node {
+                    next: copied((*node).next),
+                    ..*node
+                };
+                made.other = if structure == Structure::Records {
+                    let string = at(nodes + made.number as usize);
+                    string.write_bytes(1, made.string_bytes as usize);
+                    string.cast()
+                } else {
+                    copied(made.other)
+                };
+                copied(node).write(made);
+            });
+        }
+        let mut table = HarnessTable::<*mut Node>::zeroed(roots.len());
+        for (entry, root) in table.iter_mut().zip(roots) {
+            *entry = copied(*root);
+        }
+        Copied {
+            roots: table,
+            _memory: memory,
+        }
+    }
+}
