@@ -77,18 +77,18 @@ impl RobsonContext {
         let (mut stamp, mut live) = (0, 0);
         let mut offset = 0;
         for step in 0..=self.steps {
-            let (size, modulus) = (self.unit << step, 1usize << step);
+            let size = self.unit << step;
             if step > 0 {
-                let other = offset + modulus / 2;
-                let covering = |offset| {
-                    let all = blocks.iter();
-                    all.filter(|block| self.covers(block, offset, modulus))
-                        .count()
+                // What a new block needs beyond the one that it cannot lie on.
+                let gap = |offset| -> usize {
+                    let kept = blocks.iter().filter(|block| covers(block, offset, size));
+                    kept.map(|block| size - block.size()).sum()
                 };
-                if covering(other) > covering(offset) {
+                let other = offset + size / 2;
+                if gap(other) > gap(offset) {
                     offset = other;
                 }
-                blocks.retain(&thread, |_, block| self.covers(block, offset, modulus));
+                blocks.retain(&thread, |_, block| covers(block, offset, size));
                 live = blocks.iter().map(|block| block.size() as u64).sum();
             }
             while live + size as u64 <= self.live {
@@ -102,13 +102,6 @@ impl RobsonContext {
             }
         }
         blocks.clear(&thread);
-    }
-
-    /// Whether it occupies a unit whose number leaves this rest.
-    fn covers(&self, block: &StampedBlock, rest: usize, modulus: usize) -> bool {
-        let first = block.address().addr() / self.unit;
-        let last = (block.address().addr() + block.size() - 1) / self.unit;
-        rest.wrapping_sub(first) % modulus <= last - first
     }
 
     fn judge(&self, bench: &Bench) {
@@ -132,4 +125,11 @@ impl RobsonContext {
             );
         }
     }
+}
+
+/// Whether one of its bytes has an address that leaves this rest: exactly one of a block of that
+/// size, wherever it begins, so no two blocks that are kept lie within one such stretch of memory.
+fn covers(block: &StampedBlock, rest: usize, size: usize) -> bool {
+    let first = block.address().addr() % size;
+    (rest + size - first) % size < block.size()
 }
