@@ -55,7 +55,7 @@ pub use whole::{Whole, reads_figure};
 use crate::execute::Measurement;
 use crate::metric::Process;
 use crate::observe::Prices;
-use crate::plan::{Counter, Mode};
+use crate::plan::{Counter, HugePages, Mode};
 use crate::store::{Purpose, Record, RunFile};
 use group::{CaseGroups, Group, RecordsByRow};
 use heapmark_stats::{half_width, shift};
@@ -98,6 +98,9 @@ pub struct Analysis {
     pub later_rounds: Option<LaterRounds>,
     /// Properties of the machine that make numbers vary; absent if it was not inspected.
     pub machine_warnings: Option<Vec<String>>,
+    /// Which memory could be in transparent huge pages.
+    #[serde(skip)]
+    pub huge_pages: HugePages,
     /// What the machine's kernel costs, if it was measured; exports have it with the machine.
     #[serde(skip)]
     pub prices: Option<Prices>,
@@ -160,6 +163,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         failures: failure::collect(&records),
         unplanned: RecordsByRow::new(&records).unplanned(run),
         machine_warnings: run.preflights.warnings(),
+        huge_pages: run.plan.huge_pages,
         prices: run.preflights.prices.last().cloned(),
         ..Analysis::default()
     };

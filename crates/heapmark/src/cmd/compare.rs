@@ -70,6 +70,13 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
         ));
     }
     let runs: Vec<Run> = dirs.iter().map(|dir| read(dir)).collect::<Result<_>>()?;
+    let mut rules = runs.iter().map(|run| run.head.plan.huge_pages);
+    let rule = rules.next();
+    if rules.any(|other| Some(other) != rule) {
+        return refuse(
+            "these runs had different rules for transparent huge pages (--thp): run both under one of them".to_owned(),
+        );
+    }
     let sides: Vec<Side> = runs
         .iter()
         .map(|run| Side {

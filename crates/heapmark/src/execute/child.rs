@@ -5,6 +5,7 @@
 use super::exit::End;
 use super::memory_file::{inherited_file, stream_file, text};
 use super::tree::{held_descendants, threads};
+use crate::plan::HugePages;
 use anyhow::{Context, Result, ensure};
 use heapmark_guest::launch::account;
 use heapmark_wire::Launched;
@@ -184,6 +185,24 @@ fn kill(tree: &[OwnedFd]) {
 pub fn adopt_orphans() {
     // SAFETY: a plain system call.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+}
+
+/// From now on this rule holds for each process that is started: they inherit it.
+pub fn permit_huge_pages(which: HugePages) -> Result<()> {
+    /// Of `linux/prctl.h`; libc has no name for it yet.
+    const EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
+    let except = match which {
+        HugePages::Machine => return Ok(()),
+        HugePages::Never => 0,
+        HugePages::Advised => EXCEPT_ADVISED,
+    };
+    // SAFETY: a plain system call.
+    match unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, except, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()).context(
+            "--thp: this kernel cannot do that (advised needs Linux 6.18): take never, or machine",
+        ),
+    }
 }
 
 /// Ends all processes that heapmark has started, as it ends itself. Returns when they are gone.

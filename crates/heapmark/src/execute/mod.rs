@@ -29,7 +29,7 @@ mod tree;
 mod unrecorded;
 pub mod user_command;
 
-pub use child::Interrupted;
+pub use child::{Interrupted, permit_huge_pages};
 pub use exit::signal_name;
 pub use footprint::Footprint;
 pub use guest::{Corner, Guest};

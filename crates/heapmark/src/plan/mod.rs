@@ -5,6 +5,7 @@ mod case;
 mod cell;
 mod counter;
 mod distribution;
+mod huge_pages;
 mod mode;
 mod target;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod user_command;
 pub use case::{Case, Override, cases};
 pub use cell::{Cell, CellId, Part};
 pub use counter::Counter;
+pub use huge_pages::HugePages;
 pub use mode::Mode;
 pub use target::Target;
 pub use user_command::{Client, UserCommand};
@@ -47,6 +49,9 @@ pub struct Plan {
     pub repeats: bool,
     /// What is measured.
     pub mode: Mode,
+    /// Which memory may be in transparent huge pages.
+    #[serde(default)]
+    pub huge_pages: HugePages,
     /// Name of the allocator that the others are compared with; one of `allocators`.
     pub baseline: String,
     /// Workloads that the user named directly, not by a suite or a pattern: if nothing of one

@@ -16,15 +16,10 @@ fn plan(seed: u64) -> Plan {
         baseline: "glibc".into(),
         target_ms: 250,
         mode: Mode::Time,
-        named: Vec::new(),
         cases: cases(&workloads, "quick", &[1, 2], 2, &[]).unwrap(),
         allocators: ["glibc", "jemalloc"].map(String::from).to_vec(),
         floor: Some("null".into()),
-        most_blocks: None,
-        precision: None,
-        budget_s: None,
-        aa_copy: None,
-        repeats: false,
+        ..Plan::default()
     }
 }
 

@@ -6,6 +6,11 @@ use std::collections::BTreeSet;
 
 /// The lines below the tables, in the order of the columns.
 pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
+    let rule = analysis.huge_pages.remark().map(str::to_owned);
+    rule.into_iter().chain(of_columns(analysis)).collect()
+}
+
+fn of_columns(analysis: &Analysis) -> Vec<String> {
     let mut lines = latency::legend(analysis);
     lines.extend(footprint::legend(analysis));
     let rows = measured(analysis);

@@ -37,6 +37,7 @@ const COMPARES: &[Flag] = &[
     ("--no-repeat", ""),
     ("--seed", "7"),
     ("--timeout", "90s"),
+    ("--thp", "never"),
     ("--output", "there"),
     ("--strict", ""),
     ("--check-again", ""),

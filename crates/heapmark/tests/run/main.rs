@@ -4,6 +4,7 @@ mod directory;
 mod doctor;
 mod files;
 mod flags;
+mod huge_pages;
 mod interrupt;
 mod latency;
 mod limits;

@@ -1,6 +1,7 @@
 //! The flags of every command that compares allocators.
 
 use crate::catalog::time::{SECONDS, between};
+use crate::plan::HugePages;
 use clap::builder::RangedU64ValueParser;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,6 +44,9 @@ pub struct Comparison {
     /// [default: 100 times the baseline, at least 20s]
     #[arg(long, value_name = "TIME", value_parser = patience)]
     pub timeout: Option<Duration>,
+    /// Transparent huge pages of the measured processes
+    #[arg(long, value_name = "WHICH", default_value = "machine")]
+    pub thp: HugePages,
     /// Run directory to create [default: heapmark-results/DATE-N]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,

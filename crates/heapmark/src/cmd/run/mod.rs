@@ -16,7 +16,7 @@ use super::signals::{self, Answer};
 use super::{Exit, print, say, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
-use crate::execute::{Guest, Subject};
+use crate::execute::{Guest, Subject, permit_huge_pages};
 use crate::observe::Prices;
 use crate::observe::preflight::{ItemState, Preflight, When};
 use crate::observe::root::Root;
@@ -257,6 +257,7 @@ fn measure(
 ) -> Result<Ended> {
     let selection = Rc::new(selection);
     let plan = &selection.plan;
+    permit_huge_pages(plan.huge_pages).map_err(usage)?;
     let mut progress = TerminalProgress::new(plan.checks().len() + plan.cells().len());
     let processes = Processes::new(guest, selection.clone(), stop);
     let ended = Session::new(selection, processes, Some(stored.store), stored.known)

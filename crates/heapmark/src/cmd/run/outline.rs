@@ -59,6 +59,7 @@ pub fn outline(selection: &Selection, flags: &Comparison, dir: &Path) -> String 
             }),
         ),
         ("measures", Some(measures(plan))),
+        ("", plan.huge_pages.remark().map(String::from)),
         ("blocks", Some(blocks(plan))),
         (
             "hung",

@@ -320,6 +320,7 @@ pub(crate) fn plan(
     Plan {
         seed: flags.seed.unwrap_or_else(of_now),
         repeats: !flags.no_repeat,
+        huge_pages: flags.thp,
         baseline,
         cases,
         allocators: subjects.iter().map(name).collect(),
