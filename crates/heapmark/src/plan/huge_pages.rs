@@ -16,6 +16,11 @@ pub enum HugePages {
 }
 
 impl HugePages {
+    /// Whether it is what the machine gives anyhow.
+    pub fn is_machines(&self) -> bool {
+        *self == HugePages::Machine
+    }
+
     /// What a reader must know, unless it is as everywhere.
     pub fn remark(self) -> Option<&'static str> {
         match self {

@@ -50,7 +50,7 @@ pub struct Plan {
     /// What is measured.
     pub mode: Mode,
     /// Which memory may be in transparent huge pages.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "HugePages::is_machines")]
     pub huge_pages: HugePages,
     /// Name of the allocator that the others are compared with; one of `allocators`.
     pub baseline: String,
