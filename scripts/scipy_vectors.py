@@ -7,7 +7,7 @@ p is `scipy.stats.wilcoxon`: exact if n <= 50 without ties, every sign pattern b
 that SciPy's test does not reject at 5 %, tested between each two neighbouring Walsh averages.
 
 Holm's p-values come from the closed test that his procedure abbreviates: the largest Bonferroni p of all families that
-include the comparison. Unpaired samples: `scipy.stats.mannwhitneyu`, the interval as above. The mean over cells is
+include the comparison. Unpaired samples: `scipy.stats.mannwhitneyu`, the interval as above, and Welch's t-test. The mean over cells is
 `scipy.stats.bootstrap` over block numbers, with the percentiles that the t interval of a mean needs; `error` is the
 standard error of each bound at 10,000 resamples.
 """
@@ -17,7 +17,7 @@ from itertools import combinations
 
 import numpy as np
 import scipy
-from scipy.stats import PermutationMethod, bootstrap, mannwhitneyu, norm, t, wilcoxon
+from scipy.stats import PermutationMethod, bootstrap, mannwhitneyu, norm, t, ttest_ind, wilcoxon
 
 
 def p_value(differences):
@@ -119,6 +119,8 @@ def two_samples(name, a, b, with_interval=True):
     far = differences[-1] - differences[0] + 1
     edges = np.concatenate([[differences[0] - far], differences, [differences[-1] + far]])
     out = {"name": name, "a": a.tolist(), "b": b.tolist(), "p": unpaired_p(a, b), "estimate": float(np.median(differences))}
+    if min(len(a), len(b)) > 1:
+        out["welch_p"] = float(ttest_ind(a, b, equal_var=False).pvalue)
     if with_interval:
         kept = [unpaired_p(a - theta, b) > 0.05 for theta in (edges[:-1] + edges[1:]) / 2]
         none = kept[0] or kept[-1]

@@ -31,7 +31,7 @@ pub use mean::{geometric_mean, mean, standard_deviation};
 pub use median::median;
 pub use modes::{Mode, Modes, modes};
 pub use stopping::{Next, Stop, Stopping, half_width};
-pub use two_samples::{rank_sum, shift_between};
+pub use two_samples::{rank_sum, shift_between, welch};
 pub use wilcoxon::signed_rank;
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
-//! Two samples whose values are not paired: the Mann-Whitney test (1947), and the Hodges-Lehmann
-//! shift with the interval of that test.
+//! Two samples whose values are not paired: the Mann-Whitney test (1947), the Hodges-Lehmann shift
+//! with the interval of that test, and Welch's t-test, which others use.
 //!
 //! Without ties and up to [`EXACT_UP_TO`] values each, the null distribution is exact; otherwise
 //! the normal approximation with tie and continuity correction. Values of two runs share no block,
 //! so the shift includes any drift between the runs.
 
 use super::hodges_lehmann::{Interval, Shift};
+use super::mean::{mean, standard_deviation};
 use super::median::{middle, sorted};
 use super::normal::{EXACT_UP_TO, Null};
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Two-sided p for both being samples of the same distribution. `None` for an empty sample, and if
 /// a value is not finite.
@@ -24,6 +26,18 @@ pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
     let ties = all.chunk_by(|a, b| a == b).map(|tied| tied.len() as f64);
     let tied = ties.map(|tied| tied.powi(3) - tied).sum();
     Some(null(a.len(), b.len(), tied).two_sided(smaller))
+}
+
+/// Two-sided p of Welch's t-test (1947) for both having the same mean; it assumes that the values
+/// are independent, which neighbouring runs on one machine are not. `None` if a sample has fewer
+/// than two values, if none of the values differ, and if a value is not finite.
+pub fn welch(a: &[f64], b: &[f64]) -> Option<f64> {
+    let error = |values: &[f64]| Some(standard_deviation(values)?.powi(2) / values.len() as f64);
+    let (of_a, of_b) = (error(a)?, error(b)?);
+    let apart = (mean(a)? - mean(b)?).abs() / (of_a + of_b).sqrt();
+    let parts = of_a.powi(2) / (a.len() as f64 - 1.0) + of_b.powi(2) / (b.len() as f64 - 1.0);
+    let student = StudentsT::new(0.0, 1.0, (of_a + of_b).powi(2) / parts).ok()?;
+    Some(2.0 * student.sf(apart))
 }
 
 /// By how much `a` lies above `b`. `None` as for [`rank_sum`]; no interval if even the whole range

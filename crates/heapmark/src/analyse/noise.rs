@@ -1,27 +1,88 @@
 //! An allocator against its own copy, many times: how often this machine would report a difference
-//! that does not exist, and how many blocks it takes to see a small one.
+//! that does not exist, and how many blocks it takes to see a small one; beside it, what common
+//! habits would have reported of the same processes.
 
 use crate::metric::Process;
 use crate::store::{Purpose, Record};
+use clap::ValueEnum;
 use heapmark_stats::ALPHA;
-use heapmark_stats::{Finding, half_width, judge_family, median};
+use heapmark_stats::{Finding, half_width, judge_family, mean, median, welch};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::iter::zip;
 
 /// Numbers of blocks that are tried.
 const SIZES: [usize; 6] = [6, 10, 15, 20, 30, 40];
 /// A half-width that is good enough to tell allocators apart.
 const GOOD: f64 = 0.01;
-/// "It differs by more than 2 %" is a common habit after one run of each.
-const HABIT: f64 = 0.02;
+/// "It differs by more than 2 %" is a common habit.
+const DIFFERS: f64 = 0.02;
+/// How often each side runs, if a habit repeats at all.
+const REPEATED: usize = 10;
+
+/// How others compare two allocators: all runs of one, then all of the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Habit {
+    /// One run of each; more than 2 % apart is a difference
+    Once,
+    /// Ten runs of each; means more than 2 % apart are a difference
+    Mean,
+    /// Ten runs of each; a difference if Welch's t-test has p < 0.05
+    TTest,
+}
+
+impl Habit {
+    /// Runs of each side.
+    fn runs(self) -> usize {
+        match self {
+            Habit::Once => 1,
+            Habit::Mean | Habit::TTest => REPEATED,
+        }
+    }
+
+    /// Whether it calls the second half of these times different from the first.
+    fn differ(self, times: &[f64]) -> bool {
+        let (first, second) = times.split_at(self.runs());
+        match self {
+            Habit::Once | Habit::Mean => zip(mean(first), mean(second))
+                .any(|(first, second)| (second / first - 1.0).abs() > DIFFERS),
+            Habit::TTest => welch(first, second).is_some_and(|p| p < ALPHA),
+        }
+    }
+
+    /// What it makes of processes in the order in which they ran. All ran the same bytes, so each
+    /// stretch of neighbours could have been "first one allocator, then the other".
+    fn judge(self, times: &[f64]) -> HabitLevel {
+        let stretches = times.windows(2 * self.runs());
+        let comparisons = stretches.len();
+        let alarms = stretches.filter(|times| self.differ(times)).count();
+        HabitLevel {
+            habit: self,
+            comparisons,
+            false_alarms: (comparisons > 0).then(|| alarms as f64 / comparisons as f64),
+        }
+    }
+}
+
+/// What a habit makes of equals.
+#[derive(Clone, Debug, Serialize)]
+pub struct HabitLevel {
+    /// The habit.
+    pub habit: Habit,
+    /// Stretches of processes, each a comparison; they overlap.
+    pub comparisons: usize,
+    /// Share of them in which it sees a difference; absent without comparisons.
+    pub false_alarms: Option<f64>,
+}
 
 /// The result of the pairs, by one clock.
 #[derive(Clone, Debug, Serialize)]
 pub struct Noise {
     /// Blocks with both processes.
     pub pairs: usize,
-    /// Share of single pairs that differ by more than 2 %.
-    pub single_runs_differ: f64,
+    /// What each habit would have said.
+    pub habits: Vec<HabitLevel>,
     /// By number of blocks.
     pub levels: Vec<Level>,
     /// Blocks for a half-width of 1 %, extrapolated from the widest level by the square root law.
@@ -45,48 +106,45 @@ pub struct Level {
 /// From the samples of `original` and `copy`, by wall time and by CPU time.
 pub fn noise(records: &[Record], original: &str, copy: &str) -> [Option<Noise>; 2] {
     let wall: fn(&Process) -> Option<f64> = |process| Some(process.ns_per_op);
-    [wall, |process| process.cpu_ns_per_op]
-        .map(|value| of_logs(&logs(records, original, copy, value)))
+    [wall, |process| process.cpu_ns_per_op].map(|value| {
+        let timed = || {
+            records.iter().filter_map(move |record| {
+                let is_one = [original, copy].contains(&record.allocator.as_str());
+                let is_sample = record.purpose == Purpose::Sample && record.outcome.is_ok();
+                let measurement = record
+                    .measurement
+                    .as_ref()
+                    .filter(|_| is_one && is_sample)?;
+                let time = value(&Process::new(measurement, record.threads)?)?;
+                Some((record, time))
+            })
+        };
+        let blocks: BTreeMap<(u32, bool), f64> = timed()
+            .map(|(record, time)| ((record.block, record.allocator == copy), time))
+            .collect();
+        let originals = blocks.iter().filter(|((_, is_copy), _)| !is_copy);
+        let logs: Vec<f64> = originals
+            .filter_map(|((block, _), own)| Some((blocks.get(&(*block, true))? / own).ln()))
+            .collect();
+        // No habit repeats a disturbed process: all count, in the order in which they ran.
+        let in_order: Vec<f64> = timed().map(|(_, time)| time).collect();
+        of_times(&logs, &in_order)
+    })
 }
 
-fn logs(
-    records: &[Record],
-    original: &str,
-    copy: &str,
-    value: fn(&Process) -> Option<f64>,
-) -> Vec<f64> {
-    let mut blocks: BTreeMap<(u32, bool), f64> = BTreeMap::new();
-    for record in records
-        .iter()
-        .filter(|record| record.purpose == Purpose::Sample && record.outcome.is_ok())
-    {
-        let measured = record
-            .measurement
-            .as_ref()
-            .and_then(|m| value(&Process::new(m, record.threads)?));
-        if let Some(measured) =
-            measured.filter(|_| [original, copy].contains(&record.allocator.as_str()))
-        {
-            blocks.insert((record.block, record.allocator == copy), measured);
-        }
-    }
-    let originals = blocks.iter().filter(|((_, is_copy), _)| !is_copy);
-    originals
-        .filter_map(|((block, _), own)| Some((blocks.get(&(*block, true))? / own).ln()))
-        .collect()
-}
-
-fn of_logs(logs: &[f64]) -> Option<Noise> {
+fn of_times(logs: &[f64], in_order: &[f64]) -> Option<Noise> {
     let levels: Vec<Level> = SIZES
         .iter()
         .filter_map(|blocks| level(logs, *blocks))
         .collect();
     let widest = levels.last()?;
     let needed = widest.blocks as f64 * (widest.half_width / GOOD).powi(2);
-    let differ = logs.iter().filter(|log| log.abs() > HABIT.ln_1p()).count();
     Some(Noise {
         pairs: logs.len(),
-        single_runs_differ: differ as f64 / logs.len() as f64,
+        habits: Habit::value_variants()
+            .iter()
+            .map(|habit| habit.judge(in_order))
+            .collect(),
         blocks_for_one_percent: (needed <= 10_000.0)
             .then(|| (needed.ceil() as u32).max(SIZES[0] as u32)),
         levels,
@@ -127,6 +185,10 @@ mod tests {
             .collect()
     }
 
+    fn of_logs(logs: &[f64]) -> Option<Noise> {
+        of_times(logs, &[])
+    }
+
     #[test]
     fn equal_pairs_alarm_seldom_and_a_planted_shift_always() {
         let equal = of_logs(&planted(0.0, 0.03)).unwrap();
@@ -139,7 +201,20 @@ mod tests {
             shifted.levels.iter().all(|level| level.false_alarms == 1.0),
             "{shifted:?}"
         );
-        assert!(shifted.single_runs_differ > equal.single_runs_differ);
+    }
+
+    #[test]
+    fn habits_take_drift_for_a_difference_and_equal_times_for_none() {
+        let steady: Vec<f64> = (0..40).map(|i| 100.0 + f64::from(i % 2)).collect();
+        let drifting: Vec<f64> = (0..40).map(|i| 100.0 * 1.03_f64.powi(i)).collect();
+        for habit in Habit::value_variants() {
+            let alarms = |times: &[f64]| habit.judge(times).false_alarms;
+            assert_eq!(alarms(&steady), Some(0.0), "{habit:?}");
+            assert_eq!(alarms(&drifting), Some(1.0), "{habit:?}");
+            assert_eq!(alarms(&steady[..1]), None, "{habit:?}");
+        }
+        assert_eq!(Habit::Once.judge(&steady).comparisons, 39);
+        assert_eq!(Habit::TTest.judge(&steady).comparisons, 21);
     }
 
     #[test]

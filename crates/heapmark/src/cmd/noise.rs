@@ -1,9 +1,10 @@
-//! `heapmark noise`: compares an allocator with its own copy on this machine for some minutes.
+//! `heapmark noise`: compares an allocator with its own copy on this machine for some minutes, and
+//! tells what other ways to compare would have made of the same processes.
 
 use super::run::comparison::target;
 use super::run::{self, controls};
 use super::{Exit, print, refuse, usage};
-use crate::analyse::noise::{Noise, noise};
+use crate::analyse::noise::{Habit, Noise, noise};
 use crate::build;
 use crate::catalog::{Catalog, time};
 use crate::execute::Subject;
@@ -11,6 +12,7 @@ use crate::observe::machine;
 use crate::plan::{Plan, cases};
 use crate::report::units;
 use anyhow::{Result, bail};
+use clap::ValueEnum;
 use std::fmt::Write;
 use std::iter::zip;
 use std::path::PathBuf;
@@ -41,6 +43,9 @@ pub struct NoiseArgs {
     /// How long one process should measure: 1s; a bare number: milliseconds
     #[arg(long, value_name = "TIME", default_value = "150ms", value_parser = target)]
     target_ms: u32,
+    /// Only what this habit would have reported: all runs of one library, then all of the other
+    #[arg(long = "as", value_name = "HABIT", value_enum)]
+    habit: Option<Habit>,
     /// Run directory to create [default: heapmark-results/DATE-N]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -107,39 +112,63 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
     let (stored, whole) = run::nested("noise", plan, vec![original, copy], args.output)?;
     let noises = noise(&stored.records, &name, &copy_name);
     let name = format!("{name} on {}", stored.head.plan.cases[0].label());
-    print(told(&name, noises))?;
+    print(told(&name, noises, args.habit))?;
     Ok(Exit::Interrupted.when(!whole))
 }
 
-fn told(name: &str, noises: [Option<Noise>; 2]) -> String {
+fn told(name: &str, noises: [Option<Noise>; 2], only: Option<Habit>) -> String {
     let mut text = format!("\n{name} against its own copy:\n");
     for (clock, noise) in zip(["wall time", "CPU time"], noises) {
         let Some(noise) = noise else {
             let _ = writeln!(text, "\n{clock}: too few blocks for anything.");
             continue;
         };
+        let _ = writeln!(text, "\n{clock}, {} blocks", noise.pairs);
+        if only.is_none() {
+            tell_levels(&mut text, &noise);
+        }
+        tell_habits(&mut text, &noise, only);
+    }
+    text.push_str(
+        "\nA comparison is a stretch of neighbouring processes; stretches overlap. heapmark accepts 5 % false alarms.\n",
+    );
+    text
+}
+
+fn tell_levels(text: &mut String, noise: &Noise) {
+    text.push_str("  blocks  comparisons  false alarms  95 % half-width\n");
+    for level in &noise.levels {
         let _ = writeln!(
             text,
-            "\n{clock}, {} blocks. After one run of each, {} would have said \"they differ by more than 2 %\".\n\
-             \x20 blocks  comparisons  false alarms  95 % half-width",
-            noise.pairs,
-            units::percent(noise.single_runs_differ)
+            "  {:>6}  {:>11}  {:>12}  {:>15}",
+            level.blocks,
+            level.comparisons,
+            units::percent(level.false_alarms),
+            units::percent(level.half_width)
         );
-        for level in noise.levels {
-            let _ = writeln!(
-                text,
-                "  {:>6}  {:>11}  {:>12}  {:>15}",
-                level.blocks,
-                level.comparisons,
-                units::percent(level.false_alarms),
-                units::percent(level.half_width)
-            );
-        }
-        let _ = match noise.blocks_for_one_percent {
-            Some(blocks) => writeln!(text, "  For a half-width of 1 %: about {blocks} blocks."),
-            None => writeln!(text, "  A half-width of 1 % is out of reach here."),
-        };
     }
-    text.push_str("\nA comparison is a stretch of neighbouring blocks; stretches overlap. 5 % false alarms are what is accepted.\n");
-    text
+    let _ = match noise.blocks_for_one_percent {
+        Some(blocks) => writeln!(text, "  For a half-width of 1 %: about {blocks} blocks."),
+        None => writeln!(text, "  A half-width of 1 % is out of reach here."),
+    };
+}
+
+fn tell_habits(text: &mut String, noise: &Noise, only: Option<Habit>) {
+    text.push_str(
+        "  all runs of one library, then all of the other    comparisons  false alarms\n",
+    );
+    for level in &noise.habits {
+        if only.is_some_and(|only| only != level.habit) {
+            continue;
+        }
+        let habit = level.habit.to_possible_value();
+        let about = habit.as_ref().and_then(|habit| habit.get_help());
+        let _ = writeln!(
+            text,
+            "  {:<48}  {:>11}  {:>12}",
+            about.map(ToString::to_string).unwrap_or_default(),
+            level.comparisons,
+            level.false_alarms.map_or("-".into(), units::percent)
+        );
+    }
 }

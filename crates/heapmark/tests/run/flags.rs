@@ -218,6 +218,7 @@ fn taken() -> Vec<Line> {
         ("--threads", "1"),
         ("--seed", "7"),
         ("--target-ms", "1ms"),
+        ("--as", "mean"),
         ("--output", "noise"),
     ];
     const RECORD: &[Flag] = &[

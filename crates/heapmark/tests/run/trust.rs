@@ -288,9 +288,27 @@ fn noise_compares_an_allocator_with_its_copy_and_says_how_many_blocks_it_takes()
         "glibc on churn-private@1 against its own copy",
         "wall time, 12 blocks",
         "CPU time, 12 blocks",
+        "all runs of one library, then all of the other",
     ] {
         assert!(end.stdout.contains(says), "no {says} in {}", end.stdout);
     }
+    // 24 processes: 23 neighbours, and 5 stretches of ten and ten.
+    let habits = |habit: &str, comparisons: &str| {
+        let lines = end.stdout.lines().filter(|line| line.contains(habit));
+        lines
+            .filter(|line| line.split_whitespace().any(|word| word == comparisons))
+            .count()
+    };
+    assert_eq!(
+        (
+            habits("One run of each", "23"),
+            habits("means more than 2 %", "5"),
+            habits("Welch's t-test", "5")
+        ),
+        (2, 2, 2),
+        "{}",
+        end.stdout
+    );
     let levels = |blocks: &str, comparisons: &str| {
         let line = |line: &str| line.split_whitespace().take(2).eq([blocks, comparisons]);
         end.stdout.lines().filter(|text| line(text)).count()
@@ -302,6 +320,22 @@ fn noise_compares_an_allocator_with_its_copy_and_says_how_many_blocks_it_takes()
         end.stdout
     );
     assert_eq!(place.run(&["noise", "-a", "nobody"]).code, Some(2));
+    let only = place.run(&[
+        "noise",
+        "--as",
+        "once",
+        "--blocks",
+        "6",
+        "--target-ms",
+        "1",
+        "-w",
+        "churn-private",
+    ]);
+    assert_eq!(only.code, Some(0), "{}", only.stderr);
+    assert!(only.stdout.contains("One run of each"), "{}", only.stdout);
+    for other in ["half-width", "Welch's t-test"] {
+        assert!(!only.stdout.contains(other), "{other}: {}", only.stdout);
+    }
 }
 
 #[test]

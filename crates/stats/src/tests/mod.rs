@@ -11,7 +11,7 @@ mod stopping;
 
 use super::bootstrap::tail;
 use super::normal::{EXACT_UP_TO, upper_point, upper_tail};
-use super::{Shift, holm, mean_shift, median, rank_sum, shift, shift_between, signed_rank};
+use super::{Shift, holm, mean_shift, median, rank_sum, shift, shift_between, signed_rank, welch};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -73,7 +73,12 @@ fn unpaired_samples_agree_with_scipy() {
         let (a, b) = (numbers(&vector["a"]), numbers(&vector["b"]));
         close(rank_sum(&a, &b).unwrap(), &vector["p"], name);
         same_shift(&shift_between(&a, &b).unwrap(), vector, name);
+        match vector.get("welch_p") {
+            Some(p) => close(welch(&a, &b).unwrap(), p, name),
+            None => assert_eq!(welch(&a, &b), None, "{name}"),
+        }
     }
+    assert_eq!(welch(&[1.0, 1.0], &[1.0, 1.0]), None);
     assert_eq!(
         (rank_sum(&[], &[1.0]), rank_sum(&[f64::NAN], &[1.0])),
         (None, None)
