@@ -2,7 +2,7 @@
 //! and marked as inherited.
 
 use super::fault::{Fault, FaultKind, Result};
-use super::{Event, Live, Reader, Totals, Writer};
+use super::{Event, Head, Live, Reader, Totals, Writer};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -15,6 +15,23 @@ pub enum Stretch {
     Events(Range<u64>),
     /// By nanoseconds since the start, with the resolution of the trace's clock.
     Time(Range<u64>),
+}
+
+impl Stretch {
+    /// The metadata of a trace, with a note that it was cut.
+    pub fn noted(&self, head: &Head) -> Head {
+        let (key, range) = match self {
+            Stretch::Events(range) => ("cut.events", range),
+            Stretch::Time(range) => ("cut.ns", range),
+        };
+        let end = match range.end {
+            u64::MAX => String::new(),
+            end => end.to_string(),
+        };
+        let mut head = head.clone();
+        head.set(key, format!("{}..{end}", range.start));
+        head
+    }
 }
 
 /// The result of a cut.
@@ -30,17 +47,18 @@ pub struct Stretched {
     pub damage: Option<Fault>,
 }
 
-/// Reads up to the end of the range and writes the range; memory is that of the live objects at its
-/// beginning. Of a damaged trace, everything before the damage is written, and the damage is
-/// returned.
+/// Reads up to the end of the range and writes the range below this metadata; memory is that of the
+/// live objects at its beginning. Of a damaged trace, everything before the damage is written, and
+/// the damage is returned.
 pub fn cut<R: Read, W: Write>(
     mut reader: Reader<R>,
     to: W,
     stretch: &Stretch,
+    head: &Head,
 ) -> Result<Stretched> {
-    let (key, range, is_time) = match stretch {
-        Stretch::Events(range) => ("cut.events", range, false),
-        Stretch::Time(range) => ("cut.ns", range, true),
+    let (range, is_time) = match stretch {
+        Stretch::Events(range) => (range, false),
+        Stretch::Time(range) => (range, true),
     };
     let mut before = Live::default();
     let mut ns = 0;
@@ -64,13 +82,7 @@ pub fn cut<R: Read, W: Write>(
     }
     let start_ns = ns;
     let start = number;
-    let end = match range.end {
-        u64::MAX => String::new(),
-        end => end.to_string(),
-    };
-    let mut head = reader.head().clone();
-    head.set(key, format!("{}..{end}", range.start));
-    let mut writer = Writer::new(to, &head)?;
+    let mut writer = Writer::new(to, head)?;
     let mut tokens = Tokens::write(before, &mut writer)?;
     let mut damage = None;
     while let Some((thread, mut event)) = next {

@@ -40,7 +40,8 @@ pub fn run(args: CutArgs) -> Result<Exit> {
     let stretch = stretch.map_err(usage)?;
     let output = Output::new(&args.output, args.force, [&args.trace])?;
     let (reader, long) = open("cut", &args.trace, output.is_stdout())?;
-    let written = output.write(|to| in_file(cut(reader, to, &stretch), &args.trace))?;
+    let head = stretch.noted(reader.head());
+    let written = output.write(|to| in_file(cut(reader, to, &stretch, &head), &args.trace))?;
     drop(long);
     let Some(cut) = written else {
         return Ok(Exit::Done);

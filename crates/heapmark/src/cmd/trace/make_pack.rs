@@ -9,7 +9,7 @@ use crate::cmd::output::{Force, Output};
 use crate::cmd::{print, refuse, say, usage};
 use crate::file::{self, Draft, WithPath};
 use anyhow::{Context, Result, anyhow, bail};
-use heapmark_trace::{Fault, Head, Reader, Totals, Writer, events_of};
+use heapmark_trace::{Fault, Head, Reader, Stretch, Totals, cut, events_of};
 use rustix::process::{
     Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, set_parent_process_death_signal,
 };
@@ -366,23 +366,16 @@ fn nameless(word: &str, scratch: &Path) -> String {
 
 /// Writes the first events of a trace, with other metadata.
 fn copy(from: &Path, to: &Path, head: &Head, most_events: u64) -> Result<Totals> {
+    let stretch = Stretch::Events(0..most_events);
     let copied = || -> Result<Totals, Fault> {
-        let reader = Reader::open(from)?;
-        let mut head = head.clone();
-        if events_of(from)? > most_events {
-            head.set("cut.events", format!("0..{most_events}"));
-        }
-        let mut writer = Writer::new(BufWriter::new(File::create(to)?), &head)?;
-        for next in reader {
-            if writer.events() >= most_events {
-                break;
-            }
-            let (thread, event) = next?;
-            writer.write(thread, &event)?;
-        }
-        let (mut to, totals) = writer.finish()?;
+        let head = match events_of(from)? > most_events {
+            true => stretch.noted(head),
+            false => head.clone(),
+        };
+        let mut to = BufWriter::new(File::create(to)?);
+        let copied = cut(Reader::open(from)?, &mut to, &stretch, &head)?;
         to.flush()?;
-        Ok(totals)
+        copied.damage.map_or(Ok(copied.totals), Err)
     };
     in_file(copied(), from)
 }
