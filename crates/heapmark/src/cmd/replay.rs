@@ -1,6 +1,6 @@
 //! `heapmark replay`: short for `heapmark run -w trace:FILE`.
 
-use super::run::{self, MODES, TOUCHES};
+use super::run::{self, choices};
 use super::{Exit, refuse};
 use crate::plan::Override;
 use anyhow::Result;
@@ -14,10 +14,10 @@ pub struct ReplayArgs {
     traces: Vec<String>,
     /// speed: threads wait only for what they need; memory: one at a time in recorded order, for
     /// --retained; paced: at the recorded times [default: speed, or memory with --retained]
-    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(MODES))]
+    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(choices("mode")))]
     mode: Option<String>,
     /// How much of each block to write to [default: recorded]
-    #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(TOUCHES))]
+    #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(choices("touch")))]
     touch: Option<String>,
     /// How many events a thread may be ahead of another in recorded order [default: 1000000]
     #[arg(long, value_name = "N")]

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-pub(super) use traces::{MODES, TOUCHES};
+pub(super) use traces::choices;
 
 /// Measure allocators: every process proves its allocator, every result is stored
 #[derive(clap::Args)]

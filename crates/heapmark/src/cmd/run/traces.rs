@@ -2,9 +2,8 @@
 //! parameters choose how it is replayed.
 
 use crate::build::{self, CompiledTrace};
-use crate::catalog::parameter::{Kind, Parameter};
 use crate::catalog::trace_pack;
-use crate::catalog::workload::{Calibrated, Preset, Rounds};
+use crate::catalog::workload::Calibrated;
 use crate::catalog::{Iterations, Workload};
 use crate::cmd::long::Long;
 use crate::cmd::say;
@@ -15,51 +14,13 @@ use anyhow::{Context, Result, bail};
 use heapmark_trace::Reader;
 use heapmark_trace::compile::Order;
 use heapmark_wire::compiled::{CompiledHead, POSITION_EVERY};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-/// Parameters of a trace's workload: name, description, kind, value.
-const PARAMETERS: [(&str, &str, Kind, &str); 9] = [
-    ("trace", "the recorded program", Kind::Path, ""),
-    ("sha256", "of the trace", Kind::Choice, ""),
-    ("compiled", "what was compiled from it", Kind::Path, ""),
-    (
-        "mode",
-        "speed: threads wait for what they need only; memory: one at a time in recorded order; paced: at the recorded times",
-        Kind::Choice,
-        "speed",
-    ),
-    (
-        "touch",
-        "what is written to: nothing, first bytes, as much as the program did, or every page",
-        Kind::Choice,
-        "recorded",
-    ),
-    (
-        "skew",
-        "events that no thread may be ahead of another in recorded order",
-        Kind::Count,
-        "1000000",
-    ),
-    (
-        "pace",
-        "with mode = paced: recorded time is played so many times faster",
-        Kind::Seconds,
-        "1",
-    ),
-    (
-        "thread",
-        "if the trace has one thread, what replays it: a worker beside an idle main thread, or the main thread of a process with no other",
-        Kind::Choice,
-        "worker",
-    ),
-    (
-        ROUNDS,
-        "with mode = speed: the first round of a process, later ones in a heap that the first has used, or a case for each",
-        Kind::Choice,
-        "both",
-    ),
-];
+/// The workload that replays a trace, without what differs from trace to trace.
+static REPLAY: LazyLock<Workload> = LazyLock::new(|| {
+    toml::from_str(include_str!("replay.toml")).expect("a test reads our own file")
+});
 
 /// A compiled trace of this size or more is announced before it is written.
 const LARGE_BYTES: u64 = 1 << 30;
@@ -70,10 +31,11 @@ pub(super) const ROUNDS: &str = "rounds";
 /// The suffix of a case that measures later rounds.
 const REUSE: &str = "-reuse";
 
-/// The values of `mode`.
-pub const MODES: [&str; 3] = ["speed", "memory", "paced"];
-/// As [`MODES`], of `touch`.
-pub const TOUCHES: [&str; 4] = ["none", "first", "recorded", "all"];
+/// The values of a parameter of replays.
+pub fn choices(parameter: &str) -> impl Iterator<Item = &'static str> {
+    let parameter = REPLAY.parameters.get(parameter).into_iter();
+    parameter.flat_map(|parameter| parameter.choices.iter().map(String::as_str))
+}
 
 /// The file that a word of `-w` names, if it names one.
 pub fn file(word: &str) -> Option<&Path> {
@@ -149,50 +111,20 @@ fn stem(path: &Path) -> String {
 }
 
 fn workload(name: String, path: &Path, sha256: &str) -> Workload {
-    let parameter = |(name, about, kind, _): (&str, &str, Kind, &str)| {
-        let choices: Vec<String> = match name {
-            "mode" => MODES.map(String::from).into(),
-            "touch" => TOUCHES.map(String::from).into(),
-            "thread" => ["worker", "main"].map(String::from).into(),
-            ROUNDS => ["both", "first", "later"].map(String::from).into(),
-            _ => vec![sha256.into()],
-        };
-        (
-            name.to_owned(),
-            Parameter {
-                about: about.into(),
-                kind,
-                choices,
-            },
-        )
-    };
-    let value = |(name, _, _, value): (&str, &str, Kind, &str)| {
-        let value = match name {
-            "trace" => path.display().to_string(),
-            "sha256" => sha256.into(),
-            _ => value.into(),
-        };
-        (name.to_owned(), value)
-    };
-    let preset = Preset {
-        cold: 0,
-        iterations: Iterations::Fixed(1),
-        parameters: PARAMETERS.map(value).into(),
-    };
-    Workload {
-        name,
-        kernel: Some("replay".into()),
-        about: format!("what {} recorded", path.display()),
-        shows: "what the allocator would do in the recorded program".into(),
-        hides: "the program itself: caches, and all that it does between its calls".into(),
-        operation: "call of the recorded program".into(),
-        // Known when the trace has been read.
-        threads: Some("1".into()),
-        rounds: Rounds::First,
-        parameters: PARAMETERS.map(parameter).into(),
-        presets: BTreeMap::from([("quick".into(), preset.clone()), ("paper".into(), preset)]),
-        ..Workload::default()
+    let mut workload = REPLAY.clone();
+    workload.name = name;
+    workload.about = format!("what {} recorded", path.display());
+    if let Some(parameter) = workload.parameters.get_mut("sha256") {
+        parameter.choices.push(sha256.into());
     }
+    let known = [
+        ("trace".into(), path.display().to_string()),
+        ("sha256".into(), sha256.into()),
+    ];
+    for preset in workload.presets.values_mut() {
+        preset.parameters.extend(known.clone());
+    }
+    workload
 }
 
 /// Compiles the traces of cases that replay, and writes what follows from them into the cases. A
@@ -453,6 +385,15 @@ fn caution(mode: &str, head: &CompiledHead) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_workload_of_replays_has_a_value_for_each_parameter() {
+        for preset in REPLAY.presets.values() {
+            assert!(preset.parameters.keys().eq(REPLAY.parameters.keys()));
+        }
+        assert_eq!(choices("mode").next(), Some("speed"));
+        assert_eq!(choices("no parameter").count(), 0);
+    }
 
     #[test]
     fn any_name_of_a_file_makes_a_name_of_a_workload() {
