@@ -1,4 +1,4 @@
-//! The kernel's clocks in nanoseconds.
+//! The kernel's clocks in nanoseconds, and what it counts for threads and processes.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -10,6 +10,16 @@ pub(super) fn now_ns() -> u64 {
 /// CPU time of this thread.
 pub(super) fn thread_cpu_ns() -> u64 {
     clock_ns(ClockId::ThreadCPUTime)
+}
+
+/// What the kernel has counted for this thread, this process or its children.
+pub(super) fn usage(whose: libc::c_int) -> libc::rusage {
+    // SAFETY: fills a local; the call cannot fail with such arguments.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(whose, &mut usage);
+        usage
+    }
 }
 
 fn clock_ns(clock: ClockId) -> u64 {

@@ -2,6 +2,7 @@
 //! elsewhere. No host name.
 
 use super::root::Root;
+use rustix::thread::{CpuSet, sched_getaffinity};
 use std::collections::BTreeMap;
 
 /// Usable CPUs: what affinity and CPU limits leave of the machine.
@@ -12,15 +13,10 @@ pub fn usable_cpus() -> u32 {
 /// Numbers of the CPUs that this process, and what it starts, may run on; empty if there are more
 /// than the system call has space for.
 pub fn allowed_cpus() -> Vec<usize> {
-    // SAFETY: fills a local; an all-zero set is valid.
-    let (set, error) = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        let error = libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
-        (set, error)
-    };
-    // SAFETY: the number is within the set.
-    let allowed = |number: &usize| error == 0 && unsafe { libc::CPU_ISSET(*number, &set) };
-    (0..libc::CPU_SETSIZE as usize).filter(allowed).collect()
+    let allowed = sched_getaffinity(None).unwrap_or_default();
+    (0..CpuSet::MAX_CPU)
+        .filter(|cpu| allowed.is_set(*cpu))
+        .collect()
 }
 
 /// Everything that is recorded with a run. What cannot be read is left out.

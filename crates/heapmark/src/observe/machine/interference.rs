@@ -10,7 +10,7 @@ use super::cgroup::{Groups, Version};
 use super::counters::{CpuTicks, Stall, Throttled, process_ticks, value};
 use super::facts::allowed_cpus;
 use super::root::{Root, reread};
-use crate::observe::clock::now_ns;
+use crate::observe::clock::{now_ns, usage};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::ops::Add;
@@ -202,12 +202,7 @@ fn is_memory_thread(stat: &str) -> bool {
 /// User and system time of this process, or of all its children that have ended and been waited for,
 /// with those that they had waited for.
 fn cpu_ns(whose: libc::c_int) -> u64 {
-    // SAFETY: fills a local; the call cannot fail with these arguments.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(whose, &mut usage);
-        usage
-    };
+    let usage = usage(whose);
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
     ns(usage.ru_utime) + ns(usage.ru_stime)
 }

@@ -8,8 +8,10 @@
 
 use super::facts::allowed_cpus;
 use super::root::Root;
+use crate::observe::clock::usage;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use rustix::param::page_size;
+use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::ptr::null_mut;
@@ -281,13 +283,7 @@ fn huge_pages(again: bool) -> Option<Vec<f64>> {
 
 /// Page faults of this thread that read nothing from a disk.
 fn faults_of_thread() -> i64 {
-    // SAFETY: fills a local; an all-zero one is valid.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
-        usage
-    };
-    usage.ru_minflt
+    usage(libc::RUSAGE_THREAD).ru_minflt
 }
 
 fn mmap_munmap() -> Option<Vec<f64>> {
@@ -389,17 +385,11 @@ fn is_written(word: &AtomicU32, value: u32, until: Instant) -> bool {
     true
 }
 
-/// Keeps this thread on a CPU; false if that does not work.
+/// Keeps this thread on an allowed CPU; false if that does not work.
 fn pin(cpu: usize) -> bool {
-    if cpu >= libc::CPU_SETSIZE as usize {
-        return false;
-    }
-    // SAFETY: fills a local; the number is within the set.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
-    }
+    let mut only = CpuSet::new();
+    only.set(cpu);
+    sched_setaffinity(None, &only).is_ok()
 }
 
 fn threads() -> Option<Vec<f64>> {
