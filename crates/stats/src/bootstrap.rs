@@ -92,7 +92,8 @@ fn of_batches(cells: &[BTreeMap<u32, f64>], all: &[u32], estimate_of_all: f64) -
 }
 
 fn interval(cells: &[BTreeMap<u32, f64>], all: &[u32], blocks: usize, seed: u64) -> Interval {
-    let cells: Vec<Cell> = cells.iter().map(|cell| Cell::new(cell, all)).collect();
+    let cells = cells.iter().map(|cell| PreparedCell::new(cell, all));
+    let cells: Vec<PreparedCell> = cells.collect();
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut means = Vec::with_capacity(RESAMPLES);
     let mut drawn = vec![0u64; all.len()];
@@ -139,15 +140,15 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
 }
 
 /// The differences of a cell, prepared for many draws.
-struct Cell {
+struct PreparedCell {
     /// Sorted Walsh averages, each with the places of its two blocks.
     walsh: Vec<(f64, usize, usize)>,
     /// The places of its blocks.
     places: Vec<usize>,
 }
 
-impl Cell {
-    fn new(cell: &BTreeMap<u32, f64>, all: &[u32]) -> Cell {
+impl PreparedCell {
+    fn new(cell: &BTreeMap<u32, f64>, all: &[u32]) -> PreparedCell {
         let places = (0..all.len()).filter(|place| cell.contains_key(&all[*place]));
         let places: Vec<usize> = places.collect();
         let mut walsh = Vec::new();
@@ -158,7 +159,7 @@ impl Cell {
             }
         }
         walsh.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
-        Cell { walsh, places }
+        PreparedCell { walsh, places }
     }
 
     /// The Hodges-Lehmann estimate of a resample: the Walsh averages and their order stay the same,

@@ -126,7 +126,7 @@ pub(in crate::report) struct PartsBar {
 #[derive(Default, Serialize)]
 pub(in crate::report) struct PageTable {
     pub caption: String,
-    pub columns: Vec<Column>,
+    pub columns: Vec<PageColumn>,
     pub rows: Vec<Vec<String>>,
     /// Lines below it.
     pub notes: Vec<String>,
@@ -136,7 +136,7 @@ pub(in crate::report) struct PageTable {
 
 /// The head of a column.
 #[derive(Clone, Default, Serialize)]
-pub(in crate::report) struct Column {
+pub(in crate::report) struct PageColumn {
     pub title: String,
     pub kind: ColumnKind,
 }
@@ -225,7 +225,7 @@ impl PageTable {
         columns: &[&str],
         rows: impl IntoIterator<Item = Vec<String>>,
     ) -> PageTable {
-        let column = |title: &&str| Column {
+        let column = |title: &&str| PageColumn {
             title: title.to_string(),
             kind: ColumnKind::Text,
         };

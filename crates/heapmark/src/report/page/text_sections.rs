@@ -1,7 +1,7 @@
 //! The text and table sections of one run: its reliability, all its tables, its failures, and how
 //! and where it was measured.
 
-use super::section::{Column, ColumnKind, PageTable, Section};
+use super::section::{ColumnKind, PageColumn, PageTable, Section};
 use super::series_legend::{LegendRun, SeriesLegend};
 use super::views::distinct;
 use crate::analyse::Failure;
@@ -98,7 +98,7 @@ pub(super) fn results(legend: &SeriesLegend) -> Section {
 
 /// A table of the terminal.
 pub(super) fn table(sheet: Sheet, suffix: &str) -> PageTable {
-    let column = |column: &sheet::Column| Column {
+    let column = |column: &sheet::Column| PageColumn {
         title: plain(&column.title),
         kind: match column.title.as_str() {
             _ if column.number => ColumnKind::Number,
