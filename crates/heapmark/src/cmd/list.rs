@@ -178,11 +178,7 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
     let describe = |allocator: &Allocator| -> Result<Value> {
         let (found, version, origin) = match build::state(allocator, &catalog.allocators) {
             State::Ready(library) => {
-                let subject = Subject {
-                    allocator: allocator.clone(),
-                    library,
-                    refused: None,
-                };
+                let subject = Subject::new(allocator.clone(), library);
                 let found = match unexpected(&guest, &subject)? {
                     None => READY,
                     why => ("absent", why, None),

@@ -90,11 +90,7 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
         }
         build::State::Refused { why } => bail!("{}: {why}", args.allocator),
     };
-    let original = Subject {
-        allocator,
-        library,
-        refused: None,
-    };
+    let original = Subject::new(allocator, library);
     let copy = controls::copy_of(&original)?;
     let (name, copy_name) = (original.allocator.name.clone(), copy.allocator.name.clone());
     let (threads, cpus) = (args.threads.unwrap_or(1), machine::usable_cpus());

@@ -93,11 +93,7 @@ fn subject(library: &Path, name: &str, ns: u32, percent: u32) -> Result<Subject>
     let build::State::Ready(library) = build::state(&allocator, &[]) else {
         bail!("{name}: cannot be preloaded")
     };
-    Ok(Subject {
-        allocator,
-        library,
-        refused: None,
-    })
+    Ok(Subject::new(allocator, library))
 }
 
 /// What was found, as text, and whether the result is as it must be.

@@ -244,14 +244,11 @@ fn as_called(command: &UserCommand) -> Subject {
         environment: command.taken_out.clone(),
         ..Subject::libc().allocator
     };
-    Subject {
-        allocator,
-        library: build::Library {
-            origin: "as called".into(),
-            ..Default::default()
-        },
-        refused: None,
-    }
+    let library = build::Library {
+        origin: "as called".into(),
+        ..Default::default()
+    };
+    Subject::new(allocator, library)
 }
 
 fn find_library(name: &str) -> Result<PathBuf> {

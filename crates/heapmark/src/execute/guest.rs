@@ -106,17 +106,14 @@ impl Guest {
 impl Subject {
     /// The subject of a process without any preloaded library.
     pub fn libc() -> Subject {
-        Subject {
-            allocator: Allocator {
-                name: "libc".into(),
-                family: "libc".into(),
-                about: "the negative control".into(),
-                tier: Tier::Main,
-                source: Source::Libc,
-                ..Allocator::default()
-            },
-            library: Library::default(),
-            refused: None,
-        }
+        let allocator = Allocator {
+            name: "libc".into(),
+            family: "libc".into(),
+            about: "the negative control".into(),
+            tier: Tier::Main,
+            source: Source::Libc,
+            ..Allocator::default()
+        };
+        Subject::new(allocator, Library::default())
     }
 }

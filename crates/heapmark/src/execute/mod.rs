@@ -67,6 +67,17 @@ pub struct Subject {
     pub refused: Option<String>,
 }
 
+impl Subject {
+    /// An allocator that can be preloaded.
+    pub fn new(allocator: Allocator, library: Library) -> Subject {
+        Subject {
+            allocator,
+            library,
+            refused: None,
+        }
+    }
+}
+
 /// The result of one process.
 #[derive(Clone, Debug)]
 pub struct Attempt {

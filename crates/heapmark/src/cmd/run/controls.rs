@@ -58,11 +58,8 @@ pub fn aa_copy(
 
 fn null(catalog: &Catalog) -> Option<Subject> {
     let mut all = catalog.allocators.iter();
-    Some(Subject {
-        allocator: all.find(|one| one.tier == Tier::Floor)?.clone(),
-        library: Default::default(),
-        refused: None,
-    })
+    let null = all.find(|one| one.tier == Tier::Floor)?;
+    Some(Subject::new(null.clone(), Default::default()))
 }
 
 /// The same allocator in another file, under a name that no other allocator can have.

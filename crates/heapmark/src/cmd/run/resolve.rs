@@ -131,11 +131,7 @@ pub fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<S
     let mut subjects = Vec::new();
     for (allocator, named) in chosen {
         let state = build::state(&allocator, &catalog.allocators);
-        let mut subject = Subject {
-            allocator,
-            library: Default::default(),
-            refused: None,
-        };
+        let mut subject = Subject::new(allocator, Default::default());
         let refusal = match state {
             State::Ready(library) => {
                 if let Some(family) = &library.purged_as {
