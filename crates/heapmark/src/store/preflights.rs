@@ -8,8 +8,9 @@ use crate::file::{WithPath, make_folder};
 use crate::observe::Prices;
 use crate::observe::preflight::{Preflight, When};
 use anyhow::{Context, Result, ensure};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -44,83 +45,65 @@ impl Preflights {
 /// Those of a run directory.
 pub(super) fn read(dir: &Path) -> Result<Preflights> {
     Ok(Preflights {
-        before: list(dir, When::Before)?,
-        after: list(dir, When::After)?,
-        prices: prices(dir)?.prices,
+        before: list(dir, BEFORE)?,
+        after: list(dir, AFTER)?,
+        prices: list(dir, PRICES)?,
     })
 }
 
 /// Adds one.
 pub(super) fn add(dir: &Path, when: When, look: Preflight) -> Result<()> {
-    let mut preflights = list(dir, when)?;
-    preflights.push(look);
-    write(dir, &name(when), &PreflightFile { preflights })
+    let file = match when {
+        When::Before => BEFORE,
+        When::After => AFTER,
+    };
+    append(dir, file, look)
 }
 
 /// Adds prices.
 pub(super) fn add_prices(dir: &Path, measured: Prices) -> Result<()> {
-    let mut file = prices(dir)?;
-    file.prices.push(measured);
-    write(dir, PRICES, &file)
+    append(dir, PRICES, measured)
 }
 
 const FOLDER: &str = "machine";
-const PRICES: &str = "machine/prices.json";
 
-fn name(when: When) -> String {
-    let part = match when {
-        When::Before => "before",
-        When::After => "after",
-    };
-    format!("{FOLDER}/{part}.json")
-}
+/// A file of that folder, and the key of the list in it.
+type ListFile = (&'static str, &'static str);
 
-/// A file without its checksum.
-#[derive(Default, Serialize, Deserialize)]
-struct PreflightFile {
-    preflights: Vec<Preflight>,
-}
+const BEFORE: ListFile = ("machine/before.json", "preflights");
+const AFTER: ListFile = ("machine/after.json", "preflights");
+const PRICES: ListFile = ("machine/prices.json", "prices");
 
-/// The same of prices.
-#[derive(Default, Serialize, Deserialize)]
-struct PriceFile {
-    prices: Vec<Prices>,
-}
-
-fn list(dir: &Path, when: When) -> Result<Vec<Preflight>> {
-    let file: PreflightFile = read_file(dir, &name(when), "preflights")?;
-    Ok(file.preflights)
-}
-
-fn prices(dir: &Path) -> Result<PriceFile> {
-    read_file(dir, PRICES, "prices")
-}
-
-/// Nothing if there is no such file.
-fn read_file<T: Default + DeserializeOwned>(dir: &Path, name: &str, what: &str) -> Result<T> {
+/// Empty if there is no such file.
+fn list<T: DeserializeOwned>(dir: &Path, (name, key): ListFile) -> Result<Vec<T>> {
     let path = dir.join(name);
     let text = match fs::read(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(T::default()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         text => text.with_path("cannot read", &path)?,
     };
-    parse(&text).with_context(|| {
+    parse(&text, key).with_context(|| {
         format!(
-            "{} is damaged: without it the run can be read, but without its {what}",
+            "{} is damaged: without it the run can be read, but without its {key}",
             path.display()
         )
     })
 }
 
-fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T> {
+fn parse<T: DeserializeOwned>(text: &[u8], key: &str) -> Result<Vec<T>> {
     ensure!(is_intact(text), "its checksum does not fit");
-    Ok(serde_json::from_slice(text)?)
+    let mut file: Map<String, Value> = serde_json::from_slice(text)?;
+    Ok(serde_json::from_value(
+        file.remove(key).unwrap_or_default(),
+    )?)
 }
 
-fn write(dir: &Path, name: &str, file: &impl Serialize) -> Result<()> {
+fn append<T: Serialize + DeserializeOwned>(dir: &Path, file: ListFile, one: T) -> Result<()> {
+    let mut all = list(dir, file)?;
+    all.push(one);
     let folder = dir.join(FOLDER);
     make_folder(&folder).with_path("cannot create", &folder)?;
-    let text =
-        serde_json::to_string_pretty(file).with_context(|| format!("cannot write {name}"))?;
+    let (name, key) = file;
+    let text = serde_json::to_string_pretty(&json!({ key: all }))?;
     keep(dir, name, sealed(&text))
 }
 
@@ -171,7 +154,7 @@ mod tests {
         }
         assert_eq!(stored().unwrap(), [planted(250.0), planted(4_400.0)]);
         assert_eq!(read(dir.path()).unwrap().warnings(), None);
-        let path = dir.path().join(PRICES);
+        let path = dir.path().join(PRICES.0);
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace("4400", "4401")).unwrap();
         let error = stored().unwrap_err().to_string();
