@@ -64,17 +64,24 @@ pub fn price_warning(prices: &Prices) -> Option<String> {
     ))
 }
 
+/// The columns of a table of prices.
+pub(super) const PRICE_COLUMNS: [&str; 5] = ["price", "median", "smallest", "largest", "typical"];
+
+/// A line below [`PRICE_COLUMNS`].
+pub(super) fn price_cells(price: &Price) -> [String; 5] {
+    let [median, least, most] = [price.median_ns, price.least_ns, price.most_ns].map(duration);
+    let typical = price.typical_ns.map(duration).unwrap_or_default();
+    [price.name.clone(), median, least, most, typical]
+}
+
 /// All prices in a table, what each of them is, and the warning.
 pub fn prices(prices: &Prices, screen: Screen) -> String {
     let all = || prices.prices.iter();
-    let row = |price: &Price| {
-        let typical = price.typical_ns.map(duration).unwrap_or_default();
-        let range = [price.median_ns, price.least_ns, price.most_ns].map(duration);
-        let [median, least, most] = range;
-        [price.name.clone(), median, least, most, typical]
-    };
-    let header = ["price", "median", "smallest", "largest", "typical"];
-    let mut text = numbers_table(header, header.len() - 1, all().map(row));
+    let mut text = numbers_table(
+        PRICE_COLUMNS,
+        PRICE_COLUMNS.len() - 1,
+        all().map(price_cells),
+    );
     for price in all() {
         let line = format!("  {}: {}", price.name, price.means);
         text += &format!("{}\n", screen.wrap(&line, 4));

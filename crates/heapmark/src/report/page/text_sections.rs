@@ -9,7 +9,7 @@ use crate::observe::preflight::ItemState;
 use crate::report::sheet::{self, Sheet};
 use crate::report::sheets;
 use crate::report::text::{count, plain};
-use crate::report::{conclusion, legend::legend as lines, machine, units};
+use crate::report::{conclusion, legend::legend as lines, machine};
 
 /// A table of words for each run.
 fn of_each_run(
@@ -199,18 +199,11 @@ pub(super) fn method(legend: &SeriesLegend) -> Section {
         add("Set up", &columns, distinct(told_of));
         let prices = head.preflights.prices.iter().flat_map(|it| &it.prices);
         let rows = prices.map(|price| {
-            let [median, least, most] =
-                [price.median_ns, price.least_ns, price.most_ns].map(units::duration);
-            vec![
-                price.name.clone(),
-                median,
-                least,
-                most,
-                price.typical_ns.map(units::duration).unwrap_or_default(),
-                price.means.clone(),
-            ]
+            let mut cells = machine::price_cells(price).to_vec();
+            cells.push(price.means.clone());
+            cells
         });
-        let columns = ["price", "median", "smallest", "largest", "typical", "means"];
+        let columns = [&machine::PRICE_COLUMNS[..], &["means"]].concat();
         add("Prices", &columns, rows.collect());
         let rows = head.allocators.iter().chain(&head.rows).map(|info| {
             vec![
