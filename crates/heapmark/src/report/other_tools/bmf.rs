@@ -1,7 +1,7 @@
 //! Bencher Metric Format: a benchmark per row, a measure per figure.
 
-use super::{ExportedRow, Foreign, told};
-use crate::analyse::{Analysis, Spread};
+use super::{Figure, Foreign, told};
+use crate::analyse::Analysis;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -13,30 +13,19 @@ type Measures = BTreeMap<&'static str, Value>;
 pub fn bmf(analysis: &Analysis) -> Foreign {
     told(
         analysis,
-        |entry| Some((entry.name.clone(), measures(entry))),
+        |entry| {
+            let measures: Measures = entry.figures().iter().map(measure).collect();
+            Some((entry.name.clone(), measures))
+        },
         BTreeMap::from_iter,
     )
 }
 
-fn measures(entry: &ExportedRow) -> Measures {
-    let numbers = entry.numbers;
-    let mut measures = Measures::from([
-        ("latency", spread(numbers.ns_per_op, 1.0)),
-        ("throughput", spread(numbers.mops_per_s, 1e6)),
-    ]);
-    if let Some(cpu) = numbers.cpu_ns_per_op {
-        measures.insert("cpu-time", spread(cpu, 1.0));
+fn measure(figure: &Figure) -> (&'static str, Value) {
+    let mut measure = json!({ "value": figure.median });
+    if let Some([least, most]) = figure.range {
+        measure["lower_value"] = least.into();
+        measure["upper_value"] = most.into();
     }
-    if let Some(memory) = numbers.memory {
-        measures.insert("peak-rss", json!({"value": memory.peak_rss_bytes}));
-    }
-    measures
-}
-
-fn spread(spread: Spread, size: f64) -> Value {
-    json!({
-        "value": spread.median * size,
-        "lower_value": spread.min * size,
-        "upper_value": spread.max * size,
-    })
+    (figure.slug, measure)
 }

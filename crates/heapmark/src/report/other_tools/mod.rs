@@ -12,7 +12,8 @@ pub(super) use google_benchmark::google_benchmark;
 pub(super) use hyperfine::hyperfine;
 
 use super::text::{json, plain};
-use crate::analyse::{Analysis, Case, Numbers, Row};
+use crate::analyse::{Analysis, Case, Numbers, Row, Spread};
+use crate::metric::Better;
 use serde::Serialize;
 use std::collections::HashSet;
 
@@ -36,7 +37,57 @@ struct ExportedRow<'a> {
     numbers: &'a Numbers,
 }
 
+/// A figure of a row, in the unit that other tools expect.
+struct Figure {
+    /// Its name for Bencher.
+    slug: &'static str,
+    /// Its name for readers.
+    title: &'static str,
+    unit: &'static str,
+    better: Better,
+    /// Over processes.
+    median: f64,
+    /// The smallest and the largest value, if they are known.
+    range: Option<[f64; 2]>,
+}
+
 impl ExportedRow<'_> {
+    /// Its times, rate and memory, as far as they are known.
+    fn figures(&self) -> Vec<Figure> {
+        let numbers = self.numbers;
+        let time = |slug, title, spread: Spread| Figure {
+            slug,
+            title,
+            unit: "ns/op",
+            better: Better::Lower,
+            median: spread.median,
+            range: Some([spread.min, spread.max]),
+        };
+        let per_s = [numbers.mops_per_s.min, numbers.mops_per_s.max].map(|mops| mops * 1e6);
+        let rate = Figure {
+            unit: "ops/s",
+            better: Better::Higher,
+            median: numbers.mops_per_s.median * 1e6,
+            range: Some(per_s),
+            ..time("throughput", "throughput", numbers.mops_per_s)
+        };
+        let memory = numbers.memory.map(|memory| Figure {
+            slug: "peak-rss",
+            title: "peak RSS",
+            unit: "bytes",
+            better: Better::Lower,
+            median: memory.peak_rss_bytes,
+            range: None,
+        });
+        let cpu = numbers.cpu_ns_per_op;
+        let cpu = cpu.map(|spread| time("cpu-time", "CPU time", spread));
+        let wall = time("latency", "time", numbers.ns_per_op);
+        [Some(wall), Some(rate), cpu, memory]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
     /// Its element of lists by case and row.
     fn own<'a, T>(&self, all: &'a [Vec<Vec<T>>]) -> &'a [T] {
         &all[self.place.0][self.place.1]
