@@ -14,34 +14,10 @@ use serde::{Deserialize, Serialize};
     deny_unknown_fields
 )]
 pub enum Check {
-    /// Each of `who` has less than each of `than`; without `than`, than every other row.
-    Below {
-        /// Rows with less.
-        who: Vec<String>,
-        /// Rows with more.
-        #[serde(default)]
-        than: Vec<String>,
-        /// Rows that "every other" excludes.
-        #[serde(default)]
-        except: Vec<String>,
-        /// Where, if not at the claim's places.
-        #[serde(default)]
-        at: Place,
-    },
-    /// Each of `who` has more than each of `than`; without `than`, than every other row.
-    Above {
-        /// Rows with more.
-        who: Vec<String>,
-        /// Rows with less.
-        #[serde(default)]
-        than: Vec<String>,
-        /// Rows that "every other" excludes.
-        #[serde(default)]
-        except: Vec<String>,
-        /// Where, if not at the claim's places.
-        #[serde(default)]
-        at: Place,
-    },
+    /// Each of `who` has less than each of `than`.
+    Below(Against),
+    /// Each of `who` has more than each of `than`.
+    Above(Against),
     /// The row has the highest median of all, and its range does not touch the next one's.
     Worst {
         /// The row.
@@ -174,12 +150,29 @@ pub enum Check {
     },
 }
 
+/// Rows against other rows.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Against {
+    /// The rows that the check is about.
+    pub who: Vec<String>,
+    /// Those that they are compared with; without any, every other row.
+    #[serde(default)]
+    pub than: Vec<String>,
+    /// Rows that "every other" excludes.
+    #[serde(default)]
+    pub except: Vec<String>,
+    /// Where, if not at the claim's places.
+    #[serde(default)]
+    pub at: Place,
+}
+
 impl Check {
     /// Its own places, if it names any.
     pub fn at(&self) -> &Place {
         match self {
-            Check::Below { at, .. }
-            | Check::Above { at, .. }
+            Check::Below(Against { at, .. })
+            | Check::Above(Against { at, .. })
             | Check::Worst { at, .. }
             | Check::Near { at, .. }
             | Check::Far { at, .. }
@@ -196,12 +189,9 @@ impl Check {
     /// The rows that it names.
     pub fn rows(&self) -> Vec<&String> {
         match self {
-            Check::Below {
-                who, than, except, ..
+            Check::Below(it) | Check::Above(it) => {
+                it.who.iter().chain(&it.than).chain(&it.except).collect()
             }
-            | Check::Above {
-                who, than, except, ..
-            } => who.iter().chain(than).chain(except).collect(),
             Check::Worst { who, .. } => vec![who],
             Check::Far { who, .. } | Check::AlikeElsewhere { who, .. } => who.iter().collect(),
             Check::Between {

@@ -6,7 +6,7 @@ mod data;
 mod measure;
 mod place;
 
-pub use check::Check;
+pub use check::{Against, Check};
 pub use measure::Measure;
 pub use place::{Needs, Over, Place, Shape, Take, Threads};
 

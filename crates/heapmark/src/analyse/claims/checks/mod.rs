@@ -109,12 +109,8 @@ impl CheckedPlaces<'_> {
     /// decide.
     fn see(&mut self, check: &Check) -> Option<Needs> {
         match check {
-            Check::Below {
-                who, than, except, ..
-            } => self.against(who, than, except, Order::Below, false),
-            Check::Above {
-                who, than, except, ..
-            } => self.against(who, than, except, Order::Above, false),
+            Check::Below(it) => self.against(&it.who, &it.than, &it.except, Order::Below, false),
+            Check::Above(it) => self.against(&it.who, &it.than, &it.except, Order::Above, false),
             Check::Worst { who, .. } => self.against(from_ref(who), &[], &[], Order::Above, true),
             Check::Near {
                 architecture: Some(other),
