@@ -42,15 +42,6 @@ impl Ratio {
         }
     }
 
-    /// The reciprocal: how many times as fast instead of how many times as long.
-    pub fn inverse(&self) -> Ratio {
-        Ratio {
-            ratio: 1.0 / self.ratio,
-            interval: self.interval.map(|(low, high)| (1.0 / high, 1.0 / low)),
-            pairs: self.pairs,
-        }
-    }
-
     /// Pairs the processes of two rows that ran one after the other.
     pub(super) fn of(
         candidate: &Group,

@@ -33,15 +33,15 @@ fn a_planted_effect_names_the_winner() {
         (ranking.cases, ranking.blocks, ranking.blocks_needed),
         (2, 12, 10)
     );
-    assert!((ranking.tests[0].ratio.unwrap().inverse().ratio - 1.05).abs() < 0.01);
+    assert!((ranking.tests[0].ratio.unwrap().ratio.recip() - 1.05).abs() < 0.01);
     assert!(
         (ranking
             .against_baseline()
             .unwrap()
             .ratio
             .unwrap()
-            .inverse()
             .ratio
+            .recip()
             - 2.0)
             .abs()
             < 0.02
