@@ -105,9 +105,7 @@ pub(super) fn search(
             let pid = first.load(Ordering::Relaxed);
             std::thread::sleep(if pid == 0 { WAIT } else { look(pid) });
         }
-        follower
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        follower.join().expect("a thread that panics ends heapmark")
     })?;
     may_go_on(stop)?;
     Ok(found)

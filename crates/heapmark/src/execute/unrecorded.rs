@@ -145,7 +145,7 @@ impl Watch {
         let seen = self
             .thread
             .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            .expect("a thread that panics ends heapmark");
         let mut words: BTreeMap<String, usize> = BTreeMap::new();
         for look in seen.values() {
             let (pid, program) = (look.own_pid, &look.executed.program);
