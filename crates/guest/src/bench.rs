@@ -1,6 +1,8 @@
 //! A kernel's interface: its parameters, its allocator, its rounds, and the place of its results.
 
+use crate::aged;
 use crate::api::Api;
+use crate::check::sizes;
 use crate::counted;
 use crate::cpus::Cpus;
 use crate::fail;
@@ -152,7 +154,13 @@ impl<'a> Bench<'a> {
     /// Called just before the first operation: what is resident now does not belong to the
     /// workload.
     pub fn begin(&mut self) {
+        self.begin_with(self.threads);
+    }
+
+    /// As [`Bench::begin`], if not all threads that work are there from the start.
+    pub fn begin_with(&mut self, threads_at_start: usize) {
         if self.baseline_bytes.is_none() {
+            aged::prepare(threads_at_start);
             watched::pause();
             let now = Resident::now();
             self.baseline_bytes = Some(now.rss);
@@ -298,6 +306,8 @@ impl<'a> Bench<'a> {
 
     /// Called after the last round: reports memory and thread times.
     pub(crate) fn finish(&self) {
+        sizes::report(self);
+        aged::sweep(self);
         watched::pause();
         self.together
             .iter()

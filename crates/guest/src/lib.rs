@@ -8,6 +8,7 @@
 
 #![no_std]
 
+mod aged;
 pub mod api;
 pub mod bench;
 mod check;
@@ -108,12 +109,16 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     let check = job.is("check", "1");
     let sampled = kernel.memory == MemoryPoints::Sampled;
     let memory = !check && retained::wanted(&job, sampled);
+    if check {
+        check::sizes::start(&job);
+    }
     let api = match job.get("latency") {
         _ if check => check::watch(allocator, None),
         _ if memory && sampled => check::watch(allocator, Some(page.watched().held())),
         Some(_) => latency::watch(allocator, job.number("latency"), job.number("seed")),
         None => allocator,
     };
+    aged::order(&job, api);
     let mut bench = Bench::new(page, job, api);
     (kernel.run)(&mut bench);
     page.enter(Phase::After);

@@ -102,6 +102,7 @@ fn floor(events: u64, consumer: u32) -> Result<(f64, f64, f64)> {
         whole_process: false,
         caution: None,
         series_ns: None,
+        age: None,
     };
     let guest = Guest::find()?;
     let allocator = Catalog::load()?.allocator("null")?.clone();

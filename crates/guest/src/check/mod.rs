@@ -10,6 +10,7 @@
 mod contents;
 mod page;
 mod shadow;
+pub mod sizes;
 
 use crate::api::{AlignedOperators, Api};
 use crate::fail;
@@ -115,7 +116,7 @@ unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     let old = if block.is_null() {
         None
     } else {
-        with_shadow(|shadow| shadow.give_back(block as usize))
+        taken_back(block)
     };
     let kept = old.unwrap_or(0).min(size);
     // If memory is sampled, reading a block's bytes would make them resident.
@@ -236,13 +237,21 @@ fn take(call: &str, block: *mut u8, size: usize) {
         fail::misaligned(format_args!("{call} of {size} bytes"), address, alignment);
     }
     with_shadow(|shadow| shadow.take(call, address, size));
+    sizes::add(size);
     served::look(live_bytes);
 }
 
 fn give_back(block: *mut u8) {
     if !block.is_null() {
-        _ = with_shadow(|shadow| shadow.give_back(block as usize));
+        _ = taken_back(block);
     }
+}
+
+/// The size of a block that is no longer live; `None` if there was none.
+fn taken_back(block: *mut u8) -> Option<usize> {
+    let size = with_shadow(|shadow| shadow.give_back(block as usize));
+    size.into_iter().for_each(sizes::remove);
+    size
 }
 
 /// How full the pages are that hold a live block.

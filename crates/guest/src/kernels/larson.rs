@@ -10,7 +10,7 @@ use crate::clock;
 use crate::fail;
 use crate::memory::{HarnessTable, Padded};
 use crate::rng::{Larson, Modulo};
-use crate::threads::{Gate, Semaphore, ThreadTime, detach};
+use crate::threads::{Gate, Semaphore, ThreadTime, detach, make_ready};
 use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -249,6 +249,7 @@ fn one_round(
 extern "C" fn first_incarnation(slot: *mut c_void) -> *mut c_void {
     // SAFETY: the slot was handed over to this thread, its round lives until the slot is finished.
     let (own, shared) = unsafe { (&mut *slot.cast::<Slot>(), &*(*slot.cast::<Slot>()).shared) };
+    make_ready();
     shared.gate.wait();
     // The CPU time of waiting for the start is no part of the round; `incarnation` adds all CPU
     // time used.

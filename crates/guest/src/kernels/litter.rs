@@ -47,7 +47,7 @@ impl Litter {
             volume / threads as u64
         };
         // A few more than on average: of the last ones some may be missing.
-        let room = (volume as f64 / sizes.mean().max(1.0) * 1.05) as usize;
+        let room = (volume as f64 / sizes.mean().max(1.0) * 1.05) as usize + 1;
         Litter {
             volume,
             room,
@@ -109,6 +109,12 @@ impl Litter {
             blocks.swap_free(thread, place);
         }
         self.stayed[worker].0.set(stay);
+    }
+
+    /// Whether this is the first thread, returned once all have littered.
+    pub fn is_first_after_all(&self, worker: usize) -> bool {
+        self.meeting.wait();
+        worker == 0
     }
 
     /// Frees what has stayed of a thread's.

@@ -103,8 +103,13 @@ unsafe impl Sync for Shape {}
 impl Shape {
     /// For so many threads, and points if memory is measured.
     pub fn new(bench: &Bench, threads: usize, points: usize) -> Shape {
+        Shape::of(bench.api, threads, points)
+    }
+
+    /// The same, of an allocator.
+    pub fn of(api: Api, threads: usize, points: usize) -> Shape {
         Shape {
-            api: bench.api,
+            api,
             points: HeapPoints::new(if retained::is_wanted() { points } else { 0 }),
             counts: HarnessTable::zeroed(threads),
             worst: Cell::new(0.0),
@@ -118,6 +123,11 @@ impl Shape {
             api: &self.api,
             counts: &self.counts[index].0,
         }
+    }
+
+    /// Blocks allocated by all threads so far.
+    pub fn blocks(&self) -> u64 {
+        self.sum(|counts| &counts.mallocs)
     }
 
     /// Bytes requested by all threads so far.
@@ -151,7 +161,7 @@ impl Shape {
     /// depends on addresses (`None`); in any case all of it must be freed.
     pub fn account(&self, bench: &Bench, expected: Option<KernelWork>) {
         let done = KernelWork {
-            malloc: self.sum(|counts| &counts.mallocs),
+            malloc: self.blocks(),
             free: self.sum(|counts| &counts.frees),
             checksum: self.volume() + self.sum(|counts| &counts.freed_bytes),
             ..KernelWork::default()

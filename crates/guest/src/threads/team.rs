@@ -3,6 +3,7 @@
 
 use super::create::create;
 use super::gate::Gate;
+use crate::aged;
 use crate::clock;
 use crate::latency;
 use crate::measured::Moment;
@@ -139,6 +140,7 @@ impl<'c, C: Sync> Team<'c, C> {
 pub fn make_ready() {
     null::prepare();
     latency::prepare();
+    aged::come();
 }
 
 extern "C" fn work<C: Sync>(seat: *mut c_void) -> *mut c_void {

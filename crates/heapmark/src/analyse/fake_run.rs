@@ -262,6 +262,7 @@ pub(crate) fn case(name: &str) -> PlannedCase {
         caution: None,
         counts_purge: false,
         series_ns: None,
+        age: None,
     }
 }
 

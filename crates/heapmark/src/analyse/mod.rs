@@ -4,6 +4,7 @@
 //! A row, an allocator in a case, has numbers only if every process of it ended `ok`. That is
 //! decided in one place, `group`; all later steps see a failed row as a row without processes.
 
+mod aged;
 mod candidate;
 pub mod claims;
 pub mod compare;
@@ -33,6 +34,7 @@ pub(crate) mod fake_run;
 #[cfg(test)]
 mod tests;
 
+pub use aged::AgedOverFresh;
 pub use candidate::LeftOut;
 pub use conclusion::{Conclusion, Ranking, Withheld};
 pub use failure::{Failed, Failure};
@@ -132,6 +134,9 @@ pub struct Case {
     pub whole_process: bool,
     /// Whether its times are the recorded ones, which no allocator changes: only memory can differ.
     pub paced: bool,
+    /// How many of 100 blocks of the litter stayed, if its heap was aged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age: Option<u8>,
     /// The user's command, if the case runs one.
     pub command: Option<CommandFacts>,
     /// A caution that the table must not be read without.
@@ -198,7 +203,14 @@ impl Analysis {
             .zip(&calls)
             .map(|(table, calls)| judged_case(run, table, calls))
             .collect();
+        for (case, row, over) in aged::judge(&tables, &calls, run.plan.alpha()) {
+            if let State::Measured(numbers) = &mut self.cases[case].rows[row].state {
+                numbers.aged = Some(over);
+            }
+        }
+        // What is said of allocators over all cases is said of fresh heaps.
         let judged = self.cases.iter().zip(&tables);
+        let judged = judged.filter(|(case, _)| case.age.is_none());
         let judged = judged.map(|(case, table)| JudgedCase {
             case,
             table,
@@ -248,7 +260,18 @@ pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
 /// block.
 pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64>)> {
     let mut widths = Vec::new();
-    for table in grid(run, &counting(records)) {
+    let tables = grid(run, &counting(records));
+    let mut add = |name: String, logs: &[f64]| {
+        widths.push((name, shift(logs).as_ref().and_then(half_width)));
+    };
+    for (place, _, aged, fresh) in aged::pairs(&tables) {
+        if aged.failed.is_none() && fresh.failed.is_none() {
+            let case = tables[place].case.label();
+            let name = format!("{} on {case} over fresh", aged.allocator.name);
+            add(name, &aged::logs(aged, fresh));
+        }
+    }
+    for table in &tables {
         if table.baseline().is_none() || table.case.is_paced() {
             continue;
         }
@@ -256,7 +279,7 @@ pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64
             if group.failed.is_none() {
                 let logs = table.logs(group, |process| Some(process.ns_per_op));
                 let name = format!("{} on {}", group.allocator.name, table.case.label());
-                widths.push((name, shift(&logs).as_ref().and_then(half_width)));
+                add(name, &logs);
             }
         }
     }
@@ -336,6 +359,7 @@ fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts) -> Case {
         counts_purge: case.counts_purge,
         whole_process: case.whole_process,
         paced,
+        age: case.age,
         command: case
             .command()
             .map(|command| CommandFacts::new(command, run.plan.precision, table, &rows)),

@@ -1,5 +1,6 @@
 //! The numbers of a row, computed from its processes.
 
+use super::aged::AgedOverFresh;
 use super::group::{Group, PairKey};
 use super::memory::{MeanFootprint, Memory};
 use super::ratio::Ratio;
@@ -49,6 +50,9 @@ pub struct Numbers {
     pub memory_verdict: Option<Verdict>,
     /// The verdict on `ratio`; `None` for rows that are not judged.
     pub verdict: Option<Verdict>,
+    /// Over the same allocator in a fresh heap, if this case's heap was aged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aged: Option<AgedOverFresh>,
     /// The verdict on `cpu_ratio`.
     pub cpu_verdict: Option<Verdict>,
     /// The two modes of its times, if one median would describe neither.
@@ -171,6 +175,7 @@ impl Numbers {
             memory_ratio: ratio(|process| process.grown_bytes),
             memory_verdict: None,
             verdict: None,
+            aged: None,
             cpu_verdict: None,
             modes: TwoModes::among(group),
             memory: Memory::new(group),

@@ -77,6 +77,13 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
             "these runs had different rules for transparent huge pages (--thp): run both under one of them".to_owned(),
         );
     }
+    let mut ages = runs.iter().map(|run| run.head.plan.age());
+    let age = ages.next();
+    if ages.any(|other| Some(other) != age) {
+        return refuse(
+            "these runs had heaps of different ages (--age): run both with one of them".to_owned(),
+        );
+    }
     let sides: Vec<Side> = runs
         .iter()
         .map(|run| Side {

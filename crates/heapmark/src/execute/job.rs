@@ -3,7 +3,7 @@
 use super::Subject;
 use crate::catalog::Source;
 use crate::catalog::allocator::{Argument, Purge, VersionKind, VersionProbe};
-use crate::plan::{Case, Cell, Mode, Target};
+use crate::plan::{Case, Cell, Litter, Mode, Target};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -35,6 +35,10 @@ pub struct Job {
     pub mode: Mode,
     /// The valgrind that runs it, if its instructions are counted.
     pub below: Option<PathBuf>,
+    /// What ages its heap, in a run of aged heaps.
+    pub litter: Option<Litter>,
+    /// Whether its check counts how often each size is requested.
+    pub counts_sizes: bool,
     /// Parameters of the kernel.
     pub parameters: BTreeMap<String, String>,
 }
@@ -154,6 +158,18 @@ impl Job {
             Mode::Latency { every } => _ = writeln!(text, "latency={every}"),
             Mode::Count(counter) => _ = writeln!(text, "counter={}", counter.word()),
             Mode::Memory => text.push_str("memory=1\n"),
+        }
+        if self.counts_sizes {
+            text.push_str("sizes=1\n");
+        }
+        if let Some(litter) = self.litter.as_ref().filter(|litter| litter.bytes > 0) {
+            let Litter {
+                stay, bytes, sizes, ..
+            } = litter;
+            let _ = writeln!(
+                text,
+                "litter.stay={stay}\nlitter.bytes={bytes}\nlitter.sizes={sizes}"
+            );
         }
         for (name, value) in &self.parameters {
             let _ = writeln!(text, "param.{name}={value}");

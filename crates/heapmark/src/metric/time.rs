@@ -127,6 +127,13 @@ pub(super) const METRICS: &[Metric] = &[
             )
         }),
     ),
+    described(
+        "aged_ratio",
+        "aged / fresh",
+        Unit::Times,
+        "time in an aged heap over that of the same allocator in a fresh one, in the same block; only with --age, in the rows of the aged cases",
+        Value::Row,
+    ),
     figure(
         "placement_share",
         "place between copies",

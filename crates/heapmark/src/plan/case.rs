@@ -4,7 +4,7 @@ use super::{Target, UserCommand, distribution};
 use crate::catalog::workload::ProgramRow;
 use crate::catalog::{Iterations, Workload, did_you_mean, time};
 use anyhow::{Result, anyhow, bail};
-use heapmark_guest::kernels;
+use heapmark_guest::kernels::{self, Kernel, MemoryPoints};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -46,7 +46,14 @@ pub struct Case {
     /// Nanoseconds between two points of the memory over time; `None` if that is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series_ns: Option<u64>,
+    /// Whether its heap is aged before it begins, and how many of 100 blocks then stay. The case
+    /// before it is the same with a fresh heap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age: Option<u8>,
 }
+
+/// Behind the name of a workload whose heap is aged.
+const AGED: &str = "-aged";
 
 impl Case {
     /// `larson@2`.
@@ -67,10 +74,32 @@ impl Case {
         }
     }
 
-    /// Whether the null allocator can run its kernel.
+    /// The same with an aged heap.
+    pub fn aged(&self, age: u8) -> Case {
+        Case {
+            workload: self.workload.clone() + AGED,
+            age: Some(age),
+            ..self.clone()
+        }
+    }
+
+    /// Why its heap cannot be aged, if so.
+    pub fn not_aged(&self) -> Option<&'static str> {
+        let has_own_heap = |kernel: &Kernel| kernel.memory != MemoryPoints::Sampled;
+        match &self.target {
+            Target::Program(_) | Target::Rows => Some("a program of the catalogue, not a kernel"),
+            Target::Kernel(name) if kernels::find(name).is_some_and(has_own_heap) => {
+                Some("defined by the state of its own heap")
+            }
+            _ if self.is_paced() => Some("played at recorded times, which no heap changes"),
+            _ => None,
+        }
+    }
+
+    /// Whether the null allocator can run its kernel. Its blocks overlap, so it has no heap to age.
     pub fn has_floor(&self) -> bool {
-        self.kernel()
-            .is_some_and(|name| kernels::find(name).is_none_or(|kernel| kernel.has_floor))
+        let kernel = self.kernel().filter(|_| self.age.is_none());
+        kernel.is_some_and(|name| kernels::find(name).is_none_or(|kernel| kernel.has_floor))
     }
 
     /// The program of the catalogue that every allocator runs.
@@ -211,6 +240,7 @@ impl UserCommand {
             whole_process: true,
             caution,
             series_ns: None,
+            age: None,
         }
     }
 }
@@ -318,6 +348,7 @@ pub fn cases(
             whole_process: false,
             caution: workload.caution.clone(),
             series_ns: interval.map(|interval| interval.as_nanos() as u64),
+            age: None,
         };
         first.check()?;
         for &threads in implied.as_ref().map_or(threads, std::slice::from_ref) {

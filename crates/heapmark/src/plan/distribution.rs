@@ -55,7 +55,7 @@ pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
 
 /// What servers ask for: lies inside the ten production profiles of fleetbench (`TCMALLOC_0` to `9`).
 /// Sizes, and how many of 100,000 requests have them.
-const FLEET: &str = "8:4000,16:10000,24:8000,32:16000,48:14000,64:12000,96:8000,128:6000,192:5000,256:4000,384:3000,\
+pub const FLEET: &str = "8:4000,16:10000,24:8000,32:16000,48:14000,64:12000,96:8000,128:6000,192:5000,256:4000,384:3000,\
                      512:2500,768:1800,1024:1500,2048:1800,4096:1500,8192:600,16384:180,32768:80,65536:30,262144:8,\
                      1048576:2";
 

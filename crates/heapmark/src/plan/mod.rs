@@ -6,6 +6,7 @@ mod cell;
 mod counter;
 mod distribution;
 mod huge_pages;
+mod litter;
 mod mode;
 mod target;
 #[cfg(test)]
@@ -16,6 +17,7 @@ pub use case::{Case, Override, cases};
 pub use cell::{Cell, CellId, Part};
 pub use counter::Counter;
 pub use huge_pages::HugePages;
+pub use litter::Litter;
 pub use mode::Mode;
 pub use target::Target;
 pub use user_command::{Client, UserCommand};
@@ -114,11 +116,13 @@ impl Plan {
     }
 
     /// One block: every case once, and in it every allocator once; the baseline in each part. Each
-    /// case is spread over the whole session. A block depends on no other block.
+    /// case is spread over the whole session. A block depends on no other block. An aged case runs
+    /// with the fresh one.
     pub fn block(&self, block: u32) -> Vec<Part> {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(u64::from(block));
         let mut cases: Vec<usize> = (0..self.cases.len()).collect();
+        cases.retain(|case| self.fresh(*case) == *case);
         cases.shuffle(&mut random);
         cases
             .into_iter()
@@ -137,8 +141,14 @@ impl Plan {
                 let mut names = vec![baseline];
                 names.extend(others.iter().skip(part * size).take(size));
                 names.shuffle(random);
+                let mut places = Vec::new();
+                for name in names {
+                    let mut own = self.with_aged(case, name);
+                    own.shuffle(random);
+                    places.extend(own.into_iter().map(|case| (case, name)));
+                }
                 let part = part as u32;
-                let cell = |(position, name): (usize, &str)| Cell {
+                let cell = |(position, (case, name)): (usize, (usize, &str))| Cell {
                     id: self.id_in_block(case, block, part, 0, name),
                     case,
                     allocator: name.to_string(),
@@ -149,9 +159,29 @@ impl Plan {
                     seed,
                     padding: random.random_range(0..4096),
                 };
-                names.into_iter().enumerate().map(cell).collect()
+                places.into_iter().enumerate().map(cell).collect()
             })
             .collect()
+    }
+
+    /// The case with a fresh heap: of an aged one, the one before it.
+    pub fn fresh(&self, case: usize) -> usize {
+        case - usize::from(self.cases[case].age.is_some())
+    }
+
+    /// A case, and the same with an aged heap if this row has that: both run one after the other.
+    fn with_aged(&self, case: usize, row: &str) -> Vec<usize> {
+        let next = case + 1;
+        let is_aged = self
+            .cases
+            .get(next)
+            .is_some_and(|next| next.age.is_some() && self.rows_of(next).any(|name| name == row));
+        [case].into_iter().chain(is_aged.then_some(next)).collect()
+    }
+
+    /// How many of 100 blocks of the litter stay, in a run of aged heaps.
+    pub fn age(&self) -> Option<u8> {
+        self.cases.iter().find_map(|case| case.age)
     }
 
     /// The same part once more.
@@ -173,7 +203,7 @@ impl Plan {
     }
 
     fn id_in_block(&self, case: usize, block: u32, part: u32, attempt: u32, row: &str) -> CellId {
-        let (_, others) = self.baseline_and_others(case);
+        let (_, others) = self.baseline_and_others(self.fresh(case));
         let part = (parts_for(others.len()) > 1).then_some(part);
         CellId::of_block(&self.cases[case].label(), block, part, attempt, row)
     }

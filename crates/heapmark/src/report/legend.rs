@@ -1,13 +1,17 @@
 //! The meaning of the columns, only of those shown. Strings from outside are not yet escaped.
 
-use super::{footprint, latency, text, user_command};
+use super::{aged, footprint, latency, text, user_command};
 use crate::analyse::{Analysis, Case, Numbers, Purge, Role, Row};
 use std::collections::BTreeSet;
 
 /// The lines below the tables, in the order of the columns.
 pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     let rule = analysis.huge_pages.remark().map(str::to_owned);
-    rule.into_iter().chain(of_columns(analysis)).collect()
+    let aged = aged::legend(analysis);
+    rule.into_iter()
+        .chain(of_columns(analysis))
+        .chain(aged)
+        .collect()
 }
 
 fn of_columns(analysis: &Analysis) -> Vec<String> {

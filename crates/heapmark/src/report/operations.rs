@@ -1,7 +1,7 @@
 //! The columns of a case whose operations are counted.
 
 use super::sheet::{Spare, TableColumns, cpu_ratio, user_ratio, verdict};
-use super::units;
+use super::{aged, units};
 use crate::analyse::{Case, MeanFootprint, Numbers};
 
 pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
@@ -20,6 +20,7 @@ pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
         .spare = Spare::Early;
     if table.rows.iter().any(|(_, n)| n.ratio.is_some()) {
         table.judged(&case.baseline);
+        aged::columns(table);
         table.column("CPU", cpu_ratio);
         table.words("by CPU", |_, n| verdict(n.cpu_verdict)).spare = Spare::Early;
         table.column("user", user_ratio).spare = Spare::Early;

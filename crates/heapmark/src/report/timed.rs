@@ -1,7 +1,7 @@
 //! The tables of a run that timed processes. Strings from outside are not yet escaped.
 
 use super::sheet::{Column, Numberless, Sheet, TableColumns, heading, interval, missing};
-use super::{operations, text, units, user_command, whole};
+use super::{aged, operations, text, units, user_command, whole};
 use crate::analyse::{Analysis, Case, Numbers, PLACEMENT, Purge, Role, Row, State};
 
 /// All tables.
@@ -60,10 +60,11 @@ fn of_case(case: &Case, planned_blocks: u32) -> Sheet {
 
 /// The user's command, or the workload and its threads.
 pub(super) fn heading_of(case: &Case) -> String {
-    match &case.command {
+    let heading = match &case.command {
         Some(tried) => user_command::heading(tried),
         None => heading(&case.workload, case.threads, case.oversubscribed),
-    }
+    };
+    heading + &aged::words(case)
 }
 
 /// The columns of a case whose rows have numbers.
@@ -204,6 +205,7 @@ fn caveats(case: &Case) -> Vec<String> {
         );
     }
     lines.extend(placement(case));
+    lines.extend(aged::memory(case));
     lines
 }
 

@@ -1,6 +1,7 @@
 //! The texts of a run of a user's command: its columns, its limits, and a recommendation. Strings
 //! from outside are not yet escaped.
 
+use super::aged;
 use super::sheet::{Spare, TableColumns, cpu_ratio, peak_rss};
 use super::text::{count, enclosed, join, list};
 use super::units;
@@ -50,6 +51,7 @@ pub(super) fn ratio(numbers: &Numbers) -> f64 {
 pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
     table.whole("wall s", |whole| Some(seconds(whole.wall_ns)));
     table.judged(&case.baseline);
+    aged::columns(table);
     table.whole("CPU s", |whole| whole.cpu_ns.map(seconds));
     table
         .column(&format!("CPU / {}", case.baseline), cpu_ratio)

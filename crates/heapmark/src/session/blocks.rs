@@ -123,7 +123,7 @@ impl Session {
             Mode::Count(Counter::Kernel) => (Purpose::Count, case.cold, slow),
             Mode::Memory => (Purpose::Memory, case.cold, slow),
         };
-        let mut job = Job::new(case, cell, cold, iterations, false)?;
+        let mut job = self.with_litter(cell, Job::new(case, cell, cold, iterations, false)?);
         job.mode = mode;
         Ok(Due {
             purpose,

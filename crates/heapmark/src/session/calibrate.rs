@@ -65,7 +65,9 @@ impl Session {
         Ok(self.paced(iterations, checked, self.seconds_of(&cell) * share))
     }
 
+    /// An aged heap has the work of a fresh one.
     fn calibrated(&mut self, case: usize, progress: &dyn Progress) -> Result<Pace> {
+        let case = self.selection.plan.fresh(case);
         let cell = self.selection.plan.calibration(case);
         let cold = self.case(&cell).cold;
         let due = Due {

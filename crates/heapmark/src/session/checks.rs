@@ -37,7 +37,7 @@ impl Session {
                 *value = (seconds * LONGER).to_string();
             }
         }
-        Ok(job)
+        Ok(self.with_litter(cell, job))
     }
 
     pub(super) fn runs_kernel(&self, cell: &Cell) -> bool {
@@ -48,8 +48,31 @@ impl Session {
     /// Runs all checks of the plan.
     pub(super) fn checks(&mut self, paces: &[Pace], progress: &mut dyn Progress) -> Result<()> {
         let cells = self.selection.plan.checks();
+        // The litter of the aged ones follows from the others.
+        let (aged, fresh): (Vec<&Cell>, Vec<&Cell>) =
+            cells.iter().partition(|cell| self.case(cell).age.is_some());
+        self.checks_of(&fresh, paces, progress)?;
+        self.checks_of(&aged, paces, progress)?;
+        let known = self.known.all().iter();
+        let passed = known
+            .filter(|record| record.purpose == Purpose::Check && record.passed.is_some())
+            .count();
+        if passed > 0 {
+            let of = cells.len();
+            progress
+                .say(&format!("{passed} of {of} checks were passed in earlier runs (--check-again runs them again)"));
+        }
+        Ok(())
+    }
+
+    fn checks_of(
+        &mut self,
+        cells: &[&Cell],
+        paces: &[Pace],
+        progress: &mut dyn Progress,
+    ) -> Result<()> {
         let mut due = Vec::new();
-        for cell in &cells {
+        for cell in cells {
             let pace = &paces[cell.case];
             let known = self.known.has(&cell.id);
             match self.due(cell, pace.checked, self.check_timeout(cell, pace))? {
@@ -68,15 +91,6 @@ impl Session {
         }
         for (lanes, checks) in by_lanes {
             self.side_by_side(lanes, &checks, progress)?;
-        }
-        let known = self.known.all().iter();
-        let passed = known
-            .filter(|record| record.purpose == Purpose::Check && record.passed.is_some())
-            .count();
-        if passed > 0 {
-            let of = cells.len();
-            progress
-                .say(&format!("{passed} of {of} checks were passed in earlier runs (--check-again runs them again)"));
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! What starts processes stands behind `Runner`; the order, the repeats and the end of a run are
 //! decided here, and tested with a runner that follows a script.
 
+pub mod aged;
 mod blocks;
 mod calibrate;
 mod checks;

@@ -111,6 +111,15 @@ impl Session {
 
     /// Runs one cell of the plan by itself, as often as it takes to know how, and keeps nothing.
     pub fn single(&mut self, cell: &Cell, progress: &dyn Progress) -> Result<Attempt> {
+        if self.case(cell).age.is_some() {
+            let fresh = self.selection.plan.fresh(cell.case);
+            let baseline = self.selection.plan.check_of_baseline(fresh);
+            let pace = self.pace(fresh, progress)?;
+            let timeout = self.check_timeout(&baseline, &pace);
+            if let Some(check) = self.due(&baseline, pace.checked, timeout)? {
+                self.once(&check, progress)?;
+            }
+        }
         let pace = self.pace(cell.case, progress)?;
         let checks = self.selection.plan.checks();
         let mut due = self.measured(cell, pace.iterations, pace.timeout)?;

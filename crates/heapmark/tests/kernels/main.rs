@@ -3,6 +3,7 @@
 mod catalogue;
 mod counter;
 mod counting;
+mod counting_aged;
 mod counting_memory;
 mod counting_replay;
 mod counting_shapes;

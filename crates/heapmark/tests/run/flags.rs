@@ -67,6 +67,8 @@ const KERNELS: &[Flag] = &[
     ("--target-ms", "77"),
 ];
 const SERIES: &[Flag] = &[("--series", "7ms")];
+/// Where times are compared.
+const AGE: &[Flag] = &[("--age", "75")];
 const LATENCY: &[Flag] = &[("--latency", "7")];
 const COUNTER: &[Flag] = &[("--counter", "kernel")];
 const RETAINED: &[Flag] = &[("--retained", "")];
@@ -127,6 +129,7 @@ fn lines() -> Vec<Line> {
             granted,
             ..line("run", &[COMPARES, KERNELS, EXACT, mode], &["zalloc"])
         });
+
         for way in [SPEED, PACED] {
             let line = match (way == SPEED, mode == RETAINED) {
                 (true, true) => continue,
@@ -153,11 +156,21 @@ fn lines() -> Vec<Line> {
     }
     for blocks in [EXACT, PRECISE] {
         lines.push(line(
+            "run",
+            &[COMPARES, KERNELS, blocks, SERIES, AGE],
+            &["zalloc"],
+        ));
+        lines.push(line(
+            "replay",
+            &[COMPARES, TRACES, blocks, SPEED, SERIES, AGE],
+            &["a.trace", "b.trace"],
+        ));
+        lines.push(line(
             "try",
-            &[COMPARES, TRIES, blocks, ENDS],
+            &[COMPARES, TRIES, blocks, ENDS, AGE],
             &["cat", "--flag-of-cat"],
         ));
-        lines.push(line("try", &[COMPARES, TRIES, blocks, SERVES], &[]));
+        lines.push(line("try", &[COMPARES, TRIES, blocks, SERVES, AGE], &[]));
     }
     lines.extend([
         line("doctor", &[&[("--json", ""), ("--strict", "")]], &[]),

@@ -1,5 +1,6 @@
 //! `heapmark run` and the commands around it: plans, flags, signals, files, and what is said of a run.
 
+mod age;
 mod directory;
 mod doctor;
 mod files;

@@ -70,7 +70,7 @@ fn run(bench: &mut Bench) {
 
     let (mut done, mut expected, mut last_frees) =
         (KernelWork::default(), KernelWork::default(), 0);
-    bench.begin();
+    bench.begin_with(stage.threads_at_start());
     points.begin();
     for round in bench.rounds() {
         stage.set();

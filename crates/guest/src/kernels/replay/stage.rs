@@ -129,6 +129,15 @@ impl<'a> Stage<'a> {
         thread.plays() && !thread.is_started
     }
 
+    fn at_start(&self) -> impl Iterator<Item = usize> {
+        (0..self.seats.len()).filter(|index| self.is_there_from_the_start(*index))
+    }
+
+    /// How many threads exist from the start.
+    pub fn threads_at_start(&self) -> usize {
+        self.at_start().count()
+    }
+
     /// Called before a round: resets all progress.
     pub fn set(&mut self) {
         self.gate = Gate::default();
@@ -147,17 +156,16 @@ impl<'a> Stage<'a> {
     /// Creates the threads that exist from the start, and starts the clock once all of them wait
     /// for it. If the main thread plays, it has played when this returns.
     pub fn raise(&self) -> Moment {
-        let first = || (0..self.seats.len()).filter(|index| self.is_there_from_the_start(*index));
         if self.on_main {
             make_ready();
         } else {
-            first().for_each(|index| self.create(index));
-            self.gate.all_here(first().count());
+            self.at_start().for_each(|index| self.create(index));
+            self.gate.all_here(self.threads_at_start());
         }
         self.began_ns.store(clock::now_ns(), Ordering::Relaxed);
         let began = self.gate.open();
         if self.on_main {
-            first().for_each(|index| self.play(index));
+            self.at_start().for_each(|index| self.play(index));
         }
         began
     }
@@ -287,8 +295,8 @@ extern "C" fn enter(seat: *mut c_void) -> *mut c_void {
         (seat, &*seat.stage.get().cast::<Stage>())
     };
     let index = seat.index.get();
-    make_ready();
     seat.has_come.store(true, Ordering::Release);
+    make_ready();
     if !stage.thread(index).is_started {
         stage.gate.wait();
     }

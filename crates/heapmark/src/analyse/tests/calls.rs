@@ -8,7 +8,7 @@ fn called(analysis: &Analysis, name: &str) -> Verdict {
     numbers(analysis, name).verdict.unwrap()
 }
 
-fn with_tier(mut lab: FakeRun, name: &str, tier: &str) -> FakeRun {
+pub(super) fn with_tier(mut lab: FakeRun, name: &str, tier: &str) -> FakeRun {
     lab.allocator(name).tier = tier.into();
     lab.run.plan.allocators.retain(|known| known != name);
     let place = if tier == "aa-copy" {

@@ -1,5 +1,6 @@
 //! The analysis by values: artificial records in, rows and verdicts out.
 
+mod aged;
 mod calls;
 mod footprint;
 mod interference;

@@ -8,7 +8,7 @@ use crate::catalog::allocator::Purge;
 use crate::catalog::malloc_api::FUNCTIONS;
 use crate::catalog::suite::{Suite, thread_counts};
 use crate::catalog::{Catalog, Workload};
-use crate::cmd::{refuse, usage, version};
+use crate::cmd::{refuse, say, usage, version};
 use crate::execute::{Guest, Subject};
 use crate::observe::machine;
 use crate::plan::{Case, Counter, Mode, Override, Plan, cases, comparisons};
@@ -74,6 +74,7 @@ impl Selection {
             }
         }
 
+        let cases = with_aged(cases, flags.age, mode)?;
         let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
         let (words, tiers) = (&flags.allocators, &suite.tiers);
         let (baseline, chosen) = choose(words, tiers, baseline, flags.replace, &catalog)?;
@@ -82,6 +83,7 @@ impl Selection {
             subject.allocator.wrapper |= args.allow_forwarding;
         }
         must_be_ready(&baseline, &subjects)?;
+        let mut cases = cases;
         programs::mark(&mut cases, &catalog);
         // Programs never start when single calls are timed: no reason to build them.
         let idle = matches!(mode, Mode::Latency { .. } | Mode::Memory);
@@ -217,6 +219,34 @@ fn mode(args: &RunFlags, is_for_memory: bool, workloads: &[&Workload]) -> Result
             alone.name
         ),
     }
+}
+
+/// The cases, each followed by the same with an aged heap if `--age` asks for that.
+pub(crate) fn with_aged(cases: Vec<Case>, age: Option<u8>, mode: Mode) -> Result<Vec<Case>> {
+    let Some(age) = age else {
+        return Ok(cases);
+    };
+    if mode != Mode::Time {
+        return refuse(
+            "--age compares times: leave out --latency, --counter and --retained, and workloads that measure memory alone",
+        );
+    }
+    let fresh_only: Vec<String> = cases
+        .iter()
+        .filter_map(|case| Some(format!("{} ({})", case.workload, case.not_aged()?)))
+        .collect();
+    let why = format!("--age: not for {}", fresh_only.join(", "));
+    if fresh_only.len() == cases.len() {
+        return refuse(why);
+    }
+    if !fresh_only.is_empty() {
+        say(why);
+    }
+    let with_aged = |case: Case| {
+        let aged = case.not_aged().is_none().then(|| case.aged(age));
+        [case].into_iter().chain(aged)
+    };
+    Ok(cases.into_iter().flat_map(with_aged).collect())
 }
 
 /// The parameters that a suite sets.

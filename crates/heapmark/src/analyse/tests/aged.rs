@@ -1,0 +1,91 @@
+//! Rows in an aged heap over the same rows in a fresh one.
+
+use super::calls::with_tier;
+use super::*;
+use crate::analyse::Verdict;
+
+/// Times in a fresh and in an aged heap.
+fn lab(blocks: u32, aged: fn(&str) -> f64) -> FakeRun {
+    let mut lab = FakeRun::new(&["glibc", "a", "b"], &["churn", "larson"], blocks);
+    let age = lab.run.plan.cases[0].aged(50);
+    lab.run.plan.cases.insert(1, age);
+    lab.fill(move |workload, name, block| {
+        let age = if workload.ends_with("-aged") {
+            aged(name)
+        } else {
+            1.0
+        };
+        let faster = if name == "b" { 0.5 } else { 1.0 };
+        20.0 * age * faster * noise(&format!("{workload}{name}"), block)
+    })
+}
+
+#[test]
+fn an_allocator_that_is_slower_with_age_is_named_and_one_that_is_not_is_the_same() {
+    let analysis = run(&lab(30, |name| if name == "a" { 1.2 } else { 1.0 }));
+    let over = |row: &Row| row.numbers().unwrap().aged.unwrap();
+    let rows = &analysis.cases[1].rows;
+    let verdicts: Vec<&str> = rows
+        .iter()
+        .map(|row| over(row).verdict.unwrap().word())
+        .collect();
+    assert_eq!(verdicts, ["same", "slower", "same"]);
+    assert!((over(&rows[1]).ratio.ratio / 1.2 - 1.0).abs() < 0.01);
+    assert!(
+        over(&rows[1])
+            .ratio
+            .interval
+            .is_some_and(|(low, _)| low > 1.15)
+    );
+    assert!(numbers(&analysis, "a").aged.is_none(), "a fresh row");
+    assert_eq!(
+        (analysis.cases[0].age, analysis.cases[1].age),
+        (None, Some(50))
+    );
+}
+
+#[test]
+fn what_is_said_over_all_cases_is_said_of_fresh_heaps() {
+    let analysis = run(&lab(12, |name| if name == "b" { 9.0 } else { 1.0 }));
+    let Conclusion::Fastest(ranking) = &analysis.conclusion else {
+        panic!("{:?}", analysis.conclusion)
+    };
+    assert_eq!((ranking.leader.as_str(), ranking.cases), ("b", 2));
+    assert!(analysis.overall.iter().all(|one| one.cases == 2));
+}
+
+#[test]
+fn few_blocks_decide_nothing_and_a_copy_that_differs_withholds_the_verdict() {
+    let few = run(&lab(4, |_| 1.5));
+    let verdict = |analysis: &Analysis| {
+        let numbers = analysis.cases[1].rows[1].numbers();
+        numbers.unwrap().aged.unwrap().verdict.unwrap()
+    };
+    assert_eq!(verdict(&few).word(), "unclear");
+
+    let mut lab = FakeRun::new(&["glibc", "a", "copy"], &["churn"], 20);
+    lab = with_tier(lab, "copy", "aa-copy");
+    let age = lab.run.plan.cases[0].aged(50);
+    lab.run.plan.cases.push(age);
+    let lab = lab.fill(|workload, name, block| {
+        let drift = if name == "copy" { 1.3 } else { 1.0 };
+        drift * noise(&format!("{workload}{name}"), block)
+    });
+    assert_eq!(verdict(&run(&lab)), Verdict::AaCopyDiffers);
+}
+
+#[test]
+fn a_row_that_fails_with_age_has_no_ratio() {
+    let mut lab = lab(12, |_| 1.0);
+    let of_a = |record: &&mut Record| {
+        record.workload == "churn-aged"
+            && record.allocator == "a"
+            && record.purpose == Purpose::Sample
+    };
+    let record = lab.records.iter_mut().find(of_a).unwrap();
+    (record.outcome, record.measurement) = (crash(), None);
+    let analysis = run(&lab);
+    let rows = &analysis.cases[1].rows;
+    assert!(rows[1].numbers().is_none());
+    assert!(rows[2].numbers().unwrap().aged.is_some());
+}

@@ -1,0 +1,105 @@
+//! What ages a heap: blocks that are allocated, replaced and partly freed before a workload begins.
+
+use super::distribution::FLEET;
+
+/// Litter is at least so much, however little a workload itself has live.
+const LEAST_BYTES: u64 = 32 << 20;
+/// And at most so much.
+const MOST_BYTES: u64 = 1 << 30;
+/// A size that is requested so rarely that it takes a larger part of the litter is left out.
+const LARGEST_PART: u64 = 16;
+/// Weights of all sizes together.
+const SCALE: f64 = 1e9;
+
+/// The litter of one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Litter {
+    /// So many of 100 blocks stay.
+    pub stay: u8,
+    /// Requested bytes before any are freed; 0 leaves the heap fresh.
+    pub bytes: u64,
+    /// `SIZE:WEIGHT,SIZE:WEIGHT`.
+    pub sizes: String,
+    /// Whether several threads of the workload allocate.
+    pub by_threads: bool,
+}
+
+impl Litter {
+    /// None: the heap stays fresh.
+    pub fn none() -> Litter {
+        Litter {
+            stay: 100,
+            bytes: 0,
+            sizes: FLEET.to_owned(),
+            by_threads: false,
+        }
+    }
+
+    /// As much as a workload has live at most, of the sizes that it requests (`SIZE:COUNT,…`); of
+    /// sizes of servers if none of its own can be used.
+    pub fn of(stay: u8, most_live_bytes: u64, requests: &str, by_threads: bool) -> Litter {
+        let bytes = most_live_bytes.clamp(LEAST_BYTES, MOST_BYTES);
+        let sizes = weights(requests, bytes / LARGEST_PART);
+        Litter {
+            stay,
+            bytes,
+            sizes: sizes.unwrap_or_else(|| FLEET.to_owned()),
+            by_threads,
+        }
+    }
+
+    /// Whether its sizes are the workload's own.
+    pub fn is_of_workload(&self) -> bool {
+        self.sizes != FLEET
+    }
+}
+
+fn weights(requests: &str, largest: u64) -> Option<String> {
+    let read = |class: &str| {
+        let (size, count) = class.split_once(':')?;
+        Some((size.parse::<u64>().ok()?, count.parse::<u64>().ok()?))
+    };
+    let classes: Vec<(u64, u64)> = requests
+        .split(',')
+        .filter_map(read)
+        .filter(|(size, _)| (1..=largest).contains(size))
+        .collect();
+    let all: u64 = classes.iter().map(|(_, count)| count).sum();
+    let weight = |count: u64| (count as f64 / all as f64 * SCALE).round() as u64;
+    let weights: Vec<String> = classes
+        .iter()
+        .map(|(size, count)| (size, weight(*count)))
+        .filter(|(_, weight)| *weight > 0)
+        .map(|(size, weight)| format!("{size}:{weight}"))
+        .collect();
+    (!weights.is_empty()).then(|| weights.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_volume_is_what_was_live_within_bounds() {
+        let bytes = |most_live| Litter::of(50, most_live, "16:1", false).bytes;
+        assert_eq!(
+            [bytes(0), bytes(40 << 20), bytes(1 << 40)],
+            [32 << 20, 40 << 20, 1 << 30]
+        );
+    }
+
+    #[test]
+    fn sizes_are_drawn_as_often_as_they_were_requested() {
+        let sizes = |requests| Litter::of(50, 0, requests, false).sizes;
+        assert_eq!(sizes("16:3,48:1"), "16:750000000,48:250000000");
+        assert_eq!(
+            sizes("0:5,16:3,4194304:1"),
+            "16:1000000000",
+            "no block is empty, and none is most of the litter"
+        );
+        assert_eq!(sizes("16:1,32:3000000000"), "32:1000000000");
+        for nothing in ["", "0:7", "x:y"] {
+            assert!(!Litter::of(50, 0, nothing, false).is_of_workload());
+        }
+    }
+}

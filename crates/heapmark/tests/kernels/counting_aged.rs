@@ -1,0 +1,90 @@
+//! An aged heap: each thread makes exactly the calls that the litter's volume and size imply, beside those of its kernel, and the
+//! sizes of which litter is made are those that a kernel requests.
+
+use crate::counter::{Counter, case, job};
+use heapmark::execute::Outcome;
+use heapmark::plan::Litter;
+
+/// Blocks of one size that a thread allocates: its part of the volume, which it then replaces three times.
+fn blocks(volume: u64, size: u64, threads: u64) -> u64 {
+    let filled = (volume / threads).div_ceil(size);
+    filled + 3 * filled
+}
+
+#[test]
+fn litter_makes_the_calls_that_its_volume_implies_and_all_of_it_is_freed() {
+    let counter = Counter::new();
+    for threads in [1, 2, 3] {
+        for (bytes, size, stay) in [(1 << 20, 64, 50), (3_000_000, 1000, 25)] {
+            let litter = Litter {
+                stay,
+                bytes,
+                sizes: format!("{size}:7"),
+                by_threads: false,
+            };
+            for (workload, set, own) in [
+                ("churn", &["objects=1000"][..], 1000),
+                ("larson", &["chunks=10", "rounds=10", "incarnations=5"], 550),
+            ] {
+                let mut job = job(&case(workload, threads, set), 0, 1, false);
+                job.exercise = false;
+                job.litter = Some(litter.clone());
+                let (counted, attempt) = counter.numbers(&job);
+                assert_eq!(attempt.outcome, Outcome::Ok, "{workload} {threads}");
+                let threads = u64::from(threads);
+                let all = threads * (own + blocks(bytes, size, threads));
+                // And the pair by which every guest wakes its allocator.
+                assert_eq!(
+                    counted,
+                    [all + 1, all + 1, 0, 0, 0],
+                    "{workload}, {threads} threads, {litter:?}"
+                );
+                let figures = attempt.measurement.unwrap().figures;
+                let live = figures["litter_live_bytes"] as u64;
+                let kept = threads * ((bytes / threads).div_ceil(size) * u64::from(stay) / 100);
+                assert_eq!(live, kept * size, "{workload}, {threads} threads");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_heap_without_litter_is_fresh() {
+    let mut job = job(&case("churn", 1, &["objects=1000"]), 0, 1, false);
+    job.exercise = false;
+    job.litter = Some(Litter::none());
+    let (counted, _) = Counter::new().numbers(&job);
+    assert_eq!(counted[0], 1001);
+}
+
+#[test]
+fn a_check_counts_the_sizes_that_are_requested_and_the_most_that_is_live() {
+    let counter = Counter::new();
+    let set = [
+        "volume=40000",
+        "min-size=100",
+        "max-size=100",
+        "layout=block",
+    ];
+    let mut job = job(&case("same-thread", 1, &set), 0, 1, true);
+    job.counts_sizes = true;
+    let (_, attempt) = counter.numbers(&job);
+    assert_eq!(attempt.outcome, Outcome::Ok);
+    let measurement = attempt.measurement.unwrap();
+    let calls = measurement.calls["malloc"];
+    let sizes = &measurement.notes["sizes"];
+    let counts = sizes.split(',').map(|class| class.split_once(':').unwrap());
+    let counts: Vec<(u64, u64)> = counts
+        .map(|(size, count)| (size.parse().unwrap(), count.parse().unwrap()))
+        .collect();
+    assert_eq!(
+        counts.iter().map(|(_, count)| count).sum::<u64>(),
+        calls,
+        "{sizes}"
+    );
+    assert!(counts.contains(&(100, calls - 2)), "{sizes}, of {calls}");
+    assert_eq!(
+        measurement.figures["most_live_bytes"] as u64,
+        measurement.requested_peak_bytes
+    );
+}
