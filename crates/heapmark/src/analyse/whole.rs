@@ -5,6 +5,7 @@ use super::group::Group;
 use super::numbers::PLACEMENT;
 use super::spread::Spread;
 use crate::execute::{Iteration, Measurement};
+use crate::metric::LITTER;
 use serde::Serialize;
 
 /// With fewer calls per operation, malloc serves only start-up and heap growth; the objects come
@@ -46,7 +47,7 @@ const LARGEST: &str = "largest_process_rss_bytes";
 
 /// Whether some table uses this figure of a sample; exports include all.
 pub fn reads_figure(name: &str) -> bool {
-    name == STARTUP || name == LARGEST || PLACEMENT.contains(&name)
+    name == STARTUP || name == LARGEST || PLACEMENT.contains(&name) || LITTER.contains(&name)
 }
 
 impl Whole {

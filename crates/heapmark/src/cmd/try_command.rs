@@ -10,7 +10,7 @@ use crate::catalog::allocators::is_name;
 use crate::catalog::{Allocator, Catalog, Settings, Source, settings};
 use crate::execute::Subject;
 use crate::file::WithPath;
-use crate::plan::{Client, Mode, UserCommand, comparisons};
+use crate::plan::{Client, UserCommand, comparisons};
 use crate::session::{Selection, TOOLS};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -139,11 +139,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     let aa_copy = controls::aa_copy(flags, &subjects, &baseline)?;
     let length = match flags.blocks {
         Some(blocks) => run_length::exactly(blocks),
-        None => run_length::until_precise(
-            flags,
-            None,
-            comparisons(1 + usize::from(flags.age.is_some()), subjects.len()),
-        ),
+        None => run_length::until_precise(flags, None, comparisons(1, subjects.len())),
     };
     let name = match &args.name {
         Some(name) if !is_name(name) => {
@@ -154,7 +150,6 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     };
     let caution = (!cautions.is_empty()).then(|| cautions.join(" "));
     let cases = vec![command.case(&name, caution)];
-    let cases = select::with_aged(cases, flags.age, Mode::Time)?;
     let plan = select::plan(flags, length, baseline, cases, &subjects, aa_copy.as_ref());
     subjects.extend(aa_copy);
     let tools = TOOLS

@@ -7,6 +7,10 @@ use crate::observe::memory_profile::{MemoryPoint, MemoryProfile};
 /// The least requested memory for which an overhead describes the allocator.
 pub const OVERHEAD_FROM_BYTES: f64 = 1_048_576.0;
 
+/// Figures of a process whose heap was aged: requested bytes of the litter that stays, and by how much
+/// the litter has made the process grow.
+pub const LITTER: [&str; 2] = ["litter_live_bytes", "litter_resident_bytes"];
+
 pub(super) const METRICS: &[Metric] = &[
     described(
         "peak_demand_bytes",
@@ -117,6 +121,19 @@ pub(super) const METRICS: &[Metric] = &[
         }),
     )
     .better(Better::Neither),
+    figure(
+        LITTER[0],
+        "litter",
+        Unit::Bytes,
+        "with --age: requested bytes of the blocks that aged the heap and stay",
+    )
+    .better(Better::Neither),
+    figure(
+        LITTER[1],
+        "memory of the litter",
+        Unit::Bytes,
+        "with --age: growth of anonymous memory by all that aged the heap",
+    ),
     retained("retained_bytes_0_ms", |sample| after(sample, 0)),
     retained("retained_bytes_100_ms", |sample| after(sample, 100)),
     retained("retained_bytes_1000_ms", |sample| after(sample, 1000)),
@@ -389,8 +406,11 @@ pub fn blow_up(several: &MemoryProfile, one: &MemoryProfile) -> Option<f64> {
 }
 
 /// (Peak RSS - RSS before the first operation) / highest sum of requested bytes; `None` if the peak
-/// lies below the start, or nothing was requested.
+/// lies below the start, nothing was requested, or most of what has grown is litter.
 pub fn overhead_of(measurement: &Measurement) -> Option<f64> {
+    if measurement.figures.contains_key(LITTER[0]) {
+        return None;
+    }
     let grown = measurement
         .peak_rss_bytes
         .checked_sub(measurement.baseline_rss_bytes)?;

@@ -7,7 +7,7 @@ mod memory;
 mod process;
 mod time;
 
-pub use memory::{OVERHEAD_FROM_BYTES, blow_up, overhead_of};
+pub use memory::{LITTER, OVERHEAD_FROM_BYTES, blow_up, overhead_of};
 pub use process::Process;
 pub use time::{WALL, faults_per_op};
 

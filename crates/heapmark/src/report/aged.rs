@@ -4,10 +4,7 @@ use super::sheet::{TableColumns, interval, verdict};
 use super::text::{enclosed, join};
 use super::units;
 use crate::analyse::{Analysis, Case, Numbers, Role};
-
-/// What the litter comes to in each process, as a guest or the litter's library reports it.
-const LIVE: &str = "litter_live_bytes";
-const RESIDENT: &str = "litter_resident_bytes";
+use crate::metric::LITTER;
 
 /// Behind a heading.
 pub(super) fn words(case: &Case) -> String {
@@ -47,14 +44,15 @@ pub(super) fn line(case: &Case) -> Option<String> {
 /// What the litter itself takes.
 pub(super) fn memory(case: &Case) -> Option<String> {
     case.age?;
+    let [live, resident] = LITTER;
     let rows = case.rows.iter().filter(|row| row.role != Role::AaCopy);
     let figure = |name: &str, numbers: &Numbers| numbers.figures.get(name).copied();
     let told = rows.clone().filter_map(|row| {
-        let resident = units::bytes(figure(RESIDENT, row.numbers()?)?);
+        let resident = units::bytes(figure(resident, row.numbers()?)?);
         Some(format!("{} {resident}", row.allocator))
     });
     let told = join(told, ", ");
-    let live = rows.filter_map(|row| figure(LIVE, row.numbers()?)).next()?;
+    let live = rows.filter_map(|row| figure(live, row.numbers()?)).next()?;
     Some(format!(
         "the litter has {} live, and holds: {told}; all memory of these rows includes it",
         units::bytes(live)

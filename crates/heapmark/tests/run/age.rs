@@ -31,7 +31,7 @@ fn each_allocator_is_compared_with_itself_and_one_whose_calls_take_longer_with_a
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     for words in [
         "churn-aged, 1 thread, heap aged to 50 %",
-        "aged / fresh [95 %]",
+        "aged / fresh [95",
         "the litter has 16",
         "freed to 50 % of its blocks",
     ] {

@@ -129,7 +129,6 @@ fn lines() -> Vec<Line> {
             granted,
             ..line("run", &[COMPARES, KERNELS, EXACT, mode], &["zalloc"])
         });
-
         for way in [SPEED, PACED] {
             let line = match (way == SPEED, mode == RETAINED) {
                 (true, true) => continue,
@@ -167,10 +166,10 @@ fn lines() -> Vec<Line> {
         ));
         lines.push(line(
             "try",
-            &[COMPARES, TRIES, blocks, ENDS, AGE],
+            &[COMPARES, TRIES, blocks, ENDS],
             &["cat", "--flag-of-cat"],
         ));
-        lines.push(line("try", &[COMPARES, TRIES, blocks, SERVES, AGE], &[]));
+        lines.push(line("try", &[COMPARES, TRIES, blocks, SERVES], &[]));
     }
     lines.extend([
         line("doctor", &[&[("--json", ""), ("--strict", "")]], &[]),

@@ -543,3 +543,27 @@ fn a_run_of_a_trace_is_taken_up_again_with_that_trace_only() {
         gone.stderr
     );
 }
+
+#[test]
+fn a_replay_in_an_aged_heap_makes_the_calls_of_the_fresh_one() {
+    let place = Place::new();
+    write(&place.at("a.trace"), &pipeline());
+    let end = replay(
+        &place,
+        &["a.trace", "--age", "25", "-a", "glibc", "--blocks", "1"],
+    );
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let records = samples(&place.at("run"));
+    let of = |name: &str| {
+        let mut timed = of_purpose(&records, "sample").into_iter();
+        let found = timed.find(|record| word(record, "workload") == name);
+        found.unwrap_or_else(|| panic!("{name}: {}", end.stdout))
+    };
+    let [fresh, aged] = ["trace:a", "trace:a-aged"].map(of);
+    assert_eq!(numbers(fresh), numbers(aged));
+    let figures = |record: &Value| record["measurement"]["figures"].clone();
+    assert_eq!(figures(fresh)["litter_live_bytes"].as_f64(), None);
+    // A quarter of the least that ages a heap, less a block or two of each thread.
+    let live = figures(aged)["litter_live_bytes"].as_f64().unwrap();
+    assert!((8.0e6..8.8e6).contains(&live), "{live}");
+}

@@ -171,6 +171,14 @@ fn paced_replays_take_as_long_as_they_were_recorded() {
             .as_u64()
             .unwrap()
     };
+    // No heap changes recorded times.
+    let aged = place.run(&["replay", "a.trace", "--mode", "paced", "--age", "50"]);
+    assert_eq!(aged.code, Some(2), "{}", aged.stdout);
+    assert!(
+        aged.stderr.contains("--age: not for trace:a (played at"),
+        "{}",
+        aged.stderr
+    );
     // A replay never comes too early.
     assert!(paced("one", "1") >= 4_000_000_000);
     // And seconds too late on no machine.
