@@ -26,7 +26,7 @@ mod trace_pack;
 mod user;
 
 pub use cache::{hash_of_file, make as make_cache_folder, root as cache_root, short_hash};
-pub use cargo_sources::directory as sources_of;
+pub use cargo_sources::{directory as sources_of, pin};
 pub use compiled_trace::{CompiledTrace, Shelf as CompiledTraceShelf, compiled_trace};
 pub use copy::copy;
 pub use inspect::inspect;

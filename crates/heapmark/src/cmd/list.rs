@@ -26,7 +26,8 @@ pub struct ListArgs {
     /// and why they differ
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     flags: bool,
-    /// Print the workloads as a Markdown page with all parameters, or the metrics as a Markdown table
+    /// Print the allocators, or the workloads with all parameters, as a Markdown page, or the metrics
+    /// as a Markdown table
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
 }
@@ -55,11 +56,12 @@ pub fn run(args: ListArgs) -> Result<Exit> {
     let catalog = Catalog::load()?;
     if args.markdown {
         print(match args.what {
+            What::Allocators => report::allocators(&catalog.allocators),
             What::Workloads => report::workloads(&catalog.workloads),
             What::Metrics => report::metrics(),
-            What::Allocators | What::Programs | What::Suites | What::Claims => {
+            What::Programs | What::Suites | What::Claims => {
                 return refuse(
-                    "--markdown is for workloads and metrics: the others are tables already",
+                    "--markdown is for allocators, workloads and metrics: the others are tables already",
                 );
             }
         })?;

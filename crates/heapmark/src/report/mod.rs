@@ -2,6 +2,7 @@
 //! text out. Never measures, never judges.
 
 mod aged;
+mod allocators;
 mod claims;
 mod compare;
 mod conclusion;
@@ -39,6 +40,7 @@ mod workloads;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use allocators::allocators;
 pub use claims::{claims, claims_json, claims_markdown, reason};
 pub use compare::{ComparisonSubject, comparison, comparison_json, comparison_markdown};
 pub use flags::text as flags;

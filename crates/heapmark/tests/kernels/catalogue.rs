@@ -147,14 +147,17 @@ fn every_suite_has_a_plan() {
 }
 
 #[test]
-fn the_page_of_workloads_is_what_the_files_say() {
-    let listed = Place::new().run(&["list", "workloads", "--markdown"]);
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/WORKLOADS.md");
-    let stored = std::fs::read_to_string(page).unwrap();
-    assert!(
-        listed.stdout == stored,
-        "docs/WORKLOADS.md is stale: heapmark list workloads --markdown > docs/WORKLOADS.md"
-    );
+fn the_pages_of_allocators_and_workloads_are_what_the_files_say() {
+    for what in ["allocators", "workloads"] {
+        let listed = Place::new().run(&["list", what, "--markdown"]);
+        let name = format!("docs/{}.md", what.to_uppercase());
+        let page = format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
+        let stored = std::fs::read_to_string(page).unwrap();
+        assert!(
+            listed.stdout == stored,
+            "{name} is stale: heapmark list {what} --markdown > {name}"
+        );
+    }
 }
 
 #[test]

@@ -1,0 +1,80 @@
+//! The allocators as a page, from the data files alone: `docs/ALLOCATORS.md` is this text.
+
+use super::text::{self, markdown};
+use crate::build::pin;
+use crate::catalog::{Allocator, Source, Tier};
+
+/// The tiers in the order of the page, each with its heading.
+const TIERS: [(Tier, &str); 4] = [
+    (Tier::Main, "Main: measured unless `-a` says otherwise"),
+    (
+        Tier::Variant,
+        "Variants: other options or other builds of the main ones",
+    ),
+    (
+        Tier::Hardened,
+        "Hardened: they pay for safety with time and memory",
+    ),
+    (Tier::Experimental, "Experimental: known to break programs"),
+];
+
+/// Every allocator that can be named: what it is, where its sources are from, and its licence.
+pub fn allocators(all: &[Allocator]) -> String {
+    let mut page = String::from(
+        "# Allocators\n\n\
+         Written by `heapmark list allocators --markdown` from the files in `allocators/`; do not edit.\n\n\
+         heapmark builds those with a version from the sources of a crate that a lock file pins, with their authors' flags\n\
+         (`heapmark list allocators --flags` says where and why ours differ). The others come from a package of the system, with its\n\
+         version. `heapmark list allocators` shows the versions that the libraries themselves report, and what is missing on a machine.\n\
+         Any other library: `-a NAME=/path/lib.so`.\n",
+    );
+    for (tier, heading) in TIERS {
+        page += &format!(
+            "\n## {heading}\n\n| name | what it is | sources | year | options | licence |\n|---|---|---|---|---|---|\n"
+        );
+        for allocator in all.iter().filter(|allocator| allocator.tier == tier) {
+            page += &row(allocator);
+        }
+    }
+    page
+}
+
+fn row(allocator: &Allocator) -> String {
+    let name = match allocator.home.as_str() {
+        "" => allocator.name.clone(),
+        home => format!("[{}]({home})", allocator.name),
+    };
+    let options = allocator.environment.iter();
+    let options = text::join(
+        options.map(|(variable, value)| format!("`{variable}={value}`")),
+        ", ",
+    );
+    let cells = [
+        name,
+        markdown(&allocator.about),
+        sources(&allocator.source),
+        markdown(&allocator.sources),
+        options,
+        markdown(&allocator.licence),
+    ];
+    let cells = cells.map(|cell| if cell.is_empty() { "-".into() } else { cell });
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn sources(source: &Source) -> String {
+    match source {
+        Source::Crate { name } => match pin(name) {
+            Ok(pin) => format!("crate {name} {}", without_commit(&pin.version)),
+            Err(_) => format!("crate {name}"),
+        },
+        Source::System { package, .. } => format!("package {package}"),
+        Source::SameAs { name } => format!("as {name}"),
+        Source::Libc => "the system's C library".into(),
+        Source::Path { .. } | Source::Null | Source::AsCalled => String::new(),
+    }
+}
+
+/// `5.3.1-0-g81034ce1...`, the form of `git describe`, up to its number.
+fn without_commit(version: &str) -> &str {
+    version.split("-0-g").next().unwrap_or(version)
+}
