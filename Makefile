@@ -5,7 +5,7 @@ HEAPMARK = target/release/heapmark
 # Tests and lints cover the whole code: one build with all features.
 WHOLE = --locked --workspace --features heapmark/parquet
 
-.PHONY: run test test-core check bench counts shape validity false-alarms reproduction programs docs clean build setup setup-test setup-bench setup-counts setup-programs
+.PHONY: run test test-core check bench counts shape validity false-alarms pictures reproduction programs docs clean build setup setup-test setup-bench setup-counts setup-programs
 
 run: setup build            ## measure: build what is missing, run the quick suite, print the answer
 	$(HEAPMARK) run $(ARGS)
@@ -50,6 +50,10 @@ shape: setup build          ## whether the quick preset of each workload ranks s
 
 validity: build             ## does the default run's answer hold for real programs: docs/VALIDITY.md; some three hours
 	HEAPMARK=$(HEAPMARK) scripts/validity.py $(ARGS)
+
+pictures: setup-test build  ## the pictures of README from a run of the quick suite; ARGS=RUN for a stored one
+	@test -n "$(ARGS)" || $(HEAPMARK) run
+	HEAPMARK=$(HEAPMARK) scripts/pictures.py $(ARGS)
 
 reproduction: setup build   ## the reference documents' figures and claims beside our own runs: docs/REPRODUCTION.md
 	HEAPMARK=$(HEAPMARK) scripts/reproduction.sh

@@ -1,6 +1,8 @@
 //! What is made of stored runs: comparisons, claims, exports, the page; of runs that are damaged, too.
 
+mod ci;
 mod claims;
+mod commands;
 mod compare;
 mod exports;
 mod fuzz;

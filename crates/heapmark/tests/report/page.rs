@@ -1,12 +1,11 @@
 //! `heapmark report` on real runs, and its page in a real browser: nothing fails, nothing is fetched, everything is drawn, switched,
 //! downloaded and readable. Each of these checks also meets a page that was damaged so that it must complain.
 
-use crate::support::Place;
+use crate::support::{Place, node};
 use heapmark_trace::{Event, Head, Token, Writer};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// One run of each kind of chart, and a page with all of them.
@@ -55,25 +54,6 @@ fn place() -> &'static Place {
     })
 }
 
-/// The folder of the script that looks, with what it needs in it.
-fn browser_folder() -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
-    let _alone = crate::support::alone("browser");
-    if !folder.join("node_modules/.package-lock.json").is_file() {
-        let npm = Command::new("npm")
-            .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
-            .current_dir(&folder)
-            .output();
-        let npm = npm.unwrap_or_else(|why| panic!("npm: {why}: scripts/setup.sh test brings it"));
-        assert!(
-            npm.status.success(),
-            "npm ci: {}",
-            String::from_utf8_lossy(&npm.stderr)
-        );
-    }
-    folder
-}
-
 fn browser() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let names = ["chromium", "chromium-browser", "google-chrome"];
@@ -88,11 +68,8 @@ fn browser() -> PathBuf {
 
 /// What a browser finds wrong with each of these pages.
 fn look(member: &str, pages: &[PathBuf]) -> Vec<Value> {
-    let mut node = Command::new("node");
-    node.arg(browser_folder().join("look.mjs"))
-        .arg(browser())
-        .arg(member)
-        .args(pages);
+    let mut node = node("look.mjs");
+    node.arg(browser()).arg(member).args(pages);
     let output = node
         .output()
         .unwrap_or_else(|why| panic!("node: {why}: scripts/setup.sh test brings it"));

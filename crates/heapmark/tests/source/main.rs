@@ -1,4 +1,5 @@
-//! The sources themselves: the order of the host's modules, and the words of comments and documents.
+//! The sources themselves: the order of the host's modules, and the links and words of comments and documents.
 
 mod ladder;
+mod links;
 mod words;

