@@ -1,9 +1,11 @@
-//! `heapmark-guest launch FD [inherit] [held] NAME=VALUE... -- COMMAND ARGUMENT...`: runs another
-//! program as a child of this small process and writes what the kernel counted for it to a file.
-//! The peak resident set that `wait4` reports includes the process before `exec`; a child of
-//! heapmark itself would have been a copy of heapmark. With `inherit` the variables are added to
+//! `heapmark-guest launch FD [inherit] [held] [LIMIT NUMBER] NAME=VALUE... -- COMMAND ARGUMENT...`:
+//! runs another program as a child of this small process and writes what the kernel counted for it
+//! to a file. The peak resident set that `wait4` reports includes the process before `exec`; a child
+//! of heapmark itself would have been a copy of heapmark. With `inherit` the variables are added to
 //! the launcher's own; without, the program has no others. With `held` this process first stops
-//! itself, so that a tracer can attach.
+//! itself, so that a tracer can attach. A limit holds for the command and all that it starts, not
+//! for this process: `data` and `as` bytes, or the control `group` behind a descriptor of its
+//! `cgroup.procs`.
 //!
 //! It stands between heapmark and the measured program: a library that kills its parent kills this
 //! process, and with it its own. Processes that the program leaves behind end with it, in any group
@@ -34,19 +36,35 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     let (Some(separator), Some(file)) = (separator.filter(|place| place + 1 < count), file) else {
         return fail::usage();
     };
-    let inherits = argument(3) == c"inherit";
-    let held = argument(3 + usize::from(inherits)) == c"held";
+    let mut options = 3;
+    let inherits = argument(options) == c"inherit";
+    options += usize::from(inherits);
+    let held = argument(options) == c"held";
+    options += usize::from(held);
+    let limit = match Limit::named(argument(options)) {
+        None => None,
+        Some(of) => {
+            let number = argument(options + 1).to_str().ok();
+            let Some(number) = number.and_then(|number| number.parse().ok()) else {
+                return fail::usage();
+            };
+            options += 2;
+            Some(of(number))
+        }
+    };
     // SAFETY: the environment's strings are consecutive before the separator, the command's after
     // it, up to the null that ends `argv`; this process may change the array.
     let (environment, command) = unsafe {
         *argv.add(separator).cast_mut() = core::ptr::null();
-        (
-            argv.add(3 + usize::from(inherits) + usize::from(held)),
-            argv.add(separator + 1),
-        )
+        (argv.add(options), argv.add(separator + 1))
     };
-    // SAFETY: a plain system call. The command inherits nothing of ours.
-    unsafe { libc::fcntl(file, libc::F_SETFD, libc::FD_CLOEXEC) };
+    // SAFETY: plain system calls. The command inherits nothing of ours.
+    unsafe {
+        libc::fcntl(file, libc::F_SETFD, libc::FD_CLOEXEC);
+        if let Some(Limit::Group(members)) = limit {
+            libc::fcntl(members as c_int, libc::F_SETFD, libc::FD_CLOEXEC);
+        }
+    }
     if held {
         // SAFETY: a plain system call.
         unsafe { libc::raise(libc::SIGSTOP) };
@@ -61,6 +79,11 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         let child = libc::fork();
         if child == 0 {
             libc::sigprocmask(libc::SIG_SETMASK, &masks.before, core::ptr::null_mut());
+            if let Some(limit) = limit
+                && !limit.hold()
+            {
+                report_errno(file);
+            }
             execute(parent, command, environment, inherits, file);
         }
         COMMAND.store(child, Ordering::Relaxed);
@@ -87,6 +110,48 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         ..account(status, wall_ns, &usage)
     };
     c_int::from(write!(OutputFile(file), "{launched}").is_err())
+}
+
+/// A limit on the memory of the command and of all that it starts.
+#[derive(Clone, Copy)]
+enum Limit {
+    /// Bytes of private memory that can be written, of each process.
+    Data(u64),
+    /// Bytes of address space, of each process.
+    AddressSpace(u64),
+    /// A descriptor of a control group's `cgroup.procs`.
+    Group(u64),
+}
+
+impl Limit {
+    /// What a word of the command line limits, given its number.
+    fn named(word: &CStr) -> Option<fn(u64) -> Limit> {
+        [
+            (c"data", Limit::Data as fn(u64) -> Limit),
+            (c"as", Limit::AddressSpace),
+            (c"group", Limit::Group),
+        ]
+        .into_iter()
+        .find_map(|(name, of)| (name == word).then_some(of))
+    }
+
+    /// Puts this process under it; returns whether that worked.
+    fn hold(self) -> bool {
+        let (resource, bytes) = match self {
+            Limit::Data(bytes) => (libc::RLIMIT_DATA, bytes),
+            Limit::AddressSpace(bytes) => (libc::RLIMIT_AS, bytes),
+            Limit::Group(members) => {
+                // SAFETY: writes a text of this function to a file that heapmark opened for this.
+                return unsafe { libc::write(members as c_int, c"0".as_ptr().cast(), 1) } == 1;
+            }
+        };
+        let limit = libc::rlimit {
+            rlim_cur: bytes,
+            rlim_max: bytes,
+        };
+        // SAFETY: reads a local.
+        unsafe { libc::setrlimit(resource, &limit) == 0 }
+    }
 }
 
 /// Signals that are blocked.
@@ -246,8 +311,17 @@ unsafe fn execute(
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::getppid() == parent {
             libc::execve(*command, command, environment);
-            let _ = writeln!(OutputFile(file), "errno={}", *libc::__errno_location());
+            report_errno(file);
         }
+        libc::_exit(127)
+    }
+}
+
+/// Writes why the command does not run to the file, and ends this process.
+fn report_errno(file: c_int) -> ! {
+    // SAFETY: reads this thread's errno, and ends the process.
+    unsafe {
+        let _ = writeln!(OutputFile(file), "errno={}", *libc::__errno_location());
         libc::_exit(127)
     }
 }

@@ -22,8 +22,8 @@ impl Failed {
     pub(super) fn among(records: &[&Record]) -> Option<Failed> {
         let mut failures = records
             .iter()
-            .map(|record| &record.outcome)
-            .filter(|outcome| !outcome.is_ok());
+            .filter(|record| record.has_failed())
+            .map(|record| &record.outcome);
         let first = failures.next()?;
         let mut counts = vec![(first.word(), 1)];
         for outcome in failures {
@@ -90,13 +90,13 @@ pub struct Failure {
     pub stderr: String,
 }
 
-/// Every process that did not end `ok`, with equal ones grouped. Absent allocators have not failed:
+/// Every process that has failed, with equal ones grouped. Absent allocators have not failed:
 /// their rows report them.
 pub(super) fn collect(records: &[&Record]) -> Vec<Failure> {
     let mut failures: Vec<Failure> = Vec::new();
     for record in records
         .iter()
-        .filter(|record| !record.outcome.is_ok() && !record.outcome.is_absent())
+        .filter(|record| record.has_failed() && !record.outcome.is_absent())
     {
         let like = failures.iter_mut().find(|failure| {
             failure.workload == record.workload

@@ -32,7 +32,8 @@ impl<'a> RecordsByRow<'a> {
         let mut findings: HashMap<&str, Vec<&String>> = HashMap::new();
         for record in records {
             let allocator = record.allocator.as_str();
-            if record.purpose == Purpose::Check || record.purpose.is_of_a_block() {
+            let checks = [Purpose::Check, Purpose::Search];
+            if checks.contains(&record.purpose) || record.purpose.is_of_a_block() {
                 let row = (record.workload.as_str(), record.threads, allocator);
                 rows.entry(row).or_default().push(*record);
             } else if record.purpose == Purpose::Corners {

@@ -14,6 +14,7 @@ pub mod footprint;
 mod group;
 pub mod interference;
 pub mod latency;
+mod limit;
 pub mod memory;
 pub mod noise;
 mod numbers;
@@ -41,6 +42,7 @@ pub use failure::{Failed, Failure};
 pub use footprint::Sampling;
 pub use interference::InterferenceSummary;
 pub use latency::{LongestCall, TimedCalls, Timer, Timing};
+pub use limit::TriedLimit;
 pub use memory::{MeanFootprint, Memory, MemoryMeasure, MemoryRatio};
 pub use numbers::{Numbers, PLACEMENT, Stalled, Timed};
 pub use overall::Overall;
@@ -57,7 +59,7 @@ pub use whole::{Whole, reads_figure};
 use crate::execute::Measurement;
 use crate::metric::Process;
 use crate::observe::Prices;
-use crate::plan::{Counter, HugePages, Mode};
+use crate::plan::{Counter, HugePages, LimitKind, Mode};
 use crate::store::{Purpose, Record, RunFile};
 use group::{CaseGroups, Group, RecordsByRow};
 use heapmark_stats::{half_width, shift};
@@ -86,7 +88,11 @@ pub struct Analysis {
     /// Tables of a run that sampled memory, the least overhead at the peak of the footprint first;
     /// such a run has no others.
     pub footprints: Vec<Table>,
-    /// Every process that did not end `ok`, whatever its purpose.
+    /// Tables of a run that looked for smallest limits, the least one first; such a run has no others.
+    pub limits: Vec<Table>,
+    /// What such a run limited.
+    pub limit: Option<LimitKind>,
+    /// Every process that failed, whatever its purpose: not `ok`, and under no limit that was tried.
     pub failures: Vec<Failure>,
     /// Checks and samples of a case or an allocator that the plan does not name; they are left out
     /// of all results.
@@ -164,6 +170,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         planned_blocks: group::blocks_begun(&records)
             .clamp(run.plan.blocks, run.plan.most_blocks()),
         counter: run.plan.mode.counter(),
+        limit: run.plan.mode.limit(),
         interference,
         failures: failure::collect(&records),
         unplanned: RecordsByRow::new(&records).unplanned(run),
@@ -181,6 +188,11 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
             analysis.footprints = table::of_memory(run, &counting);
             let tables = analysis.footprints.iter_mut();
             tables.for_each(|table| table.sort_by_least("overhead_at_peak_footprint"));
+        }
+        Mode::Limit(_) => {
+            analysis.limits = limit::tables(run, &counting);
+            let tables = analysis.limits.iter_mut();
+            tables.for_each(|table| table.sort_by_least("smallest_limit_bytes"));
         }
     }
     analysis

@@ -5,6 +5,7 @@ use super::failure::Failed;
 use super::footprint::{self, Sampling};
 use super::group::{PairKey, RecordsByRow};
 use super::latency::{self, TimedCalls, Timing};
+use super::limit::{self, TriedLimit};
 use super::ratio::Ratio;
 use super::role::Role;
 use super::sample::sample;
@@ -57,6 +58,9 @@ pub struct TableRow {
     /// The timed calls of its processes, in a run that times single calls.
     #[serde(flatten)]
     pub calls: Option<TimedCalls>,
+    /// The limits that were tried, in a run that looks for the smallest one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<TriedLimit>,
 }
 
 /// A metric of a row.
@@ -85,7 +89,7 @@ fn key<S: Serializer>(metric: &&'static Metric, serializer: S) -> Result<S::Ok, 
 pub const THRESHOLD: f64 = 0.01;
 
 impl Table {
-    fn new(run: &RunFile, case: &Case, rows: Vec<TableRow>) -> Table {
+    pub(super) fn new(run: &RunFile, case: &Case, rows: Vec<TableRow>) -> Table {
         Table {
             workload: case.workload.clone(),
             threads: case.threads,
@@ -108,7 +112,7 @@ impl Table {
 }
 
 impl TableRow {
-    fn new(
+    pub(super) fn new(
         run: &RunFile,
         case: &Case,
         allocator: &AllocatorInfo,
@@ -123,6 +127,7 @@ impl TableRow {
             why_not: BTreeMap::new(),
             sampling: None,
             calls: None,
+            limits: Vec::new(),
         }
     }
 
@@ -177,7 +182,7 @@ impl TableRow {
 
 impl TableCell {
     /// What some values come to, not yet compared. `None` for no values, and if one is not finite.
-    fn new(metric: &'static Metric, values: &[f64]) -> Option<TableCell> {
+    pub(super) fn new(metric: &'static Metric, values: &[f64]) -> Option<TableCell> {
         Some(TableCell {
             metric,
             label: String::new(),
@@ -212,6 +217,7 @@ pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
         Mode::Latency { every } => of_calls(run, every, &counting),
         Mode::Count(_) => of_samples(run, Purpose::Count, &counting),
         Mode::Memory => of_memory(run, &counting),
+        Mode::Limit(_) => limit::tables(run, &counting),
     }
 }
 

@@ -84,6 +84,14 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
             "these runs had heaps of different ages (--age): run both with one of them".to_owned(),
         );
     }
+    let mut limits = runs.iter().map(|run| run.head.plan.mode.limit());
+    let limit = limits.next();
+    if limits.any(|other| Some(other) != limit) {
+        return refuse(
+            "these runs limited different things (--limit): run both under one kind of limit"
+                .to_owned(),
+        );
+    }
     let sides: Vec<Side> = runs
         .iter()
         .map(|run| Side {

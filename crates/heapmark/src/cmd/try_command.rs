@@ -10,7 +10,7 @@ use crate::catalog::allocators::is_name;
 use crate::catalog::{Allocator, Catalog, Settings, Source, settings};
 use crate::execute::Subject;
 use crate::file::WithPath;
-use crate::plan::{Client, UserCommand, comparisons};
+use crate::plan::{Client, LimitKind, Mode, Plan, UserCommand, comparisons};
 use crate::session::{Selection, TOOLS};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -51,6 +51,10 @@ pub struct TryArgs {
     /// Name in the tables [default: the command's own name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Find the smallest limit on memory under which each allocator still does the work, and the
+    /// slow-down near it
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["server", "precision", "max_blocks", "budget"])]
+    limit: Option<LimitKind>,
     /// Measure a server instead, while a client drives it; `{port}` stands for the port of --ready
     #[arg(long, value_name = "CMD", requires_all = ["client", "ready"])]
     server: Option<String>,
@@ -136,8 +140,12 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         subjects.push(as_called(&command));
     }
     resolve::must_be_ready(&baseline, &subjects)?;
-    let aa_copy = controls::aa_copy(flags, &subjects, &baseline)?;
-    let length = match flags.blocks {
+    let mode = args.limit.map_or(Mode::Time, Mode::Limit);
+    let aa_copy = match mode {
+        Mode::Time => controls::aa_copy(flags, &subjects, &baseline)?,
+        _ => None,
+    };
+    let length = match flags.blocks.or(mode.blocks()) {
         Some(blocks) => run_length::exactly(blocks),
         None => run_length::until_precise(flags, None, comparisons(1, subjects.len())),
     };
@@ -151,6 +159,11 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     let caution = (!cautions.is_empty()).then(|| cautions.join(" "));
     let cases = vec![command.case(&name, caution)];
     let plan = select::plan(flags, length, baseline, cases, &subjects, aa_copy.as_ref());
+    let plan = Plan {
+        repeats: plan.repeats && mode == Mode::Time,
+        mode,
+        ..plan
+    };
     subjects.extend(aa_copy);
     let tools = TOOLS
         .iter()

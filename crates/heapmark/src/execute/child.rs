@@ -4,6 +4,7 @@
 
 use super::exit::End;
 use super::memory_file::{inherited_file, stream_file, text};
+use super::memory_limit::{Limited, MemoryLimit};
 use super::tree::{held_descendants, threads};
 use crate::plan::HugePages;
 use anyhow::{Context, Result, ensure};
@@ -56,6 +57,7 @@ pub(super) struct Launch {
     pub account: File,
     /// What the program writes to stderr.
     pub stderr: File,
+    limited: Option<Limited>,
 }
 
 impl Launch {
@@ -63,8 +65,10 @@ impl Launch {
     pub fn new(
         launcher: &Path,
         options: &[&str],
+        limit: Option<&MemoryLimit>,
         variables: impl IntoIterator<Item = String>,
     ) -> Result<Launch> {
+        let limited = limit.map(MemoryLimit::set).transpose()?;
         let account = inherited_file("heapmark-account")?;
         let stderr = stream_file("heapmark-stderr")?;
         let mut command = Command::new(launcher);
@@ -72,6 +76,7 @@ impl Launch {
             .arg("launch")
             .arg(account.as_raw_fd().to_string())
             .args(options)
+            .args(limited.iter().flat_map(|limited| &limited.words))
             .args(variables)
             .arg("--")
             .env_clear()
@@ -80,6 +85,7 @@ impl Launch {
             command,
             account,
             stderr,
+            limited,
         })
     }
 
@@ -138,6 +144,7 @@ impl Launch {
             unaccounted: account.is_none(),
             launched: account.unwrap_or(own),
             hang,
+            under_limit: self.limited.map(Limited::end),
             stderr: self.stderr,
         })
     }

@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::memory_file::text;
+use super::memory_limit::UnderLimit;
 use anyhow::{Result, anyhow};
 use heapmark_wire::{EXIT_FAILED, Launched, Phase};
 use std::fmt::Display;
@@ -23,6 +24,8 @@ pub(super) struct End {
     /// Set if it was killed for exceeding its time: the limit, and what its threads were doing.
     pub hang: Option<(Duration, Vec<String>)>,
     pub stderr: File,
+    /// What came of its limit, if it had one.
+    pub under_limit: Option<UnderLimit>,
     /// Whether its launcher was ended before it could write its account. Unless the process hung,
     /// heapmark did not do that.
     pub unaccounted: bool,
@@ -32,7 +35,7 @@ impl End {
     /// Why it could not be started.
     pub fn refused(&self, command: impl Display) -> Option<String> {
         let errno = self.launched.errno;
-        (errno != 0).then(|| {
+        (errno != 0 && self.out_of_memory().is_none()).then(|| {
             let why = std::io::Error::from_raw_os_error(errno);
             format!("cannot start {command}: {why}")
         })
@@ -43,6 +46,11 @@ impl End {
     pub fn was_started(&self, program: &Path) -> Result<()> {
         self.refused(program.display())
             .map_or(Ok(()), |why| Err(anyhow!(why)))
+    }
+
+    /// The outcome if its limit alone decides it.
+    pub fn out_of_memory(&self) -> Option<Outcome> {
+        self.under_limit?.outcome(self.launched.errno)
     }
 
     /// Its exit code, if it ended by itself.
@@ -79,6 +87,9 @@ impl End {
                 phase: word.into(),
                 threads: threads.clone(),
             });
+        }
+        if let Some(outcome) = self.out_of_memory() {
+            return Some(outcome);
         }
         let status = self.launched.status;
         if libc::WIFSIGNALED(status) {

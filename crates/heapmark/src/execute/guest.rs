@@ -97,7 +97,7 @@ impl Guest {
         stop: &AtomicBool,
     ) -> Result<(End, SharedPage)> {
         let page = SharedPage::new(question)?;
-        let mut launch = Launch::new(&self.path, &[], padded(&subject.environment(), 0))?;
+        let mut launch = Launch::new(&self.path, &[], None, padded(&subject.environment(), 0))?;
         page.to(launch.command.arg(&self.path));
         Ok((launch.run(SHORT, stop, None)?, page))
     }

@@ -1,6 +1,6 @@
 //! What a process gets: the job's text, and the environment of its allocator.
 
-use super::Subject;
+use super::{MemoryLimit, Subject};
 use crate::catalog::Source;
 use crate::catalog::allocator::{Argument, Purge, VersionKind, VersionProbe};
 use crate::plan::{Case, Cell, Litter, Mode, Target};
@@ -39,6 +39,8 @@ pub struct Job {
     pub litter: Option<Litter>,
     /// Whether its check counts how often each size is requested.
     pub counts_sizes: bool,
+    /// The limit on its memory, in a run that looks for the smallest one.
+    pub limit: Option<MemoryLimit>,
     /// Parameters of the kernel.
     pub parameters: BTreeMap<String, String>,
 }
@@ -154,7 +156,7 @@ impl Job {
             let _ = writeln!(text, "series={series}");
         }
         match self.mode {
-            Mode::Time => {}
+            Mode::Time | Mode::Limit(_) => {}
             Mode::Latency { every } => _ = writeln!(text, "latency={every}"),
             Mode::Count(counter) => _ = writeln!(text, "counter={}", counter.word()),
             Mode::Memory => text.push_str("memory=1\n"),

@@ -76,7 +76,8 @@ impl Program {
             .context("cannot write a job")?;
         let command = &self.executable.command;
         let program = command.first().context("a program without a command")?;
-        let mut launch = Launch::new(guest.path(), &[], padded(&environment, job.padding))?;
+        let variables = padded(&environment, job.padding);
+        let mut launch = Launch::new(guest.path(), &[], None, variables)?;
         launch
             .command
             .args(command)

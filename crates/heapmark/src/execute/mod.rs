@@ -17,6 +17,7 @@ pub mod latency;
 mod lender;
 pub mod measurement;
 mod memory_file;
+mod memory_limit;
 pub mod outcome;
 mod page;
 pub mod program;
@@ -38,6 +39,7 @@ pub use latency::Latency;
 pub use measurement::{
     Iteration, LoadedObject, Measurement, Proof, ThreadTime, Usage, per_operation,
 };
+pub use memory_limit::MemoryLimit;
 pub use outcome::Outcome;
 pub use program::Program;
 pub use tree::descendants;
@@ -95,6 +97,8 @@ pub struct Attempt {
     pub stderr: String,
     /// The report of the process, unchanged.
     pub report: String,
+    /// Most bytes that its control group was charged, if it had one of its own.
+    pub charged_bytes: Option<u64>,
 }
 
 impl Attempt {
@@ -111,6 +115,7 @@ impl Attempt {
     ) -> Attempt {
         let ok = outcome.is_ok();
         Attempt {
+            charged_bytes: end.under_limit.and_then(|it| it.charged_bytes),
             outcome,
             measurement,
             usage: Some(end.launched.into()),
@@ -148,6 +153,7 @@ impl Attempt {
             environment: BTreeMap::new(),
             stderr: String::new(),
             report: String::new(),
+            charged_bytes: None,
         }
     }
 }
@@ -193,7 +199,8 @@ pub fn run(
             process.map_or(NOT_YET, |process| watch(process, page))
         }
     });
-    let mut launch = Launch::new(guest.path(), &[], padded(&environment, job.padding))?;
+    let variables = padded(&environment, job.padding);
+    let mut launch = Launch::new(guest.path(), &[], job.limit.as_ref(), variables)?;
     let valgrind = job
         .below
         .iter()

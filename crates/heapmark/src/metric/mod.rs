@@ -3,6 +3,7 @@
 
 mod counts;
 mod latency;
+mod limit;
 mod memory;
 mod process;
 mod time;
@@ -223,6 +224,7 @@ pub fn of_mode(mode: Mode) -> Vec<&'static Metric> {
             counts::METRICS.iter().filter(counted).collect()
         }
         Mode::Memory => memory::METRICS.iter().collect(),
+        Mode::Limit(_) => limit::METRICS.iter().collect(),
     }
 }
 
@@ -233,6 +235,7 @@ pub fn all() -> impl Iterator<Item = &'static Metric> {
         memory::METRICS,
         counts::METRICS,
         latency::METRICS,
+        limit::METRICS,
     ]
     .into_iter()
     .flatten()

@@ -6,6 +6,6 @@ pub mod memory;
 
 pub use machine::{Counters, Groups, Interference, Prices, Root, interference, preflight, root};
 pub use memory::{
-    MeanHeap, MemoryProfile, MemorySampler, SeriesSampler, TreeSampler, Watcher, csv_of_points,
-    mean_heap, memory_profile, memory_sampler, series,
+    Demand, DemandSampler, MeanHeap, MemoryProfile, MemorySampler, SeriesSampler, TreeSampler,
+    Watcher, csv_of_points, mean_heap, memory_profile, memory_sampler, series,
 };

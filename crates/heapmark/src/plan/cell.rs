@@ -1,10 +1,12 @@
 //! One process of a plan, and its name.
 
+use super::Limit;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The name of a cell, unique in a run: `larson@2/b03/jemalloc`; `larson@2/b03.1/jemalloc` if the block has several parts,
-/// `larson@2/b03~1/jemalloc` if it is run once more; `larson@2/check/jemalloc`, `larson@2/calibration`.
+/// `larson@2/b03~1/jemalloc` if it is run once more; `larson@2/check/jemalloc`, `larson@2/calibration`;
+/// `larson@2/limit/23068672.0/jemalloc`, `larson@2/b03/x1.25/jemalloc` under a limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CellId(String);
@@ -29,6 +31,20 @@ impl CellId {
     /// The process that finds out how long a case takes.
     pub fn of_calibration(case: &str) -> CellId {
         CellId(format!("{case}/calibration"))
+    }
+
+    /// One of the processes that look for the smallest limit; `bytes` is `None` without a limit.
+    pub fn of_search(case: &str, bytes: Option<u64>, which: u32, row: &str) -> CellId {
+        match bytes {
+            Some(bytes) => CellId(format!("{case}/limit/{bytes}.{which}/{row}")),
+            None => CellId(format!("{case}/limit/none/{row}")),
+        }
+    }
+
+    /// A timed process under so many per cent of the smallest limit.
+    pub fn of_limited(case: &str, block: u32, percent: u32, row: &str) -> CellId {
+        let times = f64::from(percent) / 100.0;
+        CellId(format!("{case}/b{block:02}/x{times}/{row}"))
     }
 
     /// The process that looks at calls of one kind.
@@ -103,6 +119,9 @@ pub struct Cell {
     pub seed: u64,
     /// Bytes of padding in the environment, which move the stack (0 to 4095).
     pub padding: u32,
+    /// Its limit, in a run that looks for the smallest one; of the processes there that have none,
+    /// too.
+    pub limit: Option<Limit>,
 }
 
 /// What runs in one go: the baseline and a few others, in random order. Compared processes are neighbours in time.

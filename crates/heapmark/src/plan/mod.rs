@@ -6,6 +6,7 @@ mod cell;
 mod counter;
 mod distribution;
 mod huge_pages;
+pub mod limit;
 mod litter;
 mod mode;
 mod target;
@@ -17,6 +18,7 @@ pub use case::{Case, Override, cases};
 pub use cell::{Cell, CellId, Part};
 pub use counter::Counter;
 pub use huge_pages::HugePages;
+pub use limit::{Limit, LimitKind};
 pub use litter::Litter;
 pub use mode::Mode;
 pub use target::Target;
@@ -134,7 +136,7 @@ impl Plan {
         let seed = random.random();
         let (baseline, mut others) = self.baseline_and_others(case);
         others.shuffle(random);
-        let count = parts_for(others.len());
+        let count = self.parts_for(others.len());
         let size = others.len().div_ceil(count).max(1);
         (0..count)
             .map(|part| {
@@ -158,6 +160,7 @@ impl Plan {
                     position: position as u32,
                     seed,
                     padding: random.random_range(0..4096),
+                    limit: None,
                 };
                 places.into_iter().enumerate().map(cell).collect()
             })
@@ -194,6 +197,14 @@ impl Plan {
         part.iter().map(again).collect()
     }
 
+    /// In how many parts a block runs the rows of a case. Under limits a row is compared with itself.
+    fn parts_for(&self, others: usize) -> usize {
+        match self.mode.limit() {
+            Some(_) => 1,
+            None => others.div_ceil(MOST_IN_A_PART - 1).max(1),
+        }
+    }
+
     /// The row that the others of a case are compared with, and those.
     fn baseline_and_others(&self, case: usize) -> (&str, Vec<&str>) {
         let case = &self.cases[case];
@@ -204,8 +215,49 @@ impl Plan {
 
     fn id_in_block(&self, case: usize, block: u32, part: u32, attempt: u32, row: &str) -> CellId {
         let (_, others) = self.baseline_and_others(self.fresh(case));
-        let part = (parts_for(others.len()) > 1).then_some(part);
+        let part = (self.parts_for(others.len()) > 1).then_some(part);
         CellId::of_block(&self.cases[case].label(), block, part, attempt, row)
+    }
+
+    /// A process that looks for the smallest limit of a row; `which` of those under this limit.
+    pub fn search(&self, case: usize, row: &str, limit: Limit, which: u32) -> Cell {
+        let id = CellId::of_search(&self.cases[case].label(), limit.bytes, which, row);
+        Cell {
+            limit: Some(limit),
+            ..unmeasured(case, row, id)
+        }
+    }
+
+    /// A part of a block, in random order, with each process that has a smallest limit once more
+    /// under each multiple of it. All do the work that the limit was found for.
+    pub fn under_limits(&self, part: &[Cell], smallest: impl Fn(&Cell) -> Option<Limit>) -> Part {
+        let mut all = Vec::new();
+        for cell in part {
+            let free = Cell {
+                seed: UNMEASURED_SEED,
+                ..cell.clone()
+            };
+            let Some((limit, bytes)) = smallest(cell).and_then(|it| Some((it, it.bytes?))) else {
+                all.push(free);
+                continue;
+            };
+            let label = self.cases[cell.case].label();
+            all.extend(limit::TIMED_PERCENT.map(|percent| Cell {
+                id: CellId::of_limited(&label, cell.block, percent, &cell.allocator),
+                limit: Some(Limit {
+                    bytes: Some(bytes / 100 * u64::from(percent)),
+                    percent: Some(percent),
+                    ..limit
+                }),
+                ..free.clone()
+            }));
+            all.push(free);
+        }
+        let first = part.first().map_or((0, 0), |cell| (cell.block, cell.case));
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed ^ first.1 as u64);
+        random.set_stream(u64::from(first.0));
+        all.shuffle(&mut random);
+        all
     }
 
     /// The names of the rows of a case: its allocators, the A/A copy and the floor, then its
@@ -289,7 +341,11 @@ impl Plan {
         };
         let (mut seconds, mut unknown) = (0.0, 0);
         for case in &self.cases {
-            let processes = self.rows_of(case).count() * (self.blocks as usize + 1);
+            let each = match self.mode.limit() {
+                Some(_) => limit::processes(self.blocks),
+                None => self.blocks,
+            };
+            let processes = self.rows_of(case).count() * (each as usize + 1);
             match process(case) {
                 Some(each) => seconds += each * processes as f64,
                 None => unknown += processes,
@@ -297,11 +353,6 @@ impl Plan {
         }
         (seconds, unknown)
     }
-}
-
-/// In how many parts a block runs the rows of a case.
-fn parts_for(others: usize) -> usize {
-    others.div_ceil(MOST_IN_A_PART - 1).max(1)
 }
 
 fn unmeasured(case: usize, allocator: &str, id: CellId) -> Cell {

@@ -1,6 +1,6 @@
 //! What a run measures: one thing, never two at once.
 
-use super::Counter;
+use super::{Counter, LimitKind};
 use serde::{Deserialize, Serialize};
 
 /// What the processes of a run measure.
@@ -19,12 +19,22 @@ pub enum Mode {
     Count(Counter),
     /// What memory is resident for what is live; nor does a time of these.
     Memory,
+    /// The smallest limit on memory that does, and what time costs near it.
+    Limit(LimitKind),
 }
 
 impl Mode {
-    /// Whether only kernels can tell it, each call of which goes through the guest.
+    /// Whether no program of the catalogue can tell it, and no whole process is timed.
     pub fn is_for_kernels(self) -> bool {
         self != Mode::Time
+    }
+
+    /// What is limited, if something is.
+    pub fn limit(self) -> Option<LimitKind> {
+        match self {
+            Mode::Limit(kind) => Some(kind),
+            _ => None,
+        }
     }
 
     /// What counts, if something does.
@@ -42,7 +52,7 @@ impl Mode {
             // Valgrind counts the same each time.
             Mode::Count(Counter::Callgrind) => Some(1),
             Mode::Count(Counter::Perf | Counter::Kernel) => Some(5),
-            Mode::Memory => Some(3),
+            Mode::Memory | Mode::Limit(_) => Some(3),
         }
     }
 }

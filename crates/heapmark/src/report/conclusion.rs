@@ -42,6 +42,9 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
         Conclusion::NotAsked if !analysis.footprints.is_empty() => {
             "this run sampled memory, and timed nothing."
         }
+        Conclusion::NotAsked if analysis.limit.is_some() => {
+            "this run looked for the smallest limits on memory."
+        }
         Conclusion::NotAsked => {
             "this run timed single calls, and none of its times is one of throughput."
         }

@@ -1,6 +1,6 @@
 //! The meaning of the columns, only of those shown. Strings from outside are not yet escaped.
 
-use super::{aged, footprint, latency, text, user_command};
+use super::{aged, footprint, latency, limit, text, user_command};
 use crate::analyse::{Analysis, Case, Numbers, Purge, Role, Row};
 use std::collections::BTreeSet;
 
@@ -17,6 +17,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
 fn of_columns(analysis: &Analysis) -> Vec<String> {
     let mut lines = latency::legend(analysis);
     lines.extend(footprint::legend(analysis));
+    lines.extend(limit::legend(analysis));
     let rows = measured(analysis);
     if rows.is_empty() {
         lines.extend(oversubscribed(analysis));
@@ -163,7 +164,9 @@ pub(super) fn marked(analysis: &Analysis) -> Option<String> {
 
 /// The mark for oversubscription in a heading, for any kind of run.
 fn oversubscribed(analysis: &Analysis) -> Option<String> {
-    let tables = analysis.counts.iter().chain(&analysis.footprints);
+    let tables = (analysis.counts.iter())
+        .chain(&analysis.footprints)
+        .chain(&analysis.limits);
     let mut marks = (analysis.cases.iter().map(|case| case.oversubscribed))
         .chain(analysis.latency.iter().map(|case| case.oversubscribed))
         .chain(tables.map(|case| case.oversubscribed));

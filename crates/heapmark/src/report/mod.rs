@@ -14,6 +14,7 @@ mod format;
 mod json;
 mod latency;
 mod legend;
+mod limit;
 mod machine;
 mod markdown;
 mod matrix;

@@ -1,7 +1,7 @@
 //! The tables of a run of any kind, in their order.
 
 use super::sheet::Sheet;
-use super::{count, footprint, latency, timed};
+use super::{count, footprint, latency, limit, timed};
 use crate::analyse::Analysis;
 
 /// All tables.
@@ -11,5 +11,6 @@ pub(super) fn all(analysis: &Analysis) -> Vec<Sheet> {
         .chain(latency::sheets(analysis))
         .chain(count::sheets(analysis))
         .chain(footprint::sheets(analysis))
+        .chain(limit::sheets(analysis))
         .collect()
 }

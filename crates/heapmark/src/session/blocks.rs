@@ -73,7 +73,12 @@ impl Session {
 
     /// Runs one part: the baseline and a few others, one after the other. Returns whether nothing
     /// disturbed them.
-    fn part(&mut self, part: &[Cell], paces: &[Pace], progress: &mut dyn Progress) -> Result<bool> {
+    pub(super) fn part(
+        &mut self,
+        part: &[Cell],
+        paces: &[Pace],
+        progress: &mut dyn Progress,
+    ) -> Result<bool> {
         for cell in part {
             progress.begin(&cell.id);
             let run = !self.known.has(&cell.id) && !self.failures.are_enough(self.case(cell), cell);
@@ -122,6 +127,7 @@ impl Session {
             Mode::Count(Counter::Perf) => (Purpose::Count, case.cold, iterations),
             Mode::Count(Counter::Kernel) => (Purpose::Count, case.cold, slow),
             Mode::Memory => (Purpose::Memory, case.cold, slow),
+            Mode::Limit(_) => (Purpose::Limited, case.cold, iterations),
         };
         let mut job = self.with_litter(cell, Job::new(case, cell, cold, iterations, false)?);
         job.mode = mode;

@@ -24,7 +24,7 @@ impl Failures {
 
     /// Counts one more record.
     pub fn add(&mut self, record: &Record) {
-        if record.outcome.is_ok() {
+        if !record.has_failed() {
             return;
         }
         let row = (

@@ -1,5 +1,5 @@
 //! Runs a plan: the negative control, a calibration per case, a checked process per case and
-//! allocator, then the blocks. Every process is stored before the next one starts.
+//! allocator, then the blocks, or a search for limits. Every process is stored before the next one starts.
 //!
 //! What starts processes stands behind `Runner`; the order, the repeats and the end of a run are
 //! decided here, and tested with a runner that follows a script.
@@ -9,6 +9,7 @@ mod blocks;
 mod calibrate;
 mod checks;
 mod failures;
+mod limits;
 mod passed;
 mod present;
 mod processes;

@@ -7,15 +7,18 @@ use super::run::now;
 use super::runner::{Due, Ending, Observed, Runner};
 use crate::execute::child::{adopt_orphans, end_orphans, own_descriptors};
 use crate::execute::user_command::Reference;
-use crate::execute::{self, Attempt, Corner, Guest, Job, Outcome, Subject, Watch, callgrind};
-use crate::observe::{
-    Counters, Interference, MemoryProfile, MemorySampler, Root, SeriesSampler, Watcher,
-    csv_of_points,
+use crate::execute::{
+    self, Attempt, Corner, Guest, Job, MemoryLimit, Outcome, Subject, Watch, callgrind, descendants,
 };
-use crate::plan::{Case, Counter, Mode};
+use crate::observe::{
+    Counters, DemandSampler, Groups, Interference, MemoryProfile, MemorySampler, Root,
+    SeriesSampler, Watcher, csv_of_points,
+};
+use crate::plan::{Case, Cell, Counter, Limit, LimitKind, Mode};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
 use std::cell::{OnceCell, RefCell};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -32,18 +35,26 @@ pub struct Processes {
     /// own.
     pub(super) reference: OnceCell<Reference>,
     counters: RefCell<Counters>,
+    /// Where control groups may be made, if those limit.
+    groups: Option<PathBuf>,
 }
 
 impl Processes {
     /// Ended early once `stop` is set.
     pub fn new(guest: Guest, selection: Rc<Selection>, stop: Arc<AtomicBool>) -> Processes {
         adopt_orphans();
+        let root = Root::machine();
+        let groups = match selection.plan.mode {
+            Mode::Limit(LimitKind::Cgroup) => Groups::for_limits(&root).ok().map(PathBuf::from),
+            _ => None,
+        };
         Processes {
             guest,
+            groups,
             selection,
             stop,
             reference: OnceCell::new(),
-            counters: RefCell::new(Counters::open(&Root::machine())),
+            counters: RefCell::new(Counters::open(&root)),
         }
     }
 
@@ -52,7 +63,7 @@ impl Processes {
         let (timeout, guest, stop) = (due.timeout, &self.guest, &*self.stop);
         let (case, allocator) = (self.case(due), &due.cell.allocator);
         if let Some(command) = case.command() {
-            return self.tried(command, &due.cell, job, timeout);
+            return self.tried(command, &due.cell, job, timeout, None);
         }
         let row = case.row(allocator);
         let libc = Subject::libc();
@@ -68,7 +79,13 @@ impl Processes {
             None => execute::run(guest, subject, job, timeout, stop, watch),
             // For any purpose: calibrating or checking such a program would be useless.
             Some(_) if self.selection.plan.mode.is_for_kernels() => {
-                let why = "a program's calls cannot be watched one by one: --latency, --counter and --retained are for kernels".into();
+                let why = match self.selection.plan.mode.limit() {
+                    None => {
+                        "a program's calls cannot be watched one by one: --latency, --counter and --retained are for kernels"
+                    }
+                    Some(_) => "--limit is for kernels, and for commands that heapmark tries",
+                };
+                let why = why.into();
                 Ok(Attempt::without_process(Outcome::Unsupported { why }))
             }
             Some(name) => {
@@ -76,6 +93,39 @@ impl Processes {
                 program.run(guest, row, subject, job, timeout, stop)
             }
         }
+    }
+
+    /// The limit of a process.
+    fn limit(&self, cell: &Cell) -> Option<MemoryLimit> {
+        Some(MemoryLimit {
+            bytes: cell.limit?.set_bytes(),
+            kind: self.selection.plan.mode.limit()?,
+            groups: self.groups.clone(),
+        })
+    }
+
+    /// Runs a process without a limit, and samples what it takes of what is to be limited.
+    fn unlimited(&self, due: &Due, kind: LimitKind) -> Result<Observed> {
+        let mut sampler = DemandSampler::new(kind);
+        let mut job = due.job.clone();
+        job.limit = self.limit(&due.cell);
+        let attempt = match self.case(due).command() {
+            Some(command) => {
+                let mut look = |launcher| sampler.look(&descendants(launcher));
+                self.tried(command, &due.cell, &job, due.timeout, Some(&mut look))
+            }
+            None => {
+                job.series = Some("polled".into());
+                let mut look = |pid, page: &_| sampler.look_at_guest(pid, page);
+                self.start(due, &job, Some(&mut look))
+            }
+        };
+        end_orphans();
+        let attempt = attempt?;
+        Ok(Observed {
+            demand: sampler.seen(attempt.charged_bytes),
+            ..Observed::from(attempt)
+        })
     }
 
     fn case(&self, due: &Due) -> &Case {
@@ -100,6 +150,12 @@ impl Runner for Processes {
 
     fn run(&self, due: &Due, largest_bytes: u64) -> Result<Observed> {
         let purpose = due.purpose;
+        if purpose == Purpose::Search
+            && due.cell.limit == Some(Limit::default())
+            && let Some(kind) = self.selection.plan.mode.limit()
+        {
+            return self.unlimited(due, kind);
+        }
         if purpose.is_of_a_block() {
             make_present(&Root::machine(), largest_bytes);
         }
@@ -111,6 +167,7 @@ impl Runner for Processes {
             _ => None,
         };
         let mut job = due.job.clone();
+        job.limit = self.limit(&due.cell);
         job.series = watcher.as_ref().map(|watcher| watcher.word());
         let looks = watcher.as_ref().is_some_and(|watcher| watcher.looks());
         let mut look = |pid, page: &_| {

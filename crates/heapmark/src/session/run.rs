@@ -7,7 +7,7 @@ use super::{Progress, Selection};
 use crate::execute::{Attempt, Interrupted, Subject};
 use crate::observe::Root;
 use crate::observe::preflight::{Preflight, When};
-use crate::plan::{Case, Cell};
+use crate::plan::{Case, Cell, Mode};
 use crate::store::{Purpose, Record, Records, RunFile, Store};
 use anyhow::{Result, bail};
 use std::rc::Rc;
@@ -106,7 +106,10 @@ impl Session {
         // So that the first block does not pay for pages that no program has touched since the
         // machine started. The checks have shown how many the largest process needs.
         self.runner.make_present(self.largest_of_all());
-        self.blocks(head, &paces, progress)
+        match self.selection.plan.mode {
+            Mode::Limit(_) => self.limits(&paces, progress),
+            _ => self.blocks(head, &paces, progress),
+        }
     }
 
     /// Runs one cell of the plan by itself, as often as it takes to know how, and keeps nothing.
@@ -176,16 +179,17 @@ impl Session {
         progress: &dyn Progress,
     ) -> Result<()> {
         let (cell, case, attempt) = (&due.cell, self.case(&due.cell), observed.attempt);
-        if !attempt.outcome.is_ok() {
-            progress.say(&format!("{}: {}", cell.id, attempt.outcome));
-        }
         let (workload, threads) = (&case.workload, case.threads);
         let record = Record {
             interference: observed.interference,
             memory: observed.memory.map(Box::new),
             mean_heap: observed.mean_heap.map(Box::new),
+            demand: observed.demand.map(Box::new),
             ..record(due.purpose, cell, workload, threads, started, attempt)
         };
+        if record.has_failed() {
+            progress.say(&format!("{}: {}", record.cell, record.outcome));
+        }
         self.keep(record, observed.series.as_deref())?;
         self.shelve(due)
     }

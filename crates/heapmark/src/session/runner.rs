@@ -2,7 +2,7 @@
 
 use super::passed::Shelf;
 use crate::execute::{Attempt, Corner, Job, Subject};
-use crate::observe::{Interference, MeanHeap, MemoryProfile};
+use crate::observe::{Demand, Interference, MeanHeap, MemoryProfile};
 use crate::plan::Cell;
 use crate::store::{Purpose, Record};
 use anyhow::Result;
@@ -35,6 +35,8 @@ pub struct Observed {
     pub mean_heap: Option<MeanHeap>,
     /// Its memory over time, as a table.
     pub series: Option<String>,
+    /// What it took of what is to be limited, if that is what it ran for.
+    pub demand: Option<Demand>,
 }
 
 impl From<Attempt> for Observed {
@@ -46,6 +48,7 @@ impl From<Attempt> for Observed {
             memory: None,
             mean_heap: None,
             series: None,
+            demand: None,
         }
     }
 }

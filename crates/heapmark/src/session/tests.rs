@@ -127,6 +127,7 @@ impl Runner for Script {
             memory: None,
             mean_heap: None,
             series: None,
+            demand: None,
         })
     }
 

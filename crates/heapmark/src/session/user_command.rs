@@ -8,6 +8,7 @@ use crate::observe::TreeSampler;
 use crate::plan::{Cell, UserCommand};
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The library that reports which allocator serves memory, and the one that times calls.
 pub const TOOLS: [&str; 2] = ["witness", "time-in-malloc"];
@@ -19,13 +20,14 @@ impl Processes {
         command: &UserCommand,
         cell: &Cell,
         job: &Job,
-        timeout: std::time::Duration,
+        timeout: Duration,
+        mut watch: Option<&mut dyn FnMut(i32) -> Duration>,
     ) -> Result<Attempt> {
         let (tools, baseline) = (self.tools()?, &self.selection.plan.baseline);
         let (launcher, stop) = (self.guest.path(), &*self.stop);
         let is_baseline = cell.allocator == *baseline
             || self.selection.plan.aa_copy.as_ref() == Some(&cell.allocator);
-        let of = |subject| CommandRunner {
+        let of = |subject, job| CommandRunner {
             command,
             tools: &tools,
             subject,
@@ -35,9 +37,14 @@ impl Processes {
             timeout,
             stop,
         };
+        // What the command must do is what it does without a limit.
+        let free = Job {
+            limit: None,
+            ..job.clone()
+        };
         let reference = match self.reference.get() {
             Some(reference) => reference,
-            None => match of(self.selection.subject(baseline)?).reference() {
+            None => match of(self.selection.subject(baseline)?, &free).reference() {
                 Ok(reference) => self.reference.get_or_init(|| reference),
                 Err(EarlyEnd::Error(error)) => return Err(error),
                 Err(EarlyEnd::Attempt(attempt)) if cell.allocator == *baseline => {
@@ -50,9 +57,12 @@ impl Processes {
             },
         };
         let mut watcher = TreeSampler::new(job.check);
-        let mut look = |launcher| watcher.look(&descendants(launcher));
+        let mut look = |launcher| match &mut watch {
+            Some(watch) => watch(launcher),
+            None => watcher.look(&descendants(launcher)),
+        };
         let subject = self.selection.subject(&cell.allocator)?;
-        let mut attempt = of(subject).run(reference, &mut look)?;
+        let mut attempt = of(subject, job).run(reference, &mut look)?;
         if let Some(measurement) = &mut attempt.measurement {
             let seen = watcher.seen();
             // The kernel's own peak of the largest process misses nothing; the sum over a tree is

@@ -1,8 +1,8 @@
 //! The lines of `samples.jsonl`: one per process that ran, whatever its outcome.
 
 use crate::execute::{Measurement, Outcome, Proof, Usage};
-use crate::observe::{Interference, MeanHeap, MemoryProfile};
-use crate::plan::{Cell, CellId};
+use crate::observe::{Demand, Interference, MeanHeap, MemoryProfile};
+use crate::plan::{Cell, CellId, Limit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -25,6 +25,11 @@ pub enum Purpose {
     Count,
     /// Processes whose memory was sampled: their times mean nothing.
     Memory,
+    /// Looks for the smallest limit on memory that does, or for where that search begins: its times
+    /// mean nothing.
+    Search,
+    /// Timed under a multiple of that limit, or in the same block without one.
+    Limited,
     /// Calls of functions that few workloads call, once for each allocator: a fault found there is
     /// reported, and is no failure.
     Corners,
@@ -35,7 +40,11 @@ impl Purpose {
     pub fn is_of_a_block(self) -> bool {
         matches!(
             self,
-            Purpose::Sample | Purpose::Latency | Purpose::Count | Purpose::Memory
+            Purpose::Sample
+                | Purpose::Latency
+                | Purpose::Count
+                | Purpose::Memory
+                | Purpose::Limited
         )
     }
 }
@@ -112,6 +121,12 @@ pub struct Record {
     /// often enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_heap: Option<Box<MeanHeap>>,
+    /// Its limit, in a run that looks for the smallest one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
+    /// What it took of what is to be limited; only of the process with which that search begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub demand: Option<Box<Demand>>,
     /// The library that served the malloc family; absent if the process did not get that far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<Box<Proof>>,
@@ -132,6 +147,12 @@ impl Record {
         let measured = self.measurement.as_ref();
         let measured = measured.map(|measurement| measurement.peak_rss_bytes);
         measured.or_else(|| Some(self.passed.as_ref()?.peak_rss_bytes))
+    }
+
+    /// Whether it did not end `ok` though no limit of its memory was tried: that is a failure, and
+    /// under such a limit a result.
+    pub fn has_failed(&self) -> bool {
+        !self.outcome.is_ok() && self.limit.is_none_or(|limit| limit.bytes.is_none())
     }
 
     /// From spawn to reaped, or that of the earlier check that replaces it.
@@ -168,6 +189,8 @@ impl Record {
             interference: None,
             memory: None,
             mean_heap: None,
+            limit: cell.limit,
+            demand: None,
             proof: None,
             environment: BTreeMap::new(),
             tables: BTreeMap::new(),

@@ -27,7 +27,7 @@ pub fn choose(
     let has_floor = cases.iter().any(Case::has_floor);
     let floor = match asked {
         // The null allocator's blocks overlap, and it never has memory to give back.
-        _ if mode == Mode::Memory => None,
+        _ if matches!(mode, Mode::Memory | Mode::Limit(_)) => None,
         None if has_floor && !args.no_floor => null(catalog),
         asked => asked,
     };

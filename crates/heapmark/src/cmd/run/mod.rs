@@ -13,14 +13,14 @@ mod traces;
 
 use super::report::beside;
 use super::signals::{self, Answer};
-use super::{Exit, print, say, say_damage, screen, usage};
+use super::{Exit, print, refuse, say, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
 use crate::execute::{Guest, Subject, permit_huge_pages};
-use crate::observe::Prices;
 use crate::observe::preflight::{ItemState, Preflight, When};
 use crate::observe::root::Root;
-use crate::plan::{Counter, Mode, Override, Plan};
+use crate::observe::{Groups, Prices};
+use crate::plan::{Counter, LimitKind, Mode, Override, Plan};
 use crate::report::{self, Format, units};
 use crate::session::{DoesNotRun, Ended, Processes, Selection, Session};
 use crate::store::{self, Purpose, Record, Run, RunFile, Store};
@@ -96,6 +96,10 @@ pub struct Instead {
     /// resident up to 5 s after everything was freed
     #[arg(long)]
     pub(super) retained: bool,
+    /// Find the smallest limit on memory under which each allocator still does the work, and the
+    /// slow-down near it
+    #[arg(long, value_name = "WHAT")]
+    limit: Option<LimitKind>,
 }
 
 impl Instead {
@@ -104,7 +108,7 @@ impl Instead {
             (Some(every), _) => Mode::Latency { every },
             (_, Some(counter)) => Mode::Count(counter),
             _ if self.retained => Mode::Memory,
-            _ => Mode::Time,
+            _ => self.limit.map_or(Mode::Time, Mode::Limit),
         }
     }
 }
@@ -262,6 +266,13 @@ fn measure(
     let selection = Rc::new(selection);
     let plan = &selection.plan;
     permit_huge_pages(plan.huge_pages).map_err(usage)?;
+    if plan.mode == Mode::Limit(LimitKind::Cgroup)
+        && let Err(why) = Groups::for_limits(&Root::machine())
+    {
+        return refuse(format!(
+            "--limit cgroup: {why}: start heapmark by `systemd-run --user --scope heapmark ...` or as root, or take --limit data"
+        ));
+    }
     let mut progress = TerminalProgress::new(plan.checks().len() + plan.cells().len());
     let processes = Processes::new(guest, selection.clone(), stop);
     let ended = Session::new(selection, processes, Some(stored.store), stored.known)
@@ -357,7 +368,7 @@ fn all_ok(run: &Run) -> bool {
         .records
         .iter()
         .filter(|record| !matches!(record.purpose, Purpose::Control | Purpose::Corners));
-    let ended_well = judged.all(|record| record.outcome.is_ok() || record.outcome.is_absent());
+    let ended_well = judged.all(|record| !record.has_failed() || record.outcome.is_absent());
     let is_there = |name: &String| {
         let mut own = run
             .records

@@ -177,6 +177,7 @@ fn measures(plan: &Plan) -> String {
         Mode::Latency { every } => format!("single calls, 1 of {every}"),
         Mode::Count(counter) => format!("events, counted by {}", counter.word()),
         Mode::Memory => "memory for what is live".into(),
+        Mode::Limit(kind) => format!("the smallest limit that does, on {}", kind.counts()),
     };
     let series = plan.cases.iter().filter_map(|case| case.series_ns);
     if let Some(ns) = series.clone().min() {
@@ -231,6 +232,7 @@ fn processes(plan: &Plan) -> String {
         Mode::Latency { every } => format!("that time 1 of {every} calls"),
         Mode::Count(_) => "in which events are counted".to_string(),
         Mode::Memory => "whose memory is followed".to_string(),
+        Mode::Limit(_) => "without a limit, beside those that look for one".to_string(),
     };
     let mut text = format!(
         "seed {}: {checks} checked processes first, then {cells} {measured}\n",

@@ -86,7 +86,7 @@ impl Selection {
         let mut cases = cases;
         programs::mark(&mut cases, &catalog);
         // Programs never start when single calls are timed: no reason to build them.
-        let idle = matches!(mode, Mode::Latency { .. } | Mode::Memory);
+        let idle = matches!(mode, Mode::Latency { .. } | Mode::Memory | Mode::Limit(_));
         let programs = programs::resolve(&cases, &catalog, flags.dry_run || idle)?;
         let pinned = programs::pinned(&cases, &subjects, &catalog)?;
         let pinned = resolve(pinned, &catalog, flags.dry_run)?;
@@ -96,8 +96,9 @@ impl Selection {
             run_length::of_run(args, mode, &suite, comparisons(cases.len(), subjects.len()));
         let plan = plan(flags, length, baseline, cases, &subjects, aa_copy.as_ref());
         let plan = Plan {
-            // Counts and retained memory hardly change on a busy machine.
-            repeats: plan.repeats && !matches!(mode, Mode::Count(_) | Mode::Memory),
+            // Counts and memory hardly change on a busy machine, and nothing is judged by times near a
+            // limit.
+            repeats: plan.repeats && matches!(mode, Mode::Time | Mode::Latency { .. }),
             target_ms: args.target_ms.unwrap_or(suite.target_ms),
             mode,
             named: command
@@ -207,7 +208,7 @@ fn mode(args: &RunFlags, is_for_memory: bool, workloads: &[&Workload]) -> Result
         });
     };
     match mode {
-        Mode::Memory => Ok(mode),
+        Mode::Memory | Mode::Limit(_) => Ok(mode),
         Mode::Time if is_for_memory || others.is_empty() => Ok(Mode::Memory),
         Mode::Time => bail!(
             "{} measures memory, {} time: add --retained to measure memory only, or run them apart",

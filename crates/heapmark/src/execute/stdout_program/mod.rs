@@ -209,7 +209,8 @@ impl Printed<'_> {
     ) -> Result<Ran> {
         let said = stream_file("heapmark-stdout")?;
         let command: Vec<String> = command.iter().map(|word| fill(word, parameters)).collect();
-        let mut launch = Launch::new(self.launcher, &[], padded(environment, self.job.padding))?;
+        let variables = padded(environment, self.job.padding);
+        let mut launch = Launch::new(self.launcher, &[], None, variables)?;
         launch
             .command
             .args(&command)

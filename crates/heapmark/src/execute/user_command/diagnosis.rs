@@ -13,6 +13,9 @@ impl CommandRunner<'_> {
         ran: &mut Ran,
         reference: Option<&Reference>,
     ) -> Result<Option<Outcome>> {
+        if let Some(outcome) = ran.end.out_of_memory() {
+            return Ok(Some(outcome));
+        }
         if let Some(why) = ran.end.refused(&self.command.command[0]) {
             return Ok(Some(Outcome::Unsupported { why }));
         }
@@ -42,6 +45,10 @@ impl CommandRunner<'_> {
         };
         let baseline = &reference.baseline.allocator.name;
         let difference = if code != reference.code {
+            if self.job.limit.is_some() {
+                let phase = phase.word().into();
+                return Ok(Some(Outcome::Exit { code, phase }));
+            }
             let wanted = reference.code;
             Some(format!("exit code {code}, under {baseline} {wanted}"))
         } else if let Some(output) = ran.output.take() {

@@ -15,7 +15,7 @@ mod process;
 mod server;
 mod trees;
 
-use super::{Attempt, Measurement, Outcome, Subject};
+use super::{Attempt, Job, Measurement, Outcome, Subject};
 use crate::catalog::Source;
 use anyhow::Result;
 use heapmark_wire::Phase;
@@ -99,12 +99,16 @@ impl CommandRunner<'_> {
         if self.command.tree_may_differ || ran.end.launched.left_behind > 0 {
             return Ok(None);
         }
-        if self.is_baseline {
+        if self.is_baseline && self.job.limit.is_none() {
             reference.learn(ran);
             return Ok(None);
         }
         let ours = programs(&ran.witnessed);
         let difference = || reference.trees.borrow().difference(&ours);
+        let free = Job {
+            limit: None,
+            ..self.job.clone()
+        };
         for _ in 0..TREES {
             if difference().is_none() {
                 return Ok(None);
@@ -112,6 +116,7 @@ impl CommandRunner<'_> {
             let baseline = CommandRunner {
                 subject: &reference.baseline,
                 is_baseline: true,
+                job: &free,
                 ..*self
             };
             match baseline.plain(None, reference.printed.as_ref()) {

@@ -69,7 +69,10 @@ impl CommandRunner<'_> {
         let log = Handed::new(0o622)?;
         // A process whose output is read may have to wait for the reader. Only two kinds are read:
         // the reference, which has no `wanted` output, and checks.
-        let read = self.command.check_output && (wanted.is_none() || self.job.check);
+        // Under limits a wrong output is what is looked for, and the time of each process is compared
+        // with that of others which are read, too.
+        let read = self.command.check_output
+            && (wanted.is_none() || self.job.check || self.job.mode.limit().is_some());
         let output = read
             .then(|| OutputReader::new(wanted.cloned()))
             .transpose()?;
@@ -132,7 +135,9 @@ impl CommandRunner<'_> {
                 .with_context(|| format!("--stdin: cannot read {}", file.display()))?
                 .into(),
         };
-        let mut launch = Launch::new(self.launcher, options, padded(variables, self.job.padding))?;
+        let variables = padded(variables, self.job.padding);
+        let limit = self.job.limit.as_ref();
+        let mut launch = Launch::new(self.launcher, options, limit, variables)?;
         launch
             .command
             .args(&self.command.command)

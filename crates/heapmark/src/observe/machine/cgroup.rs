@@ -3,6 +3,7 @@
 
 use super::counters::Throttled;
 use super::root::Root;
+use rustix::fs::{Access, access};
 use std::ops::Add;
 use std::path::Path;
 
@@ -98,6 +99,29 @@ impl Groups {
             })
         });
         limited.min()
+    }
+
+    /// The folder in which this process may make groups with limits on memory; or why there is none.
+    pub fn for_limits(root: &Root) -> Result<String, String> {
+        let groups = Groups::of(root, "memory").ok_or("no control groups are mounted here")?;
+        if groups.version == Version::One {
+            return Err("this machine limits memory by control groups of version 1".into());
+        }
+        let hands_on = |(folder, text): (String, String)| {
+            let hands_on = text
+                .split_whitespace()
+                .any(|controller| controller == "memory");
+            hands_on.then_some(folder)
+        };
+        let texts = groups.texts(root, "cgroup.subtree_control").into_iter();
+        let mut folders = texts.filter_map(hands_on).peekable();
+        if folders.peek().is_none() {
+            return Err("no group above this process limits the memory of those below it (cgroup.subtree_control)".into());
+        }
+        let may_write = |path: &str| access(root.path(path), Access::WRITE_OK).is_ok();
+        folders
+            .find(|folder| may_write(folder) && may_write(&format!("{folder}/cgroup.procs")))
+            .ok_or_else(|| "no group above this process may be changed by this user".into())
     }
 
     /// Whether any group reports a memory limit.
@@ -225,6 +249,26 @@ mod tests {
             found,
             Some((Version::One, vec!["/sys/fs/cgroup/memory".into()]))
         );
+    }
+
+    #[test]
+    fn a_group_for_limits_is_made_where_memory_is_handed_on_and_this_user_may_write() {
+        let dir = planted("0::/user/mine\n", TWO);
+        let root = Root::at(dir.path());
+        let why = || Groups::for_limits(&root).unwrap_err();
+        assert!(why().contains("cgroup.subtree_control"), "{}", why());
+        let top = dir.path().join("sys/fs/cgroup");
+        let user = top.join("user");
+        fs::create_dir_all(user.join("mine")).unwrap();
+        fs::write(user.join("mine/cgroup.subtree_control"), "\n").unwrap();
+        fs::write(user.join("cgroup.subtree_control"), "cpu memory\n").unwrap();
+        // Without this file it is no group that a process could be moved to.
+        assert!(why().contains("may be changed"), "{}", why());
+        fs::write(user.join("cgroup.procs"), "").unwrap();
+        assert_eq!(Groups::for_limits(&root).unwrap(), "/sys/fs/cgroup/user");
+        let one = planted("4:memory:/jobs\n0::/\n", BOTH);
+        let one = Groups::for_limits(&Root::at(one.path())).unwrap_err();
+        assert!(one.contains("version 1"), "{one}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The memory of processes while they run: sampled from outside, or by a guest itself.
 
+pub mod demand;
 mod maps;
 pub mod mean_heap;
 pub mod memory_profile;
@@ -10,6 +11,7 @@ pub mod series;
 pub mod tree;
 mod watcher;
 
+pub use demand::{Demand, DemandSampler};
 pub use mean_heap::MeanHeap;
 pub use memory_profile::MemoryProfile;
 pub use memory_sampler::{MemorySampler, csv_of_points};

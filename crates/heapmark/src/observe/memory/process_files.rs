@@ -34,6 +34,11 @@ impl ProcessFiles {
         Walked::of(self.text("smaps_rollup")?)
     }
 
+    /// A number of `/proc/PID/status`.
+    pub fn status_bytes(&mut self, key: &str) -> Option<u64> {
+        kib_bytes(self.text("status")?, key)
+    }
+
     /// What is mapped. A process that is ending has an empty address space: not a point of its life.
     pub fn maps(&mut self) -> Option<&str> {
         self.text("maps").filter(|maps| !maps.is_empty())
@@ -55,21 +60,27 @@ pub fn resident_bytes(statm: &str) -> Option<u64> {
     Some(statm.split_whitespace().nth(1)?.parse::<u64>().ok()? * rustix::param::page_size() as u64)
 }
 
+/// The number of KiB after a key.
+fn kib_bytes(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+}
+
 /// What a walk of the page tables found.
 #[derive(Clone, Copy, Debug)]
 pub struct Walked {
     pub rss_bytes: u64,
     pub pss_bytes: u64,
     pub anon_huge_bytes: u64,
+    /// What the kernel may take back at any time, since it was freed by MADV_FREE.
+    pub lazily_free_bytes: u64,
 }
 
 impl Walked {
     fn of(rollup: &str) -> Option<Walked> {
-        let bytes = |key: &str| {
-            let line = rollup.lines().find_map(|line| line.strip_prefix(key))?;
-            Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
-        };
+        let bytes = |key: &str| kib_bytes(rollup, key);
         Some(Walked {
+            lazily_free_bytes: bytes("LazyFree:").unwrap_or(0),
             rss_bytes: bytes("Rss:")?,
             pss_bytes: bytes("Pss:")?,
             anon_huge_bytes: bytes("AnonHugePages:")?,

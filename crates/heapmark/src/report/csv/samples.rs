@@ -85,6 +85,8 @@ fn head(analysis: &Analysis, record: &Record) -> SampleLine {
             Purpose::Latency => "latency",
             Purpose::Count => "count",
             Purpose::Memory => "memory",
+            Purpose::Search => "search",
+            Purpose::Limited => "limited",
         },
         workload: plain(&record.workload),
         threads: record.threads,

@@ -110,6 +110,7 @@ fn subjects(analysis: &Analysis) -> Vec<(&str, Role)> {
         .chain(of(&analysis.latency))
         .chain(of(&analysis.counts))
         .chain(of(&analysis.footprints))
+        .chain(of(&analysis.limits))
         .collect()
 }
 

@@ -20,7 +20,7 @@ pub(super) struct ClientProcess {
 
 impl ClientProcess {
     pub fn new(tried: &CommandRunner<'_>, words: &[String]) -> Result<ClientProcess> {
-        let mut launch = Launch::new(tried.launcher, &["inherit"], [])?;
+        let mut launch = Launch::new(tried.launcher, &["inherit"], None, [])?;
         launch
             .command
             .args(words)

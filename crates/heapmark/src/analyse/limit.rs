@@ -1,0 +1,192 @@
+//! The smallest limit on memory of each row, what its search tried, and how much slower it is near
+//! that limit.
+
+use super::failure::Failed;
+use super::group::RecordsByRow;
+use super::ratio::Ratio;
+use super::role::Role;
+use super::spread::Spread;
+use super::table::{THRESHOLD, Table, TableCell, TableRow, by_range};
+use crate::metric::{self, Judged, Metric, OVERHEAD_FROM_BYTES, Process};
+use crate::plan::limit::{TIMED_PERCENT, TRIES};
+use crate::plan::{Case, LimitKind, Mode};
+use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A limit that was tried, and how each process under it ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TriedLimit {
+    /// The limit.
+    pub bytes: u64,
+    /// Of timed processes: the limit in per cent of the smallest one that does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percent: Option<u32>,
+    /// The outcomes' words.
+    pub outcomes: Vec<&'static str>,
+}
+
+impl TriedLimit {
+    /// The first outcome that is not `ok`, or `ok`.
+    pub fn word(&self) -> &'static str {
+        let bad = self.outcomes.iter().find(|word| **word != "ok");
+        bad.copied().unwrap_or("ok")
+    }
+}
+
+/// All tables.
+pub(super) fn tables(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
+    let of_case = |case: &Case| {
+        let rows = run.rows_of(case);
+        let rows = rows.map(|allocator| row(run, case, allocator, records));
+        let mut rows: Vec<TableRow> = rows.collect();
+        let base = rows.iter().find(|row| row.role == Role::Baseline).cloned();
+        if let Some(base) = base {
+            rows.iter_mut().for_each(|row| compare(row, &base));
+        }
+        Table::new(run, case, rows)
+    };
+    run.plan.cases.iter().map(of_case).collect()
+}
+
+fn compare(row: &mut TableRow, base: &TableRow) {
+    for cell in &mut row.cells {
+        // A row's slow-down is compared with itself.
+        if !cell.label.is_empty() {
+            continue;
+        }
+        let Some(other) = base.cell(cell.metric.key) else {
+            continue;
+        };
+        let ratio = cell.spread.median / other.spread.median;
+        cell.ratio = ratio.is_finite().then(|| Ratio {
+            ratio,
+            ..Ratio::baseline(1)
+        });
+        if cell.metric.judged == Judged::ByRange && row.role != Role::Baseline {
+            cell.verdict = Some(by_range(cell, other, THRESHOLD, false));
+        }
+    }
+}
+
+fn row(run: &RunFile, case: &Case, allocator: &AllocatorInfo, records: &RecordsByRow) -> TableRow {
+    let mut own = records.of_row(case, allocator, Purpose::Search);
+    let timed = records.of_row(case, allocator, Purpose::Limited);
+    own.extend(
+        timed
+            .into_iter()
+            .filter(|it| it.purpose == Purpose::Limited),
+    );
+    let mut row = TableRow::new(run, case, allocator, Failed::among(&own));
+    if row.failed.is_some() {
+        return row;
+    }
+    row.limits = tried(&own);
+    let is_cgroup = run.plan.mode == Mode::Limit(LimitKind::Cgroup);
+    let mut add = |key: &str, value: Option<f64>| {
+        let cell = value.and_then(|value| TableCell::new(metric(key), &[value]));
+        row.cells.extend(cell);
+    };
+    let found = smallest(&row.limits);
+    let free = own.iter().find_map(|record| record.demand.as_deref());
+    let live_bytes = own
+        .iter()
+        .filter(|record| record.demand.is_some())
+        .find_map(|record| Some(record.measurement.as_ref()?.requested_peak_bytes as f64))
+        .filter(|bytes| *bytes > 0.0);
+    add("limited_live_bytes", live_bytes);
+    let large = live_bytes.filter(|bytes| *bytes >= OVERHEAD_FROM_BYTES);
+    let headroom = found
+        .zip(large)
+        .map(|(it, live_bytes)| it.median / live_bytes);
+    add("headroom_ratio", headroom);
+    let unlimited = free.map(|free| free.most_bytes.saturating_sub(free.harness_bytes) as f64);
+    add("unlimited_bytes", unlimited);
+    let reclaimable = free
+        .filter(|_| is_cgroup)
+        .map(|free| free.reclaimable_bytes as f64);
+    add("reclaimable_bytes", reclaimable);
+    if let Some(spread) = found {
+        let smallest = TableCell::new(metric("smallest_limit_bytes"), &[spread.median]);
+        row.cells.splice(
+            0..0,
+            smallest.map(|cell| TableCell {
+                spread,
+                n: TRIES.into(),
+                ..cell
+            }),
+        );
+    }
+    for percent in TIMED_PERCENT {
+        let cell = TableCell::new(metric("limit_slowdown"), &slowdowns(&own, percent));
+        row.cells.extend(cell.map(|cell| TableCell {
+            label: (f64::from(percent) / 100.0).to_string(),
+            ..cell
+        }));
+    }
+    row
+}
+
+fn metric(key: &str) -> &'static Metric {
+    let found = metric::all().find(|metric| metric.key == key);
+    found.expect("a metric of limits")
+}
+
+/// All limits of a search in ascending order, then those of timed processes.
+fn tried(records: &[&Record]) -> Vec<TriedLimit> {
+    let mut all: BTreeMap<(Option<u32>, u64), Vec<&'static str>> = BTreeMap::new();
+    for record in records {
+        if let Some(limit) = record.limit
+            && let Some(bytes) = limit.bytes
+        {
+            let outcomes = all.entry((limit.percent, bytes)).or_default();
+            outcomes.push(record.outcome.word());
+        }
+    }
+    let of = |((percent, bytes), outcomes)| TriedLimit {
+        bytes,
+        percent,
+        outcomes,
+    };
+    all.into_iter().map(of).collect()
+}
+
+/// The smallest limit that does: between the largest one that was too small, and itself. `None` if
+/// none did so far.
+fn smallest(tried: &[TriedLimit]) -> Option<Spread> {
+    let searched = || tried.iter().filter(|limit| limit.percent.is_none());
+    let does = |limit: &&TriedLimit| limit.word() == "ok" && limit.outcomes.len() >= TRIES as usize;
+    let smallest = searched().find(does)?.bytes as f64;
+    let dead = searched().filter(|limit| limit.word() != "ok");
+    let dead = dead.map(|limit| limit.bytes as f64);
+    Some(Spread {
+        median: smallest,
+        min: dead.filter(|bytes| *bytes < smallest).fold(0.0, f64::max),
+        max: smallest,
+    })
+}
+
+/// How much slower it was in each block; none if a process there did not end `ok`.
+fn slowdowns(records: &[&Record], percent: u32) -> Vec<f64> {
+    let time = |record: &Record| {
+        let measurement = record.measurement.as_ref()?;
+        Some(Process::new(measurement, record.threads)?.ns_per_op)
+    };
+    let of = |record: &&&Record| record.purpose == Purpose::Limited;
+    let under = |record: &Record| record.limit.and_then(|limit| limit.percent);
+    let near = || {
+        records
+            .iter()
+            .filter(of)
+            .filter(|it| under(it) == Some(percent))
+    };
+    if !near().all(|record| record.outcome.is_ok()) {
+        return Vec::new();
+    }
+    let ratio = |record: &&Record| {
+        let mut free = records.iter().filter(of);
+        let free = free.find(|other| under(other).is_none() && other.block == record.block)?;
+        Some(time(record)? / time(free)?)
+    };
+    near().filter_map(ratio).collect()
+}

@@ -1,0 +1,157 @@
+//! A limit on the memory of a measured process, in force from its first instruction on, and for all
+//! that it starts. The launcher puts the process under it; the launcher itself has none.
+
+use super::outcome::Outcome;
+use crate::file::WithPath;
+use crate::plan::LimitKind;
+use anyhow::{Context, Result};
+use rustix::io::{FdFlags, fcntl_setfd};
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// A limit as a job has it.
+#[derive(Clone, Debug)]
+pub struct MemoryLimit {
+    /// What is limited.
+    pub kind: LimitKind,
+    /// The limit; `None`: what a group takes is only counted.
+    pub bytes: Option<u64>,
+    /// The folder in which control groups may be made, if those limit.
+    pub groups: Option<PathBuf>,
+}
+
+/// A limit that holds for one process.
+pub(super) struct Limited {
+    /// The launcher's words for it.
+    pub words: Vec<String>,
+    group: Option<Group>,
+}
+
+/// What came of a limit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct UnderLimit {
+    /// How many processes the kernel killed since their group was at its limit.
+    pub killed: u64,
+    /// Most bytes that the group was charged; `None` without a group, and on kernels before 5.19.
+    pub charged_bytes: Option<u64>,
+}
+
+impl MemoryLimit {
+    /// Before the process is started.
+    pub(super) fn set(&self) -> Result<Limited> {
+        let words = |word: &str, number: String| vec![word.to_owned(), number];
+        let (words, group) = match (self.kind, self.bytes) {
+            (LimitKind::Cgroup, bytes) => {
+                let groups = self.groups.as_deref();
+                let group = Group::create(groups.context("no place for control groups")?, bytes)?;
+                let members = group.members.as_raw_fd().to_string();
+                (words("group", members), Some(group))
+            }
+            (_, None) => (Vec::new(), None),
+            (kind, Some(bytes)) => (words(kind.word(), bytes.to_string()), None),
+        };
+        Ok(Limited { words, group })
+    }
+}
+
+impl Limited {
+    /// Once all processes have ended.
+    pub fn end(self) -> UnderLimit {
+        let group = self.group.as_ref();
+        group.map_or_else(UnderLimit::default, |group| UnderLimit {
+            killed: group.killed(),
+            charged_bytes: group.number("memory.peak"),
+        })
+    }
+}
+
+impl UnderLimit {
+    /// The outcome if the limit decides it, whatever the command made of that.
+    pub fn outcome(&self, errno: i32) -> Option<Outcome> {
+        let what = match (self.killed, errno) {
+            (0, libc::ENOMEM | libc::EAGAIN) => "too little to be started".into(),
+            (0, _) => return None,
+            (1, _) => "killed by the kernel, its group was at the limit".into(),
+            (killed, _) => {
+                format!("{killed} processes killed by the kernel, their group was at the limit")
+            }
+        };
+        Some(Outcome::Oom { what })
+    }
+}
+
+/// A control group of version 2 for one process and all that it starts.
+struct Group {
+    folder: PathBuf,
+    /// Who writes 0 here is a member.
+    members: File,
+}
+
+impl Group {
+    fn create(groups: &Path, limit_bytes: Option<u64>) -> Result<Group> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = groups.join(format!("heapmark-{}-{number}", std::process::id()));
+        fs::create_dir(&folder).with_path("cannot create the control group", &folder)?;
+        let open = || -> Result<File> {
+            let set = |file: &str, value: &str| {
+                let path = folder.join(file);
+                fs::write(&path, value).with_path("cannot set", &path)
+            };
+            if let Some(bytes) = limit_bytes {
+                set("memory.max", &bytes.to_string())?;
+            }
+            // Of one killed process all end: what is left of a tree is no result.
+            set("memory.oom.group", "1")?;
+            // A machine without swap has no such file.
+            if folder.join("memory.swap.max").exists() {
+                set("memory.swap.max", "0")?;
+            }
+            let path = folder.join("cgroup.procs");
+            let members = File::options()
+                .write(true)
+                .open(&path)
+                .with_path("cannot open", &path)?;
+            // Inherited on purpose: the launcher gets its number.
+            fcntl_setfd(&members, FdFlags::empty()).context("cannot hand on a control group")?;
+            Ok(members)
+        };
+        match open() {
+            Ok(members) => Ok(Group { folder, members }),
+            Err(error) => {
+                _ = fs::remove_dir(&folder);
+                Err(error)
+            }
+        }
+    }
+
+    fn number(&self, file: &str) -> Option<u64> {
+        let text = fs::read_to_string(self.folder.join(file)).ok()?;
+        text.trim().parse().ok()
+    }
+
+    fn killed(&self) -> u64 {
+        let events = fs::read_to_string(self.folder.join("memory.events"));
+        let events = events.unwrap_or_default();
+        let killed = events
+            .lines()
+            .find_map(|line| line.strip_prefix("oom_kill "));
+        killed.and_then(|count| count.parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Drop for Group {
+    /// A group can be removed a moment after its last process has ended.
+    fn drop(&mut self) {
+        for _ in 0..100 {
+            if fs::remove_dir(&self.folder).is_ok() {
+                return;
+            }
+            sleep(Duration::from_millis(5));
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Metrics of rows whose smallest limit on memory was looked for. Each is a property of many
+//! processes together.
+
+use super::{Better, Metric, Unit, Value, described};
+
+pub(super) const METRICS: &[Metric] = &[
+    described(
+        "smallest_limit_bytes",
+        "smallest limit",
+        Unit::Bytes,
+        "the smallest limit on memory under which 3 of 3 processes ended ok, without what the harness takes; its least value is the \
+         largest limit that was too small",
+        Value::Row,
+    )
+    .judged_by_range(),
+    described(
+        "limited_live_bytes",
+        "live bytes at their peak, without a limit",
+        Unit::Bytes,
+        "the most live bytes of the process without a limit, as its kernel knows them",
+        Value::Row,
+    )
+    .better(Better::Neither),
+    described(
+        "headroom_ratio",
+        "headroom",
+        Unit::Times,
+        "the smallest limit / the most live bytes, if those are 1 MiB or more",
+        Value::Row,
+    ),
+    described(
+        "unlimited_bytes",
+        "memory without a limit",
+        Unit::Bytes,
+        "what the limit would have counted at most, in a process without it; sampled, unless a control group counts it",
+        Value::Row,
+    ),
+    described(
+        "reclaimable_bytes",
+        "reclaimable memory",
+        Unit::Bytes,
+        "most memory in such a process that was freed by MADV_FREE: the kernel takes it back at the limit of a control group",
+        Value::Row,
+    )
+    .better(Better::Neither),
+    described(
+        "limit_slowdown",
+        "slow-down near the limit",
+        Unit::Times,
+        "time under a multiple of the smallest limit / time without a limit in the same block; its label is the multiple",
+        Value::Row,
+    ),
+];

@@ -1,0 +1,71 @@
+//! A limit on the memory of measured processes, for runs that look for the smallest one under which
+//! a workload still ends `ok`.
+
+use serde::{Deserialize, Serialize};
+
+/// What is limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitKind {
+    /// What a control group (v2) may have in memory, without swap: what a container limits
+    Cgroup,
+    /// RLIMIT_DATA: private memory that can be written, resident or not; each process
+    Data,
+    /// RLIMIT_AS: address space, used or only reserved; each process
+    As,
+}
+
+impl LimitKind {
+    /// Its name on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            LimitKind::Cgroup => "cgroup",
+            LimitKind::Data => "data",
+            LimitKind::As => "as",
+        }
+    }
+
+    /// What such a limit counts.
+    pub fn counts(self) -> &'static str {
+        match self {
+            LimitKind::Cgroup => "what a control group has in memory (memory.max, no swap)",
+            LimitKind::Data => "private memory that can be written, of each process (RLIMIT_DATA)",
+            LimitKind::As => "address space of each process (RLIMIT_AS)",
+        }
+    }
+}
+
+/// How one process is limited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// What the workload and its allocator may have; `None`: as much as they want.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// What the harness's own tables and stacks take: the limit that is set has room for these, too.
+    pub harness_bytes: u64,
+    /// Of a timed process: the limit in per cent of the smallest one that does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percent: Option<u32>,
+}
+
+impl Limit {
+    /// The limit that is set.
+    pub fn set_bytes(&self) -> Option<u64> {
+        Some(self.bytes?.saturating_add(self.harness_bytes))
+    }
+}
+
+/// Processes are timed under these limits, in per cent of the smallest one that does.
+pub const TIMED_PERCENT: [u32; 5] = [102, 110, 125, 150, 200];
+
+/// So many processes must end `ok` under a limit.
+pub const TRIES: u32 = 3;
+
+/// About as many processes look for the smallest limit of a row: seven halvings of a factor of 8 into
+/// steps of 2 %, which take one process or all tries.
+const SEARCH: u32 = 16;
+
+/// About how many processes a row has that is timed in so many blocks.
+pub(super) fn processes(blocks: u32) -> u32 {
+    SEARCH + blocks * (1 + TIMED_PERCENT.len() as u32)
+}

@@ -1,0 +1,144 @@
+//! The tables of a run that looked for the smallest limit on memory. Strings from outside are not
+//! yet escaped.
+
+use super::sheet::{Column, Numberless, Sheet, cautions, heading, missing};
+use super::{text, units};
+use crate::analyse::{Analysis, Table, TableRow, TriedLimit};
+use crate::plan::LimitKind;
+use crate::plan::limit::TIMED_PERCENT;
+
+/// All tables.
+pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
+    let Some(kind) = analysis.limit else {
+        return Vec::new();
+    };
+    let of_case = |case| of_case(case, kind);
+    analysis.limits.iter().map(of_case).collect()
+}
+
+/// The meaning of the columns.
+pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
+    if analysis.limit.is_none() {
+        return Vec::new();
+    }
+    [
+        "smallest: the least limit, in steps of 2 %, under which 3 of 3 processes ended ok; what the harness's own tables and stacks \
+         take comes on top. of live: that / the most live bytes. without: what the limit would have counted at most, without one.",
+        "x1.02 and so on: the median time under so many times the smallest limit / that without a limit in the same block; from a few \
+         processes, so it is no verdict.",
+        "tried: each limit of the search, and how processes under it ended.",
+    ]
+    .map(String::from)
+    .to_vec()
+}
+
+fn of_case(case: &Table, kind: LimitKind) -> Sheet {
+    let (rows, others): (Vec<&TableRow>, Vec<&TableRow>) = case
+        .rows
+        .iter()
+        .partition(|row| row.cell("smallest_limit_bytes").is_some());
+    let numberless = |row: &TableRow| {
+        Numberless::new(&row.allocator, row.failed.as_ref(), || {
+            match &row.limits[..] {
+                [] if row.cells.is_empty() => missing(1),
+                [] => "ended before it was seen: use more work (--set)".into(),
+                tried => format!("no limit that was tried does: {}", strip(tried)),
+            }
+        })
+    };
+    Sheet {
+        heading: format!(
+            "{}: smallest limit on {}",
+            heading(&case.workload, case.threads, case.oversubscribed),
+            kind.word()
+        ),
+        columns: columns(case, &rows),
+        caution: cautions(
+            case.caution.as_deref(),
+            Some(&format!("Limited: {}.", kind.counts())),
+        ),
+        numberless: others.into_iter().map(numberless).collect(),
+        ..Sheet::default()
+    }
+}
+
+/// Empty without rows.
+fn columns(case: &Table, rows: &[&TableRow]) -> Vec<Column> {
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let names = rows.iter().map(|row| row.allocator.clone());
+    let smallest = |row: &TableRow| row.cell("smallest_limit_bytes").cloned();
+    let ratio = |row: &&TableRow| {
+        let ratio = smallest(row).and_then(|cell| cell.ratio);
+        ratio.map_or("-".into(), |ratio| units::ratio(ratio.ratio))
+    };
+    let verdicts = rows.iter().map(|row| {
+        let judged = smallest(row).and_then(|cell| Some(cell.verdict?.word_of(cell.metric)));
+        judged.map_or(String::new(), String::from)
+    });
+    let of = |title: &str, key: &str, in_words: fn(f64) -> String| {
+        let known = rows.iter().any(|row| row.cell(key).is_some());
+        let cells = rows.iter().map(|row| {
+            let cell = row.cell(key);
+            cell.map_or("-".into(), |cell| in_words(cell.spread.median))
+        });
+        known.then(|| Column::numbers(title, cells))
+    };
+    let mut columns = vec![Column::words("allocator", names)];
+    columns.extend(of("smallest", "smallest_limit_bytes", units::bytes));
+    columns.push(Column::numbers(
+        &format!("/ {}", case.baseline),
+        rows.iter().map(ratio),
+    ));
+    columns.push(Column::words("verdict", verdicts));
+    columns.extend(of("of live", "headroom_ratio", units::times));
+    columns.extend(of("without", "unlimited_bytes", units::bytes).map(Column::spare));
+    columns.extend(of("reclaimable", "reclaimable_bytes", units::bytes));
+    for percent in TIMED_PERCENT {
+        let times = f64::from(percent) / 100.0;
+        let slowdown = |row: &&TableRow| {
+            let cell = row.of_function(&times.to_string(), "limit_slowdown");
+            cell.map_or_else(
+                || ended(&row.limits, percent),
+                |cell| units::ratio(cell.spread.median),
+            )
+        };
+        columns.push(Column::numbers(
+            &format!("x{times}"),
+            rows.iter().map(slowdown),
+        ));
+    }
+    columns.push(Column {
+        notes: true,
+        ..Column::words(
+            "tried",
+            rows.iter()
+                .map(|row| format!("tried {}", strip(&row.limits))),
+        )
+    });
+    columns
+}
+
+/// Why there is no time under so many per cent.
+fn ended(tried: &[TriedLimit], percent: u32) -> String {
+    let mut tried = tried.iter();
+    let own = tried.find(|limit| limit.percent == Some(percent));
+    own.map_or("-".into(), |limit| limit.word().into())
+}
+
+/// `oom at 16.0 MiB, 18.2 MiB; ok at 18.6 MiB, 128 MiB`: the limits of a search, in ascending order.
+fn strip(tried: &[TriedLimit]) -> String {
+    let mut stretches: Vec<(&str, Vec<String>)> = Vec::new();
+    for limit in tried.iter().filter(|limit| limit.percent.is_none()) {
+        let (word, bytes) = (limit.word(), units::bytes(limit.bytes as f64));
+        match stretches.last_mut() {
+            Some((last, limits)) if *last == word => limits.push(bytes),
+            _ => stretches.push((word, vec![bytes])),
+        }
+    }
+    let stretches = stretches
+        .iter()
+        .map(|(word, limits)| format!("{word} at {}", text::join(limits, ", ")));
+    text::join(stretches, "; ")
+}
