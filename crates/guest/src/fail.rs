@@ -17,7 +17,8 @@ pub fn report_to(page: &'static Page) {
 }
 
 /// Writes `fail=KIND WHAT` and ends the process. Kinds are outcome words: `oom`, `wrong-result`,
-/// `unsupported`, `absent`, `error`.
+/// `unsupported`, `absent`, `error`; or `no-thread`, for which memory or the allowed number of
+/// threads has run out.
 #[cold]
 pub fn give_up(kind: &str, what: fmt::Arguments<'_>) -> ! {
     if FAILED.swap(true, Ordering::AcqRel) {

@@ -41,8 +41,13 @@ pub unsafe fn create(
         (thread, error)
     };
     if error != 0 {
+        let kind = if error == libc::EAGAIN {
+            "no-thread"
+        } else {
+            "error"
+        };
         fail::give_up(
-            "error",
+            kind,
             format_args!("pthread_create for thread {index} failed with errno {error}"),
         );
     }

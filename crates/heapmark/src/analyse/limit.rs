@@ -8,7 +8,7 @@ use super::role::Role;
 use super::spread::Spread;
 use super::table::{THRESHOLD, Table, TableCell, TableRow, by_range};
 use crate::metric::{self, Judged, Metric, OVERHEAD_FROM_BYTES, Process};
-use crate::plan::limit::{TIMED_PERCENT, TRIES};
+use crate::plan::limit::{STEP, TIMED_PERCENT, TRIES};
 use crate::plan::{Case, LimitKind, Mode};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use serde::Serialize;
@@ -31,6 +31,18 @@ impl TriedLimit {
     pub fn word(&self) -> &'static str {
         let bad = self.outcomes.iter().find(|word| **word != "ok");
         bad.copied().unwrap_or("ok")
+    }
+}
+
+/// What a search determines.
+const SMALLEST: &str = "smallest_limit_bytes";
+
+/// How finely a metric is known: a search stops between two limits that differ by a step, and a
+/// little more, as both are whole pages.
+pub(super) fn resolution(metric: &Metric) -> f64 {
+    match metric.key {
+        SMALLEST => (STEP - 1.0) * 1.25,
+        _ => 0.0,
     }
 }
 
@@ -107,7 +119,7 @@ fn row(run: &RunFile, case: &Case, allocator: &AllocatorInfo, records: &RecordsB
         .map(|free| free.reclaimable_bytes as f64);
     add("reclaimable_bytes", reclaimable);
     if let Some(spread) = found {
-        let smallest = TableCell::new(metric("smallest_limit_bytes"), &[spread.median]);
+        let smallest = TableCell::new(metric(SMALLEST), &[spread.median]);
         row.cells.splice(
             0..0,
             smallest.map(|cell| TableCell {
@@ -151,18 +163,19 @@ fn tried(records: &[&Record]) -> Vec<TriedLimit> {
     all.into_iter().map(of).collect()
 }
 
-/// The smallest limit that does: between the largest one that was too small, and itself. `None` if
+/// The smallest limit that does: between the largest one that was too small, and itself, or a larger
+/// one under which a process still failed, since what it needs is not the same each time. `None` if
 /// none did so far.
 fn smallest(tried: &[TriedLimit]) -> Option<Spread> {
-    let searched = || tried.iter().filter(|limit| limit.percent.is_none());
+    let mut searched = tried.iter().filter(|limit| limit.percent.is_none());
     let does = |limit: &&TriedLimit| limit.word() == "ok" && limit.outcomes.len() >= TRIES as usize;
-    let smallest = searched().find(does)?.bytes as f64;
-    let dead = searched().filter(|limit| limit.word() != "ok");
-    let dead = dead.map(|limit| limit.bytes as f64);
+    let smallest = searched.find(does)?.bytes as f64;
+    let dead = || tried.iter().filter(|limit| limit.word() != "ok");
+    let dead = || dead().map(|limit| limit.bytes as f64);
     Some(Spread {
         median: smallest,
-        min: dead.filter(|bytes| *bytes < smallest).fold(0.0, f64::max),
-        max: smallest,
+        min: dead().filter(|bytes| *bytes < smallest).fold(0.0, f64::max),
+        max: dead().fold(smallest, f64::max),
     })
 }
 

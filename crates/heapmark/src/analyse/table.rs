@@ -421,7 +421,7 @@ pub(super) fn by_range(
     let (other_least, other_most) = logs(&theirs.spread);
     let width = (most - least).max(other_most - other_least);
     let gap = (least - other_most).max(other_least - most);
-    let small = threshold.ln_1p();
+    let small = threshold.max(limit::resolution(ours.metric)).ln_1p();
     if most.max(other_most) - least.min(other_least) <= small {
         return Verdict::Same;
     }

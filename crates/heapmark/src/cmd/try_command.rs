@@ -53,7 +53,7 @@ pub struct TryArgs {
     name: Option<String>,
     /// Find the smallest limit on memory under which each allocator still does the work, and the
     /// slow-down near it
-    #[arg(long, value_name = "WHAT", conflicts_with_all = ["server", "precision", "max_blocks", "budget"])]
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["precision", "max_blocks", "budget"])]
     limit: Option<LimitKind>,
     /// Measure a server instead, while a client drives it; `{port}` stands for the port of --ready
     #[arg(long, value_name = "CMD", requires_all = ["client", "ready"])]

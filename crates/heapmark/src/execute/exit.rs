@@ -117,6 +117,9 @@ impl End {
                     "oom" => Outcome::Oom {
                         what: format!("{what} in phase {word}"),
                     },
+                    "no-thread" if self.under_limit.is_some_and(|it| it.is_limited) => {
+                        Outcome::Oom { what }
+                    }
                     "wrong-result" => Outcome::WrongResult { what },
                     "unsupported" => Outcome::Unsupported { why },
                     "absent" => Outcome::Absent { why },

@@ -28,12 +28,15 @@ pub struct MemoryLimit {
 pub(super) struct Limited {
     /// The launcher's words for it.
     pub words: Vec<String>,
+    is_limited: bool,
     group: Option<Group>,
 }
 
 /// What came of a limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct UnderLimit {
+    /// False if what a group takes was only counted.
+    pub is_limited: bool,
     /// How many processes the kernel killed since their group was at its limit.
     pub killed: u64,
     /// Most bytes that the group was charged; `None` without a group, and on kernels before 5.19.
@@ -54,7 +57,11 @@ impl MemoryLimit {
             (_, None) => (Vec::new(), None),
             (kind, Some(bytes)) => (words(kind.word(), bytes.to_string()), None),
         };
-        Ok(Limited { words, group })
+        Ok(Limited {
+            words,
+            is_limited: self.bytes.is_some(),
+            group,
+        })
     }
 }
 
@@ -62,10 +69,11 @@ impl Limited {
     /// Once all processes have ended.
     pub fn end(self) -> UnderLimit {
         let group = self.group.as_ref();
-        group.map_or_else(UnderLimit::default, |group| UnderLimit {
-            killed: group.killed(),
-            charged_bytes: group.number("memory.peak"),
-        })
+        UnderLimit {
+            is_limited: self.is_limited,
+            killed: group.map_or(0, Group::killed),
+            charged_bytes: group.and_then(|group| group.number("memory.peak")),
+        }
     }
 }
 

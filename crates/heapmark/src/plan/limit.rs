@@ -58,6 +58,9 @@ impl Limit {
 /// Processes are timed under these limits, in per cent of the smallest one that does.
 pub const TIMED_PERCENT: [u32; 5] = [102, 110, 125, 150, 200];
 
+/// Two limits that are tried differ by this factor, or by a page.
+pub const STEP: f64 = 1.02;
+
 /// So many processes must end `ok` under a limit.
 pub const TRIES: u32 = 3;
 

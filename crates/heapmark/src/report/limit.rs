@@ -42,6 +42,9 @@ fn of_case(case: &Table, kind: LimitKind) -> Sheet {
             match &row.limits[..] {
                 [] if row.cells.is_empty() => missing(1),
                 [] => "ended before it was seen: use more work (--set)".into(),
+                tried if tried.iter().any(|limit| limit.word() == "ok") => {
+                    format!("its search has not ended: {}", strip(tried))
+                }
                 tried => format!("no limit that was tried does: {}", strip(tried)),
             }
         })

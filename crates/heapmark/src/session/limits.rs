@@ -4,13 +4,11 @@
 use super::calibrate::Pace;
 use super::runner::Due;
 use super::{Progress, Session};
-use crate::plan::limit::TRIES;
+use crate::plan::limit::{STEP, TRIES};
 use crate::plan::{Cell, Limit};
 use crate::store::Purpose;
 use anyhow::Result;
 
-/// Two limits that are tried differ by this factor, or by a page.
-const STEP: f64 = 1.02;
 const PAGE_BYTES: u64 = 4096;
 /// The first limits are between the most live bytes and so many times as much. If live bytes are not
 /// known, a part of what an unlimited process takes stands for them.

@@ -16,6 +16,7 @@ mod preflight;
 mod progress;
 mod retained;
 mod said;
+mod smallest_limit;
 #[path = "../support/mod.rs"]
 mod support;
 mod trust;

@@ -144,6 +144,13 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     if args.dry_run {
         return plan_only(&selection, args);
     }
+    if selection.plan.mode == Mode::Limit(LimitKind::Cgroup)
+        && let Err(why) = Groups::for_limits(&root)
+    {
+        return refuse(format!(
+            "--limit cgroup: {why}: start heapmark by `systemd-run --user --scope heapmark ...` or as root, or take --limit data"
+        ));
+    }
     // After building, before the first process.
     let look = Preflight::look(&root, When::Before);
     if args.strict && is_refused(&look) {
@@ -266,13 +273,6 @@ fn measure(
     let selection = Rc::new(selection);
     let plan = &selection.plan;
     permit_huge_pages(plan.huge_pages).map_err(usage)?;
-    if plan.mode == Mode::Limit(LimitKind::Cgroup)
-        && let Err(why) = Groups::for_limits(&Root::machine())
-    {
-        return refuse(format!(
-            "--limit cgroup: {why}: start heapmark by `systemd-run --user --scope heapmark ...` or as root, or take --limit data"
-        ));
-    }
     let mut progress = TerminalProgress::new(plan.checks().len() + plan.cells().len());
     let processes = Processes::new(guest, selection.clone(), stop);
     let ended = Session::new(selection, processes, Some(stored.store), stored.known)
