@@ -9,6 +9,7 @@ use crate::analyse::compare::{Comparison, Side, between, refusal, within};
 use crate::build::hash_of_file;
 use crate::file::length;
 use crate::metric::{self, Metric};
+use crate::plan::Plan;
 use crate::report;
 use crate::store::{self, Run};
 use anyhow::{Result, bail};
@@ -70,27 +71,17 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
         ));
     }
     let runs: Vec<Run> = dirs.iter().map(|dir| read(dir)).collect::<Result<_>>()?;
-    let mut rules = runs.iter().map(|run| run.head.plan.huge_pages);
-    let rule = rules.next();
-    if rules.any(|other| Some(other) != rule) {
-        return refuse(
-            "these runs had different rules for transparent huge pages (--thp): run both under one of them".to_owned(),
-        );
-    }
-    let mut ages = runs.iter().map(|run| run.head.plan.age());
-    let age = ages.next();
-    if ages.any(|other| Some(other) != age) {
-        return refuse(
-            "these runs had heaps of different ages (--age): run both with one of them".to_owned(),
-        );
-    }
-    let mut limits = runs.iter().map(|run| run.head.plan.mode.limit());
-    let limit = limits.next();
-    if limits.any(|other| Some(other) != limit) {
-        return refuse(
-            "these runs limited different things (--limit): run both under one kind of limit"
-                .to_owned(),
-        );
+    let differ_in = if differ(&runs, |plan| plan.huge_pages) {
+        Some("had different rules for transparent huge pages (--thp): run both under one of them")
+    } else if differ(&runs, Plan::age) {
+        Some("had heaps of different ages (--age): run both with one of them")
+    } else if differ(&runs, |plan| plan.mode.limit()) {
+        Some("limited different things (--limit): run both under one kind of limit")
+    } else {
+        None
+    };
+    if let Some(what) = differ_in {
+        return refuse(format!("these runs {what}"));
     }
     let sides: Vec<Side> = runs
         .iter()
@@ -127,6 +118,13 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
     let failing = failing(&comparison, &args.fail_on, by);
     failing.iter().for_each(say);
     Ok(Exit::Condition.when(!failing.is_empty()))
+}
+
+/// Whether the plans of runs differ in this.
+fn differ<T: PartialEq>(runs: &[Run], of: impl Fn(&Plan) -> T) -> bool {
+    let mut of_each = runs.iter().map(|run| of(&run.head.plan));
+    let first = of_each.next();
+    of_each.any(|other| Some(other) != first)
 }
 
 /// Whether two files have the same content and are not empty.

@@ -72,6 +72,7 @@ const AGE: &[Flag] = &[("--age", "75")];
 const LATENCY: &[Flag] = &[("--latency", "7")];
 const COUNTER: &[Flag] = &[("--counter", "kernel")];
 const RETAINED: &[Flag] = &[("--retained", "")];
+const LIMIT: &[Flag] = &[("--limit", "data")];
 
 /// In those of traces.
 const TRACES: &[Flag] = &[
@@ -124,6 +125,7 @@ fn lines() -> Vec<Line> {
         (LATENCY, &[]),
         (COUNTER, COUNTED),
         (RETAINED, FOLLOWED),
+        (LIMIT, FOLLOWED),
     ] {
         lines.push(Line {
             granted,
@@ -170,6 +172,12 @@ fn lines() -> Vec<Line> {
             &["cat", "--flag-of-cat"],
         ));
         lines.push(line("try", &[COMPARES, TRIES, blocks, SERVES], &[]));
+    }
+    for (way, words) in [(ENDS, &["cat", "--flag-of-cat"] as &[_]), (SERVES, &[])] {
+        lines.push(Line {
+            granted: COUNTED,
+            ..line("try", &[COMPARES, TRIES, EXACT, way, LIMIT], words)
+        });
     }
     lines.extend([
         line("doctor", &[&[("--json", ""), ("--strict", "")]], &[]),

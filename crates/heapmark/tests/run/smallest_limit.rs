@@ -144,7 +144,7 @@ fn an_allocator_that_gives_back_what_it_kept_once_memory_is_refused_lives_with_l
         assert_eq!(end.code, Some(0), "{}", end.stderr);
         let document: Value = serde_json::from_str(&end.stdout).unwrap();
         let rows = document["rows"].as_array().unwrap().clone();
-        let word = |row: &Value| row["verdict"]["kind"].as_str().map(str::to_owned);
+        let word = |row: &Value| row["verdict"]["word"].as_str().map(str::to_owned);
         rows.iter()
             .map(|row| {
                 (

@@ -229,7 +229,7 @@ pub(crate) fn with_aged(cases: Vec<Case>, age: Option<u8>, mode: Mode) -> Result
     };
     if mode != Mode::Time {
         return refuse(
-            "--age compares times: leave out --latency, --counter and --retained, and workloads that measure memory alone",
+            "--age compares times: leave out --latency, --counter, --retained and --limit, and workloads that measure memory alone",
         );
     }
     let fresh_only: Vec<String> = cases
