@@ -89,8 +89,10 @@ pub struct Analysis {
     /// such a run has no others.
     pub footprints: Vec<Table>,
     /// Tables of a run that looked for smallest limits, the least one first; such a run has no others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Table>,
     /// What such a run limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitKind>,
     /// Every process that failed, whatever its purpose: not `ok`, and under no limit that was tried.
     pub failures: Vec<Failure>,
