@@ -15,14 +15,17 @@ const AFTER_MS: [u64; 4] = [0, 100, 1000, 5000];
 
 /// Whether the memory of this process is measured. Nothing is timed then.
 static WANTED: AtomicBool = AtomicBool::new(false);
-/// Whether it idles at its end, if its kernel has no idle time of its own.
+/// Whether it is read at the end, too: by kernels that take no points themselves.
+static AT_THE_END: AtomicBool = AtomicBool::new(false);
+/// Whether the process idles then, and not only reads at once.
 static IDLES: AtomicBool = AtomicBool::new(false);
 
-/// Reads the setting from the job.
-pub fn wanted(job: &Job<'_>, idles: bool) -> bool {
+/// Reads the settings from the job.
+pub fn wanted(job: &Job<'_>, at_the_end: bool) -> bool {
     let wanted = job.is("memory", "1");
     WANTED.store(wanted, Ordering::Relaxed);
-    IDLES.store(wanted && idles, Ordering::Relaxed);
+    AT_THE_END.store(wanted && at_the_end, Ordering::Relaxed);
+    IDLES.store(job.is("idles", "1"), Ordering::Relaxed);
     wanted
 }
 
@@ -40,7 +43,7 @@ pub fn begin(now: Resident, say: impl Fn(&str, Arguments<'_>)) {
 
 /// Called after the kernel has ended: no block of it is live.
 pub fn report(say: impl Fn(&str, Arguments<'_>)) {
-    if !IDLES.load(Ordering::Relaxed) {
+    if !AT_THE_END.load(Ordering::Relaxed) {
         return;
     }
     let live_bytes = published::live_bytes();
@@ -51,7 +54,8 @@ pub fn report(say: impl Fn(&str, Arguments<'_>)) {
         );
     }
     let freed_ns = now_ns();
-    for after in AFTER_MS {
+    let idles = IDLES.load(Ordering::Relaxed);
+    for after in AFTER_MS.into_iter().filter(|after| idles || *after == 0) {
         let until = freed_ns + after * 1_000_000;
         while let Some(rest) = until.checked_sub(now_ns()).filter(|rest| *rest > 0) {
             sys::sleep_ns(rest.min(500_000_000));

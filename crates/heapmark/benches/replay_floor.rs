@@ -103,6 +103,8 @@ fn floor(events: u64, consumer: u32) -> Result<(f64, f64, f64)> {
         caution: None,
         series_ns: None,
         age: None,
+        at_once: None,
+        beside: false,
     };
     let guest = Guest::find()?;
     let allocator = Catalog::load()?.allocator("null")?.clone();

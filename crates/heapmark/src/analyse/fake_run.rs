@@ -263,6 +263,8 @@ pub(crate) fn case(name: &str) -> PlannedCase {
         counts_purge: false,
         series_ns: None,
         age: None,
+        at_once: None,
+        beside: false,
     }
 }
 

@@ -12,6 +12,7 @@ pub mod conclusion;
 pub mod failure;
 pub mod footprint;
 mod group;
+pub mod held;
 pub mod interference;
 pub mod latency;
 mod limit;
@@ -40,6 +41,7 @@ pub use candidate::LeftOut;
 pub use conclusion::{Conclusion, Ranking, Withheld};
 pub use failure::{Failed, Failure};
 pub use footprint::Sampling;
+pub use held::{Held, Shape};
 pub use interference::InterferenceSummary;
 pub use latency::{LongestCall, TimedCalls, Timer, Timing};
 pub use limit::TriedLimit;
@@ -85,8 +87,8 @@ pub struct Analysis {
     pub counts: Vec<Table>,
     /// What such a run counted with.
     pub counter: Option<Counter>,
-    /// Tables of a run that sampled memory, the least overhead at the peak of the footprint first;
-    /// such a run has no others.
+    /// Tables of the cases whose memory was sampled, the least overhead at the peak of the footprint
+    /// first; a run that times others has these beside.
     pub footprints: Vec<Table>,
     /// Tables of a run that looked for smallest limits, the least one first; such a run has no others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -94,6 +96,9 @@ pub struct Analysis {
     /// What such a run limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitKind>,
+    /// What each allocator holds for what is live, if the run measured that beside times.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<Held>,
     /// Every process that failed, whatever its purpose: not `ok`, and under no limit that was tried.
     pub failures: Vec<Failure>,
     /// Checks and samples of a case or an allocator that the plan does not name; they are left out
@@ -182,19 +187,25 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         ..Analysis::default()
     };
     let counting = RecordsByRow::new(&counting);
-    match run.plan.mode {
-        Mode::Time => analysis.judge_times(run, &counting),
-        Mode::Latency { every } => analysis.latency = table::of_calls(run, every, &counting),
-        Mode::Count(_) => analysis.counts = table::of_samples(run, Purpose::Count, &counting),
-        Mode::Memory => {
-            analysis.footprints = table::of_memory(run, &counting);
-            let tables = analysis.footprints.iter_mut();
-            tables.for_each(|table| table.sort_by_least("overhead_at_peak_footprint"));
-        }
-        Mode::Limit(_) => {
-            analysis.limits = limit::tables(run, &counting);
-            let tables = analysis.limits.iter_mut();
-            tables.for_each(|table| table.sort_by_least("smallest_limit_bytes"));
+    for run in &run.parts() {
+        match run.plan.mode {
+            Mode::Time => analysis.judge_times(run, &counting),
+            Mode::Latency { every } => analysis.latency = table::of_calls(run, every, &counting),
+            Mode::Count(_) => analysis.counts = table::of_samples(run, Purpose::Count, &counting),
+            Mode::Memory => {
+                analysis.footprints = table::of_memory(run, &counting);
+                let (plan, tables) = (&run.plan, &analysis.footprints);
+                if plan.cases.iter().all(|case| case.beside) {
+                    analysis.held = held::held(&plan.allocators, &plan.cases, tables);
+                }
+                let tables = analysis.footprints.iter_mut();
+                tables.for_each(|table| table.sort_by_least("overhead_at_peak_footprint"));
+            }
+            Mode::Limit(_) => {
+                analysis.limits = limit::tables(run, &counting);
+                let tables = analysis.limits.iter_mut();
+                tables.for_each(|table| table.sort_by_least("smallest_limit_bytes"));
+            }
         }
     }
     analysis
@@ -338,7 +349,8 @@ fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<CaseGroups<'a>>
             .map(|candidate| Group::new(run, case, candidate, records))
             .collect(),
     };
-    run.plan.cases.iter().map(of_case).collect()
+    let timed = run.plan.cases.iter().filter(|case| !case.beside);
+    timed.map(of_case).collect()
 }
 
 fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts) -> Case {

@@ -203,7 +203,7 @@ fn of_rows(key: &str) -> &'static Metric {
 /// All tables of a run, with their rows in plan order.
 pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
     let counting = super::counting(records);
-    match run.plan.mode {
+    let of_part = |run: &RunFile| match run.plan.mode {
         Mode::Time => {
             // Ratios and verdicts are those of the analysis.
             let mut tables = of_samples(run, Purpose::Sample, &counting);
@@ -218,7 +218,8 @@ pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
         Mode::Count(_) => of_samples(run, Purpose::Count, &counting),
         Mode::Memory => of_memory(run, &counting),
         Mode::Limit(_) => limit::tables(run, &counting),
-    }
+    };
+    run.parts().iter().flat_map(of_part).collect()
 }
 
 /// Of processes: judged by ranges, for the metrics that are.

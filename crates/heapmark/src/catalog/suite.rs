@@ -16,6 +16,9 @@ pub struct Suite {
     pub preset: String,
     /// Names or patterns.
     pub workloads: Vec<String>,
+    /// Workloads whose memory it measures beside the times of the others; names or patterns.
+    #[serde(default)]
+    pub memory_of: Vec<String>,
     /// Parameters of its workloads: `WORKLOAD.PARAMETER=VALUE`, as after `--set`, which comes later.
     #[serde(default)]
     pub set: Vec<String>,

@@ -33,6 +33,9 @@ pub struct Job {
     pub series: Option<String>,
     /// What it measures.
     pub mode: Mode,
+    /// Whether it idles at its end and reads then what is still resident, if its memory is
+    /// measured.
+    pub idles: bool,
     /// The valgrind that runs it, if its instructions are counted.
     pub below: Option<PathBuf>,
     /// What ages its heap, in a run of aged heaps.
@@ -159,7 +162,7 @@ impl Job {
             Mode::Time | Mode::Limit(_) => {}
             Mode::Latency { every } => _ = writeln!(text, "latency={every}"),
             Mode::Count(counter) => _ = writeln!(text, "counter={}", counter.word()),
-            Mode::Memory => text.push_str("memory=1\n"),
+            Mode::Memory => _ = writeln!(text, "memory=1\nidles={}", u8::from(self.idles)),
         }
         if self.counts_sizes {
             text.push_str("sizes=1\n");

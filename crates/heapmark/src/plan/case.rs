@@ -50,6 +50,13 @@ pub struct Case {
     /// before it is the same with a fresh heap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age: Option<u8>,
+    /// How many of its threads work at a time, if not all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_once: Option<u32>,
+    /// Whether its memory is measured beside other cases' times: in one process of each allocator,
+    /// before the blocks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub beside: bool,
 }
 
 /// Behind the name of a workload whose heap is aged.
@@ -117,6 +124,19 @@ impl Case {
             Target::Command(command) => Some(command),
             _ => None,
         }
+    }
+
+    /// CPUs that a process of it keeps busy.
+    pub fn busy_cpus(&self) -> u32 {
+        self.at_once.unwrap_or(self.threads).max(1)
+    }
+
+    /// Whether its processes read their memory at operations that the workload names, and not by a
+    /// clock: then another process on another CPU changes nothing.
+    pub fn names_its_points(&self) -> bool {
+        let kernel = self.kernel().and_then(kernels::find);
+        let names = kernel.is_some_and(|kernel| kernel.memory != MemoryPoints::Sampled);
+        names || self.is_replay()
     }
 
     /// Whether it plays a trace.
@@ -242,6 +262,8 @@ impl UserCommand {
             caution,
             series_ns: None,
             age: None,
+            at_once: None,
+            beside: false,
         }
     }
 }
@@ -277,6 +299,11 @@ impl std::str::FromStr for Override {
 }
 
 impl Override {
+    /// Whether it changes any of these.
+    pub fn is_for_any(&self, workloads: &[&Workload]) -> bool {
+        workloads.iter().any(|workload| self.is_for(workload))
+    }
+
     fn is_for(&self, workload: &Workload) -> bool {
         globset::Glob::new(&self.workload)
             .is_ok_and(|glob| glob.compile_matcher().is_match(&workload.name))
@@ -292,7 +319,7 @@ pub fn cases(
     overrides: &[Override],
 ) -> Result<Vec<Case>> {
     for change in overrides {
-        if workloads.iter().any(|workload| change.is_for(workload)) {
+        if change.is_for_any(workloads) {
             continue;
         }
         let names: Vec<&str> = workloads
@@ -329,6 +356,8 @@ pub fn cases(
         parameters.extend(classes.map(|classes| ("classes".to_owned(), classes)));
         let implied = workload.threads(&parameters).transpose();
         let implied = implied.map_err(|why| anyhow!("{name}: {why}"))?;
+        let at_once = workload.at_once(&parameters).transpose();
+        let at_once = at_once.map_err(|why| anyhow!("{name}: {why}"))?;
         let interval = workload.series.as_deref().map(time::interval).transpose();
         let interval = interval.map_err(|why| anyhow!(why))?;
         let first = Case {
@@ -350,6 +379,8 @@ pub fn cases(
             caution: workload.caution.clone(),
             series_ns: interval.map(|interval| interval.as_nanos() as u64),
             age: None,
+            at_once,
+            beside: false,
         };
         first.check()?;
         for &threads in implied.as_ref().map_or(threads, std::slice::from_ref) {

@@ -109,10 +109,44 @@ impl Plan {
         self.most_blocks.unwrap_or(self.blocks).max(self.blocks)
     }
 
-    /// All cells of the blocks that are run in any case, in the order they run.
+    /// What the processes of a case measure.
+    pub fn mode_of(&self, case: &Case) -> Mode {
+        if case.beside { Mode::Memory } else { self.mode }
+    }
+
+    /// It without the cases whose memory is measured beside the others, or those alone, as a plan of
+    /// their own.
+    pub fn only(&self, beside: bool) -> Plan {
+        let mut plan = self.clone();
+        plan.cases.retain(|case| case.beside == beside);
+        if !beside {
+            return plan;
+        }
+        Plan {
+            blocks: 1,
+            most_blocks: None,
+            precision: None,
+            mode: Mode::Memory,
+            aa_copy: None,
+            floor: None,
+            ..plan
+        }
+    }
+
+    /// All cells that are run in any case, in the order they run.
     pub fn cells(&self) -> Vec<Cell> {
-        (0..self.blocks)
-            .flat_map(|block| self.block(block))
+        let blocks = (0..self.blocks).flat_map(|block| self.block(block));
+        self.beside().into_iter().chain(blocks.flatten()).collect()
+    }
+
+    /// The cells of the cases whose memory is measured beside the others: one process of each
+    /// allocator, since resident memory hardly varies.
+    pub fn beside(&self) -> Vec<Cell> {
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
+        random.set_stream(u64::MAX);
+        (0..self.cases.len())
+            .filter(|case| self.cases[*case].beside)
+            .flat_map(|case| self.parts(0, case, &mut random))
             .flatten()
             .collect()
     }
@@ -124,7 +158,7 @@ impl Plan {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(u64::from(block));
         let mut cases: Vec<usize> = (0..self.cases.len()).collect();
-        cases.retain(|case| self.fresh(*case) == *case);
+        cases.retain(|case| self.fresh(*case) == *case && !self.cases[*case].beside);
         cases.shuffle(&mut random);
         cases
             .into_iter()
@@ -136,7 +170,7 @@ impl Plan {
         let seed = random.random();
         let (baseline, mut others) = self.baseline_and_others(case);
         others.shuffle(random);
-        let count = self.parts_for(others.len());
+        let count = self.parts_for(case, others.len());
         let size = others.len().div_ceil(count).max(1);
         (0..count)
             .map(|part| {
@@ -197,11 +231,12 @@ impl Plan {
         part.iter().map(again).collect()
     }
 
-    /// In how many parts a block runs the rows of a case. Under limits a row is compared with itself.
-    fn parts_for(&self, others: usize) -> usize {
-        match self.mode.limit() {
-            Some(_) => 1,
-            None => others.div_ceil(MOST_IN_A_PART - 1).max(1),
+    /// In how many parts a block runs the rows of a case. Memory does not depend on what ran just
+    /// before; under limits a row is compared with itself.
+    fn parts_for(&self, case: usize, others: usize) -> usize {
+        match self.mode_of(&self.cases[case]) {
+            Mode::Memory | Mode::Limit(_) => 1,
+            _ => others.div_ceil(MOST_IN_A_PART - 1).max(1),
         }
     }
 
@@ -215,7 +250,7 @@ impl Plan {
 
     fn id_in_block(&self, case: usize, block: u32, part: u32, attempt: u32, row: &str) -> CellId {
         let (_, others) = self.baseline_and_others(self.fresh(case));
-        let part = (self.parts_for(others.len()) > 1).then_some(part);
+        let part = (self.parts_for(case, others.len()) > 1).then_some(part);
         CellId::of_block(&self.cases[case].label(), block, part, attempt, row)
     }
 
@@ -263,10 +298,11 @@ impl Plan {
     /// The names of the rows of a case: its allocators, the A/A copy and the floor, then its
     /// programs.
     pub fn rows_of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a str> {
-        let compared = self.allocators.iter().chain(&self.aa_copy);
+        let controls = |name: &'a Option<String>| name.iter().filter(|_| !case.beside);
+        let compared = self.allocators.iter().chain(controls(&self.aa_copy));
         compared
             .filter(|_| case.is_for_allocators())
-            .chain(self.floor.iter().filter(|_| case.has_floor()))
+            .chain(controls(&self.floor).filter(|_| case.has_floor()))
             .chain(case.rows.iter().map(|row| &row.name))
             .map(String::as_str)
     }
@@ -342,6 +378,7 @@ impl Plan {
         let (mut seconds, mut unknown) = (0.0, 0);
         for case in &self.cases {
             let each = match self.mode.limit() {
+                _ if case.beside => 1,
                 Some(_) => limit::processes(self.blocks),
                 None => self.blocks,
             };

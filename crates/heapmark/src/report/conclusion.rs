@@ -4,8 +4,8 @@ use super::text::{count, enclosed, join, list};
 use super::units::{self, times};
 use super::user_command;
 use crate::analyse::{
-    Analysis, Case, Conclusion, Doubt, LeftOut, MemoryMeasure, Overall, PairwiseTest, Purge,
-    Ranking, Ratio, Row, Withheld,
+    Analysis, Case, Conclusion, Doubt, Held, LeftOut, MemoryMeasure, Overall, PairwiseTest, Purge,
+    Ranking, Ratio, Row, Shape, Withheld, distinct, held,
 };
 use crate::store::RunFile;
 use std::collections::BTreeMap;
@@ -20,7 +20,11 @@ pub(super) fn conclusion(analysis: &Analysis) -> String {
             + &without(&later.left_out, analysis);
         sentence = format!("First rounds: {sentence} Later rounds: {later}");
     }
-    sentence + &user_command::limit(analysis)
+    let of_memory = match analysis.held.is_empty() {
+        true => String::new(),
+        false => smallest(analysis),
+    };
+    sentence + &user_command::limit(analysis) + &of_memory
 }
 
 fn without(left_out: &[LeftOut], analysis: &Analysis) -> String {
@@ -317,6 +321,16 @@ fn takes(contest: &PairwiseTest, introduction: &str) -> Option<String> {
 
 /// `; its peak RSS is 1.12x glibc's`, if it can be compared.
 fn memory_claim(analysis: &Analysis, ranking: &Ranking) -> String {
+    let peak = |name: &str| {
+        let held = analysis.held.iter().find(|held| held.allocator == name);
+        held.and_then(|held| held.peak).map(times)
+    };
+    if let Some(own) = peak(&ranking.leader) {
+        let base = peak(&analysis.baseline).filter(|_| ranking.leader != analysis.baseline);
+        let base = base.map(|base| format!("{} {base}", analysis.baseline));
+        let base = enclosed(" (", &base.unwrap_or_default(), ")");
+        return format!("; at the peak it holds {own} what is live{base}");
+    }
     let Some(memory) = ranking.memory else {
         return String::new();
     };
@@ -337,27 +351,73 @@ fn memory_claim(analysis: &Analysis, ranking: &Ranking) -> String {
 }
 
 /// ` The smallest is glibc: ...`: the allocator with the least memory over all cases and its price;
-/// nothing if that is the leader, of which this is said already.
+/// nothing if that is the leader, of which this is said already. And what the leader is bad at.
 pub(super) fn smallest(analysis: &Analysis) -> String {
     let (Conclusion::Fastest(ranking) | Conclusion::Unclear(ranking)) = &analysis.conclusion else {
         return String::new();
     };
-    let all = analysis.overall.iter();
-    let known = all.filter_map(|one| Some((one.memory?.ratio, one)));
-    match known.min_by(|(a, _), (b, _)| a.total_cmp(b)) {
-        Some((memory, one)) if one.allocator != ranking.leader => {
-            let price = if one.allocator == analysis.baseline {
-                ", the baseline".to_owned()
-            } else {
-                format!(
-                    ": {} {}'s memory, at {}x its time",
-                    times(memory),
-                    analysis.baseline,
-                    units::ratio(one.ratio)
-                )
+    let leader = &ranking.leader;
+    let of_time = |one: &Overall| Some((one.memory?.ratio, one.allocator.clone()));
+    let of_held = |held: &Held| Some((held.peak?, held.allocator.clone()));
+    let known: Vec<(f64, String)> = match analysis.held.is_empty() {
+        true => analysis.overall.iter().filter_map(of_time).collect(),
+        false => analysis.held.iter().filter_map(of_held).collect(),
+    };
+    let least = known.into_iter().min_by(|(a, _), (b, _)| a.total_cmp(b));
+    let smallest = least
+        .filter(|(_, name)| name != leader)
+        .map(|(memory, name)| {
+            let base = &analysis.baseline;
+            let price = analysis
+                .overall
+                .iter()
+                .find(|one| one.allocator == name && name != *base);
+            let price = price.map(|one| format!("at {}x {base}'s time", units::ratio(one.ratio)));
+            let memory = match analysis.held.is_empty() {
+                true if name == *base => "the baseline".to_owned(),
+                true => format!("{} {base}'s memory", times(memory)),
+                false => format!("{} what is live at the peak", times(memory)),
             };
-            format!(" The smallest is {}{price}.", one.allocator)
+            format!(
+                " The smallest is {name}: {}.",
+                join([Some(memory), price].iter().flatten(), ", ")
+            )
+        });
+    smallest.unwrap_or_default() + &weakness(analysis, leader)
+}
+
+/// ` mimalloc2 is bad at ratchet: ...`: where the leader holds most beside the best allocator.
+fn weakness(analysis: &Analysis, leader: &str) -> String {
+    let all = &analysis.held;
+    let Some((shape, best)) = held::weakness(all, leader) else {
+        return String::new();
+    };
+    let number = |name: &str| {
+        let held = all.iter().find(|held| held.allocator == name)?;
+        Some(shape_number(shape, held.of(shape)?))
+    };
+    let own = number(leader).unwrap_or_default();
+    let what = match shape {
+        Shape::Peak => format!("memory at the peak: it holds {own} what is live"),
+        Shape::Pool => format!("ratchet, a pool of threads: it holds {own} one request's memory"),
+        Shape::FanIn => {
+            format!("fan-in, a thread that only frees: it holds {own} what can be live")
         }
-        _ => String::new(),
+        Shape::Returned => format!("idle-return: a sleeping process returns {own} of a burst"),
+    };
+    let others = distinct([&analysis.baseline, &best.allocator]).into_iter();
+    let others = others.filter(|name| *name != leader);
+    let others = others.filter_map(|name| Some(format!("{name} {}", number(name)?)));
+    format!(
+        " {leader} is bad at {what}{}.",
+        enclosed(" (", &join(others, ", "), ")")
+    )
+}
+
+/// The number of a shape in words.
+pub(super) fn shape_number(shape: Shape, number: f64) -> String {
+    match shape {
+        Shape::Returned => units::percent(number),
+        _ => times(number),
     }
 }

@@ -27,6 +27,8 @@ struct Column {
     cells: Vec<Cell>,
     /// Characters before it.
     gap: usize,
+    /// Whether it is left out of a screen on which not all fit.
+    spare: bool,
 }
 
 /// Text and its colour.
@@ -49,8 +51,11 @@ pub fn matrix(run: &RunFile, analysis: &Analysis, place: &Path, screen: Screen) 
     let mut columns = vec![allocators(&names)];
     columns.extend(over_all(&names, analysis));
     columns.extend(analysis.cases.iter().map(|case| of_case(&names, case)));
+    let all = columns.iter().map(|column| column.width() + column.gap);
+    let is_wide = all.sum::<usize>() <= screen.width;
+    columns.retain(|column| is_wide || !column.spare);
     lines.extend([String::new(), bands(&columns, screen), String::new()]);
-    let mut remarks = legend(analysis);
+    let mut remarks = legend(analysis, is_wide || analysis.held.is_empty());
     remarks.extend(cautions(analysis));
     remarks.extend(order_by_user_time(analysis));
     remarks.extend(marked(analysis));
@@ -72,7 +77,10 @@ pub fn matrix(run: &RunFile, analysis: &Analysis, place: &Path, screen: Screen) 
         Conclusion::Fastest(_) => BOLD,
         _ => YELLOW,
     };
-    let sentences = conclusion::conclusion(analysis) + &conclusion::smallest(analysis);
+    let mut sentences = conclusion::conclusion(analysis);
+    if analysis.held.is_empty() {
+        sentences += &conclusion::smallest(analysis);
+    }
     lines.extend([
         String::new(),
         screen.paint(colour, &screen.wrap(&sentences, 0)),
@@ -114,55 +122,79 @@ fn allocators(names: &[&str]) -> Column {
         heading: Vec::new(),
         cells: cells.collect(),
         gap: 0,
+        spare: false,
     }
 }
 
-/// What all cases come to.
+/// What all cases come to, in time and in memory.
 fn over_all(names: &[&str], analysis: &Analysis) -> Vec<Column> {
-    let of = |name: &&str| {
+    let base = &analysis.baseline;
+    let of = |name: &str| {
         let mut all = analysis.overall.iter();
-        all.find(|one| one.allocator == **name)
+        all.find(|one| one.allocator == name)
     };
-    let column = |heading: &[&str], text: &dyn Fn(&Overall) -> Option<String>| Column {
+    let column = |heading: &[&str], text: &dyn Fn(&str) -> Option<String>| Column {
         heading: heading.iter().map(|line| line.to_string()).collect(),
-        cells: names
-            .iter()
-            .map(|name| of(name).and_then(text).unwrap_or_else(|| "-".into()))
+        cells: (names.iter())
+            .map(|name| text(name).unwrap_or_else(|| "-".into()))
             .map(Cell::of)
             .collect(),
         gap: GAP,
+        spare: false,
     };
-    let of_baseline = |one: &Overall| one.allocator == analysis.baseline;
+    let over_baseline = |name: &str, ratio: Option<String>| match name == base && of(name).is_some()
+    {
+        true => Some("1".to_owned()),
+        false => ratio,
+    };
     let cases = analysis.overall.iter().map(|one| one.cases).max();
-    let cases = count(cases.unwrap_or_default(), "case");
-    vec![
-        column(&["all", &cases], &|one| {
-            let ratio = units::ratio(one.ratio);
-            Some(if of_baseline(one) { "1".into() } else { ratio })
+    let cases = cases.unwrap_or_default();
+    let number = cases.to_string();
+    let cases = if cases == 1 { "case" } else { "cases" };
+    let mut columns = vec![
+        column(&["all", &number, cases], &|name| {
+            over_baseline(name, of(name).map(|one| units::ratio(one.ratio)))
         }),
-        column(&["95%"], &|one| Some(half_width(one, one.interval?))),
-        column(&["next", "run"], &|one| {
+        Column {
+            spare: !analysis.held.is_empty(),
+            ..column(&["95%"], &|name| {
+                let one = of(name)?;
+                Some(half_width(one, one.interval?))
+            })
+        },
+        column(&["next", "run"], &|name| {
+            let one = of(name)?;
             Some(half_width(one, one.run_to_run?))
         }),
-        column(&["user", "time"], &|one| {
-            let ratio = one.user_ratio.map(short);
-            if of_baseline(one) {
-                Some("1".into())
-            } else {
-                ratio
-            }
+        Column {
+            spare: !analysis.held.is_empty(),
+            ..column(&["user", "time"], &|name| {
+                over_baseline(name, of(name)?.user_ratio.map(short))
+            })
+        },
+    ];
+    let has_held = !analysis.held.is_empty();
+    if !has_held {
+        columns.push(column(&["mem"], &|name| {
+            over_baseline(name, of(name)?.memory.map(|memory| short(memory.ratio)))
+        }));
+    }
+    columns.push(column(&["kern"], &|name| {
+        let share = of(name)?.kernel_share?;
+        Some(format!("{:.0}%", 100.0 * share))
+    }));
+    if !has_held {
+        return columns;
+    }
+    let held = |name: &str| analysis.held.iter().find(|held| held.allocator == name);
+    columns.extend([
+        column(&["peak", "/live"], &|name| held(name)?.peak.map(short)),
+        column(&["pool"], &|name| held(name)?.worst().map(short)),
+        column(&["idle", "back"], &|name| {
+            Some(format!("{:.0}%", 100.0 * held(name)?.returned?))
         }),
-        column(&["mem"], &|one| {
-            if of_baseline(one) {
-                return Some("1".into());
-            }
-            one.memory.map(|memory| short(memory.ratio))
-        }),
-        column(&["kern"], &|one| {
-            let share = one.kernel_share?;
-            Some(format!("{:.0}%", 100.0 * share))
-        }),
-    ]
+    ]);
+    columns
 }
 
 /// How far an interval reaches from the ratio.
@@ -180,6 +212,7 @@ fn of_case(names: &[&str], case: &Case) -> Column {
         heading: heading(case),
         cells: names.iter().map(cell).collect(),
         gap: GAP,
+        spare: false,
     }
 }
 
@@ -328,8 +361,8 @@ fn line<'a>(
     line.trim_end().to_owned()
 }
 
-/// The meaning of the cells that are there.
-fn legend(analysis: &Analysis) -> Vec<String> {
+/// The meaning of the columns that are there.
+fn legend(analysis: &Analysis, has_all: bool) -> Vec<String> {
     let measured = || {
         let rows = analysis.cases.iter().flat_map(|case| &case.rows);
         rows.filter(|row| row.role == Role::Candidate)
@@ -343,11 +376,26 @@ fn legend(analysis: &Analysis) -> Vec<String> {
     if measured().any(|numbers| numbers.ratio_is_bound) {
         cells += "; <=, >= bounds, since the harness takes more than half of the faster time";
     }
-    let mut lines = vec![format!(
-        "{cells}. all: geometric mean, the harness left out, its 95 % interval, and how far the next \
-         run of this machine may be from it; user time: the same without the kernel's; mem: memory over {base}'s; kern: the \
-         kernel's share of the time."
-    )];
+    let mut all = "all: geometric mean, the harness left out".to_owned();
+    if has_all {
+        all += ", its 95 % interval";
+    }
+    all += "; next run: how far that of this machine may be from it";
+    if has_all {
+        all += "; user time: the same without the kernel's";
+    }
+    if analysis.held.is_empty() {
+        all += &format!("; mem: memory over {base}'s");
+    }
+    all += "; kern: the kernel's share of the time";
+    let mut lines = vec![format!("{cells}. {all}.")];
+    lines.extend(analysis.held.first().map(|held| {
+        format!(
+            "peak/live: highest resident heap over most live bytes, mean of {}; pool: the worse of \
+             ratchet and fan-in, over what can be live; idle back: what sleep returns of a burst.",
+            count(held.replays, "replay")
+        )
+    }));
     if analysis.cases.iter().any(|case| case.oversubscribed) {
         lines.push("!: more threads than CPUs; the scheduler is measured too.".into());
     }

@@ -27,9 +27,14 @@ impl Session {
         let mut left_over = Vec::new();
         for block in 0..self.selection.plan.most_blocks() {
             let mut disturbed = Vec::new();
-            for part in self.selection.plan.block(block) {
-                let quiet = self.part(&part, paces, progress)?;
-                disturbed.extend((!quiet).then_some(part));
+            let parts = self.selection.plan.block(block);
+            if self.selection.plan.mode == Mode::Memory {
+                self.followed(parts.concat(), paces, progress)?;
+            } else {
+                for part in parts {
+                    let quiet = self.part(&part, paces, progress)?;
+                    disturbed.extend((!quiet).then_some(part));
+                }
             }
             left_over.extend(self.repeat(disturbed, 1, paces, progress)?);
             let widths = half_widths(head, self.known.all());
@@ -95,6 +100,25 @@ impl Session {
         Ok(found.all(|one| disturbed_by(one).is_empty()))
     }
 
+    /// Runs processes whose memory is followed: no clock runs, so they may run side by side.
+    pub(super) fn followed(
+        &mut self,
+        cells: Vec<Cell>,
+        paces: &[Pace],
+        progress: &mut dyn Progress,
+    ) -> Result<()> {
+        let mut work = Vec::new();
+        for cell in cells {
+            if self.known.has(&cell.id) || self.failures.are_enough(self.case(&cell), &cell) {
+                progress.step(false);
+                continue;
+            }
+            let pace = &paces[cell.case];
+            work.push(self.measured(&cell, pace.iterations, pace.timeout)?);
+        }
+        self.together(work, progress)
+    }
+
     fn stopping(&self) -> Stopping {
         let plan = &self.selection.plan;
         Stopping {
@@ -118,7 +142,7 @@ impl Session {
     /// a warm-up: the growth of the heap is a part of the tail.
     pub(super) fn measured(&self, cell: &Cell, iterations: u32, timeout: Duration) -> Result<Due> {
         let case = self.case(cell);
-        let mode = self.selection.plan.mode;
+        let mode = self.selection.plan.mode_of(case);
         let slow = iterations.min(SLOW_ITERATIONS);
         let (purpose, cold, iterations) = match mode {
             Mode::Time => (Purpose::Sample, case.cold, iterations),
@@ -131,6 +155,7 @@ impl Session {
         };
         let mut job = self.with_litter(cell, Job::new(case, cell, cold, iterations, false)?);
         job.mode = mode;
+        job.idles = !case.beside;
         Ok(Due {
             purpose,
             cell: cell.clone(),

@@ -5,13 +5,11 @@ use super::Progress;
 use super::calibrate::Pace;
 use super::passed::{self, Kept};
 use super::run::{CONTROL, Session, now};
-use super::runner::{Due, Ending};
+use super::runner::Due;
 use crate::execute::{Job, Outcome, Subject};
-use crate::observe::machine::usable_cpus;
 use crate::plan::Cell;
 use crate::store::{Purpose, Record};
 use anyhow::Result;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,8 +17,6 @@ use std::time::Duration;
 const LONGER: f64 = 4.0;
 /// The parameters that are such limits.
 const TIMES: [&str; 2] = ["seconds", "cap-seconds"];
-/// Another allocator may need this many times the memory of the baseline.
-const MEMORY: u64 = 3;
 
 impl Session {
     /// The job of a check, in a case whose timed processes make this many iterations, cold ones
@@ -85,13 +81,7 @@ impl Session {
             .into_iter()
             .partition(|check| self.is_of_baseline(&check.cell));
         self.side_by_side(1, &first, progress)?;
-        let mut by_lanes: BTreeMap<usize, Vec<Due>> = BTreeMap::new();
-        for check in others {
-            by_lanes.entry(self.lanes(&check)).or_default().push(check);
-        }
-        for (lanes, checks) in by_lanes {
-            self.side_by_side(lanes, &checks, progress)?;
-        }
+        self.together(others, progress)?;
         Ok(())
     }
 
@@ -196,59 +186,6 @@ impl Session {
 
     fn is_of_baseline(&self, cell: &Cell) -> bool {
         cell.allocator == self.case(cell).baseline(&self.selection.plan.baseline)
-    }
-
-    /// How many such checks may run at a time: each needs its own CPUs and memory.
-    fn lanes(&self, check: &Due) -> usize {
-        let baseline = self.selection.plan.check_of_baseline(check.cell.case);
-        let record = self.known.get(&baseline.id);
-        let peak = record.and_then(Record::peak_rss_bytes);
-        match (&check.place, peak, self.memory_bytes) {
-            (Some(_), Some(peak), Some(available)) => {
-                let by_cpus = usable_cpus() / self.case(&check.cell).threads.max(1);
-                let by_memory = available / (peak * MEMORY).max(1);
-                u64::from(by_cpus).min(by_memory).max(1) as usize
-            }
-            _ => 1,
-        }
-    }
-
-    /// Runs checks of kernels, this many at a time. Each is stored as soon as it has ended.
-    fn side_by_side(
-        &mut self,
-        lanes: usize,
-        checks: &[Due],
-        progress: &mut dyn Progress,
-    ) -> Result<()> {
-        if lanes == 1 {
-            for check in checks {
-                progress.begin(&check.cell.id);
-                self.once(check, progress)?;
-                progress.step(true);
-            }
-            return Ok(());
-        }
-        let runner = self.runner.clone();
-        let mut again = Vec::new();
-        let mut ended = |(index, started, attempt): Ending| {
-            // A lack of memory that another check caused is not a fault of this one.
-            if matches!(
-                attempt.outcome,
-                Outcome::Oom { .. } | Outcome::Unsupported { .. }
-            ) {
-                again.push(index);
-                return Ok(());
-            }
-            self.ended(&checks[index], started, attempt.into(), progress)?;
-            progress.step(true);
-            Ok(())
-        };
-        runner.side_by_side(lanes, checks, &mut ended)?;
-        for index in again {
-            self.once(&checks[index], progress)?;
-            progress.step(true);
-        }
-        Ok(())
     }
 
     /// Keeps a passed check for later runs, and removes the stored one if it failed.

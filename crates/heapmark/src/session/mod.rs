@@ -9,6 +9,7 @@ mod blocks;
 mod calibrate;
 mod checks;
 mod failures;
+mod lanes;
 mod limits;
 mod passed;
 mod present;

@@ -78,7 +78,7 @@ impl Processes {
             }
             None => execute::run(guest, subject, job, timeout, stop, watch),
             // For any purpose: calibrating or checking such a program would be useless.
-            Some(_) if self.selection.plan.mode.is_for_kernels() => {
+            Some(_) if self.selection.plan.mode_of(case).is_for_kernels() => {
                 let why = match self.selection.plan.mode.limit() {
                     None => {
                         "a program's calls cannot be watched one by one: --latency, --counter and --retained are for kernels"
@@ -159,68 +159,37 @@ impl Runner for Processes {
         if purpose.is_of_a_block() {
             make_present(&Root::machine(), largest_bytes);
         }
-        let mut watcher: Option<Box<dyn Watcher>> = match purpose {
+        let mut watcher = match purpose {
             Purpose::Sample => {
                 SeriesSampler::of(self.case(due), self.guest.path())?.map(|it| Box::new(it) as _)
             }
-            Purpose::Memory => Some(Box::new(MemorySampler::default())),
-            _ => None,
+            _ => watcher_of(purpose),
         };
         let mut job = due.job.clone();
         job.limit = self.limit(&due.cell);
-        job.series = watcher.as_ref().map(|watcher| watcher.word());
-        let looks = watcher.as_ref().is_some_and(|watcher| watcher.looks());
-        let mut look = |pid, page: &_| {
-            watcher
-                .as_mut()
-                .map_or(Duration::MAX, |watcher| watcher.look(pid, page))
-        };
-        let watch: Option<Watch> = if looks { Some(&mut look) } else { None };
         let before = self.counters.borrow_mut().snapshot();
-        let attempt = self.start(due, &job, watch);
+        let attempt = below(&mut watcher, &job, |job, watch| self.start(due, job, watch));
         // Also after an error: nothing of a process may run beside the next one.
         end_orphans();
         let attempt = attempt?;
         let counts = attempt.usage.is_some() && purpose.is_of_a_block();
         let interference =
             counts.then(|| Interference::between(&before, &self.counters.borrow_mut().snapshot()));
-        let mut observed = Observed {
+        Ok(Observed {
             interference,
-            ..Observed::from(attempt)
-        };
-        let Some(watcher) = watcher else {
-            return Ok(observed);
-        };
-        let measured = observed.attempt.measurement.as_ref();
-        observed.mean_heap = measured.and_then(|measured| {
-            let (count, wall_ns) = measured
-                .measured()
-                .fold((0, 0), |(n, sum), it| (n + 1, sum + it.wall_ns));
-            watcher.mean_heap(measured.baseline_rss_bytes, wall_ns.checked_div(count)?)
-        });
-        let footprint = measured.and_then(|measured| measured.footprint.as_ref());
-        let before_bytes = footprint.map_or(0, |told| told.begin.without_harness());
-        if let Some(told) = footprint
-            && (told.peak.is_some() || !told.points.is_empty())
-        {
-            observed.memory = MemoryProfile::of_points(&told.points, told.peak.as_ref());
-            observed.series = Some(csv_of_points(&told.points, before_bytes));
-        } else {
-            observed.memory = footprint.and_then(|_| watcher.profile(before_bytes));
-            observed.series = watcher.csv()?;
-        }
-        Ok(observed)
+            ..seen(watcher, attempt)?
+        })
     }
 
     fn side_by_side(
         &self,
         lanes: usize,
-        checks: &[Due],
+        work: &[Due],
         ended: &mut dyn FnMut(Ending) -> Result<()>,
     ) -> Result<()> {
-        let work = checks.iter().map(|check| {
-            let subject = self.selection.subject(&check.cell.allocator)?;
-            anyhow::Ok((subject, &check.job, check.timeout))
+        let work = work.iter().map(|due| {
+            let subject = self.selection.subject(&due.cell.allocator)?;
+            anyhow::Ok((subject, due))
         });
         let work: Vec<_> = work.collect::<Result<_>>()?;
         let (guest, stop) = (&self.guest, &*self.stop);
@@ -228,19 +197,22 @@ impl Runner for Processes {
         let (sender, endings) = channel();
         let lane = |number: usize, sender: Sender<_>| {
             // Each lane needs its own file descriptors, which its processes inherit. If the system
-            // refuses that, one lane runs all checks.
+            // refuses that, one lane runs them all.
             if !own_descriptors() && number > 0 {
                 return;
             }
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some((subject, job, timeout)) = work.get(index) else {
+                let Some((subject, due)) = work.get(index) else {
                     return;
                 };
-                let started = now();
-                let attempt = execute::run(guest, subject, job, *timeout, stop, None);
+                let (started, mut watcher) = (now(), watcher_of(due.purpose));
+                let attempt = below(&mut watcher, &due.job, |job, watch| {
+                    execute::run(guest, subject, job, due.timeout, stop, watch)
+                });
+                let observed = attempt.and_then(|attempt| seen(watcher, attempt));
                 // If the receiver is gone, something else has failed.
-                _ = sender.send((index, started, attempt));
+                _ = sender.send((index, started, observed));
             }
         };
         let done = scope(|scope| {
@@ -251,8 +223,8 @@ impl Runner for Processes {
             drop(sender);
             let done = endings
                 .into_iter()
-                .try_for_each(|(index, started, attempt)| ended((index, started, attempt?)));
-            // A failure ends the lanes now, not after all remaining checks.
+                .try_for_each(|(index, started, observed)| ended((index, started, observed?)));
+            // A failure ends the lanes now, not after all that remains.
             next.store(work.len(), Ordering::Relaxed);
             done
         });
@@ -263,4 +235,54 @@ impl Runner for Processes {
     fn shelf(&self, control: &Record) -> Result<Option<Shelf>> {
         Shelf::open(&self.guest, control).map(Some)
     }
+}
+
+/// What follows the memory of a process that is not timed.
+fn watcher_of(purpose: Purpose) -> Option<Box<dyn Watcher>> {
+    let follows = purpose == Purpose::Memory;
+    follows.then(|| Box::new(MemorySampler::default()) as _)
+}
+
+/// Starts a process that is watched, if something watches.
+fn below(
+    watcher: &mut Option<Box<dyn Watcher>>,
+    job: &Job,
+    start: impl FnOnce(&Job, Option<Watch>) -> Result<Attempt>,
+) -> Result<Attempt> {
+    let mut job = job.clone();
+    job.series = watcher.as_ref().map(|watcher| watcher.word());
+    let looks = watcher.as_ref().is_some_and(|watcher| watcher.looks());
+    let mut look = |pid, page: &_| {
+        watcher
+            .as_mut()
+            .map_or(Duration::MAX, |watcher| watcher.look(pid, page))
+    };
+    start(&job, if looks { Some(&mut look) } else { None })
+}
+
+/// What the watcher saw of a process that has ended.
+fn seen(watcher: Option<Box<dyn Watcher>>, attempt: Attempt) -> Result<Observed> {
+    let mut observed = Observed::from(attempt);
+    let Some(watcher) = watcher else {
+        return Ok(observed);
+    };
+    let measured = observed.attempt.measurement.as_ref();
+    observed.mean_heap = measured.and_then(|measured| {
+        let (count, wall_ns) = measured
+            .measured()
+            .fold((0, 0), |(n, sum), it| (n + 1, sum + it.wall_ns));
+        watcher.mean_heap(measured.baseline_rss_bytes, wall_ns.checked_div(count)?)
+    });
+    let footprint = measured.and_then(|measured| measured.footprint.as_ref());
+    let before_bytes = footprint.map_or(0, |told| told.begin.without_harness());
+    if let Some(told) = footprint
+        && (told.peak.is_some() || !told.points.is_empty())
+    {
+        observed.memory = MemoryProfile::of_points(&told.points, told.peak.as_ref());
+        observed.series = Some(csv_of_points(&told.points, before_bytes));
+    } else {
+        observed.memory = footprint.and_then(|_| watcher.profile(before_bytes));
+        observed.series = watcher.csv()?;
+    }
+    Ok(observed)
 }

@@ -103,6 +103,7 @@ impl Session {
         self.refuse_what_does_not_run()?;
         self.checks(&paces, progress)?;
         self.corners(progress)?;
+        self.followed(self.selection.plan.beside(), &paces, progress)?;
         // So that the first block does not pay for pages that no program has touched since the
         // machine started. The checks have shown how many the largest process needs.
         self.runner.make_present(self.largest_of_all());

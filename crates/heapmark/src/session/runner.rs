@@ -53,8 +53,8 @@ impl From<Attempt> for Observed {
     }
 }
 
-/// A check that has ended: its index, when it began, its result.
-pub type Ending = (usize, String, Attempt);
+/// A process that has ended beside others: its index, when it began, what was seen of it.
+pub type Ending = (usize, String, Observed);
 
 /// Starts processes. Each method fails with [`crate::execute::Interrupted`] if a signal has stopped
 /// the run.
@@ -67,11 +67,12 @@ pub trait Runner {
     fn make_present(&self, bytes: u64);
     /// One process, by itself. No process of its case has had a larger resident set than this.
     fn run(&self, due: &Due, largest_bytes: u64) -> Result<Observed>;
-    /// Checks of kernels, this many at a time; `ended` gets each as soon as it has ended.
+    /// Processes of kernels in which nothing is timed, this many at a time; `ended` gets each as soon
+    /// as it has ended.
     fn side_by_side(
         &self,
         lanes: usize,
-        checks: &[Due],
+        work: &[Due],
         ended: &mut dyn FnMut(Ending) -> Result<()>,
     ) -> Result<()>;
     /// Where passed checks are kept; `None`: nowhere. The record is the negative control's.

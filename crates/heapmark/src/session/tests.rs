@@ -138,7 +138,7 @@ impl Runner for Script {
         ended: &mut dyn FnMut(Ending) -> Result<()>,
     ) -> Result<()> {
         for (index, due) in checks.iter().enumerate() {
-            ended((index, String::new(), self.run(due, 0)?.attempt))?;
+            ended((index, String::new(), self.run(due, 0)?))?;
         }
         Ok(())
     }

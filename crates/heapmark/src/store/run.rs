@@ -54,6 +54,19 @@ impl RunFile {
         self.plan.cases.iter().any(|case| case.command().is_some())
     }
 
+    /// It as a run for each thing that it measures: times, say, and memory beside them.
+    pub fn parts(&self) -> Vec<RunFile> {
+        let part = |beside| RunFile {
+            plan: self.plan.only(beside),
+            ..self.clone()
+        };
+        let has_beside = self.plan.cases.iter().any(|case| case.beside);
+        [part(false)]
+            .into_iter()
+            .chain(has_beside.then(|| part(true)))
+            .collect()
+    }
+
     /// The rows of a case: its allocators in plan order, then its programs.
     pub fn rows_of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a AllocatorInfo> {
         self.plan.rows_of(case).filter_map(|name| {

@@ -52,6 +52,8 @@ fn case(compiled: &Path, threads: u32, mode: &str) -> Case {
         caution: None,
         series_ns: None,
         age: None,
+        at_once: None,
+        beside: false,
     }
 }
 

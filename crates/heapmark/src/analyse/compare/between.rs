@@ -15,8 +15,10 @@ type ProcessValue = fn(&Process) -> Option<f64>;
 
 /// Compares every row of the new run with the same row of the old one.
 pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Comparison {
+    let [old, new] = [old, new].map(|side| (side.part(by), side.records));
+    let [old, new] = [&old, &new].map(|(head, records)| Side { head, records });
     let Value::Process(value) = by.of else {
-        return super::ranges::between(old, new, by, threshold);
+        return super::ranges::between(&old, &new, by, threshold);
     };
     let old_grid = grid(old.head, &counting(old.records));
     let new_grid = grid(new.head, &counting(new.records));

@@ -29,6 +29,20 @@ pub struct Side<'a> {
     pub records: &'a [Record],
 }
 
+impl Side<'_> {
+    /// The part of its run that measured this; all of it if none did.
+    fn part(&self, by: &Metric) -> RunFile {
+        let measures = |run: &RunFile| {
+            metric::of_mode(run.plan.mode)
+                .iter()
+                .any(|one| one.key == by.key)
+        };
+        let mut parts = self.head.parts();
+        let place = parts.iter().position(measures).unwrap_or(0);
+        parts.swap_remove(place)
+    }
+}
+
 /// All rows that could be compared.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Comparison {
@@ -91,6 +105,10 @@ const NO_NUMBERS: &str = "one of the runs has no numbers for it";
 
 /// Compares every candidate with the baseline of its run.
 pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
+    let side = &Side {
+        head: &side.part(by),
+        records: side.records,
+    };
     let Value::Process(value) = by.of else {
         return ranges::within(side, by, threshold);
     };
@@ -151,7 +169,11 @@ impl Comparison {
 
 /// Why a run cannot be compared by a metric, if so.
 pub fn refusal(side: &Side, by: &Metric) -> Option<String> {
-    let mut measured = metric::of_mode(side.head.plan.mode);
+    let parts = side.head.parts();
+    let mut measured: Vec<&Metric> = parts
+        .iter()
+        .flat_map(|part| metric::of_mode(part.plan.mode))
+        .collect();
     // A kernel's own figures are those of a few workloads.
     let is_there = |one: &Metric| {
         let of = |record: &Record| record.measurement.as_ref()?.figures.get(one.key).copied();

@@ -112,8 +112,13 @@ impl Workload {
                     add(&key(parameter), &why, "mend the value");
                 }
             }
-            if let Some(Err(why)) = self.threads(values) {
-                add("threads", &why, "name parameters that are numbers");
+            for (key, count) in [
+                ("threads", self.threads(values)),
+                ("at-once", self.at_once(values)),
+            ] {
+                if let Some(Err(why)) = count {
+                    add(key, &why, "name parameters that are numbers");
+                }
             }
         }
     }

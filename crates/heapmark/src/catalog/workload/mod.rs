@@ -43,6 +43,8 @@ pub struct Workload {
     /// Worker threads, if they follow from the parameters: a sum of products. `-t` has no effect on
     /// it then.
     pub threads: Option<String>,
+    /// How many of these threads work at a time, if not all: a formula, too.
+    pub at_once: Option<String>,
     /// Which thread does the work of one thread in the document's program, and how that is known.
     pub one_thread: Option<String>,
     /// The interval of its memory over time, if that is always recorded.
@@ -160,12 +162,12 @@ impl Workload {
 
     /// The thread count that these parameters imply; `None` if it is free.
     pub fn threads(&self, values: &BTreeMap<String, String>) -> Option<Result<u32, String>> {
-        let formula = self.threads.as_deref()?;
-        let threads = formula::evaluate(formula, |name| values.get(name)?.parse().ok());
-        Some(threads.and_then(|threads| match u32::try_from(threads) {
-            Ok(threads @ 1..=4096) => Ok(threads),
-            _ => Err(format!("{threads} threads: from 1 to 4096 are possible")),
-        }))
+        Some(count(self.threads.as_deref()?, values))
+    }
+
+    /// How many threads work at a time with these parameters; `None` if all do.
+    pub fn at_once(&self, values: &BTreeMap<String, String>) -> Option<Result<u32, String>> {
+        Some(count(self.at_once.as_deref()?, values))
     }
 
     /// Whether it is for memory alone: no time of it means anything.
@@ -177,6 +179,15 @@ impl Workload {
     /// The parameters of a preset, written out.
     pub fn values(&self, preset: &str) -> Option<BTreeMap<String, String>> {
         Some(self.presets.get(preset)?.parameters.clone())
+    }
+}
+
+/// Threads, by a formula over parameters.
+fn count(formula: &str, values: &BTreeMap<String, String>) -> Result<u32, String> {
+    let threads = formula::evaluate(formula, |name| values.get(name)?.parse().ok())?;
+    match u32::try_from(threads) {
+        Ok(threads @ 1..=4096) => Ok(threads),
+        _ => Err(format!("{threads} threads: from 1 to 4096 are possible")),
     }
 }
 

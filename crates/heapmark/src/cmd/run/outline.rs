@@ -27,7 +27,14 @@ pub fn outline(selection: &Selection, flags: &Comparison, dir: &Path) -> String 
             "suite",
             Some(format!("{}, preset {}", selection.suite, selection.preset)),
         ),
-        ("workloads", Some(workloads(&plan.cases))),
+        ("workloads", Some(workloads(plan, false))),
+        (
+            "memory of",
+            plan.cases
+                .iter()
+                .any(|case| case.beside)
+                .then(|| workloads(plan, true)),
+        ),
         // A user's command is the only case of its plan.
         (
             "command",
@@ -96,10 +103,10 @@ pub fn outline(selection: &Selection, flags: &Comparison, dir: &Path) -> String 
     format!("{text}\n{}{cells}", processes(plan))
 }
 
-/// Workloads, each with its thread counts.
-fn workloads(cases: &[Case]) -> String {
+/// Workloads, each with its thread counts: those whose memory is measured beside, or the others.
+fn workloads(plan: &Plan, beside: bool) -> String {
     let mut labels: Vec<(&str, String)> = Vec::new();
-    for case in cases {
+    for case in plan.cases.iter().filter(|case| case.beside == beside) {
         match labels.iter_mut().find(|(name, _)| *name == case.workload) {
             Some((_, label)) => *label += &format!(",{}", case.threads),
             None => labels.push((&case.workload, case.label())),

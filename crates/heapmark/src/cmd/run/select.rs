@@ -32,21 +32,8 @@ impl Selection {
         } else {
             &command.workloads
         };
-        let (traces, patterns): (Vec<&String>, Vec<&String>) = patterns
-            .iter()
-            .partition(|word| traces::file(word).is_some());
-        let traces = traces::workloads(&traces).map_err(usage)?;
-        let mut workloads: Vec<&Workload> = traces.iter().collect();
-        for pattern in patterns {
-            let found = catalog
-                .workloads(pattern)
-                .map_err(|error| usage(without_threads(pattern, error, &catalog)))?;
-            for workload in found {
-                if !workloads.iter().any(|known| known.name == workload.name) {
-                    workloads.push(workload);
-                }
-            }
-        }
+        let workloads = chosen(patterns, &catalog).map_err(usage)?;
+        let workloads: Vec<&Workload> = workloads.iter().collect();
         let of_suite = command.workloads.is_empty();
         let mode = mode(args, of_suite && suite.memory, &workloads).map_err(usage)?;
         // Points that a kernel takes itself are those of one thread, unless more are asked for.
@@ -63,10 +50,27 @@ impl Selection {
             set = overrides(&suite, mode).map_err(usage)?;
         }
         set.extend(args.set.iter().cloned());
-        let cases = cases(&workloads, &suite.preset, &threads, cpus, &set).map_err(usage)?;
         let patience_s = flags.timeout.unwrap_or(FIRST_TIMEOUT).as_secs_f64();
-        let (mut cases, compiled_traces) =
+        let mut beside = Vec::new();
+        let mut compiled_traces = Vec::new();
+        if of_suite {
+            let workloads_beside = chosen(&suite.memory_of, &catalog)?;
+            let workloads_beside: Vec<&Workload> = workloads_beside.iter().collect();
+            let is_beside = |change: &Override| change.is_for_any(&workloads_beside);
+            if mode == Mode::Time {
+                let mut set = set.clone();
+                set.retain(|change| is_beside(change) && change.parameter != traces::ROUNDS);
+                let cases =
+                    cases(&workloads_beside, &suite.preset, &[1], cpus, &set).map_err(usage)?;
+                (beside, compiled_traces) =
+                    traces::beside(cases, cpus, patience_s).map_err(usage)?;
+            }
+            set.retain(|change| change.is_for_any(&workloads) || !is_beside(change));
+        }
+        let cases = cases(&workloads, &suite.preset, &threads, cpus, &set).map_err(usage)?;
+        let (mut cases, compiled) =
             traces::make_ready(cases, mode, cpus, patience_s).map_err(usage)?;
+        compiled_traces.extend(compiled);
         refuse_idle(args, mode, &workloads, &cases)?;
         if let Some(interval) = args.series {
             for case in &mut cases {
@@ -94,6 +98,7 @@ impl Selection {
             controls::choose(args, mode, &mut subjects, &baseline, &cases, &catalog)?;
         let length =
             run_length::of_run(args, mode, &suite, comparisons(cases.len(), subjects.len()));
+        cases.extend(beside);
         let plan = plan(flags, length, baseline, cases, &subjects, aa_copy.as_ref());
         let plan = Plan {
             // Counts and memory hardly change on a busy machine, and nothing is judged by times near a
@@ -192,6 +197,22 @@ impl Selection {
             preflights: Default::default(),
         })
     }
+}
+
+/// The workloads that these words name, each once: traces, and names or patterns.
+fn chosen(words: &[String], catalog: &Catalog) -> Result<Vec<Workload>> {
+    let (traces, patterns): (Vec<&String>, Vec<&String>) =
+        words.iter().partition(|word| traces::file(word).is_some());
+    let mut workloads = traces::workloads(&traces)?;
+    for pattern in patterns {
+        let found = catalog.workloads(pattern);
+        for workload in found.map_err(|error| without_threads(pattern, error, catalog))? {
+            if !workloads.iter().any(|known| known.name == workload.name) {
+                workloads.push(workload.clone());
+            }
+        }
+    }
+    Ok(workloads)
 }
 
 /// What a run measures: what its flags say, or memory if its suite or all its workloads are for that.

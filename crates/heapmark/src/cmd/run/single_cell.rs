@@ -23,7 +23,8 @@ pub fn run(
     let blocks = (0..plan.most_blocks())
         .flat_map(|block| plan.block(block))
         .flatten();
-    let checks = plan.checks().into_iter();
+    let beside = plan.beside().into_iter();
+    let checks = plan.checks().into_iter().chain(beside);
     let Some(cell) = checks.chain(blocks).find(|cell| *cell.id == *id) else {
         let cells = plan.cells();
         let example = cells.first().map_or("", |cell| &cell.id);

@@ -30,6 +30,8 @@ pub(super) const ROUNDS: &str = "rounds";
 
 /// The suffix of a case that measures later rounds.
 const REUSE: &str = "-reuse";
+/// The suffix of a case whose memory is measured in a run that times the same trace.
+const MEMORY: &str = "-memory";
 
 /// The values of a parameter of replays.
 pub fn choices(parameter: &str) -> impl Iterator<Item = &'static str> {
@@ -67,7 +69,11 @@ pub fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
         }
     }
     // A name with the suffix of later rounds could equal the later rounds of another trace.
-    let own = |path: &Path| stem(path).trim_end_matches(REUSE).to_owned();
+    let own = |path: &Path| {
+        let name = stem(path);
+        let name = name.strip_suffix(MEMORY).unwrap_or(&name);
+        name.trim_end_matches(REUSE).to_owned()
+    };
     let all = traces.iter().map(|(path, sha256)| {
         let alike = traces.iter().filter(|(other, _)| own(other) == own(path));
         let mut name = format!("trace:{}", stem(path));
@@ -167,16 +173,31 @@ pub fn make_ready(
     Ok((ready, compiled_traces))
 }
 
+/// As [`make_ready`], for cases whose memory is measured beside the times of others. A replay gets a
+/// name of its own, since the run may time it, too.
+pub fn beside(
+    cases: Vec<Case>,
+    cpus: u32,
+    patience_s: f64,
+) -> Result<(Vec<Case>, Vec<CompiledTrace>)> {
+    let (mut cases, compiled_traces) = make_ready(cases, Mode::Memory, cpus, patience_s)?;
+    cases.retain(|case| !case.is_played_by_one());
+    for case in &mut cases {
+        case.beside = true;
+        if case.is_replay() {
+            case.workload += MEMORY;
+        }
+    }
+    Ok((cases, compiled_traces))
+}
+
 /// The same calls in later rounds of a process.
 fn later(first: &Case) -> Case {
     Case {
         workload: format!("{}{REUSE}", first.workload),
         cold: 1,
         iterations: Iterations::Calibrated(Calibrated::Calibrated),
-        caution: cautioned(
-            first,
-            "Later rounds, in a heap that earlier ones have used: a server's. The program itself made one, the first.",
-        ),
+        caution: cautioned(first, "Later rounds, in a used heap, as a server's."),
         ..first.clone()
     }
 }

@@ -83,7 +83,7 @@ fn matrix(analysis: &Analysis, kind: MatrixKind, caption: String) -> Option<Matr
 }
 
 /// The allocators in the order of their ranks; those without a rank last.
-fn columns<'a>(analysis: &'a Analysis, cases: &[&'a Case]) -> Vec<&'a str> {
+pub(super) fn columns<'a>(analysis: &'a Analysis, cases: &[&'a Case]) -> Vec<&'a str> {
     let ranked = analysis.overall.iter().map(|one| one.allocator.as_str());
     let rows = cases.iter().flat_map(|case| &case.rows);
     let of_allocators = |row: &&Row| matches!(row.role, Role::Baseline | Role::Candidate);
@@ -148,16 +148,21 @@ fn of_ratio(row: &Row, numbers: &Numbers, ratio: Ratio, kind: MatrixKind) -> Mat
         Some(Verdict::Unclear { .. }) | None => ("unclear", "~"),
     };
     let is_strong = matches!(class, "faster" | "slower");
-    let share = (ratio.ratio.ln().abs() / STRONGEST.ln()).min(1.0);
     MatrixCell {
         shown: format!("{mark}{digits}"),
         class,
-        heat: if is_strong { (share * 100.0) as u32 } else { 0 },
+        heat: if is_strong { heat(ratio.ratio) } else { 0 },
         words: sheet::ratio(row, Some(&ratio)),
         compared: true,
     }
 }
 
-fn way(ratio: f64) -> &'static str {
+/// The strength of a ratio's colour.
+pub(super) fn heat(ratio: f64) -> u32 {
+    let share = (ratio.ln().abs() / STRONGEST.ln()).min(1.0);
+    (share * 100.0) as u32
+}
+
+pub(super) fn way(ratio: f64) -> &'static str {
     if ratio < 1.0 { "faster" } else { "slower" }
 }

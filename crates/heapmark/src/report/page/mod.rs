@@ -11,6 +11,7 @@ mod dot_plot;
 mod downsample;
 mod forest;
 mod head;
+mod held;
 mod latency;
 mod literature;
 mod matrix;
@@ -93,6 +94,7 @@ fn sections(legend: &SeriesLegend, judged: &[JudgedClaim]) -> Vec<Section> {
     vec![
         matrix::of_times(legend),
         matrix::of_memory(legend),
+        held::section(legend),
         compared::section(legend),
         forest::section(legend),
         parts::section(legend),

@@ -19,6 +19,8 @@ pub(super) struct RankingBlock {
     baseline: String,
     scale: Scale,
     rows: Vec<Ranked>,
+    /// The heading of memory.
+    memory: &'static str,
     /// Whether some row has this share.
     kernel: bool,
     /// Over several cases: how many of them went which way. In a single one: its verdict.
@@ -89,6 +91,11 @@ pub(super) fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
         caption: plain(&caption),
         baseline: plain(&analysis.baseline),
         scale,
+        memory: if analysis.held.is_empty() {
+            "memory"
+        } else {
+            "peak / live"
+        },
         counts: !analysis.overall.is_empty(),
         kernel: rows.iter().any(|row| row.kernel.is_some()),
         rows,
@@ -102,8 +109,15 @@ fn version(head: &RunFile, name: &str) -> String {
 }
 
 fn of_all(overall: &[Overall], analysis: &Analysis) -> Vec<Ranked> {
+    let memory = |one: &Overall| match analysis.held.is_empty() {
+        true => Some(one.memory?.ratio),
+        false => {
+            let mut all = analysis.held.iter();
+            all.find(|held| held.allocator == one.allocator)?.peak
+        }
+    };
     let of_allocator = |one: &Overall| Ranked {
-        memory: one.memory.map(|memory| units::times(memory.ratio)),
+        memory: memory(one).map(units::times),
         kernel: one.kernel_share.map(units::percent),
         faster: one.faster,
         slower: one.slower,

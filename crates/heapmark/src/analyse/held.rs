@@ -1,0 +1,138 @@
+//! What each allocator holds for what is live, in the cases whose memory a run measures beside its
+//! times: a few numbers for its first answer. Must not compare times.
+
+use super::Table;
+use crate::plan::Case;
+use heapmark_stats::geometric_mean;
+use serde::Serialize;
+
+/// The figure of each kind of case.
+const PEAK: &str = "peak_over_peak";
+const POOL: &str = "ratchet_ratio";
+const FAN_IN: &str = "peak_over_bound";
+const RETURNED: &str = "returned_share";
+
+/// An allocator in them. Each number is `None` if some process that it needs did not end `ok`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Held {
+    /// Its name.
+    pub allocator: String,
+    /// Highest resident heap / most live bytes, geometric mean over the replays.
+    pub peak: Option<f64>,
+    /// Replays behind that.
+    pub replays: usize,
+    /// Resident heap after requests on any thread of a pool / memory of one request.
+    pub pool: Option<f64>,
+    /// Highest resident heap / the most bytes that can be live, if one thread only frees.
+    pub fan_in: Option<f64>,
+    /// The part of a burst that goes back while the process sleeps.
+    pub returned: Option<f64>,
+}
+
+/// What an allocator may be bad at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// [`Held::peak`].
+    Peak,
+    /// [`Held::pool`].
+    Pool,
+    /// [`Held::fan_in`].
+    FanIn,
+    /// [`Held::returned`].
+    Returned,
+}
+
+impl Shape {
+    /// All of them.
+    pub const ALL: [Shape; 4] = [Shape::Peak, Shape::Pool, Shape::FanIn, Shape::Returned];
+}
+
+/// Below this many times the best allocator's, nothing is called bad.
+const BAD: f64 = 1.5;
+/// Shares that are returned differ by more than this if they differ at all.
+const LEAST_SHARE: f64 = 0.05;
+
+impl Held {
+    /// The number of a shape.
+    pub fn of(&self, shape: Shape) -> Option<f64> {
+        match shape {
+            Shape::Peak => self.peak,
+            Shape::Pool => self.pool,
+            Shape::FanIn => self.fan_in,
+            Shape::Returned => self.returned,
+        }
+    }
+
+    /// The worse of the two shapes of servers.
+    pub fn worst(&self) -> Option<f64> {
+        Some(self.pool?.max(self.fan_in?))
+    }
+
+    /// The number of a shape, larger for more memory.
+    pub fn burden(&self, shape: Shape) -> Option<f64> {
+        let number = self.of(shape)?;
+        Some(match shape {
+            Shape::Returned => (1.0 - number).max(0.0) + LEAST_SHARE,
+            _ => number,
+        })
+    }
+}
+
+/// What this allocator is worst at beside the best one, and that; `None` if it is not bad at
+/// anything.
+pub fn weakness<'a>(all: &'a [Held], allocator: &str) -> Option<(Shape, &'a Held)> {
+    let own = all.iter().find(|held| held.allocator == allocator)?;
+    let beside = |shape: Shape| {
+        let known = all
+            .iter()
+            .filter_map(|held| Some((held.burden(shape)?, held)));
+        let (least, best) = known.min_by(|(a, _), (b, _)| a.total_cmp(b))?;
+        Some((own.burden(shape)? / least, shape, best))
+    };
+    let bad = Shape::ALL.into_iter().filter_map(beside);
+    let bad = bad.filter(|(times, ..)| *times >= BAD);
+    let (_, shape, best) = bad.max_by(|(a, ..), (b, ..)| a.total_cmp(b))?;
+    Some((shape, best))
+}
+
+/// The metric that a case is measured for; `None` if it is none of these.
+fn key(table: &Table, case: &Case) -> Option<&'static str> {
+    let has = |key: &&str| table.rows.iter().any(|row| row.cell(key).is_some());
+    match case.is_replay() {
+        true => Some(PEAK),
+        false => [POOL, FAN_IN, RETURNED].into_iter().find(has),
+    }
+}
+
+/// Every allocator in these cases, in plan order.
+pub(super) fn held(allocators: &[String], cases: &[Case], tables: &[Table]) -> Vec<Held> {
+    let keyed: Vec<(&Table, &str)> = (tables.iter().zip(cases))
+        .filter_map(|(table, case)| Some((table, key(table, case)?)))
+        .collect();
+    let of_allocator = |name: &String| {
+        // Of every such case, or nothing.
+        let all = |wanted: &str| -> Option<Vec<f64>> {
+            let tables = keyed.iter().filter(|(_, key)| *key == wanted);
+            let value = |table: &Table| {
+                let mut rows = table.rows.iter();
+                let row = rows.find(|row| row.allocator == *name)?;
+                Some(row.cell(wanted)?.spread.median)
+            };
+            tables.map(|(table, _)| value(table)).collect()
+        };
+        let most = |wanted| all(wanted)?.into_iter().max_by(f64::total_cmp);
+        Held {
+            allocator: name.clone(),
+            peak: all(PEAK).and_then(|peaks| geometric_mean(&peaks)),
+            replays: keyed.iter().filter(|(_, key)| *key == PEAK).count(),
+            pool: most(POOL),
+            fan_in: most(FAN_IN),
+            returned: all(RETURNED).and_then(|shares| shares.into_iter().min_by(f64::total_cmp)),
+        }
+    };
+    match keyed.is_empty() {
+        true => Vec::new(),
+        false => allocators.iter().map(of_allocator).collect(),
+    }
+}

@@ -1,0 +1,88 @@
+//! What each allocator holds for what is live, where a run measures that beside its times.
+
+use super::matrix::{columns, heat, way};
+use super::section::{Matrix, MatrixCell, MatrixRow, Section};
+use super::series_legend::SeriesLegend;
+use crate::analyse::{Analysis, Shape};
+use crate::report::conclusion::shape_number;
+use crate::report::text::plain;
+use crate::report::units;
+
+/// ln of the largest ratio that is no difference.
+const SAME: f64 = 0.02;
+
+pub(super) fn section(legend: &SeriesLegend) -> Section {
+    let runs = legend.runs.iter().enumerate();
+    let matrices = runs.filter_map(|(run, told)| {
+        let caption = legend.caption(run).unwrap_or_default();
+        matrix(&told.analysis, caption)
+    });
+    Section {
+        id: "held",
+        heading: "Memory for what is live".into(),
+        text: vec![
+            "From processes that only measure memory, one of each allocator: blue is less than the baseline's, orange more. The \
+             tables have each case alone, the charts the memory over time."
+                .into(),
+        ],
+        matrices: matrices.collect(),
+        ..Section::default()
+    }
+}
+
+fn matrix(analysis: &Analysis, caption: String) -> Option<Matrix> {
+    if analysis.held.is_empty() {
+        return None;
+    }
+    let names = columns(analysis, &[]);
+    let rows = Shape::ALL.map(|shape| MatrixRow {
+        heading: heading(shape).into(),
+        cells: names
+            .iter()
+            .map(|name| cell(analysis, name, shape))
+            .collect(),
+    });
+    Some(Matrix {
+        caption,
+        columns: names.iter().map(|name| plain(name)).collect(),
+        rows: rows.into(),
+    })
+}
+
+fn heading(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Peak => "replays: highest resident heap / most live bytes",
+        Shape::Pool => "ratchet: resident heap / memory of one request",
+        Shape::FanIn => "fan-in: highest resident heap / the most that can be live",
+        Shape::Returned => "idle-return: part of a burst that sleep returns",
+    }
+}
+
+fn cell(analysis: &Analysis, name: &str, shape: Shape) -> MatrixCell {
+    let of = |name: &str| {
+        let held = analysis.held.iter().find(|held| held.allocator == name)?;
+        Some((held.of(shape)?, held.burden(shape)?))
+    };
+    let Some((number, burden)) = of(name) else {
+        return MatrixCell {
+            shown: "\u{d7}".into(),
+            class: "gap",
+            words: "no number".into(),
+            ..MatrixCell::default()
+        };
+    };
+    let ratio = of(&analysis.baseline).map_or(1.0, |(_, base)| burden / base);
+    let class = match ratio {
+        _ if name == analysis.baseline => "baseline",
+        ratio if ratio.ln().abs() < SAME => "same",
+        ratio => way(ratio),
+    };
+    let is_strong = matches!(class, "faster" | "slower");
+    MatrixCell {
+        shown: shape_number(shape, number),
+        class,
+        heat: if is_strong { heat(ratio) } else { 0 },
+        words: format!("{} {}", plain(name), units::times(ratio)),
+        compared: true,
+    }
+}

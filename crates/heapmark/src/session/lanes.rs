@@ -1,0 +1,85 @@
+//! Processes in which nothing is timed, side by side while there are idle CPUs.
+
+use super::Progress;
+use super::run::Session;
+use super::runner::{Due, Ending};
+use crate::execute::Outcome;
+use crate::observe::machine::usable_cpus;
+use crate::store::{Purpose, Record};
+use anyhow::Result;
+use std::collections::BTreeMap;
+
+/// Another allocator may need this many times the memory of the baseline.
+const MEMORY: u64 = 3;
+
+impl Session {
+    /// Runs all of them, as many at a time as each kind allows.
+    pub(super) fn together(&mut self, work: Vec<Due>, progress: &mut dyn Progress) -> Result<()> {
+        let mut by_lanes: BTreeMap<usize, Vec<Due>> = BTreeMap::new();
+        for due in work {
+            by_lanes.entry(self.lanes(&due)).or_default().push(due);
+        }
+        for (lanes, work) in by_lanes {
+            self.side_by_side(lanes, &work, progress)?;
+        }
+        Ok(())
+    }
+
+    /// How many such processes may run at a time: each needs its own CPUs and memory.
+    fn lanes(&self, due: &Due) -> usize {
+        let plan = &self.selection.plan;
+        let case = self.case(&due.cell);
+        let may_share = match due.purpose {
+            Purpose::Memory => self.runs_kernel(&due.cell) && case.names_its_points(),
+            _ => due.place.is_some(),
+        };
+        let record = self.known.get(&plan.check_of_baseline(due.cell.case).id);
+        let peak = record.and_then(Record::peak_rss_bytes);
+        match (peak, self.memory_bytes) {
+            (Some(peak), Some(available)) if may_share => {
+                let by_cpus = usable_cpus() / case.busy_cpus();
+                let by_memory = available / (peak * MEMORY).max(1);
+                u64::from(by_cpus).min(by_memory).max(1) as usize
+            }
+            _ => 1,
+        }
+    }
+
+    /// Runs processes of kernels, this many at a time. Each is stored as soon as it has ended.
+    pub(super) fn side_by_side(
+        &mut self,
+        lanes: usize,
+        work: &[Due],
+        progress: &mut dyn Progress,
+    ) -> Result<()> {
+        if lanes == 1 {
+            for due in work {
+                progress.begin(&due.cell.id);
+                self.once(due, progress)?;
+                progress.step(true);
+            }
+            return Ok(());
+        }
+        let runner = self.runner.clone();
+        let mut again = Vec::new();
+        let mut ended = |(index, started, observed): Ending| {
+            // A lack of memory that another process caused is not a fault of this one.
+            if matches!(
+                observed.attempt.outcome,
+                Outcome::Oom { .. } | Outcome::Unsupported { .. }
+            ) {
+                again.push(index);
+                return Ok(());
+            }
+            self.ended(&work[index], started, observed, progress)?;
+            progress.step(true);
+            Ok(())
+        };
+        runner.side_by_side(lanes, work, &mut ended)?;
+        for index in again {
+            self.once(&work[index], progress)?;
+            progress.step(true);
+        }
+        Ok(())
+    }
+}
