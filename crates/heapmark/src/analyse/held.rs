@@ -96,6 +96,13 @@ pub fn weakness<'a>(all: &'a [Held], allocator: &str) -> Option<(Shape, &'a Held
     Some((shape, best))
 }
 
+/// Whether no allocator was seen to return anything while it slept; false if that is not known of
+/// all of them.
+pub fn none_returns(all: &[Held]) -> bool {
+    let nothing = |held: &Held| held.returned.is_some_and(|share| share < LEAST_SHARE);
+    !all.is_empty() && all.iter().all(nothing)
+}
+
 /// The metric that a case is measured for; `None` if it is none of these.
 fn key(table: &Table, case: &Case) -> Option<&'static str> {
     let has = |key: &&str| table.rows.iter().any(|row| row.cell(key).is_some());
@@ -134,5 +141,44 @@ pub(super) fn held(allocators: &[String], cases: &[Case], tables: &[Table]) -> V
     match keyed.is_empty() {
         true => Vec::new(),
         false => allocators.iter().map(of_allocator).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(allocator: &str, peak: f64, pool: Option<f64>, returned: f64) -> Held {
+        Held {
+            allocator: allocator.into(),
+            peak: Some(peak),
+            replays: 5,
+            pool,
+            fan_in: Some(1.2),
+            returned: Some(returned),
+        }
+    }
+
+    #[test]
+    fn an_allocator_is_bad_at_what_it_holds_most_of_beside_the_best() {
+        let all = [
+            one("fair", 1.2, Some(1.5), 0.9),
+            one("hoards", 1.9, Some(12.0), 0.9),
+            one("keeps", 1.3, Some(1.6), 0.0),
+            one("failed", 1.3, None, 0.9),
+        ];
+        let of =
+            |name: &str| weakness(&all, name).map(|(shape, best)| (shape, best.allocator.as_str()));
+        assert_eq!(of("hoards"), Some((Shape::Pool, "fair")));
+        assert_eq!(of("keeps").map(|(shape, _)| shape), Some(Shape::Returned));
+        assert_eq!(of("fair"), None);
+        assert_eq!(
+            of("failed"),
+            None,
+            "nothing is said of what was not measured"
+        );
+        assert_eq!(all[3].worst(), None);
+        assert!(none_returns(&all[2..3]) && !none_returns(&all) && !none_returns(&[]));
+        assert_eq!(all[1].worst(), Some(12.0));
     }
 }

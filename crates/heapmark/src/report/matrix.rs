@@ -9,7 +9,7 @@ use super::text::{count, list, plain};
 use super::units;
 use super::{aged, conclusion, terminal};
 use crate::analyse::{
-    Analysis, Case, Conclusion, Numbers, Overall, Role, Row, State, Verdict, distinct,
+    Analysis, Case, Conclusion, Numbers, Overall, Role, Row, State, Verdict, distinct, held,
 };
 use crate::store::RunFile;
 use std::path::Path;
@@ -54,7 +54,7 @@ pub fn matrix(run: &RunFile, analysis: &Analysis, place: &Path, screen: Screen) 
     let all = columns.iter().map(|column| column.width() + column.gap);
     let is_wide = all.sum::<usize>() <= screen.width;
     columns.retain(|column| is_wide || !column.spare);
-    lines.extend([String::new(), bands(&columns, screen), String::new()]);
+    lines.extend([bands(&columns, screen), String::new()]);
     let mut remarks = legend(analysis, is_wide || analysis.held.is_empty());
     remarks.extend(cautions(analysis));
     remarks.extend(order_by_user_time(analysis));
@@ -84,7 +84,6 @@ pub fn matrix(run: &RunFile, analysis: &Analysis, place: &Path, screen: Screen) 
     lines.extend([
         String::new(),
         screen.paint(colour, &screen.wrap(&sentences, 0)),
-        String::new(),
     ]);
     for next in [
         "Next: heapmark try -- COMMAND tells the same of your own program.".to_owned(),
@@ -190,10 +189,12 @@ fn over_all(names: &[&str], analysis: &Analysis) -> Vec<Column> {
     columns.extend([
         column(&["peak", "/live"], &|name| held(name)?.peak.map(short)),
         column(&["pool"], &|name| held(name)?.worst().map(short)),
-        column(&["idle", "back"], &|name| {
-            Some(format!("{:.0}%", 100.0 * held(name)?.returned?))
-        }),
     ]);
+    if !held::none_returns(&analysis.held) {
+        columns.push(column(&["idle", "back"], &|name| {
+            Some(format!("{:.0}%", 100.0 * held(name)?.returned?))
+        }));
+    }
     columns
 }
 
@@ -390,9 +391,13 @@ fn legend(analysis: &Analysis, has_all: bool) -> Vec<String> {
     all += "; kern: the kernel's share of the time";
     let mut lines = vec![format!("{cells}. {all}.")];
     lines.extend(analysis.held.first().map(|held| {
+        let returned = match held::none_returns(&analysis.held) {
+            true => "Asleep, none returns memory of a burst",
+            false => "Idle back: what sleep returns of a burst",
+        };
         format!(
             "peak/live: highest resident heap over most live bytes, mean of {}; pool: the worse of \
-             ratchet and fan-in, over what can be live; idle back: what sleep returns of a burst.",
+             ratchet and fan-in, over what can be live. {returned}.",
             count(held.replays, "replay")
         )
     }));

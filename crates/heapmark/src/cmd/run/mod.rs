@@ -352,7 +352,7 @@ fn print_results(dir: &Path) -> Result<bool> {
     store::keep(dir, "report.md", text.bytes)?;
     let matrix = report::matrix(&run.head, &analysis, dir, screen());
     print(format!(
-        "\n{}\nReport: {} (as text: {})   raw samples: {}\n",
+        "\n{}Report: {} (as text: {})   raw samples: {}\n",
         matrix.unwrap_or_else(|| report::terminal(&analysis, screen())),
         html.display(),
         dir.join("report.md").display(),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::analyse::fake_run::noise;
-use crate::analyse::{Conclusion, Overall};
+use crate::analyse::{Conclusion, Held, Overall};
 use std::path::Path;
 
 fn matrix_on(screen: Screen, lab: &FakeRun) -> Option<String> {
@@ -48,19 +48,18 @@ fn several() -> FakeRun {
 fn golden_matrix_at_100_columns() {
     let golden = "\
 heapmark 0.1.0, suite quick, 12 blocks on AMD EPYC (2 CPUs), Linux 6.1.0
-
-                                          perl larson
-             all     next user            hash server   tiny
-         3 cases 95%  run time  mem kern 2 thr  2 thr  2 thr
-rpmalloc   0.309 ±2% ±11% 0.31 1.00   8%  0.60   0.60 <=0.50
-glibc          1   -    -    1    1  10%     1      1      1
-jemalloc   1.015 ±1% ±11% 1.01 1.00  10%  1.00   1.05  ~0.99
-hoard          -   -    -    -    -    -  12.5   12.5   fail
+           all                          perl larson
+             3     next user            hash server   tiny
+         cases 95%  run time  mem kern 2 thr  2 thr  2 thr
+rpmalloc 0.309 ±2% ±11% 0.31 1.00   8%  0.60   0.60 <=0.50
+glibc        1   -    -    1    1  10%     1      1      1
+jemalloc 1.015 ±1% ±11% 1.01 1.00  10%  1.00   1.05  ~0.99
+hoard        -   -    -    -    -    -  12.5   12.5   fail
 
 Time over glibc's, below 1 is faster; ~ cannot be told apart from glibc; <=, >= bounds, since the
   harness takes more than half of the faster time. all: geometric mean, the harness left out, its 95
-  % interval, and how far the next run of this machine may be from it; user time: the same without
-  the kernel's; mem: memory over glibc's; kern: the kernel's share of the time.
+  % interval; next run: how far that of this machine may be from it; user time: the same without the
+  kernel's; mem: memory over glibc's; kern: the kernel's share of the time.
 A/A: a copy of glibc takes 1.000 to 1.000 of glibc's time in these cases.
 Not ok
   tiny@2/b03/hoard: crash: SIGSEGV in phase run
@@ -69,7 +68,6 @@ Not ok
 rpmalloc is the fastest here, over 3 cases and 12 blocks: it takes 0.309x the time of glibc (95 %
 interval 0.304-0.315); its memory overhead is 1.00x glibc's. Left out: hoard (not ok in 1 of 3
 cases).
-
 Next: heapmark try -- COMMAND tells the same of your own program.
 All numbers: heapmark show runs/1
 ";
@@ -139,4 +137,96 @@ fn the_smallest_is_named_with_its_price_unless_it_is_the_fastest() {
 fn a_single_case_has_no_matrix() {
     let lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 10).fill(|_, _, _| 20.0);
     assert_eq!(matrix_on(WIDE, &lab), None);
+}
+
+/// What an allocator holds; a hoarder never reuses and never returns.
+fn held(allocator: &str, hoards: bool) -> Held {
+    let number = |fair, hoarded| Some(if hoards { hoarded } else { fair });
+    Held {
+        allocator: allocator.into(),
+        peak: number(1.25, 2.5),
+        replays: 5,
+        pool: number(1.5, 12.0),
+        fan_in: number(1.2, 1.4),
+        returned: number(0.9, 0.85),
+    }
+}
+
+#[test]
+fn a_default_run_answers_in_45_lines_with_its_memory() {
+    let names = [
+        "glibc",
+        "dlmalloc",
+        "gperftools",
+        "hoard",
+        "jemalloc",
+        "mimalloc2",
+        "mimalloc3",
+        "rpmalloc",
+        "scudo",
+        "snmalloc",
+        "tbbmalloc",
+        "tcmalloc",
+        "tcmalloc-percpu",
+    ];
+    let cases = [
+        "trace:cc1plus-templates",
+        "trace:jq-group",
+        "trace:python-json",
+        "trace:lua-tables-reuse",
+        "trace:sqlite-report-reuse",
+        "larson-mimalloc-bench",
+        "scatter-2",
+    ];
+    let mut lab = FakeRun::new(&names, &cases, 12).fill(|workload, name, block| {
+        let ns = if name == "mimalloc2" { 10.0 } else { 20.0 };
+        ns * noise(&format!("{workload}{name}"), block)
+    });
+    lab.run.machine = [
+        ("cpu_model", "AMD EPYC"),
+        ("usable_cpus", "2"),
+        ("kernel", "6.1.0"),
+    ]
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .into();
+    let mut analysis = analyse(&lab.run, &lab.records);
+    for case in &mut analysis.cases[3..5] {
+        case.caution = Some("Later rounds, in a used heap, as a server's.".into());
+    }
+    analysis.interference.repeated = 63;
+    let places = analysis.overall.len();
+    for (place, one) in analysis.overall.iter_mut().enumerate() {
+        one.user_ratio = Some((places - place) as f64);
+    }
+    analysis.held = names
+        .iter()
+        .map(|name| held(name, *name == "mimalloc2"))
+        .collect();
+    let text = matrix(&lab.run, &analysis, Path::new("runs/1"), WIDE).unwrap();
+    assert!(text.contains("Order by user time"), "{text}");
+    for word in ["peak", "pool", "idle", "12.0", "85%", "The smallest is"] {
+        assert!(text.contains(word), "{word} is missing in\n{text}");
+    }
+    let bad = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(bad.contains("mimalloc2 is bad at ratchet"), "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    analysis
+        .held
+        .iter_mut()
+        .for_each(|held| held.returned = Some(0.0));
+    let asleep = matrix(&lab.run, &analysis, Path::new("runs/1"), WIDE).unwrap();
+    assert!(
+        !asleep.contains("back"),
+        "a column of zeros says nothing: {asleep}"
+    );
+    assert!(asleep.contains("none returns memory"), "{asleep}");
+    // Two notes on the machine and the paths of the report follow.
+    assert!(
+        text.lines().count() <= 41,
+        "{}\n{text}",
+        text.lines().count()
+    );
 }
