@@ -1,7 +1,8 @@
 //! The CPUs that this process may use, and pinning of threads to them.
 
 use crate::memory::{self, HarnessTable};
-use core::fmt::{self, Write};
+use crate::text::TextIn;
+use core::fmt::Write;
 
 /// Usable CPUs in the order in which workers get them: first one of each core, then the siblings.
 pub struct Cpus(HarnessTable<Cpu>);
@@ -71,40 +72,19 @@ impl Cpus {
 
 /// The lowest hardware thread of a CPU's core: `0,48` and `0-1` both start with it.
 fn first_sibling(cpu: usize) -> Option<usize> {
-    let mut path = Path {
-        text: [0; 96],
-        len: 0,
-    };
+    let mut room = [0; 96];
+    let mut path = TextIn::new(&mut room);
     write!(
         path,
-        "/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list\0"
+        "/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
     )
     .ok()?;
-    let path = core::ffi::CStr::from_bytes_until_nul(&path.text).ok()?;
     let mut room = [0; 64];
-    let text = memory::read_file(path, &mut room)?;
+    let text = memory::read_file(path.c_str()?, &mut room)?;
     text.split(|c: char| !c.is_ascii_digit())
         .next()?
         .parse()
         .ok()
-}
-
-/// A path written without heap memory.
-struct Path {
-    text: [u8; 96],
-    len: usize,
-}
-
-impl Write for Path {
-    fn write_str(&mut self, part: &str) -> fmt::Result {
-        let room = self
-            .text
-            .get_mut(self.len..self.len + part.len())
-            .ok_or(fmt::Error)?;
-        room.copy_from_slice(part.as_bytes());
-        self.len += part.len();
-        Ok(())
-    }
 }
 
 #[cfg(test)]

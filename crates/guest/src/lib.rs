@@ -39,9 +39,12 @@ pub mod rng;
 mod served;
 pub mod sizes;
 mod stack;
+mod started;
 mod sys;
+mod text;
 mod threads;
 mod timed_phases;
+mod traced;
 mod version;
 mod watched;
 
@@ -52,28 +55,30 @@ use heapmark_wire::Phase;
 use job::Job;
 use kernels::MemoryPoints;
 
-/// The guest's `main`: one argument, the file of the shared page with the job in it; or `launch`
-/// and its arguments.
+/// The guest's `main`: one argument, the file of the shared page with the job in it; or a word that
+/// selects another program, and its arguments.
 ///
 /// # Safety
 /// `argv` must be what the C runtime passed to `main`.
 pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     // SAFETY: the C runtime passed `argc` valid strings.
-    if argc > 2 && unsafe { CStr::from_ptr(*argv.add(1)) } == c"launch" {
+    let argument = move |index: c_int| unsafe { CStr::from_ptr(*argv.add(index as usize)) };
+    let word = if argc > 2 { argument(1) } else { c"" };
+    if word == c"launch" {
         // SAFETY: passed on unchanged.
         return unsafe { launch::main(argc, argv) };
     }
-    // SAFETY: the C runtime passed `argc` valid strings.
-    if argc == 3 && unsafe { CStr::from_ptr(*argv.add(1)) } == c"pairs" {
+    if word == c"pairs" {
         // SAFETY: passed on unchanged.
         return unsafe { pairs::main(argv) };
+    }
+    if word == kernels::start::WORD {
+        return kernels::start::process((2..argc).map(argument));
     }
     if argc != 2 {
         return fail::usage();
     }
-    // SAFETY: the C runtime passed `argc` valid strings.
-    let path = unsafe { CStr::from_ptr(*argv.add(1)) };
-    let Some(page) = memory::map_page(path) else {
+    let Some(page) = memory::map_page(argument(1)) else {
         return fail::no_page();
     };
     fail::report_to(page);

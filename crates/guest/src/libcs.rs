@@ -70,7 +70,11 @@ fn each(mut look: impl FnMut(&Image)) {
         image.filter(|image| image.soname().to_bytes().starts_with(b"libc.so"))
     };
     let mut begun: Option<Mapping> = None;
-    lines(|line| {
+    let Some(maps) = sys::RawFile::open(c"/proc/self/maps") else {
+        return;
+    };
+    // A line longer than those passed on is not a library's.
+    maps.lines(|line| {
         let Some(mapping) = Mapping::parse(line) else {
             return;
         };
@@ -103,33 +107,6 @@ fn code(begin: &Mapping) -> Option<usize> {
             .find(|it| it.p_type == libc::PT_LOAD && it.p_flags & libc::PF_X != 0)?;
         let first = headers.iter().find(|it| it.p_type == libc::PT_LOAD)?;
         Some(begin.start + (code.p_vaddr - first.p_vaddr) as usize)
-    }
-}
-
-/// Passes each line of the kernel's list to `take`.
-fn lines(mut take: impl FnMut(&str)) {
-    let Some(file) = sys::RawFile::open(c"/proc/self/maps") else {
-        return;
-    };
-    let (mut room, mut kept) = ([0u8; 8192], 0);
-    loop {
-        let read = file.read(&mut room[kept..]);
-        if read == 0 {
-            return;
-        }
-        let text = &room[..kept + read];
-        let whole = text
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |place| place + 1);
-        text[..whole]
-            .split(|byte| *byte == b'\n')
-            .filter_map(|line| str::from_utf8(line).ok())
-            .for_each(&mut take);
-        // A line longer than the buffer is not a library's.
-        let rest = if whole == 0 { 0 } else { text.len() - whole };
-        room.copy_within(whole..whole + rest, 0);
-        kept = rest;
     }
 }
 

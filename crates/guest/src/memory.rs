@@ -260,7 +260,7 @@ pub fn available_bytes() -> Option<u64> {
 }
 
 /// The number after `key` in a file of the proc file system.
-fn proc_kib(path: &CStr, key: &str) -> Option<u64> {
+pub fn proc_kib(path: &CStr, key: &str) -> Option<u64> {
     let mut room = [0u8; 4096];
     kib(read_file(path, &mut room)?, key)
 }

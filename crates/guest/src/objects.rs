@@ -55,7 +55,6 @@ impl Objects {
     }
 
     /// The path of the object that owns a function.
-    #[cfg(test)]
     pub fn path_of(&self, function: *mut c_void) -> Option<&'static CStr> {
         Some(self.list[self.owner(function)?].path)
     }

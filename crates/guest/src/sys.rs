@@ -74,6 +74,29 @@ impl RawFile {
         .max(0) as usize
     }
 
+    /// Passes each line to `take`, but for those longer than some KiB.
+    pub fn lines(&self, mut take: impl FnMut(&str)) {
+        let (mut room, mut kept) = ([0u8; 8192], 0);
+        loop {
+            let read = self.read(&mut room[kept..]);
+            if read == 0 {
+                return;
+            }
+            let text = &room[..kept + read];
+            let whole = text
+                .iter()
+                .rposition(|byte| *byte == b'\n')
+                .map_or(0, |place| place + 1);
+            text[..whole]
+                .split(|byte| *byte == b'\n')
+                .filter_map(|line| core::str::from_utf8(line).ok())
+                .for_each(&mut take);
+            let rest = if whole == 0 { 0 } else { text.len() - whole };
+            room.copy_within(whole..whole + rest, 0);
+            kept = rest;
+        }
+    }
+
     /// Fills the buffer from this offset on; `false` if there are too few bytes, or that fails.
     pub fn fill_from(&self, at: usize, room: &mut [u64]) -> bool {
         let bytes = size_of_val(room);

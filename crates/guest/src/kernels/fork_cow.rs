@@ -9,8 +9,10 @@ use crate::fail;
 use crate::memory::{self, HarnessTable};
 use crate::rng::SplitMix;
 use crate::sizes::Sizes;
+use crate::started;
 use crate::sys;
 use core::cell::Cell;
+use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 pub const KERNEL: Kernel = Kernel {
@@ -127,8 +129,11 @@ impl ForkContext<'_> {
             unsafe { libc::_exit(0) }
         }
         self.fork_ns.set(now_ns() - start_ns);
-        while self.told.done.load(Ordering::Acquire) == 0 && !has_ended(pid, libc::WNOHANG) {
+        let is_done = || self.told.done.load(Ordering::Acquire) != 0;
+        let mut end = None;
+        while !is_done() && end.is_none() {
             sys::sleep_ms(1);
+            end = end_of(pid, libc::WNOHANG);
         }
         let before = memory::private_dirty_bytes();
         if parent_writes {
@@ -141,9 +146,11 @@ impl ForkContext<'_> {
         self.parent_copied
             .set(memory::private_dirty_bytes().saturating_sub(before));
         self.told.forked.store(1, Ordering::Release);
-        if self.told.done.load(Ordering::Acquire) == 0 || !has_ended(pid, 0) {
+        let end = end.or_else(|| end_of(pid, 0)).unwrap_or_default();
+        started::must_have_worked(end, "a forked child");
+        if !is_done() {
             fail::give_up(
-                "crash",
+                "wrong-result",
                 format_args!("the forked child ended before its work"),
             );
         }
@@ -187,10 +194,9 @@ impl ForkContext<'_> {
     }
 }
 
-/// Whether the child has ended without a fault; waits for it unless told otherwise.
-fn has_ended(pid: i32, options: i32) -> bool {
+/// How the child has ended; waits for it unless told otherwise.
+fn end_of(pid: i32, options: i32) -> Option<c_int> {
     let mut status = 0;
     // SAFETY: fills a local.
-    let ended = unsafe { libc::waitpid(pid, &mut status, options) } == pid;
-    ended && status == 0
+    (unsafe { libc::waitpid(pid, &mut status, options) } == pid).then_some(status)
 }

@@ -22,6 +22,7 @@ mod scatter_loops;
 pub(crate) mod shape;
 mod shift;
 mod speed;
+pub(crate) mod start;
 mod stranded;
 mod thread_churn;
 mod touch;
@@ -84,6 +85,7 @@ pub const ALL: &[Kernel] = &[
     relay::KERNEL,
     fork_cow::KERNEL,
     thread_churn::KERNEL,
+    start::KERNEL,
     traverse::KERNEL,
     replay::KERNEL,
 ];

@@ -52,6 +52,9 @@ pub struct TableRow {
     pub cells: Vec<TableCell>,
     /// Metrics without a value here, and why.
     pub why_not: BTreeMap<String, String>,
+    /// What stands behind the values of some metrics, in words: names of what was counted.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub details: BTreeMap<String, String>,
     /// How the memory of its processes was sampled, in a run that does that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<Sampling>,
@@ -125,6 +128,7 @@ impl TableRow {
             failed,
             cells: Vec::new(),
             why_not: BTreeMap::new(),
+            details: BTreeMap::new(),
             sampling: None,
             calls: None,
             limits: Vec::new(),
@@ -338,25 +342,28 @@ impl MeasuredRow {
             .filter_map(|record| Some(((record.block, record.part), sample(record)?)))
             .collect();
         let (mut cells, mut values) = (Vec::new(), Vec::new());
-        let mut why_not = BTreeMap::new();
+        let (mut why_not, mut details) = (BTreeMap::new(), BTreeMap::new());
         for metric in metric::of_mode(run.plan.mode) {
             let by_slot: BySlot = samples
                 .iter()
                 .filter_map(|(slot, sample)| Some((*slot, metric.value(sample)?)))
                 .collect();
             let all: Vec<f64> = by_slot.values().copied().collect();
+            let mut notes = samples.iter().map(|(_, sample)| &sample.measurement.notes);
+            let note = notes.find_map(|notes| notes.get(metric.key));
+            let note = note.map(|note| (metric.key.to_owned(), note.clone()));
             if let Some(cell) = TableCell::new(metric, &all) {
                 cells.push(cell);
                 values.push(by_slot);
+                details.extend(note);
             } else {
-                let mut notes = samples.iter().map(|(_, sample)| &sample.measurement.notes);
-                let note = notes.find_map(|notes| notes.get(metric.key));
-                why_not.extend(note.map(|note| (metric.key.to_owned(), note.clone())));
+                why_not.extend(note);
             }
         }
         let row = TableRow {
             cells,
             why_not,
+            details,
             ..TableRow::new(run, case, allocator, failed)
         };
         MeasuredRow { row, values }

@@ -124,6 +124,7 @@ impl End {
                     "unsupported" => Outcome::Unsupported { why },
                     "absent" => Outcome::Absent { why },
                     "not-loaded" => Outcome::NotLoaded { why },
+                    "crash" | "exit" => of_started(kind, &what),
                     _ => Outcome::Error { what },
                 }
             }
@@ -149,6 +150,20 @@ impl End {
                 .find_map(|says| Some(line.split_once(says)?.1.to_string()))
         };
         self.last_words().lines().find_map(words)
+    }
+}
+
+/// The end of a process that the guest has started: `11 a started process`.
+fn of_started(kind: &str, told: &str) -> Outcome {
+    let (number, process) = told.split_once(' ').unwrap_or_default();
+    let phase = process.to_string();
+    match number.parse() {
+        Ok(signal) if kind == "crash" => Outcome::Crash {
+            signal: signal_name(signal),
+            phase,
+        },
+        Ok(code) => Outcome::Exit { code, phase },
+        Err(_) => Outcome::Error { what: told.into() },
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::sheet::{Column, Numberless, Sheet, Spare, heading, missing};
 use super::{text, units};
-use crate::analyse::{Analysis, Table, TableCell, TableRow};
+use crate::analyse::{Analysis, Role, Table, TableCell, TableRow};
 use crate::metric::Unit;
 
 /// The metric that each process has whose memory was seen.
@@ -11,6 +11,9 @@ const PEAK_DEMAND: &str = "peak_demand_bytes";
 const WATCHED: &str = "page_occupancy";
 /// A metric that only a replay has that sampled itself.
 const AT_PEAK: &str = "tenth_page";
+
+/// A metric that only a kernel has which starts processes: it has no heap of its own.
+const STARTED: &str = "start_ns";
 
 /// Title, metric, the metric that some row must have, and what a narrow page does with the column.
 const COLUMNS: [(&str, &str, &str, Spare); 16] = [
@@ -71,7 +74,7 @@ const COLUMNS: [(&str, &str, &str, Spare); 16] = [
 
 /// Columns of kernels that take points themselves, which have a few each: title, metric, and what a
 /// narrow page does with it.
-const FIGURES: [(&str, &str, Spare); 31] = [
+const FIGURES: [(&str, &str, Spare); 42] = [
     ("worst", "worst_overhead", Spare::No),
     ("no reuse", "no_reuse_ratio", Spare::Late),
     ("page-sized", "robson_ratio", Spare::No),
@@ -95,6 +98,17 @@ const FIGURES: [(&str, &str, Spare); 31] = [
     ("by parent", "parent_copied_bytes", Spare::Late),
     ("fork", "fork_ns", Spare::Late),
     ("per thread", "growth_bytes_per_thread", Spare::No),
+    ("time", "start_ns", Spare::No),
+    ("CPU", "start_cpu_ns", Spare::Late),
+    ("faults", "start_faults", Spare::Late),
+    ("calls", "start_system_calls", Spare::No),
+    ("files", "start_kernel_files", Spare::Early),
+    ("anonymous", "start_anonymous_bytes", Spare::Early),
+    ("mapped", "start_mapped_bytes", Spare::Late),
+    ("commit", "start_commit_bytes", Spare::No),
+    ("mappings", "start_mappings", Spare::Early),
+    ("RLIMIT_AS", "smallest_address_space_bytes", Spare::No),
+    ("RLIMIT_DATA", "smallest_data_bytes", Spare::No),
     ("pages", "pages_per_1000_nodes", Spare::No),
     ("packed", "packed_pages_per_1000_nodes", Spare::No),
     ("scattered", "scattered_pages_per_1000_nodes", Spare::No),
@@ -108,7 +122,15 @@ const FIGURES: [(&str, &str, Spare); 31] = [
 /// All tables.
 pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     let of_case = |case| of_case(case, analysis.planned_blocks);
-    analysis.footprints.iter().map(of_case).collect()
+    let mut sheets: Vec<Sheet> = analysis.footprints.iter().map(of_case).collect();
+    // The calls of other starts are nearly the same, and in the exports.
+    let mut cases = analysis.footprints.iter().map(other_calls);
+    if let Some(first) = cases.position(|lines| !lines.is_empty()) {
+        sheets[first]
+            .trust
+            .extend(other_calls(&analysis.footprints[first]));
+    }
+    sheets
 }
 
 /// The meaning of the columns, in their order.
@@ -160,6 +182,11 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
             "of bound: highest resident heap / the most bytes that can be live.",
         ),
         (
+            "start_ns",
+            "time, CPU, faults: of a start. calls: of the kernel; files: below /proc and /sys. anonymous, mapped, commit, mappings: when all is \
+             freed; commit is what a kernel that never overcommits sets aside. RLIMIT: the smallest under which it starts.",
+        ),
+        (
             "pages_per_1000_nodes",
             "pages: of 4 KiB, that 1000 nodes in a row lie on; packed, scattered: those of copies. lines: cache lines per node; regions: of \
              2 MiB. TLB, cache: misses per node of models that forget the least recently used entry.",
@@ -182,7 +209,7 @@ fn of_case(case: &Table, planned_blocks: u32) -> Sheet {
     let (rows, others): (Vec<&TableRow>, Vec<&TableRow>) = case
         .rows
         .iter()
-        .partition(|row| row.cell(PEAK_DEMAND).is_some());
+        .partition(|row| row.cell(PEAK_DEMAND).is_some() || row.cell(STARTED).is_some());
     let shares = case
         .rows
         .iter()
@@ -228,6 +255,48 @@ fn growing(rows: &[&TableRow]) -> Option<String> {
     (!all.is_empty()).then(|| format!("still growing: {}", text::list(all)))
 }
 
+/// `jemalloc: also calls sched_getaffinity; opens /proc/cpuinfo`: what starts ask of the kernel, and
+/// those of the baseline do not. Rows that ask the same share a line.
+fn other_calls(case: &Table) -> Vec<String> {
+    let names = |row: &TableRow, key: &str| -> Vec<String> {
+        let listed = row.details.get(key).map_or("", String::as_str);
+        let names = listed.split(", ").filter_map(|one| one.split(' ').next());
+        names
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    let Some(base) = case.rows.iter().find(|row| row.role == Role::Baseline) else {
+        return Vec::new();
+    };
+    let mut lines: Vec<(String, Vec<String>)> = Vec::new();
+    for row in &case.rows {
+        let others = [
+            ("also calls", "start_system_calls"),
+            ("opens", "start_kernel_files"),
+        ]
+        .map(|(verb, key)| {
+            let usual = names(base, key);
+            let own = names(row, key)
+                .into_iter()
+                .filter(|name| !usual.contains(name));
+            let own: Vec<String> = own.collect();
+            (!own.is_empty()).then(|| format!("{verb} {}", own.join(", ")))
+        });
+        let says: Vec<String> = others.into_iter().flatten().collect();
+        if says.is_empty() {
+            continue;
+        }
+        let says = says.join("; ");
+        match lines.iter_mut().find(|(known, _)| *known == says) {
+            Some((_, rows)) => rows.push(row.allocator.clone()),
+            None => lines.push((says, vec![row.allocator.clone()])),
+        }
+    }
+    let line = |(says, rows): (String, Vec<String>)| format!("{}: {says}", rows.join(", "));
+    lines.into_iter().map(line).collect()
+}
+
 /// Empty without rows.
 fn columns(rows: &[&TableRow]) -> Vec<Column> {
     if rows.is_empty() {
@@ -260,6 +329,7 @@ fn median(cell: Option<&TableCell>) -> String {
         Unit::Share => units::percent(spread.median),
         Unit::Times => units::times(spread.median),
         Unit::Ns => units::duration(spread.median),
+        Unit::Count if spread.median.fract() == 0.0 => format!("{:.0}", spread.median),
         _ => units::digits(spread.median),
     }
 }

@@ -184,6 +184,27 @@ fn a_child_frees_what_it_inherits_and_the_parent_frees_all_of_its_own() {
 }
 
 #[test]
+fn each_start_makes_its_calls_on_each_of_its_threads() {
+    let counter = Counter::new();
+    for own_threads in [0, 1, 2, 3] {
+        for (starts, blocks) in [(1, 1), (4, 250)] {
+            let set = [
+                format!("starts={starts}"),
+                format!("blocks={blocks}"),
+                format!("own-threads={own_threads}"),
+                "distribution=fleet".into(),
+            ];
+            let set: Vec<&str> = set.iter().map(String::as_str).collect();
+            let pairs = starts * blocks * own_threads.max(1);
+            expect(&counter, "start", 1, &set, pairs);
+        }
+    }
+    let set = ["own-threads=257", "starts=1"];
+    let (_, outcome, _) = counter.run("start", 1, &set, 0, 1);
+    assert!(matches!(outcome, Outcome::Error { .. }), "{outcome:?}");
+}
+
+#[test]
 fn threads_that_come_and_go_leave_nothing_at_last() {
     let counter = Counter::new();
     for at_once in [1, 2, 3] {

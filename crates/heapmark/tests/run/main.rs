@@ -13,6 +13,7 @@ mod memory_shapes;
 mod placement;
 mod plan;
 mod preflight;
+mod process_life;
 mod progress;
 mod retained;
 mod said;

@@ -56,7 +56,7 @@ fn run(place: &Place, flags: &[String], more: &[&str]) -> String {
 }
 
 /// Medians by workload, allocator and metric.
-fn medians(place: &Place, run: &str) -> BTreeMap<[String; 3], f64> {
+pub fn medians(place: &Place, run: &str) -> BTreeMap<[String; 3], f64> {
     let end = place.run(&["export", run, "--to", "csv"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let mut reader = csv::Reader::from_reader(end.stdout.as_bytes());

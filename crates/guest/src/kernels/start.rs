@@ -1,0 +1,285 @@
+//! `start`: processes that call malloc, touch what they get, free it and end: what an allocator
+//! costs a program that hardly uses it, what it asks of the kernel meanwhile, and the smallest
+//! limits under which it starts at all.
+
+use super::{Kernel, MemoryPoints, touch};
+use crate::bench::{Bench, KernelWork};
+use crate::fail;
+use crate::measured::{Moment, Span};
+use crate::memory::HarnessTable;
+use crate::retained;
+use crate::rng::SplitMix;
+use crate::sizes::Sizes;
+use crate::stack::Stack;
+use crate::started::{self, Order};
+use crate::text::TextIn;
+use crate::threads;
+use crate::traced;
+use core::ffi::{CStr, c_int, c_void};
+use core::fmt::Write;
+use core::ptr;
+
+pub const KERNEL: Kernel = Kernel {
+    name: "start",
+    calls: &["malloc", "free"],
+    parameters: &["starts", "blocks", "own-threads", "classes"],
+    memory: MemoryPoints::Own,
+    has_floor: false,
+    run,
+};
+
+/// The word by which `main` knows a started process.
+pub const WORD: &CStr = c"start";
+/// Its last argument, if a tracer waits for the end of its work.
+const TRACED: &CStr = c"traced";
+const UNTRACED: &CStr = c"untraced";
+
+/// A block holds the address of the one before it: the program needs no table.
+const SMALLEST: usize = size_of::<*mut u8>();
+/// A size as text, with its comma.
+const SIZE_BYTES: usize = 11;
+/// The kernel takes no longer argument.
+const MOST_TEXT_BYTES: usize = 128 << 10;
+const MOST_THREADS: usize = 256;
+
+/// So many starts under a limit must all succeed.
+const TRIES: usize = 3;
+/// The smallest limit that is tried; from here on it doubles.
+const LEAST_LIMIT: u64 = 1 << 20;
+/// More than any process has.
+const MOST_LIMIT: u64 = 1 << 48;
+/// The smallest limit is known to a fiftieth, or to this.
+const LIMIT_STEP: u64 = 64 << 10;
+
+fn run(bench: &mut Bench) {
+    let starts = bench.count("starts");
+    let (blocks, own_threads) = (bench.count("blocks"), bench.count("own-threads"));
+    if own_threads > MOST_THREADS || blocks * SIZE_BYTES > MOST_TEXT_BYTES {
+        fail::give_up(
+            "error",
+            format_args!(
+                "start: at most {MOST_THREADS} threads and {} blocks",
+                MOST_TEXT_BYTES / SIZE_BYTES
+            ),
+        );
+    }
+    let classes = Sizes::parse(bench.parameter("classes"));
+    let mut random = SplitMix::new(bench.seed, 0);
+    let mut room = HarnessTable::<u8>::zeroed(blocks * SIZE_BYTES + 1);
+    let mut sizes = TextIn::new(&mut room);
+    let mut bytes = 0;
+    for _ in 0..blocks {
+        let size = (classes.draw(&mut random) as usize).max(SMALLEST);
+        bytes += size as u64;
+        _ = write!(sizes, "{size},");
+    }
+    let mut room = [0; 8];
+    let mut threads = TextIn::new(&mut room);
+    _ = write!(threads, "{own_threads}");
+    let arguments = |is_traced| {
+        [
+            WORD,
+            started::malloc_owner(),
+            threads.c_str().unwrap_or_default(),
+            sizes.c_str().unwrap_or_default(),
+            if is_traced { TRACED } else { UNTRACED },
+        ]
+    };
+    let arguments_alone = arguments(false);
+    let order = Order {
+        arguments: &arguments_alone,
+        ..Order::default()
+    };
+    let mut all = 0;
+    bench.begin();
+    for round in bench.rounds() {
+        let began = Moment::start();
+        let mut of_processes = Span::default();
+        for _ in 0..starts {
+            let ended = started::run(&order);
+            started::must_have_worked(ended.status, "a started process");
+            of_processes = of_processes
+                + Span {
+                    wall_ns: 0,
+                    user_ns: ended.user_ns,
+                    sys_ns: ended.sys_ns,
+                    minor_faults: ended.minor_faults,
+                };
+        }
+        // What this process uses meanwhile is no part of a start.
+        let span = Span {
+            wall_ns: began.elapsed().wall_ns,
+            ..of_processes
+        };
+        bench.record(round, span, 0, starts as u64);
+        if retained::is_wanted() && !round.cold {
+            let per_start = |sum: u64| sum as f64 / starts as f64;
+            bench.figure("start_ns", per_start(span.wall_ns));
+            bench.figure("start_cpu_ns", per_start(span.user_ns + span.sys_ns));
+            bench.figure("start_faults", per_start(span.minor_faults));
+        }
+        all += starts as u64;
+    }
+    // Each process that ended well has done its work.
+    let done = all * own_threads.max(1) as u64;
+    let work = KernelWork {
+        malloc: done * blocks as u64,
+        free: done * blocks as u64,
+        checksum: done * bytes,
+        ..KernelWork::default()
+    };
+    bench.account(&work, &work);
+    bench.requested_peak(own_threads.max(1) as u64 * bytes);
+    if retained::is_wanted() {
+        tell_trace(bench, &arguments(true));
+        tell_limit(
+            bench,
+            &order,
+            libc::RLIMIT_AS,
+            "smallest_address_space_bytes",
+        );
+        tell_limit(bench, &order, libc::RLIMIT_DATA, "smallest_data_bytes");
+    }
+}
+
+/// What one more process asks of the kernel, and holds when its work is done.
+fn tell_trace(bench: &Bench, arguments: &[&CStr]) {
+    let order = Order {
+        arguments,
+        ..Order::default()
+    };
+    let Some(trace) = traced::follow(&order) else {
+        let why = "the kernel does not let processes be traced here";
+        return bench.note("start_system_calls", why);
+    };
+    started::must_have_worked(trace.ended.status, "a traced process");
+    let mut room = [0; 4096];
+    let mut calls = TextIn::new(&mut room);
+    _ = trace.write_calls(&mut calls);
+    bench.figure("start_system_calls", trace.call_count() as f64);
+    bench.note("start_system_calls", calls.text());
+    let mut room = [0; 4096];
+    let mut files = TextIn::new(&mut room);
+    _ = trace.write_files(&mut files);
+    bench.figure("start_kernel_files", trace.file_count as f64);
+    if trace.file_count > 0 {
+        bench.note("start_kernel_files", files.text());
+    }
+    if let Some(memory) = trace.memory {
+        bench.figure("start_anonymous_bytes", memory.anonymous_bytes as f64);
+        bench.figure("start_mapped_bytes", memory.mapped_bytes as f64);
+        bench.figure("start_commit_bytes", memory.accountable_bytes as f64);
+        bench.figure("start_mappings", memory.mappings as f64);
+    }
+}
+
+/// The smallest limit of a resource under which all tries succeed.
+fn tell_limit(bench: &Bench, order: &Order, resource: u32, key: &str) {
+    let works = |bytes| {
+        let order = Order {
+            limit: Some((resource, bytes)),
+            ..*order
+        };
+        (0..TRIES).all(|_| started::run(&order).status == 0)
+    };
+    match smallest(works) {
+        Some(bytes) => bench.figure(key, bytes as f64),
+        None => bench.note(key, "it starts under no limit"),
+    }
+}
+
+/// The smallest number that works, if all larger ones do, to a fiftieth or a step.
+fn smallest(works: impl Fn(u64) -> bool) -> Option<u64> {
+    let mut enough = LEAST_LIMIT;
+    while !works(enough) {
+        enough *= 2;
+        if enough > MOST_LIMIT {
+            return None;
+        }
+    }
+    let mut too_little = if enough == LEAST_LIMIT { 0 } else { enough / 2 };
+    while enough - too_little > LIMIT_STEP.max(enough / 50) {
+        let middle = (enough + too_little) / 2 / 4096 * 4096;
+        if works(middle) {
+            enough = middle;
+        } else {
+            too_little = middle;
+        }
+    }
+    Some(enough)
+}
+
+/// The started process; `arguments` are those after its word.
+pub fn process(mut arguments: impl Iterator<Item = &'static CStr>) -> c_int {
+    let mut next = || arguments.next().unwrap_or_default();
+    let (owner, threads, sizes, traced) = (next(), next(), next(), next());
+    let threads = threads.to_str().ok().and_then(|text| text.parse().ok());
+    let threads: usize = threads.unwrap_or_default();
+    if threads == 0 {
+        work(sizes.as_ptr().cast_mut().cast());
+    }
+    let mut ids = [0; MOST_THREADS];
+    let ids = &mut ids[..threads];
+    for (index, id) in ids.iter_mut().enumerate() {
+        // SAFETY: the sizes are an argument of this program, which stays.
+        *id = unsafe {
+            let sizes = sizes.as_ptr().cast_mut().cast();
+            threads::create(work, sizes, &Stack::none(), false, index)
+        };
+    }
+    for id in ids {
+        // SAFETY: created above, and joined once.
+        unsafe { libc::pthread_join(*id, ptr::null_mut()) };
+    }
+    started::prove(owner);
+    if traced == TRACED {
+        traced::work_is_done();
+    }
+    0
+}
+
+/// What each thread of it does.
+extern "C" fn work(sizes: *mut c_void) -> *mut c_void {
+    // SAFETY: an argument of this program.
+    let sizes = unsafe { CStr::from_ptr(sizes.cast()) };
+    let sizes = sizes.to_str().unwrap_or_default().split_terminator(',');
+    let mut last: *mut u8 = ptr::null_mut();
+    for size in sizes {
+        let size = size.parse().unwrap_or(SMALLEST);
+        // SAFETY: the block has room for an address, and is freed below.
+        unsafe {
+            let block: *mut u8 = libc::malloc(size).cast();
+            if block.is_null() {
+                started::end(started::NO_MEMORY);
+            }
+            touch::pages(block, size);
+            block.add(size - 1).write_volatile(0);
+            block.cast::<*mut u8>().write_unaligned(last);
+            last = block;
+        }
+    }
+    while !last.is_null() {
+        // SAFETY: each block holds the address of the one before it.
+        unsafe {
+            let before = last.cast::<*mut u8>().read_unaligned();
+            libc::free(last.cast());
+            last = before;
+        }
+    }
+    last.cast()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_limit_is_found_to_a_fiftieth() {
+        for needs in [1, LEAST_LIMIT, 3_500_000, 1 << 30, (256 << 30) + 1] {
+            let found = smallest(|bytes| bytes >= needs).unwrap();
+            let most = needs + LIMIT_STEP.max(needs / 49);
+            assert!((needs..=most).contains(&found), "{needs}: {found}");
+        }
+        assert_eq!(smallest(|_| false), None);
+    }
+}

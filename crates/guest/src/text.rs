@@ -1,0 +1,53 @@
+//! Text that is written without heap memory, into a buffer of the caller's.
+
+use core::ffi::CStr;
+use core::fmt;
+
+/// Text in a zeroed buffer. What does not fit is an error.
+pub struct TextIn<'a> {
+    room: &'a mut [u8],
+    len: usize,
+}
+
+impl<'a> TextIn<'a> {
+    /// Empty, in a buffer of zeros.
+    pub fn new(room: &'a mut [u8]) -> TextIn<'a> {
+        TextIn { room, len: 0 }
+    }
+
+    /// What has been written.
+    pub fn text(&self) -> &str {
+        core::str::from_utf8(&self.room[..self.len]).unwrap_or_default()
+    }
+
+    /// The same as a C string; `None` if no place is left for its end.
+    pub fn c_str(&self) -> Option<&CStr> {
+        CStr::from_bytes_until_nul(self.room).ok()
+    }
+}
+
+impl fmt::Write for TextIn<'_> {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let room = self.room.get_mut(self.len..self.len + part.len());
+        room.ok_or(fmt::Error)?.copy_from_slice(part.as_bytes());
+        self.len += part.len();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::fmt::Write;
+
+    #[test]
+    fn a_text_that_fills_its_buffer_is_no_c_string_and_takes_no_more() {
+        let mut room = [0; 4];
+        let mut text = TextIn::new(&mut room);
+        assert!(write!(text, "{}", 123).is_ok());
+        assert_eq!(text.c_str(), Some(c"123"));
+        assert!(write!(text, "45").is_err());
+        assert!(write!(text, "4").is_ok());
+        assert_eq!((text.text(), text.c_str()), ("1234", None));
+    }
+}

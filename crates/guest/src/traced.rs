@@ -1,0 +1,332 @@
+//! What a started process asks of the kernel, call by call, and what it holds just before its end:
+//! the kernel stops it at each call (ptrace). Exact, and slow: no time of it means anything.
+
+use crate::launch;
+use crate::memory::proc_kib;
+use crate::started::{self, Order};
+use crate::sys;
+use crate::text::TextIn;
+use core::ffi::{CStr, c_int, c_long};
+use core::fmt::{self, Write};
+use heapmark_wire::Launched;
+
+/// A call that no kernel has: a traced process that makes it shows that its work is done.
+const WORK_IS_DONE: c_long = 99_999;
+/// More than the numbers of all calls.
+const CALLS: usize = 512;
+/// Files below `/proc` and `/sys` that are kept, and bytes of a path.
+const FILES: usize = 16;
+const PATH_BYTES: usize = 80;
+
+/// What was seen of a process.
+pub struct Trace {
+    /// How it ended.
+    pub ended: Launched,
+    /// How often each call was made, by its number.
+    calls: [u32; CALLS],
+    files: [[u8; PATH_BYTES]; FILES],
+    /// Files below `/proc` and `/sys` that it opened, each once.
+    pub file_count: usize,
+    /// What it held when its work was done.
+    pub memory: Option<ProcessMemory>,
+}
+
+/// The memory of a process.
+#[derive(Clone, Copy, Default)]
+pub struct ProcessMemory {
+    /// Resident in no file.
+    pub anonymous_bytes: u64,
+    /// All of its address space.
+    pub mapped_bytes: u64,
+    /// Private and writable, so that a kernel which never overcommits sets it aside.
+    pub accountable_bytes: u64,
+    /// Mappings.
+    pub mappings: u64,
+}
+
+/// Called by a started process: its work is done.
+pub fn work_is_done() {
+    // SAFETY: no kernel does anything.
+    unsafe { sys::call(WORK_IS_DONE, [0; 6]) };
+}
+
+/// Runs a process to its end; `None` if the kernel does not let it be traced.
+pub fn follow(order: &Order) -> Option<Trace> {
+    let first = started::start(&Order {
+        traced: true,
+        ..*order
+    });
+    let mut trace = Trace {
+        ended: Launched::default(),
+        calls: [0; CALLS],
+        files: [[0; PATH_BYTES]; FILES],
+        file_count: 0,
+        memory: None,
+    };
+    let mut held = false;
+    loop {
+        // SAFETY: fills locals. This process has no other child meanwhile.
+        let (pid, status, usage) = unsafe {
+            let (mut status, mut usage) = (0, core::mem::zeroed());
+            let pid = libc::wait4(-1, &mut status, libc::__WALL, &mut usage);
+            (pid, status, usage)
+        };
+        if pid == first && !libc::WIFSTOPPED(status) {
+            trace.ended = launch::account(status, 0, &usage);
+            return held.then_some(trace);
+        }
+        if pid <= 0 {
+            return None;
+        }
+        if !libc::WIFSTOPPED(status) {
+            continue;
+        }
+        if !held {
+            held = true;
+            let options =
+                libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_EXITKILL;
+            trace_call(libc::PTRACE_SETOPTIONS, pid, 0, options as usize);
+        }
+        let signal = libc::WSTOPSIG(status);
+        if signal == libc::SIGTRAP | 0x80 {
+            trace.note(pid, first);
+        }
+        // A stop of the tracer's own, or of a thread that has just been created.
+        let own = signal & 0x7f == libc::SIGTRAP || signal == libc::SIGSTOP;
+        let delivered = if own { 0 } else { signal };
+        trace_call(libc::PTRACE_SYSCALL, pid, 0, delivered as usize);
+    }
+}
+
+fn trace_call(request: libc::c_uint, pid: c_int, address: usize, data: usize) -> isize {
+    let [request, pid] = [request as usize, pid as usize];
+    // SAFETY: the requests made here write into locals that outlive the call, or nothing.
+    unsafe { sys::call(libc::SYS_ptrace, [request, pid, address, data, 0, 0]) }
+}
+
+impl Trace {
+    /// A thread of the process is about to make a call, or has made it.
+    fn note(&mut self, thread: c_int, process: c_int) {
+        // SAFETY: plain numbers, which the kernel fills.
+        let mut info: libc::ptrace_syscall_info = unsafe { core::mem::zeroed() };
+        let room = (&raw mut info).addr();
+        let size = size_of::<libc::ptrace_syscall_info>();
+        trace_call(libc::PTRACE_GET_SYSCALL_INFO, thread, size, room);
+        if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
+            return;
+        }
+        // SAFETY: the kernel has filled this variant.
+        let entry = unsafe { info.u.entry };
+        if entry.nr == WORK_IS_DONE as u64 {
+            self.memory = ProcessMemory::of(process);
+            return;
+        }
+        if let Some(count) = self.calls.get_mut(entry.nr as usize) {
+            *count += 1;
+        }
+        let path = match entry.nr as c_long {
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_open => entry.args[0],
+            libc::SYS_openat => entry.args[1],
+            _ => return,
+        };
+        let path = read_path(thread, path as usize);
+        let is_kernels = path.starts_with(b"/proc/") || path.starts_with(b"/sys/");
+        if is_kernels && self.file_count < FILES && !self.files[..self.file_count].contains(&path) {
+            self.files[self.file_count] = path;
+            self.file_count += 1;
+        }
+    }
+
+    /// All calls.
+    pub fn call_count(&self) -> u64 {
+        self.calls.iter().map(|count| u64::from(*count)).sum()
+    }
+
+    /// `brk 3, mmap 12`, by number.
+    pub fn write_calls(&self, to: &mut TextIn) -> fmt::Result {
+        let made = self.calls.iter().enumerate();
+        for (place, (number, count)) in made.filter(|(_, count)| **count > 0).enumerate() {
+            to.write_str(if place == 0 { "" } else { ", " })?;
+            let mut all = NAMES.iter().chain(&OLD_NAMES);
+            let known = all.find(|known| known.number == number as c_long);
+            let name = known.map(|known| CStr::from_bytes_until_nul(&known.name));
+            match name {
+                Some(Ok(name)) => write!(to, "{} {count}", name.to_str().unwrap_or("?"))?,
+                _ => write!(to, "call-{number} {count}")?,
+            }
+        }
+        Ok(())
+    }
+
+    /// `/proc/cpuinfo, /sys/…`
+    pub fn write_files(&self, to: &mut TextIn) -> fmt::Result {
+        for (place, path) in self.files[..self.file_count].iter().enumerate() {
+            let path = CStr::from_bytes_until_nul(path).unwrap_or_default();
+            to.write_str(if place == 0 { "" } else { ", " })?;
+            to.write_str(path.to_str().unwrap_or("?"))?;
+        }
+        Ok(())
+    }
+}
+
+/// A path in a stopped process's memory, as far as it fits.
+fn read_path(pid: c_int, address: usize) -> [u8; PATH_BYTES] {
+    let mut path = [0; PATH_BYTES];
+    let mut len = 0;
+    // The last byte stays 0. A read may not cross into a page that is not there.
+    while len < PATH_BYTES - 1 && !path.contains(&0) | (len == 0) {
+        let from = address + len;
+        let most = (PATH_BYTES - 1 - len).min(4096 - from % 4096);
+        let local = libc::iovec {
+            iov_base: path[len..].as_mut_ptr().cast(),
+            iov_len: most,
+        };
+        let remote = libc::iovec {
+            iov_base: from as *mut _,
+            iov_len: most,
+        };
+        let [own, other] = [(&raw const local).addr(), (&raw const remote).addr()];
+        // SAFETY: the kernel writes within the local.
+        let read = unsafe {
+            sys::call(
+                libc::SYS_process_vm_readv,
+                [pid as usize, own, 1, other, 1, 0],
+            )
+        };
+        if read <= 0 {
+            break;
+        }
+        let end = len + read as usize;
+        if let Some(last) = path[len..end].iter().position(|byte| *byte == 0) {
+            path[len + last..].fill(0);
+            break;
+        }
+        len = end;
+    }
+    path
+}
+
+impl ProcessMemory {
+    /// Of another process; `None` if the kernel does not tell.
+    fn of(pid: c_int) -> Option<ProcessMemory> {
+        let mut room = [0; 64];
+        let mut path = TextIn::new(&mut room);
+        write!(path, "/proc/{pid}/status").ok()?;
+        let mapped_bytes = proc_kib(path.c_str()?, "VmSize:")? << 10;
+        let mut room = [0; 64];
+        let mut path = TextIn::new(&mut room);
+        write!(path, "/proc/{pid}/smaps").ok()?;
+        let mut memory = ProcessMemory {
+            mapped_bytes,
+            ..ProcessMemory::default()
+        };
+        let mut size = 0;
+        sys::RawFile::open(path.c_str()?)?.lines(|line| memory.take(line, &mut size));
+        (memory.mappings > 0).then_some(memory)
+    }
+
+    /// Takes a line of `smaps`; `size` is that of the mapping which the line is about.
+    fn take(&mut self, line: &str, size: &mut u64) {
+        let mut words = line.split_ascii_whitespace();
+        let key = words.next().unwrap_or_default();
+        let mut bytes = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0) << 10;
+        match key {
+            "Size:" => {
+                *size = bytes();
+                self.mappings += 1;
+            }
+            "Anonymous:" => self.anonymous_bytes += bytes(),
+            "VmFlags:" if words.any(|flag| flag == "ac") => self.accountable_bytes += *size,
+            _ => {}
+        }
+    }
+}
+
+/// A call's name, without a pointer to it: the dynamic linker would have to write those at each
+/// start, which is what is measured.
+struct CallName {
+    name: [u8; 20],
+    number: c_long,
+}
+
+impl CallName {
+    /// From the name of its constant, `SYS_brk`.
+    const fn new(constant: &str, number: c_long) -> CallName {
+        const PREFIX: usize = 4;
+        let mut name = [0; 20];
+        let mut place = 0;
+        while place + PREFIX < constant.len() {
+            name[place] = constant.as_bytes()[place + PREFIX];
+            place += 1;
+        }
+        CallName { name, number }
+    }
+}
+
+macro_rules! named {
+    ($($constant:ident)*) => {
+        [$(CallName::new(stringify!($constant), libc::$constant)),*]
+    };
+}
+
+/// What libraries may call as a process starts and ends; others go by their numbers.
+static NAMES: [CallName; 131] = named! {
+    SYS_brk SYS_mmap SYS_munmap SYS_mremap SYS_madvise SYS_mprotect SYS_mlock SYS_mlock2
+    SYS_mlockall SYS_munlock SYS_mincore SYS_msync SYS_mbind SYS_set_mempolicy SYS_get_mempolicy
+    SYS_move_pages SYS_membarrier SYS_memfd_create SYS_pkey_alloc SYS_pkey_free SYS_pkey_mprotect
+    SYS_process_madvise SYS_userfaultfd SYS_read SYS_write SYS_readv SYS_writev SYS_pread64
+    SYS_pwrite64 SYS_openat SYS_openat2 SYS_close SYS_close_range SYS_dup SYS_dup3 SYS_fcntl
+    SYS_ioctl SYS_lseek SYS_fstat SYS_newfstatat SYS_statx SYS_statfs SYS_fstatfs SYS_readlinkat
+    SYS_faccessat SYS_faccessat2 SYS_getdents64 SYS_getcwd SYS_ftruncate SYS_fallocate SYS_unlinkat
+    SYS_flock SYS_pipe2 SYS_eventfd2 SYS_epoll_create1 SYS_epoll_ctl SYS_epoll_pwait SYS_ppoll
+    SYS_pselect6 SYS_socket SYS_connect SYS_sendto SYS_recvfrom SYS_sendmsg SYS_recvmsg SYS_shmget
+    SYS_shmat SYS_shmctl SYS_shmdt SYS_clone SYS_clone3 SYS_execve SYS_exit SYS_exit_group SYS_wait4
+    SYS_waitid SYS_kill SYS_tkill SYS_tgkill SYS_futex SYS_set_robust_list SYS_get_robust_list
+    SYS_set_tid_address SYS_rseq SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn
+    SYS_rt_sigtimedwait SYS_sigaltstack SYS_setitimer SYS_getitimer SYS_timer_create
+    SYS_timer_settime SYS_timerfd_create SYS_nanosleep SYS_clock_nanosleep SYS_clock_gettime
+    SYS_clock_getres SYS_gettimeofday SYS_times SYS_getrandom SYS_getpid SYS_getppid SYS_gettid
+    SYS_getuid SYS_geteuid SYS_getgid SYS_getegid SYS_getpgid SYS_getsid SYS_getcpu SYS_getrlimit
+    SYS_setrlimit SYS_prlimit64 SYS_getrusage SYS_sysinfo SYS_uname SYS_prctl SYS_seccomp
+    SYS_personality SYS_capget SYS_sched_yield SYS_sched_getaffinity SYS_sched_setaffinity
+    SYS_sched_getparam SYS_sched_getscheduler SYS_sched_setscheduler SYS_getpriority SYS_setpriority
+    SYS_perf_event_open SYS_io_uring_setup
+};
+
+/// Calls that only old machines have.
+#[cfg(target_arch = "x86_64")]
+static OLD_NAMES: [CallName; 22] = named! {
+    SYS_open SYS_stat SYS_lstat SYS_access SYS_readlink SYS_getdents SYS_pipe SYS_poll SYS_select
+    SYS_dup2 SYS_arch_prctl SYS_time SYS_alarm SYS_pause SYS_fork SYS_vfork SYS_epoll_create
+    SYS_epoll_wait SYS_eventfd SYS_unlink SYS_mkdir SYS_getpgrp
+};
+#[cfg(not(target_arch = "x86_64"))]
+static OLD_NAMES: [CallName; 0] = [];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_constants() {
+        let name = |number| {
+            let mut all = NAMES.iter().chain(&OLD_NAMES);
+            let known = all.find(|known| known.number == number).unwrap();
+            CStr::from_bytes_until_nul(&known.name).unwrap()
+        };
+        assert_eq!(name(libc::SYS_brk), c"brk");
+        assert_eq!(name(libc::SYS_sched_setscheduler), c"sched_setscheduler");
+    }
+
+    #[test]
+    fn memory_is_summed_up_over_mappings() {
+        let text = "55d0-55d4 r--p 00000000 fe:00 12   /opt/a b\nSize:                 16 kB\nKernelPageSize:        4 kB\n\
+            Anonymous:             4 kB\nVmFlags: rd mr mw me sd\n\
+            7f00-7f20 rw-p 00000000 00:00 0\nSize:                128 kB\nAnonymous:            12 kB\nVmFlags: rd wr mr mw me ac sd\n";
+        let (mut memory, mut size) = (ProcessMemory::default(), 0);
+        text.lines().for_each(|line| memory.take(line, &mut size));
+        assert_eq!((memory.mappings, memory.anonymous_bytes), (2, 16 << 10));
+        assert_eq!(memory.accountable_bytes, 128 << 10);
+    }
+}

@@ -1,0 +1,118 @@
+//! What starts of processes ask of the machine, through the built binary: a reservation, a file and a call that were planted are
+//! found, and a process that starts under another allocator is no result.
+
+use crate::memory_shapes::medians;
+use crate::support::{Place, of_purpose, samples, word};
+
+const GIB: f64 = (1u64 << 30) as f64;
+
+#[test]
+fn what_a_start_reserves_opens_and_calls_is_found_by_its_name() {
+    let place = Place::new();
+    let allocators = format!(
+        "glibc,own={},reserver={},inspector={}",
+        place.compile("own", &[]).display(),
+        place.fake("reserver").display(),
+        place.fake("inspector").display()
+    );
+    let end = place.run(&[
+        "run",
+        "--retained",
+        "-w",
+        "start,start-threads",
+        "--set",
+        "start*.starts=3",
+        "--set",
+        "start-threads.own-threads=2",
+        "-a",
+        &allocators,
+        "--blocks",
+        "1",
+        "-o",
+        "run",
+    ]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let medians = medians(&place, "run");
+    let of =
+        |allocator: &str, metric: &str| medians[&["start", allocator, metric].map(str::to_owned)];
+    // `own` reserves 16 GiB that it may write to; limits are found to 2 %.
+    let limits = [
+        ("glibc", "smallest_address_space_bytes", 0.0..0.1),
+        ("own", "smallest_address_space_bytes", 16.0..16.4),
+        ("reserver", "smallest_address_space_bytes", 80.0..81.7),
+        ("own", "smallest_data_bytes", 16.0..16.4),
+        ("reserver", "smallest_data_bytes", 16.0..16.4),
+        ("own", "start_mapped_bytes", 16.0..16.1),
+        ("reserver", "start_mapped_bytes", 80.0..80.1),
+        // Nothing of either is set aside.
+        ("own", "start_commit_bytes", 0.0..0.1),
+        ("reserver", "start_commit_bytes", 0.0..0.1),
+    ];
+    for (allocator, metric, expected) in limits {
+        let found = of(allocator, metric) / GIB;
+        assert!(expected.contains(&found), "{allocator} {metric}: {found}");
+    }
+    let more = |metric: &str| of("inspector", metric) - of("own", metric);
+    assert_eq!(more("start_system_calls"), 3.0);
+    assert_eq!(more("start_kernel_files"), 1.0);
+    assert_eq!(
+        of("reserver", "start_mappings") - of("own", "start_mappings"),
+        1.0
+    );
+    let line = |rows: &str| {
+        let mut lines = end.stdout.lines();
+        let line = lines.find(|line| {
+            line.trim_start()
+                .starts_with(&format!("{rows}: also calls"))
+        });
+        line.unwrap_or_else(|| panic!("{rows}: {}", end.stdout))
+    };
+    let told = line("inspector");
+    assert!(
+        told.contains("sysinfo") && told.contains("; opens /proc/cpuinfo"),
+        "{told}"
+    );
+    // Those that ask the same share a line.
+    let told = line("own, reserver");
+    assert!(
+        !told.contains("sysinfo") && !told.contains("opens"),
+        "{told}"
+    );
+    // Threads have stacks, and the calls that make them.
+    let threads = |metric: &str| {
+        medians[&["start-threads", "glibc", metric].map(str::to_owned)] - of("glibc", metric)
+    };
+    assert!(threads("start_system_calls") > 2.0 && threads("start_mappings") >= 2.0);
+}
+
+#[test]
+fn a_process_that_starts_under_another_allocator_is_no_result() {
+    let place = Place::new();
+    let allocators = format!("glibc,hermit={}", place.fake("hermit").display());
+    let flags = [
+        "run",
+        "-w",
+        "start",
+        "-a",
+        &allocators,
+        "--blocks",
+        "1",
+        "-o",
+        "run",
+    ];
+    let end = place.run(&[&flags[..], &["--set", "start.starts=2"]].concat());
+    assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
+    let records = samples(&place.at("run"));
+    let outcomes = |name: &str| -> Vec<String> {
+        let own = records
+            .iter()
+            .filter(|record| word(record, "allocator") == name);
+        own.map(|record| record["outcome"].to_string()).collect()
+    };
+    assert!(outcomes("hermit").iter().all(|told| {
+        told.contains("not-loaded")
+            && told.contains("the malloc of a started process is another library's")
+    }));
+    assert!(outcomes("glibc").iter().all(|told| told.contains("ok")));
+    assert!(!of_purpose(&records, "sample").is_empty());
+}
