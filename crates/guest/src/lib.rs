@@ -55,6 +55,11 @@ use heapmark_wire::Phase;
 use job::Job;
 use kernels::MemoryPoints;
 
+/// Must be called as the process ends, before the destructors of its libraries.
+pub fn before_destructors() {
+    kernels::late_free::before_destructors();
+}
+
 /// The guest's `main`: one argument, the file of the shared page with the job in it; or a word that
 /// selects another program, and its arguments.
 ///
@@ -74,6 +79,9 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     }
     if word == kernels::start::WORD {
         return kernels::start::process((2..argc).map(argument));
+    }
+    if word == kernels::late_free::WORD {
+        return kernels::late_free::process((2..argc).map(argument));
     }
     if argc != 2 {
         return fail::usage();

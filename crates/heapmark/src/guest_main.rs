@@ -14,3 +14,12 @@ pub unsafe extern "C" fn main(argc: c_int, argv: *const *const c_char) -> c_int 
     // SAFETY: passed on unchanged.
     unsafe { heapmark_guest::main(argc, argv) }
 }
+
+/// Runs as the process ends, before the destructors of its libraries.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;
+
+extern "C" fn end() {
+    heapmark_guest::before_destructors();
+}

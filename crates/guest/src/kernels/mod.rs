@@ -10,6 +10,7 @@ mod fork_cow;
 mod idle_return;
 mod ladder;
 mod larson;
+pub(crate) mod late_free;
 pub(crate) mod litter;
 mod memory;
 mod pin;
@@ -86,6 +87,7 @@ pub const ALL: &[Kernel] = &[
     fork_cow::KERNEL,
     thread_churn::KERNEL,
     start::KERNEL,
+    late_free::KERNEL,
     traverse::KERNEL,
     replay::KERNEL,
 ];

@@ -361,6 +361,24 @@ pub(super) const METRICS: &[Metric] = &[
         "start: the same of private writable memory (ulimit -d)",
     ),
     figure(
+        "late_free_ns",
+        "time of a late free",
+        Unit::Ns,
+        "late-free: time of a call of free at the end of a process or a thread; workload late-free as a timed run has verdicts",
+    ),
+    figure(
+        "early_free_ns",
+        "time of an early free",
+        Unit::Ns,
+        "late-free: the same of a process that frees in main, or in the thread before its end",
+    ),
+    figure(
+        "late_free_ratio",
+        "late free",
+        Unit::Times,
+        "late-free: time of a call of free at the end / before it",
+    ),
+    figure(
         "pages_per_1000_nodes",
         "pages of 1000 nodes",
         Unit::Count,

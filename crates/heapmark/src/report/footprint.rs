@@ -12,8 +12,8 @@ const WATCHED: &str = "page_occupancy";
 /// A metric that only a replay has that sampled itself.
 const AT_PEAK: &str = "tenth_page";
 
-/// A metric that only a kernel has which starts processes: it has no heap of its own.
-const STARTED: &str = "start_ns";
+/// Metrics that only kernels have which start processes: they have no heap of their own.
+const STARTED: [&str; 2] = ["start_ns", "late_free_ns"];
 
 /// Title, metric, the metric that some row must have, and what a narrow page does with the column.
 const COLUMNS: [(&str, &str, &str, Spare); 16] = [
@@ -74,7 +74,7 @@ const COLUMNS: [(&str, &str, &str, Spare); 16] = [
 
 /// Columns of kernels that take points themselves, which have a few each: title, metric, and what a
 /// narrow page does with it.
-const FIGURES: [(&str, &str, Spare); 42] = [
+const FIGURES: [(&str, &str, Spare); 45] = [
     ("worst", "worst_overhead", Spare::No),
     ("no reuse", "no_reuse_ratio", Spare::Late),
     ("page-sized", "robson_ratio", Spare::No),
@@ -109,6 +109,9 @@ const FIGURES: [(&str, &str, Spare); 42] = [
     ("mappings", "start_mappings", Spare::Early),
     ("RLIMIT_AS", "smallest_address_space_bytes", Spare::No),
     ("RLIMIT_DATA", "smallest_data_bytes", Spare::No),
+    ("late free", "late_free_ns", Spare::No),
+    ("early", "early_free_ns", Spare::No),
+    ("ratio", "late_free_ratio", Spare::No),
     ("pages", "pages_per_1000_nodes", Spare::No),
     ("packed", "packed_pages_per_1000_nodes", Spare::No),
     ("scattered", "scattered_pages_per_1000_nodes", Spare::No),
@@ -187,6 +190,10 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
              freed; commit is what a kernel that never overcommits sets aside. RLIMIT: the smallest under which it starts.",
         ),
         (
+            "late_free_ns",
+            "late free: time of a call of free at the end; early: before it; ratio: late / early.",
+        ),
+        (
             "pages_per_1000_nodes",
             "pages: of 4 KiB, that 1000 nodes in a row lie on; packed, scattered: those of copies. lines: cache lines per node; regions: of \
              2 MiB. TLB, cache: misses per node of models that forget the least recently used entry.",
@@ -206,10 +213,9 @@ fn has(rows: &[&TableRow], key: &str) -> bool {
 }
 
 fn of_case(case: &Table, planned_blocks: u32) -> Sheet {
-    let (rows, others): (Vec<&TableRow>, Vec<&TableRow>) = case
-        .rows
-        .iter()
-        .partition(|row| row.cell(PEAK_DEMAND).is_some() || row.cell(STARTED).is_some());
+    let (rows, others): (Vec<&TableRow>, Vec<&TableRow>) = case.rows.iter().partition(|row| {
+        row.cell(PEAK_DEMAND).is_some() || STARTED.iter().any(|key| row.cell(key).is_some())
+    });
     let shares = case
         .rows
         .iter()

@@ -26,6 +26,7 @@ fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
         "traverse*.litter=3000000",
         "traverse*.nodes=2000",
         "start*.starts=2",
+        "late-free*.blocks=2000",
     ];
     let listed = place.run(&["list", "workloads", "--json"]);
     let all: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();

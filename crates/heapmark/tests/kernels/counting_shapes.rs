@@ -205,6 +205,24 @@ fn each_start_makes_its_calls_on_each_of_its_threads() {
 }
 
 #[test]
+fn what_is_freed_late_is_freed_early_as_often() {
+    let counter = Counter::new();
+    for place in [
+        "place=atexit",
+        "place=destructor",
+        "place=key",
+        "place=key-again",
+    ] {
+        for (processes, blocks) in [(1, 1), (3, 250)] {
+            let (processes_set, blocks_set) =
+                (format!("processes={processes}"), format!("blocks={blocks}"));
+            let set = [place, &processes_set, &blocks_set];
+            expect(&counter, "late-free", 1, &set, 2 * processes * blocks);
+        }
+    }
+}
+
+#[test]
 fn threads_that_come_and_go_leave_nothing_at_last() {
     let counter = Counter::new();
     for at_once in [1, 2, 3] {

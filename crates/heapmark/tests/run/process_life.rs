@@ -1,8 +1,8 @@
 //! What starts of processes ask of the machine, through the built binary: a reservation, a file and a call that were planted are
-//! found, and a process that starts under another allocator is no result.
+//! found, and a process that starts under another allocator is no result. What an allocator does to late calls of free is an outcome.
 
 use crate::memory_shapes::medians;
-use crate::support::{Place, of_purpose, samples, word};
+use crate::support::{End, Place, of_purpose, samples, word};
 
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -115,4 +115,78 @@ fn a_process_that_starts_under_another_allocator_is_no_result() {
     }));
     assert!(outcomes("glibc").iter().all(|told| told.contains("ok")));
     assert!(!of_purpose(&records, "sample").is_empty());
+}
+
+/// A run of all kinds of late calls of free, by allocator.
+fn late_free(place: &Place, fake: &str, flags: &[&str]) -> End {
+    let allocators = format!("glibc,planted={}", place.fake(fake).display());
+    let all = [
+        "run",
+        "-w",
+        "late-free*",
+        "--set",
+        "late-free*.blocks=200",
+        "--set",
+        "late-free*.processes=1",
+        "-a",
+        &allocators,
+        "--blocks",
+        "1",
+        "-o",
+        fake,
+    ];
+    place.run(&[&all[..], flags].concat())
+}
+
+const LATE: [&str; 4] = [
+    "late-free",
+    "late-free-destructor",
+    "late-free-key",
+    "late-free-key-again",
+];
+
+#[test]
+fn a_free_that_is_slow_at_the_end_is_found_where_the_allocator_is_at_its_end() {
+    let place = Place::new();
+    let end = late_free(&place, "late_sleeper", &["--retained"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let medians = medians(&place, "late_sleeper");
+    for workload in LATE {
+        let of = |metric: &str| medians[&[workload, "planted", metric].map(str::to_owned)];
+        // The functions of atexit run before the library's destructor. The others wait a millisecond for each block.
+        let is_late = workload != "late-free";
+        assert_eq!(of("late_free_ns") >= 1e6, is_late, "{workload}");
+        assert!(of("early_free_ns") < 1e6, "{workload}");
+        let ratio = of("late_free_ns") / of("early_free_ns");
+        assert!((of("late_free_ratio") / ratio - 1.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn an_allocator_that_fails_at_its_end_has_no_number() {
+    let place = Place::new();
+    for (fake, fails, outcome) in [
+        ("late_breaker", &LATE[1..], "SIGABRT"),
+        // It ends the process: in its destructor, before what comes after all destructors.
+        ("quitter", &LATE[1..2], "ended after 0 blocks of 200"),
+    ] {
+        let end = late_free(&place, fake, &[]);
+        assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
+        let records = samples(&place.at(fake));
+        for workload in LATE {
+            let own = records.iter().filter(|record| {
+                word(record, "allocator") == "planted" && word(record, "workload") == workload
+            });
+            let outcomes: Vec<String> = own.map(|record| record["outcome"].to_string()).collect();
+            let expected = if fails.contains(&workload) {
+                outcome
+            } else {
+                "\"ok\""
+            };
+            assert!(
+                !outcomes.is_empty() && outcomes.iter().all(|told| told.contains(expected)),
+                "{fake} {workload}: {outcomes:?}"
+            );
+        }
+    }
 }

@@ -1,0 +1,313 @@
+//! `late-free`: blocks that are freed when the program, or the thread that allocated them, is at
+//! its end: after the allocator may have put its own state away. Each time in a process of its own,
+//! beside one that frees the same just before that.
+
+use super::{Kernel, MemoryPoints, touch};
+use crate::bench::{Bench, KernelWork};
+use crate::fail;
+use crate::measured::{Moment, Span};
+use crate::memory::HarnessTable;
+use crate::retained;
+use crate::stack::Stack;
+use crate::started::{self, Order};
+use crate::sys;
+use crate::text::TextIn;
+use crate::threads;
+use core::cell::Cell;
+use core::ffi::{CStr, c_int, c_void};
+use core::fmt::Write;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+pub const KERNEL: Kernel = Kernel {
+    name: "late-free",
+    calls: &["malloc", "free"],
+    parameters: &["processes", "blocks", "size", "place"],
+    memory: MemoryPoints::Own,
+    has_floor: false,
+    run,
+};
+
+/// The word by which `main` knows a started process.
+pub const WORD: &CStr = c"late-free";
+
+unsafe extern "C" {
+    // As glibc declares it: the function, its argument, and its library.
+    fn __cxa_atexit(
+        call: extern "C" fn(*mut c_void),
+        argument: *mut c_void,
+        library: *mut c_void,
+    ) -> c_int;
+}
+
+/// What a started process reports: a file that it inherits holds this.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct Freed {
+    blocks: u64,
+    wall_ns: u64,
+    user_ns: u64,
+    sys_ns: u64,
+    minor_faults: u64,
+}
+
+fn run(bench: &mut Bench) {
+    let processes = bench.count("processes");
+    let (blocks, size) = (bench.count("blocks"), bench.count("size").max(1));
+    bench.needs((blocks * (4 * size + size_of::<*mut u8>())) as u64);
+    // A thread may have a heap of its own: what is late there is compared with the same thread.
+    let (place, early_place) = match bench.parameter("place") {
+        "atexit" => (c"atexit", c"main"),
+        "destructor" => (c"destructor", c"main"),
+        "key" => (c"key", c"thread"),
+        _ => (c"key-again", c"thread"),
+    };
+    // SAFETY: the kernel reads the name. What is started inherits the file.
+    let file = unsafe {
+        let name = c"late-free".as_ptr().addr();
+        sys::call(libc::SYS_memfd_create, [name, 0, 0, 0, 0, 0])
+    };
+    if file < 0 {
+        fail::give_up("error", format_args!("late-free: no memory file"));
+    }
+    let mut rooms = [[0; 24]; 3];
+    let [file_text, blocks_text, size_text] = &mut rooms;
+    let in_words = [
+        number(file_text, file as usize),
+        number(blocks_text, blocks),
+        number(size_text, size),
+    ];
+    let mut calls = 0;
+    let mut freed_by = |place: &CStr| {
+        let [file_word, blocks_word, size_word] = in_words;
+        let owner = started::malloc_owner();
+        let ended = started::run(&Order {
+            arguments: &[WORD, owner, place, file_word, blocks_word, size_word],
+            ..Order::default()
+        });
+        let what = match place.to_bytes() {
+            b"main" => "a process that frees in main",
+            b"thread" => "a process that frees in a thread",
+            b"atexit" => "a process that frees in a function of atexit",
+            b"destructor" => "a process that frees after the destructors of its libraries",
+            _ => "a process that frees in the destructor of a thread's key",
+        };
+        started::must_have_worked(ended.status, what);
+        let freed = take(file as usize);
+        if freed.blocks != blocks as u64 {
+            fail::give_up(
+                "wrong-result",
+                format_args!("{what} ended after {} blocks of {blocks}", freed.blocks),
+            );
+        }
+        calls += freed.blocks;
+        Span {
+            wall_ns: freed.wall_ns,
+            user_ns: freed.user_ns,
+            sys_ns: freed.sys_ns,
+            minor_faults: freed.minor_faults,
+        }
+    };
+    let mut expected = 0;
+    bench.begin();
+    for round in bench.rounds() {
+        let [mut late, mut early] = [Span::default(); 2];
+        for _ in 0..processes {
+            early = early + freed_by(early_place);
+            late = late + freed_by(place);
+        }
+        let frees = (processes * blocks) as u64;
+        expected += 2 * frees;
+        bench.record(round, late, 0, frees);
+        if retained::is_wanted() && !round.cold {
+            let of_one = |span: Span| span.wall_ns as f64 / frees.max(1) as f64;
+            bench.figure("late_free_ns", of_one(late));
+            bench.figure("early_free_ns", of_one(early));
+            bench.figure("late_free_ratio", of_one(late) / of_one(early));
+        }
+    }
+    let of = |calls: u64| KernelWork {
+        malloc: calls,
+        free: calls,
+        checksum: calls * size as u64,
+        ..KernelWork::default()
+    };
+    bench.account(&of(calls), &of(expected));
+    bench.requested_peak((blocks * size) as u64);
+}
+
+fn number(room: &mut [u8], value: usize) -> &CStr {
+    _ = write!(TextIn::new(room), "{value}");
+    CStr::from_bytes_until_nul(room).unwrap_or_default()
+}
+
+/// What the last process has reported; the file is empty again afterwards.
+fn take(file: usize) -> Freed {
+    let mut freed = Freed::default();
+    let room = (&raw mut freed).addr();
+    // SAFETY: the kernel writes within the local.
+    let read = unsafe {
+        let read = sys::call(libc::SYS_pread64, [file, room, size_of::<Freed>(), 0, 0, 0]);
+        sys::call(libc::SYS_ftruncate, [file, 0, 0, 0, 0, 0]);
+        read
+    };
+    if read == size_of::<Freed>() as isize {
+        freed
+    } else {
+        Freed::default()
+    }
+}
+
+/// The blocks of a started process.
+struct Late {
+    blocks: HarnessTable<Cell<*mut u8>>,
+    size: usize,
+    file: usize,
+    key: libc::pthread_key_t,
+    /// Rounds of key destructors until the blocks are freed; 0: the thread itself frees them.
+    rounds_left: Cell<u32>,
+}
+
+/// Freed after the destructors of all libraries, if there are any.
+static AFTER_DESTRUCTORS: AtomicPtr<Late> = AtomicPtr::new(ptr::null_mut());
+
+/// The started process; `arguments` are those after its word.
+pub fn process(mut arguments: impl Iterator<Item = &'static CStr>) -> c_int {
+    let mut next = || arguments.next().unwrap_or_default();
+    let (owner, place) = (next(), next());
+    let mut next_number = || {
+        let word = next().to_str();
+        word.ok().and_then(|word| word.parse().ok()).unwrap_or(0)
+    };
+    let (file, blocks, size) = (next_number(), next_number(), next_number());
+    started::prove(owner);
+    // Outlives `main`, and is never dropped.
+    let home = core::mem::ManuallyDrop::new(HarnessTable::<Late>::zeroed(1));
+    let late = home.as_ptr().cast_mut();
+    // SAFETY: room for one; the only pointer to it.
+    unsafe {
+        late.write(Late {
+            blocks: HarnessTable::zeroed(blocks),
+            size,
+            file,
+            key: 0,
+            rounds_left: Cell::new(match place.to_bytes() {
+                b"key" => 1,
+                b"key-again" => 2,
+                _ => 0,
+            }),
+        });
+    }
+    match place.to_bytes() {
+        b"thread" | b"key" | b"key-again" => {
+            // SAFETY: the key is made before the thread that uses it, and after the allocator's
+            // own: that has served the dynamic linker and `main`.
+            unsafe {
+                let key = &raw mut (*late).key;
+                if libc::pthread_key_create(key, Some(at_end_of_thread)) != 0 {
+                    return 1;
+                }
+                let thread = threads::create(in_thread, late.cast(), &Stack::none(), false, 0);
+                libc::pthread_join(thread, ptr::null_mut());
+            }
+            return 0;
+        }
+        _ => allocate(late),
+    }
+    match place.to_bytes() {
+        b"atexit" => {
+            // SAFETY: the function stays loaded.
+            if unsafe { __cxa_atexit(free_all, late.cast(), ptr::null_mut()) } != 0 {
+                return 1;
+            }
+        }
+        b"destructor" => AFTER_DESTRUCTORS.store(late, Ordering::Release),
+        _ => free_all(late.cast()),
+    }
+    0
+}
+
+/// Called as `exit` comes to the destructors, those of this program first. What is registered now
+/// runs after those of all libraries, the allocator's included.
+pub fn before_destructors() {
+    let late = AFTER_DESTRUCTORS.load(Ordering::Acquire);
+    if !late.is_null() {
+        // SAFETY: the function stays loaded. If that fails, too few blocks are reported.
+        unsafe { __cxa_atexit(free_all, late.cast(), ptr::null_mut()) };
+    }
+}
+
+extern "C" fn in_thread(late: *mut c_void) -> *mut c_void {
+    allocate(late.cast());
+    // SAFETY: what `process` made.
+    let (key, is_late) = unsafe {
+        let late = &*late.cast::<Late>();
+        (late.key, late.rounds_left.get() > 0)
+    };
+    if is_late {
+        // SAFETY: the key exists.
+        unsafe { libc::pthread_setspecific(key, late) };
+    } else {
+        free_all(late);
+    }
+    ptr::null_mut()
+}
+
+/// The destructor of the key. A value that it sets anew has another destructor call after those of
+/// all other keys.
+unsafe extern "C" fn at_end_of_thread(value: *mut c_void) {
+    // SAFETY: the value is what `process` made.
+    let late = unsafe { &*value.cast::<Late>() };
+    let left = late.rounds_left.get() - 1;
+    late.rounds_left.set(left);
+    if left == 0 {
+        free_all(value);
+    } else {
+        // SAFETY: the key exists.
+        unsafe { libc::pthread_setspecific(late.key, value) };
+    }
+}
+
+fn allocate(late: *mut Late) {
+    // SAFETY: what `process` made; one thread uses it.
+    let late = unsafe { &*late };
+    for block in late.blocks.iter() {
+        // SAFETY: an ordinary call, and bytes within the block.
+        unsafe {
+            let address: *mut u8 = libc::malloc(late.size).cast();
+            if address.is_null() {
+                started::end(started::NO_MEMORY);
+            }
+            touch::pages(address, late.size);
+            address.add(late.size - 1).write_volatile(0);
+            block.set(address);
+        }
+    }
+}
+
+/// Frees all blocks, and reports it.
+extern "C" fn free_all(late: *mut c_void) {
+    // SAFETY: what `process` made; one thread uses it.
+    let late = unsafe { &*late.cast::<Late>() };
+    let began = Moment::start();
+    for block in late.blocks.iter() {
+        // SAFETY: allocated by `allocate`, freed once.
+        unsafe { libc::free(block.get().cast()) };
+    }
+    let span = began.elapsed();
+    let freed = Freed {
+        blocks: late.blocks.len() as u64,
+        wall_ns: span.wall_ns,
+        user_ns: span.user_ns,
+        sys_ns: span.sys_ns,
+        minor_faults: span.minor_faults,
+    };
+    let from = (&raw const freed).addr();
+    // SAFETY: the kernel reads the local.
+    unsafe {
+        sys::call(
+            libc::SYS_pwrite64,
+            [late.file, from, size_of::<Freed>(), 0, 0, 0],
+        )
+    };
+}
