@@ -403,6 +403,62 @@ fn duckdb_reads_the_parquet_as_the_csv() {
     assert_eq!(told["wall_ns"], wall_ns);
 }
 
+/// What `one_line.py` says of a table in a folder and the lines of the document, under a Python.
+fn one_line(python: &Path, folder: &Path) -> End {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let document = fs::read_to_string(root.join("../../docs/FORMAT.md")).unwrap();
+    let is_line = |line: &&str| line.starts_with("import ") && line.contains("table.csv");
+    let lines: Vec<&str> = document.lines().filter(is_line).collect();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    let script = root.join("tests/exports/one_line.py");
+    let mut command = Command::new(python);
+    command.arg(script).arg("table.csv").args(lines);
+    End::of(command.current_dir(folder).output().unwrap())
+}
+
+#[test]
+fn the_table_opens_in_one_line_in_what_is_installed() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("table.csv");
+    let file = table.to_str().unwrap();
+    let end = place().run(&["export", "run", "--to", "csv", "-o", file]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let text = fs::read_to_string(&table).unwrap();
+    // No package is fetched for this: the machine's Python, and the one of another test if that has run.
+    let other = Path::new(env!("CARGO_TARGET_TMPDIR")).join("exports-python/bin/python3");
+    let machine = PathBuf::from("python3");
+    let others = Some(other).filter(|path| path.exists());
+    let mut read = BTreeSet::new();
+    for python in others.iter().chain([&machine]) {
+        let end = one_line(python, folder.path());
+        assert_eq!(end.code, Some(0), "{python:?}: {}", end.stderr);
+        let told: Value = serde_json::from_str(&end.stdout).unwrap();
+        assert_eq!(told["rows"], text.lines().count() - 1);
+        let names = told["read"].as_array().unwrap();
+        read.extend(names.iter().map(|name| name.as_str().unwrap().to_owned()));
+    }
+    for module in ["pandas", "polars", "duckdb"] {
+        if !read.contains(module) {
+            eprintln!("skipped: {module} is not installed");
+        }
+    }
+    // A line that lacks a value, and a word in a column of numbers, are found.
+    let (header, rest) = text.split_once('\n').unwrap();
+    let (first, more) = rest.split_once('\n').unwrap();
+    let ragged = first.rsplit_once(',').unwrap().0;
+    let wordy = first.replacen(",1,", ",one,", 1);
+    for (line, why) in [(ragged, "ragged"), (&wordy, "could not convert")] {
+        assert_ne!(line, first);
+        fs::write(&table, format!("{header}\n{line}\n{more}")).unwrap();
+        let end = one_line(&machine, folder.path());
+        assert!(
+            end.code == Some(1) && end.stderr.contains(why),
+            "{}",
+            end.stderr
+        );
+    }
+}
+
 #[cfg(feature = "parquet")]
 #[test]
 fn a_terminal_gets_no_parquet_and_a_pipe_does() {
