@@ -1,6 +1,7 @@
 //! What a started process asks of the kernel, call by call, and what it holds just before its end:
 //! the kernel stops it at each call (ptrace). Exact, and slow: no time of it means anything.
 
+use crate::fail;
 use crate::launch;
 use crate::memory::proc_kib;
 use crate::started::{self, Order};
@@ -15,8 +16,8 @@ const WORK_IS_DONE: c_long = 99_999;
 /// More than the numbers of all calls.
 const CALLS: usize = 512;
 /// Files below `/proc` and `/sys` that are kept, and bytes of a path.
-const FILES: usize = 16;
-const PATH_BYTES: usize = 80;
+const FILES: usize = 128;
+const PATH_BYTES: usize = 160;
 
 /// What was seen of a process.
 pub struct Trace {
@@ -132,7 +133,13 @@ impl Trace {
         };
         let path = read_path(thread, path as usize);
         let is_kernels = path.starts_with(b"/proc/") || path.starts_with(b"/sys/");
-        if is_kernels && self.file_count < FILES && !self.files[..self.file_count].contains(&path) {
+        if is_kernels && !self.files[..self.file_count].contains(&path) {
+            if self.file_count == FILES {
+                fail::give_up(
+                    "error",
+                    format_args!("a started process opens more than {FILES} kernel files"),
+                );
+            }
             self.files[self.file_count] = path;
             self.file_count += 1;
         }

@@ -86,6 +86,27 @@ fn what_a_start_reserves_opens_and_calls_is_found_by_its_name() {
 }
 
 #[test]
+fn more_files_than_can_be_named_are_no_number() {
+    let place = Place::new();
+    let allocators = format!("glibc,snoop={}", place.fake("snoop").display());
+    let flags = [
+        "run",
+        "--retained",
+        "-w",
+        "start",
+        "--blocks",
+        "1",
+        "-o",
+        "run",
+    ];
+    let more = ["-a", &allocators, "--set", "start.starts=2"];
+    let end = place.run(&[&flags[..], &more].concat());
+    assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
+    let why = "opens more than 128 kernel files";
+    assert!(end.stdout.contains(why), "{}", end.stdout);
+}
+
+#[test]
 fn a_process_that_starts_under_another_allocator_is_no_result() {
     let place = Place::new();
     let allocators = format!("glibc,hermit={}", place.fake("hermit").display());
