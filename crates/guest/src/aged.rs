@@ -7,10 +7,9 @@ use crate::fail;
 use crate::job::Job;
 use crate::kernels::litter::Litter;
 use crate::kernels::shape::Shape;
-use crate::memory::{self, HarnessTable, Resident};
+use crate::memory::{self, Resident};
 use crate::sizes::Sizes;
 use core::cell::{Cell, OnceCell};
-use core::mem::ManuallyDrop;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -55,18 +54,15 @@ pub fn order(job: &Job<'_>, api: Api) {
     if job.get("litter.bytes").is_none() {
         return;
     }
-    let mut table = ManuallyDrop::new(HarnessTable::<AgedHeap>::zeroed(1));
-    let fresh = AgedHeap {
+    let heap = memory::keep(AgedHeap {
         api,
         sizes: Sizes::parse(job.word("litter.sizes")),
         bytes: job.number("litter.bytes"),
         stay: job.number("litter.stay") as usize,
         seed: job.number("seed"),
         littered: OnceCell::new(),
-    };
-    // SAFETY: zeroed memory is no valid `AgedHeap`: it is written before it is read.
-    unsafe { ptr::write(table.as_mut_ptr(), fresh) };
-    AGED.store(table.as_mut_ptr(), Ordering::Release);
+    });
+    AGED.store(heap, Ordering::Release);
 }
 
 /// By the main thread, before it creates the threads that work from the start: so many.

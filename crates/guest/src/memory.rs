@@ -2,8 +2,9 @@
 //! process's memory.
 
 use core::ffi::CStr;
+use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 use heapmark_wire::{Page, RangeKind};
 
 use crate::{fail, published, sys};
@@ -21,7 +22,7 @@ pub fn map_page(path: &CStr) -> Option<&'static Page> {
             return None;
         }
         let address = libc::mmap(
-            core::ptr::null_mut(),
+            ptr::null_mut(),
             size_of::<Page>(),
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_SHARED,
@@ -55,7 +56,7 @@ pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
         }
         let bytes = stat.st_size as usize;
         let address = libc::mmap(
-            core::ptr::null_mut(),
+            ptr::null_mut(),
             bytes,
             libc::PROT_READ,
             libc::MAP_SHARED,
@@ -77,6 +78,15 @@ pub struct HarnessTable<T> {
 
 // SAFETY: a table owns its entries, as a boxed slice would.
 unsafe impl<T: Sync> Sync for HarnessTable<T> {}
+
+/// Puts a value into memory of the harness, where it stays until the process ends.
+pub fn keep<T>(value: T) -> *mut T {
+    let mut home = ManuallyDrop::new(HarnessTable::<T>::zeroed(1));
+    let place = home.as_mut_ptr();
+    // SAFETY: room for one. Zeroed memory may be no valid `T`: it is written before it is read.
+    unsafe { ptr::write(place, value) };
+    place
+}
 
 impl<T> HarnessTable<T> {
     /// A table of `len` zeroed entries. `T` must be valid when all its bytes are zero.
@@ -115,7 +125,7 @@ impl<T> HarnessTable<T> {
         // SAFETY: a fresh mapping.
         let address = unsafe {
             libc::mmap(
-                core::ptr::null_mut(),
+                ptr::null_mut(),
                 bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
                 kind | libc::MAP_ANONYMOUS | flags,

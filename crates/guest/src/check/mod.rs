@@ -14,7 +14,7 @@ pub mod sizes;
 
 use crate::api::{AlignedOperators, Api};
 use crate::fail;
-use crate::memory::HarnessTable;
+use crate::memory;
 use crate::served;
 use crate::threads::wait_until;
 use contents::Contents;
@@ -36,16 +36,12 @@ static WATCHED: AtomicPtr<CheckedAllocator> = AtomicPtr::new(ptr::null_mut());
 
 /// Functions that call `real` and check what it returns. Live bytes are published in `held`.
 pub fn watch(real: Api, held: Option<&'static Held>) -> Api {
-    let mut watched = core::mem::ManuallyDrop::new(HarnessTable::<CheckedAllocator>::zeroed(1));
-    let locked = held.map(|_| AtomicBool::new(false));
-    let fresh = CheckedAllocator {
-        locked,
+    let watched = memory::keep(CheckedAllocator {
+        locked: held.map(|_| AtomicBool::new(false)),
         real,
         shadow: Shadow::new(held),
-    };
-    // SAFETY: zeroed memory is no valid `CheckedAllocator`: it is written before it is read.
-    unsafe { ptr::write(watched.as_mut_ptr(), fresh) };
-    WATCHED.store(watched.as_mut_ptr(), Ordering::Release);
+    });
+    WATCHED.store(watched, Ordering::Release);
     let aligned = real.aligned.map(|real| AlignedOperators {
         new: new_aligned,
         delete: delete_aligned,

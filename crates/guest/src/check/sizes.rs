@@ -3,9 +3,8 @@
 
 use crate::bench::Bench;
 use crate::job::Job;
-use crate::memory::HarnessTable;
+use crate::memory::{self, HarnessTable};
 use core::fmt::{self, Display, Formatter};
-use core::mem::ManuallyDrop;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use heapmark_wire::{BUCKETS, bucket_of};
@@ -39,15 +38,12 @@ pub fn start(job: &Job<'_>) {
     if !job.is("sizes", "1") {
         return;
     }
-    let mut table = ManuallyDrop::new(HarnessTable::<Counted>::zeroed(1));
-    let fresh = Counted {
+    let counted = memory::keep(Counted {
         requests: HarnessTable::zeroed(CLASSES),
         live_bytes: AtomicU64::new(0),
         most_live_bytes: AtomicU64::new(0),
-    };
-    // SAFETY: zeroed memory is no valid `Counted`: it is written before it is read.
-    unsafe { ptr::write(table.as_mut_ptr(), fresh) };
-    COUNTED.store(table.as_mut_ptr(), Ordering::Release);
+    });
+    COUNTED.store(counted, Ordering::Release);
 }
 
 /// A request that was served.

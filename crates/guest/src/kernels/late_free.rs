@@ -6,7 +6,7 @@ use super::{Kernel, MemoryPoints, touch};
 use crate::bench::{Bench, KernelWork};
 use crate::fail;
 use crate::measured::{Moment, Span};
-use crate::memory::HarnessTable;
+use crate::memory::{self, HarnessTable};
 use crate::retained;
 use crate::stack::Stack;
 use crate::started::{self, Order};
@@ -40,15 +40,11 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// What a started process reports: a file that it inherits holds this.
+/// What a started process reports: a file that it inherits holds this, and the same program reads it.
 #[derive(Clone, Copy, Default)]
-#[repr(C)]
 struct Freed {
     blocks: u64,
-    wall_ns: u64,
-    user_ns: u64,
-    sys_ns: u64,
-    minor_faults: u64,
+    span: Span,
 }
 
 fn run(bench: &mut Bench) {
@@ -101,12 +97,7 @@ fn run(bench: &mut Bench) {
             );
         }
         calls += freed.blocks;
-        Span {
-            wall_ns: freed.wall_ns,
-            user_ns: freed.user_ns,
-            sys_ns: freed.sys_ns,
-            minor_faults: freed.minor_faults,
-        }
+        freed.span
     };
     let mut expected = 0;
     bench.begin();
@@ -181,23 +172,18 @@ pub fn process(mut arguments: impl Iterator<Item = &'static CStr>) -> c_int {
     };
     let (file, blocks, size) = (next_number(), next_number(), next_number());
     started::prove(owner);
-    // Outlives `main`, and is never dropped.
-    let home = core::mem::ManuallyDrop::new(HarnessTable::<Late>::zeroed(1));
-    let late = home.as_ptr().cast_mut();
-    // SAFETY: room for one; the only pointer to it.
-    unsafe {
-        late.write(Late {
-            blocks: HarnessTable::zeroed(blocks),
-            size,
-            file,
-            key: 0,
-            rounds_left: Cell::new(match place.to_bytes() {
-                b"key" => 1,
-                b"key-again" => 2,
-                _ => 0,
-            }),
-        });
-    }
+    // Outlives `main`.
+    let late = memory::keep(Late {
+        blocks: HarnessTable::zeroed(blocks),
+        size,
+        file,
+        key: 0,
+        rounds_left: Cell::new(match place.to_bytes() {
+            b"key" => 1,
+            b"key-again" => 2,
+            _ => 0,
+        }),
+    });
     match place.to_bytes() {
         b"thread" | b"key" | b"key-again" => {
             // SAFETY: the key is made before the thread that uses it, and after the allocator's
@@ -294,13 +280,9 @@ extern "C" fn free_all(late: *mut c_void) {
         // SAFETY: allocated by `allocate`, freed once.
         unsafe { libc::free(block.get().cast()) };
     }
-    let span = began.elapsed();
     let freed = Freed {
+        span: began.elapsed(),
         blocks: late.blocks.len() as u64,
-        wall_ns: span.wall_ns,
-        user_ns: span.user_ns,
-        sys_ns: span.sys_ns,
-        minor_faults: span.minor_faults,
     };
     let from = (&raw const freed).addr();
     // SAFETY: the kernel reads the local.

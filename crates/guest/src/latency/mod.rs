@@ -15,7 +15,7 @@ extern crate std;
 use crate::api::{AlignedOperators, Api};
 use crate::fail;
 use crate::job::Job;
-use crate::memory::HarnessTable;
+use crate::memory::{self, HarnessTable};
 use core::cell::Cell;
 use core::ffi::c_void;
 use core::ptr;
@@ -60,24 +60,16 @@ pub fn watch(real: Api, every: u64, seed: u64) -> Api {
         fail::give_up("error", format_args!("no key for the threads' seats"));
     }
     let ticks = Ticks::find();
-    let mut mode = core::mem::ManuallyDrop::new(HarnessTable::<WrapperState>::zeroed(1));
-    // SAFETY: zeroed memory is no valid `WrapperState`, which holds functions: it is written before
-    // it is read.
-    unsafe {
-        ptr::write(
-            mode.as_mut_ptr(),
-            WrapperState {
-                real,
-                every,
-                seed,
-                ticks,
-                began: ticks.begin(),
-                seats: ThreadSlots::new(),
-                key,
-            },
-        )
-    };
-    MODE.store(mode.as_mut_ptr(), Ordering::Release);
+    let mode = memory::keep(WrapperState {
+        real,
+        every,
+        seed,
+        ticks,
+        began: ticks.begin(),
+        seats: ThreadSlots::new(),
+        key,
+    });
+    MODE.store(mode, Ordering::Release);
     let aligned = real.aligned.map(|real| AlignedOperators {
         new: new_aligned,
         delete: delete_aligned,

@@ -32,7 +32,7 @@ pub struct Held {
 /// What an allocator may be bad at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Shape {
+pub enum MemoryShape {
     /// [`Held::peak`].
     Peak,
     /// [`Held::pool`].
@@ -43,9 +43,14 @@ pub enum Shape {
     Returned,
 }
 
-impl Shape {
+impl MemoryShape {
     /// All of them.
-    pub const ALL: [Shape; 4] = [Shape::Peak, Shape::Pool, Shape::FanIn, Shape::Returned];
+    pub const ALL: [MemoryShape; 4] = [
+        MemoryShape::Peak,
+        MemoryShape::Pool,
+        MemoryShape::FanIn,
+        MemoryShape::Returned,
+    ];
 }
 
 /// Below this many times the best allocator's, nothing is called bad.
@@ -55,12 +60,12 @@ const LEAST_SHARE: f64 = 0.05;
 
 impl Held {
     /// The number of a shape.
-    pub fn of(&self, shape: Shape) -> Option<f64> {
+    pub fn of(&self, shape: MemoryShape) -> Option<f64> {
         match shape {
-            Shape::Peak => self.peak,
-            Shape::Pool => self.pool,
-            Shape::FanIn => self.fan_in,
-            Shape::Returned => self.returned,
+            MemoryShape::Peak => self.peak,
+            MemoryShape::Pool => self.pool,
+            MemoryShape::FanIn => self.fan_in,
+            MemoryShape::Returned => self.returned,
         }
     }
 
@@ -70,10 +75,10 @@ impl Held {
     }
 
     /// The number of a shape, larger for more memory.
-    pub fn burden(&self, shape: Shape) -> Option<f64> {
+    pub fn burden(&self, shape: MemoryShape) -> Option<f64> {
         let number = self.of(shape)?;
         Some(match shape {
-            Shape::Returned => (1.0 - number).max(0.0) + LEAST_SHARE,
+            MemoryShape::Returned => (1.0 - number).max(0.0) + LEAST_SHARE,
             _ => number,
         })
     }
@@ -81,16 +86,16 @@ impl Held {
 
 /// What this allocator is worst at beside the best one, and that; `None` if it is not bad at
 /// anything.
-pub fn weakness<'a>(all: &'a [Held], allocator: &str) -> Option<(Shape, &'a Held)> {
+pub fn weakness<'a>(all: &'a [Held], allocator: &str) -> Option<(MemoryShape, &'a Held)> {
     let own = all.iter().find(|held| held.allocator == allocator)?;
-    let beside = |shape: Shape| {
+    let beside = |shape: MemoryShape| {
         let known = all
             .iter()
             .filter_map(|held| Some((held.burden(shape)?, held)));
         let (least, best) = known.min_by(|(a, _), (b, _)| a.total_cmp(b))?;
         Some((own.burden(shape)? / least, shape, best))
     };
-    let bad = Shape::ALL.into_iter().filter_map(beside);
+    let bad = MemoryShape::ALL.into_iter().filter_map(beside);
     let bad = bad.filter(|(times, ..)| *times >= BAD);
     let (_, shape, best) = bad.max_by(|(a, ..), (b, ..)| a.total_cmp(b))?;
     Some((shape, best))
@@ -169,8 +174,11 @@ mod tests {
         ];
         let of =
             |name: &str| weakness(&all, name).map(|(shape, best)| (shape, best.allocator.as_str()));
-        assert_eq!(of("hoards"), Some((Shape::Pool, "fair")));
-        assert_eq!(of("keeps").map(|(shape, _)| shape), Some(Shape::Returned));
+        assert_eq!(of("hoards"), Some((MemoryShape::Pool, "fair")));
+        assert_eq!(
+            of("keeps").map(|(shape, _)| shape),
+            Some(MemoryShape::Returned)
+        );
         assert_eq!(of("fair"), None);
         assert_eq!(
             of("failed"),

@@ -96,16 +96,16 @@ fn row(run: &RunFile, case: &Case, allocator: &AllocatorInfo, records: &RecordsB
     row.limits = tried(&own);
     let is_cgroup = run.plan.mode == Mode::Limit(LimitKind::Cgroup);
     let mut add = |key: &str, value: Option<f64>| {
-        let cell = value.and_then(|value| TableCell::new(metric(key), &[value]));
+        let cell = value.and_then(|value| TableCell::new(metric::named(key), &[value]));
         row.cells.extend(cell);
     };
     let found = smallest(&row.limits);
-    let free = own.iter().find_map(|record| record.demand.as_deref());
-    let live_bytes = own
-        .iter()
-        .filter(|record| record.demand.is_some())
-        .find_map(|record| Some(record.measurement.as_ref()?.requested_peak_bytes as f64))
+    // The process without a limit.
+    let free = own.iter().find(|record| record.demand.is_some());
+    let live_bytes = free
+        .and_then(|record| Some(record.measurement.as_ref()?.requested_peak_bytes as f64))
         .filter(|bytes| *bytes > 0.0);
+    let free = free.and_then(|record| record.demand.as_deref());
     add("limited_live_bytes", live_bytes);
     let large = live_bytes.filter(|bytes| *bytes >= OVERHEAD_FROM_BYTES);
     let headroom = found
@@ -119,7 +119,7 @@ fn row(run: &RunFile, case: &Case, allocator: &AllocatorInfo, records: &RecordsB
         .map(|free| free.reclaimable_bytes as f64);
     add("reclaimable_bytes", reclaimable);
     if let Some(spread) = found {
-        let smallest = TableCell::new(metric(SMALLEST), &[spread.median]);
+        let smallest = TableCell::new(metric::named(SMALLEST), &[spread.median]);
         row.cells.splice(
             0..0,
             smallest.map(|cell| TableCell {
@@ -130,18 +130,13 @@ fn row(run: &RunFile, case: &Case, allocator: &AllocatorInfo, records: &RecordsB
         );
     }
     for percent in TIMED_PERCENT {
-        let cell = TableCell::new(metric("limit_slowdown"), &slowdowns(&own, percent));
+        let cell = TableCell::new(metric::named("limit_slowdown"), &slowdowns(&own, percent));
         row.cells.extend(cell.map(|cell| TableCell {
             label: (f64::from(percent) / 100.0).to_string(),
             ..cell
         }));
     }
     row
-}
-
-fn metric(key: &str) -> &'static Metric {
-    let found = metric::all().find(|metric| metric.key == key);
-    found.expect("a metric of limits")
 }
 
 /// All limits of a search in ascending order, then those of timed processes.

@@ -41,7 +41,7 @@ pub use candidate::LeftOut;
 pub use conclusion::{Conclusion, Ranking, Withheld};
 pub use failure::{Failed, Failure};
 pub use footprint::Sampling;
-pub use held::{Held, Shape};
+pub use held::{Held, MemoryShape};
 pub use interference::InterferenceSummary;
 pub use latency::{LongestCall, TimedCalls, Timer, Timing};
 pub use limit::TriedLimit;
@@ -219,6 +219,11 @@ impl Case {
 }
 
 impl Analysis {
+    /// What an allocator holds, if the run measured that beside times.
+    pub fn held_by(&self, allocator: &str) -> Option<&Held> {
+        self.held.iter().find(|held| held.allocator == allocator)
+    }
+
     /// Judges the times of all cases.
     fn judge_times(&mut self, run: &RunFile, records: &RecordsByRow) {
         let tables = grid(run, records);

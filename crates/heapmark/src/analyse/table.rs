@@ -173,7 +173,7 @@ impl TableRow {
             (cell.ratio, cell.verdict) = known;
         }
         let over = numbers.aged.map(|over| TableCell {
-            metric: of_rows("aged_ratio"),
+            metric: metric::named("aged_ratio"),
             label: String::new(),
             spread: over.blocks,
             n: over.ratio.pairs as u64,
@@ -196,12 +196,6 @@ impl TableCell {
             verdict: None,
         })
     }
-}
-
-/// A metric that is computed from several rows.
-fn of_rows(key: &str) -> &'static Metric {
-    let found = metric::all().find(|metric| metric.key == key);
-    found.expect("a metric of rows")
 }
 
 /// All tables of a run, with their rows in plan order.
@@ -299,7 +293,7 @@ pub(super) fn of_calls(run: &RunFile, every: u32, records: &RecordsByRow) -> Vec
 /// Of processes whose memory was sampled: with how much more of it several threads need than one
 /// that makes all calls.
 pub(super) fn of_memory(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
-    let metric = of_rows("blow_up");
+    let metric = metric::named("blow_up");
     let mut tables = of_samples(run, Purpose::Memory, records);
     for (case, table) in run.plan.cases.iter().zip(&mut tables) {
         let alone = footprint::played_by_one(run, case);
@@ -453,9 +447,7 @@ mod tests {
     use super::*;
 
     fn cell(min: f64, max: f64, n: u64) -> TableCell {
-        let metric = metric::all()
-            .find(|metric| metric.key == "instructions")
-            .unwrap();
+        let metric = metric::named("instructions");
         let spread = Spread {
             median: (min + max) / 2.0,
             min,

@@ -92,7 +92,7 @@ fn above(folder: &Path) -> Vec<Folder> {
         .collect()
 }
 
-/// The owner of files outside a user namespace, as seen inside: Unix's user nobody.
+/// The owner of files outside a user namespace, as seen inside: the Unix user `nobody`.
 const NOBODY: u32 = 65_534;
 
 impl Folder {

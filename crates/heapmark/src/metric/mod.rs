@@ -228,6 +228,12 @@ pub fn of_mode(mode: Mode) -> Vec<&'static Metric> {
     }
 }
 
+/// The metric of this key, which must exist.
+pub fn named(key: &str) -> &'static Metric {
+    let found = all().find(|metric| metric.key == key);
+    found.unwrap_or_else(|| panic!("no metric {key}"))
+}
+
 /// All metrics.
 pub fn all() -> impl Iterator<Item = &'static Metric> {
     [

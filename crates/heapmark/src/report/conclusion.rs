@@ -4,8 +4,8 @@ use super::text::{count, enclosed, join, list};
 use super::units::{self, times};
 use super::user_command;
 use crate::analyse::{
-    Analysis, Case, Conclusion, Doubt, Held, LeftOut, MemoryMeasure, Overall, PairwiseTest, Purge,
-    Ranking, Ratio, Row, Shape, Withheld, distinct, held,
+    Analysis, Case, Conclusion, Doubt, Held, LeftOut, MemoryMeasure, MemoryShape, Overall,
+    PairwiseTest, Purge, Ranking, Ratio, Row, Withheld, distinct, held,
 };
 use crate::store::RunFile;
 use std::collections::BTreeMap;
@@ -321,10 +321,7 @@ fn takes(contest: &PairwiseTest, introduction: &str) -> Option<String> {
 
 /// `; its peak RSS is 1.12x glibc's`, if it can be compared.
 fn memory_claim(analysis: &Analysis, ranking: &Ranking) -> String {
-    let peak = |name: &str| {
-        let held = analysis.held.iter().find(|held| held.allocator == name);
-        held.and_then(|held| held.peak).map(times)
-    };
+    let peak = |name: &str| analysis.held_by(name)?.peak.map(times);
     if let Some(own) = peak(&ranking.leader) {
         let base = peak(&analysis.baseline).filter(|_| ranking.leader != analysis.baseline);
         let base = base.map(|base| format!("{} {base}", analysis.baseline));
@@ -388,22 +385,22 @@ pub(super) fn smallest(analysis: &Analysis) -> String {
 
 /// ` mimalloc2 is bad at ratchet: ...`: where the leader holds most beside the best allocator.
 fn weakness(analysis: &Analysis, leader: &str) -> String {
-    let all = &analysis.held;
-    let Some((shape, best)) = held::weakness(all, leader) else {
+    let Some((shape, best)) = held::weakness(&analysis.held, leader) else {
         return String::new();
     };
-    let number = |name: &str| {
-        let held = all.iter().find(|held| held.allocator == name)?;
-        Some(shape_number(shape, held.of(shape)?))
-    };
+    let number = |name: &str| Some(shape_number(shape, analysis.held_by(name)?.of(shape)?));
     let own = number(leader).unwrap_or_default();
     let what = match shape {
-        Shape::Peak => format!("memory at the peak: it holds {own} what is live"),
-        Shape::Pool => format!("ratchet, a pool of threads: it holds {own} one request's memory"),
-        Shape::FanIn => {
+        MemoryShape::Peak => format!("memory at the peak: it holds {own} what is live"),
+        MemoryShape::Pool => {
+            format!("ratchet, a pool of threads: it holds {own} one request's memory")
+        }
+        MemoryShape::FanIn => {
             format!("fan-in, a thread that only frees: it holds {own} what can be live")
         }
-        Shape::Returned => format!("idle-return: a sleeping process returns {own} of a burst"),
+        MemoryShape::Returned => {
+            format!("idle-return: a sleeping process returns {own} of a burst")
+        }
     };
     let others = distinct([&analysis.baseline, &best.allocator]).into_iter();
     let others = others.filter(|name| *name != leader);
@@ -415,9 +412,9 @@ fn weakness(analysis: &Analysis, leader: &str) -> String {
 }
 
 /// The number of a shape in words.
-pub(super) fn shape_number(shape: Shape, number: f64) -> String {
+pub(super) fn shape_number(shape: MemoryShape, number: f64) -> String {
     match shape {
-        Shape::Returned => units::percent(number),
+        MemoryShape::Returned => units::percent(number),
         _ => times(number),
     }
 }

@@ -127,11 +127,13 @@ pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     let of_case = |case| of_case(case, analysis.planned_blocks);
     let mut sheets: Vec<Sheet> = analysis.footprints.iter().map(of_case).collect();
     // The calls of other starts are nearly the same, and in the exports.
-    let mut cases = analysis.footprints.iter().map(other_calls);
-    if let Some(first) = cases.position(|lines| !lines.is_empty()) {
-        sheets[first]
-            .trust
-            .extend(other_calls(&analysis.footprints[first]));
+    let lines = analysis.footprints.iter().map(other_calls);
+    let told = sheets
+        .iter_mut()
+        .zip(lines)
+        .find(|(_, lines)| !lines.is_empty());
+    if let Some((sheet, lines)) = told {
+        sheet.trust.extend(lines);
     }
     sheets
 }

@@ -150,12 +150,13 @@ fn over_all(names: &[&str], analysis: &Analysis) -> Vec<Column> {
     let cases = cases.unwrap_or_default();
     let number = cases.to_string();
     let cases = if cases == 1 { "case" } else { "cases" };
+    let has_held = !analysis.held.is_empty();
     let mut columns = vec![
         column(&["all", &number, cases], &|name| {
             over_baseline(name, of(name).map(|one| units::ratio(one.ratio)))
         }),
         Column {
-            spare: !analysis.held.is_empty(),
+            spare: has_held,
             ..column(&["95%"], &|name| {
                 let one = of(name)?;
                 Some(half_width(one, one.interval?))
@@ -166,13 +167,12 @@ fn over_all(names: &[&str], analysis: &Analysis) -> Vec<Column> {
             Some(half_width(one, one.run_to_run?))
         }),
         Column {
-            spare: !analysis.held.is_empty(),
+            spare: has_held,
             ..column(&["user", "time"], &|name| {
                 over_baseline(name, of(name)?.user_ratio.map(short))
             })
         },
     ];
-    let has_held = !analysis.held.is_empty();
     if !has_held {
         columns.push(column(&["mem"], &|name| {
             over_baseline(name, of(name)?.memory.map(|memory| short(memory.ratio)))
@@ -185,14 +185,17 @@ fn over_all(names: &[&str], analysis: &Analysis) -> Vec<Column> {
     if !has_held {
         return columns;
     }
-    let held = |name: &str| analysis.held.iter().find(|held| held.allocator == name);
     columns.extend([
-        column(&["peak", "/live"], &|name| held(name)?.peak.map(short)),
-        column(&["pool"], &|name| held(name)?.worst().map(short)),
+        column(&["peak", "/live"], &|name| {
+            analysis.held_by(name)?.peak.map(short)
+        }),
+        column(&["pool"], &|name| {
+            analysis.held_by(name)?.worst().map(short)
+        }),
     ]);
     if !held::none_returns(&analysis.held) {
         columns.push(column(&["idle", "back"], &|name| {
-            Some(format!("{:.0}%", 100.0 * held(name)?.returned?))
+            Some(format!("{:.0}%", 100.0 * analysis.held_by(name)?.returned?))
         }));
     }
     columns

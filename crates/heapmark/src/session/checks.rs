@@ -81,8 +81,7 @@ impl Session {
             .into_iter()
             .partition(|check| self.is_of_baseline(&check.cell));
         self.side_by_side(1, &first, progress)?;
-        self.together(others, progress)?;
-        Ok(())
+        self.together(others, progress)
     }
 
     /// A check that must run; `None` if it is stored, or if an earlier run has passed it, which

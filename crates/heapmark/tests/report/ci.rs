@@ -1,15 +1,11 @@
 //! docs/CI.md and action.yml: linted, and the action's steps done here, with a library that got worse and one that did not.
 
-use crate::support::{Place, node};
+use crate::support::{Place, node, repository};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// What a linter says of a page with a workflow and of an action, and the action's steps.
 fn looked_at(page: &Path, action: &Path) -> Value {
@@ -21,7 +17,12 @@ fn looked_at(page: &Path, action: &Path) -> Value {
 
 fn ours() -> &'static Value {
     static OURS: OnceLock<Value> = OnceLock::new();
-    OURS.get_or_init(|| looked_at(&root().join("docs/CI.md"), &root().join("action.yml")))
+    OURS.get_or_init(|| {
+        looked_at(
+            &repository().join("docs/CI.md"),
+            &repository().join("action.yml"),
+        )
+    })
 }
 
 #[test]
@@ -32,8 +33,8 @@ fn the_workflow_and_the_action_have_no_fault() {
 #[test]
 fn faults_of_a_workflow_and_of_an_action_are_found() {
     let place = Place::new();
-    let page = fs::read_to_string(root().join("docs/CI.md")).unwrap();
-    let action = fs::read_to_string(root().join("action.yml")).unwrap();
+    let page = fs::read_to_string(repository().join("docs/CI.md")).unwrap();
+    let action = fs::read_to_string(repository().join("action.yml")).unwrap();
     fs::write(
         place.at("CI.md"),
         page.replace("threshold: 1%", "treshold: 1%")
@@ -86,7 +87,7 @@ fn action(place: &Place, old: &Path, new: &Path) -> (Option<i32>, String) {
         .env("HOME", place.at("."))
         .env("GITHUB_OUTPUT", place.at("output"))
         .env("GITHUB_STEP_SUMMARY", place.at("summary"))
-        .env("GITHUB_ACTION_PATH", root())
+        .env("GITHUB_ACTION_PATH", repository())
         .current_dir(place.at("."));
         for (name, value) in step["env"].as_object().into_iter().flatten() {
             bash.env(name, input(value.as_str().unwrap()));

@@ -2,11 +2,10 @@
 //! turns measuring into a dry run, in a folder that has what the lines name.
 
 use super::outputs::unpacked;
-use crate::support::Place;
+use crate::support::{Place, repository};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// What a reader fills in, and what the test fills in for it; the longest first.
@@ -85,15 +84,15 @@ fn lines_of(name: &str, page: &str) -> Vec<Line> {
         }
         let mut texts = Vec::new();
         let is_mention = !fenced && !line.starts_with("    ");
-        if !is_mention {
+        if is_mention {
+            texts.extend(line.split('`').skip(1).step_by(2).map(str::to_string));
+        } else {
             let mut text = line.trim().to_string();
             while text.ends_with('\\') {
                 text.pop();
                 text += pages.next().expect("a line goes on").1.trim();
             }
             texts.push(without_remark(&text).to_string());
-        } else {
-            texts.extend(line.split('`').skip(1).step_by(2).map(str::to_string));
         }
         for text in texts {
             // Not the head of a printed table, `heapmark 0.1.0, ...`.
@@ -117,17 +116,13 @@ fn without_remark(text: &str) -> &str {
     text.split("   ").next().unwrap().trim()
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
 fn pages() -> Vec<(String, String)> {
     let mut names = vec![
         "README.md".into(),
         "CONTRIBUTING.md".into(),
         "allocators/README.md".into(),
     ];
-    for entry in fs::read_dir(root().join("docs")).unwrap() {
+    for entry in fs::read_dir(repository().join("docs")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         // Written by `make reproduction`, with the paths of its runs.
         if name.ends_with(".md") && name != "REPRODUCTION.md" {
@@ -136,7 +131,7 @@ fn pages() -> Vec<(String, String)> {
     }
     names.sort();
     let read = |name: String| {
-        let text = fs::read_to_string(root().join(&name)).unwrap();
+        let text = fs::read_to_string(repository().join(&name)).unwrap();
         (name, text)
     };
     names.into_iter().map(read).collect()

@@ -230,18 +230,8 @@ fn an_impossible_reading_is_an_error_and_no_praise() {
     // Its heap lies in a file, so none of it is found.
     let unseen = place.compile("in_disk_file", &[]);
     let allocators = format!("glibc,unseen={}", unseen.display());
-    let flags = [
-        "run",
-        "-w",
-        "robson",
-        "-a",
-        &allocators,
-        "--blocks",
-        "1",
-        "-o",
-        "run",
-    ];
-    let end = place.run(&[&flags[..], &["--set", "robson.live=2097152"]].concat());
+    let flags = ["--set", "robson.live=2097152"];
+    let end = place.run_block("run", "robson", &allocators, &flags);
     assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
     assert!(
         end.stdout.contains("memory is measured wrongly here"),
@@ -265,10 +255,8 @@ fn an_impossible_reading_is_an_error_and_no_praise() {
 fn a_block_that_loses_its_bytes_is_a_wrong_result() {
     let place = Place::new();
     let scribbler = format!("glibc,scribbler={}", place.fake("scribbler").display());
-    let flags = [
-        "run", "-w", "ladder", "-a", &scribbler, "--blocks", "1", "-o", "run",
-    ];
-    let end = place.run(&[&flags[..], &["--set", "ladder.volume=65536"]].concat());
+    let flags = ["--set", "ladder.volume=65536"];
+    let end = place.run_block("run", "ladder", &scribbler, &flags);
     assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
     assert!(
         end.stdout.contains("does not hold what was written"),

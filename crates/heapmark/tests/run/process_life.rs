@@ -15,22 +15,14 @@ fn what_a_start_reserves_opens_and_calls_is_found_by_its_name() {
         place.fake("reserver").display(),
         place.fake("inspector").display()
     );
-    let end = place.run(&[
-        "run",
+    let flags = [
         "--retained",
-        "-w",
-        "start,start-threads",
         "--set",
         "start*.starts=3",
         "--set",
         "start-threads.own-threads=2",
-        "-a",
-        &allocators,
-        "--blocks",
-        "1",
-        "-o",
-        "run",
-    ]);
+    ];
+    let end = place.run_block("run", "start,start-threads", &allocators, &flags);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let medians = medians(&place, "run");
     let of =
@@ -89,18 +81,8 @@ fn what_a_start_reserves_opens_and_calls_is_found_by_its_name() {
 fn more_files_than_can_be_named_are_no_number() {
     let place = Place::new();
     let allocators = format!("glibc,snoop={}", place.fake("snoop").display());
-    let flags = [
-        "run",
-        "--retained",
-        "-w",
-        "start",
-        "--blocks",
-        "1",
-        "-o",
-        "run",
-    ];
-    let more = ["-a", &allocators, "--set", "start.starts=2"];
-    let end = place.run(&[&flags[..], &more].concat());
+    let flags = ["--retained", "--set", "start.starts=2"];
+    let end = place.run_block("run", "start", &allocators, &flags);
     assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
     let why = "opens more than 128 kernel files";
     assert!(end.stdout.contains(why), "{}", end.stdout);
@@ -110,18 +92,8 @@ fn more_files_than_can_be_named_are_no_number() {
 fn a_process_that_starts_under_another_allocator_is_no_result() {
     let place = Place::new();
     let allocators = format!("glibc,hermit={}", place.fake("hermit").display());
-    let flags = [
-        "run",
-        "-w",
-        "start",
-        "-a",
-        &allocators,
-        "--blocks",
-        "1",
-        "-o",
-        "run",
-    ];
-    let end = place.run(&[&flags[..], &["--set", "start.starts=2"]].concat());
+    let flags = ["--set", "start.starts=2"];
+    let end = place.run_block("run", "start", &allocators, &flags);
     assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
     let records = samples(&place.at("run"));
     let outcomes = |name: &str| -> Vec<String> {
@@ -141,22 +113,14 @@ fn a_process_that_starts_under_another_allocator_is_no_result() {
 /// A run of all kinds of late calls of free, by allocator.
 fn late_free(place: &Place, fake: &str, flags: &[&str]) -> End {
     let allocators = format!("glibc,planted={}", place.fake(fake).display());
-    let all = [
-        "run",
-        "-w",
-        "late-free*",
+    let small = [
         "--set",
         "late-free*.blocks=200",
         "--set",
         "late-free*.processes=1",
-        "-a",
-        &allocators,
-        "--blocks",
-        "1",
-        "-o",
-        fake,
     ];
-    place.run(&[&all[..], flags].concat())
+    let flags = [&small[..], flags].concat();
+    place.run_block(fake, "late-free*", &allocators, &flags)
 }
 
 const LATE: [&str; 4] = [

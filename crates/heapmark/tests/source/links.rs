@@ -57,7 +57,7 @@ fn dead(path: &Path) -> Vec<String> {
 
 #[test]
 fn every_link_of_the_documents_leads_somewhere() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = crate::root();
     let folders = ["", "docs", "allocators", "traces", ".github/ISSUE_TEMPLATE"];
     let pages: Vec<PathBuf> = folders
         .iter()

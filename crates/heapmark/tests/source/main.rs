@@ -3,3 +3,10 @@
 mod ladder;
 mod links;
 mod words;
+
+use std::path::{Path, PathBuf};
+
+/// The repository's root.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}

@@ -61,7 +61,7 @@ fn files(place: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn words_for_people_do_not_stand_for_things() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = crate::root();
     let here = Path::new("tests/source/words.rs");
     let mut all = Vec::new();
     for file in PLACES
@@ -101,7 +101,7 @@ const MOST_README_WORDS: usize = 900;
 
 #[test]
 fn readme_can_be_read_in_a_few_minutes() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = crate::root().join("README.md");
     let words = fs::read_to_string(readme)
         .unwrap()
         .split_whitespace()

@@ -84,18 +84,12 @@ impl Port {
 pub fn node(script: &str) -> Command {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node");
     let _alone = alone("node");
-    // npm writes this file last, and a newer lock file means other packages.
-    let is_newer = |one: &str, other: &str| {
-        let changed = |name: &str| {
-            folder
-                .join(name)
-                .metadata()
-                .and_then(|file| file.modified())
-                .ok()
-        };
-        changed(one) > changed(other)
+    let changed = |name: &str| {
+        let file = folder.join(name).metadata();
+        file.and_then(|file| file.modified()).ok()
     };
-    if is_newer("package-lock.json", "node_modules/.package-lock.json") {
+    // npm writes the second one last. A newer lock file means other packages.
+    if changed("package-lock.json") > changed("node_modules/.package-lock.json") {
         let npm = Command::new("npm")
             .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
             .current_dir(&folder)
@@ -110,6 +104,11 @@ pub fn node(script: &str) -> Command {
     let mut node = Command::new("node");
     node.arg(folder.join(script));
     node
+}
+
+/// The repository's root.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// A folder of one test: its home, its configuration, its results.
@@ -176,6 +175,12 @@ impl Place {
     /// `heapmark run` of a small job with these further flags, into the folder `name`.
     pub fn run_small(&self, name: &str, flags: &[&str]) -> End {
         self.run(&[&["run", "-o", name], &SMALL[..], flags].concat())
+    }
+
+    /// `heapmark run` of these workloads and allocators in one block, into the folder `name`.
+    pub fn run_block(&self, name: &str, workloads: &str, allocators: &str, flags: &[&str]) -> End {
+        let of = ["run", "-o", name, "-w", workloads, "-a", allocators];
+        self.run(&[&of[..], &["--blocks", "1"], flags].concat())
     }
 
     /// A library from `tests/fakes/<name>.c`, which has memory of its own and the usual functions for what it does not define itself.

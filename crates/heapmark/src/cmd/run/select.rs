@@ -78,7 +78,7 @@ impl Selection {
             }
         }
 
-        let cases = with_aged(cases, args.age, mode)?;
+        let mut cases = with_aged(cases, args.age, mode)?;
         let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
         let (words, tiers) = (&flags.allocators, &suite.tiers);
         let (baseline, chosen) = choose(words, tiers, baseline, flags.replace, &catalog)?;
@@ -87,7 +87,6 @@ impl Selection {
             subject.allocator.wrapper |= args.allow_forwarding;
         }
         must_be_ready(&baseline, &subjects)?;
-        let mut cases = cases;
         programs::mark(&mut cases, &catalog);
         // Programs never start when single calls are timed: no reason to build them.
         let idle = matches!(mode, Mode::Latency { .. } | Mode::Memory | Mode::Limit(_));

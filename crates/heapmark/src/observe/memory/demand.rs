@@ -1,6 +1,7 @@
 //! What a process takes of a kind of memory if nothing limits it: where the search for its smallest
 //! limit begins. Sampled from outside: a short peak between two looks is missed.
 
+use super::maps::Region;
 use super::pace::Pace;
 use super::process_files::{ProcessFiles, Walked};
 use crate::observe::clock::thread_cpu_ns;
@@ -95,24 +96,11 @@ impl DemandSampler {
 
 /// How much of the known ranges such a limit counts, given the process's maps.
 fn counted(maps: &str, known: &[Known], kind: LimitKind) -> u64 {
-    let counts = |permissions: &str| match kind {
-        LimitKind::Data => permissions.starts_with("rw") && permissions.ends_with('p'),
-        _ => true,
-    };
-    let region = |line: &str| {
-        let (addresses, rest) = line.split_once(' ')?;
-        let (start, end) = addresses.split_once('-')?;
-        let address = |word| u64::from_str_radix(word, 16).ok();
-        let region = (address(start)?, address(end)?);
-        counts(rest.split(' ').next()?).then_some(region)
-    };
-    let mut bytes = 0;
-    for (start, end) in maps.lines().filter_map(region) {
-        for range in known {
-            bytes += range.end.min(end).saturating_sub(range.start.max(start));
-        }
-    }
-    bytes
+    let regions = maps.lines().filter_map(Region::parse);
+    let counted = regions.filter(|region| kind != LimitKind::Data || region.is_data);
+    counted
+        .map(|region| known.iter().map(|range| region.shared(range)).sum::<u64>())
+        .sum()
 }
 
 #[cfg(test)]

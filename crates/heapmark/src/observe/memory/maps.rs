@@ -44,8 +44,7 @@ impl Mapped {
             }
             let mut rest = size;
             for range in known {
-                let (start, end) = (range.start.max(region.start), range.end.min(region.end));
-                let shared = end.saturating_sub(start).min(rest);
+                let shared = region.shared(range).min(rest);
                 rest -= shared;
                 match range.kind {
                     RangeKind::Stack => mapped.stack += shared,
@@ -77,16 +76,18 @@ impl Mapped {
 }
 
 /// One line of a maps file.
-struct Region<'a> {
+pub(super) struct Region<'a> {
     start: u64,
     end: u64,
     accessible: bool,
+    /// Whether it is private and can be written: what a limit on data counts.
+    pub is_data: bool,
     /// Path without ` (deleted)`, name in brackets, or empty.
     name: &'a str,
 }
 
 impl Region<'_> {
-    fn parse(line: &str) -> Option<Region<'_>> {
+    pub fn parse(line: &str) -> Option<Region<'_>> {
         // Address, permissions, offset, device, inode; the name may contain spaces.
         let mut words = line.splitn(6, ' ');
         let (start, end) = words.next()?.split_once('-')?;
@@ -97,8 +98,15 @@ impl Region<'_> {
             start: address(start)?,
             end: address(end)?,
             accessible: !permissions.starts_with("---"),
+            is_data: permissions.starts_with("rw") && permissions.ends_with('p'),
             name: name.strip_suffix(" (deleted)").unwrap_or(name),
         })
+    }
+
+    /// Bytes of a known range that lie in it.
+    pub fn shared(&self, range: &Known) -> u64 {
+        let (start, end) = (range.start.max(self.start), range.end.min(self.end));
+        end.saturating_sub(start)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::matrix::{columns, heat, way};
 use super::section::{Matrix, MatrixCell, MatrixRow, Section};
 use super::series_legend::SeriesLegend;
-use crate::analyse::{Analysis, Shape};
+use crate::analyse::{Analysis, MemoryShape};
 use crate::report::conclusion::shape_number;
 use crate::report::text::plain;
 use crate::report::units;
@@ -35,7 +35,7 @@ fn matrix(analysis: &Analysis, caption: String) -> Option<Matrix> {
         return None;
     }
     let names = columns(analysis, &[]);
-    let rows = Shape::ALL.map(|shape| MatrixRow {
+    let rows = MemoryShape::ALL.map(|shape| MatrixRow {
         heading: heading(shape).into(),
         cells: names
             .iter()
@@ -49,18 +49,18 @@ fn matrix(analysis: &Analysis, caption: String) -> Option<Matrix> {
     })
 }
 
-fn heading(shape: Shape) -> &'static str {
+fn heading(shape: MemoryShape) -> &'static str {
     match shape {
-        Shape::Peak => "replays: highest resident heap / most live bytes",
-        Shape::Pool => "ratchet: resident heap / memory of one request",
-        Shape::FanIn => "fan-in: highest resident heap / the most that can be live",
-        Shape::Returned => "idle-return: part of a burst that sleep returns",
+        MemoryShape::Peak => "replays: highest resident heap / most live bytes",
+        MemoryShape::Pool => "ratchet: resident heap / memory of one request",
+        MemoryShape::FanIn => "fan-in: highest resident heap / the most that can be live",
+        MemoryShape::Returned => "idle-return: part of a burst that sleep returns",
     }
 }
 
-fn cell(analysis: &Analysis, name: &str, shape: Shape) -> MatrixCell {
+fn cell(analysis: &Analysis, name: &str, shape: MemoryShape) -> MatrixCell {
     let of = |name: &str| {
-        let held = analysis.held.iter().find(|held| held.allocator == name)?;
+        let held = analysis.held_by(name)?;
         Some((held.of(shape)?, held.burden(shape)?))
     };
     let Some((number, burden)) = of(name) else {

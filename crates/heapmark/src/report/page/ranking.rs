@@ -111,10 +111,7 @@ fn version(head: &RunFile, name: &str) -> String {
 fn of_all(overall: &[Overall], analysis: &Analysis) -> Vec<Ranked> {
     let memory = |one: &Overall| match analysis.held.is_empty() {
         true => Some(one.memory?.ratio),
-        false => {
-            let mut all = analysis.held.iter();
-            all.find(|held| held.allocator == one.allocator)?.peak
-        }
+        false => analysis.held_by(&one.allocator)?.peak,
     };
     let of_allocator = |one: &Overall| Ranked {
         memory: memory(one).map(units::times),

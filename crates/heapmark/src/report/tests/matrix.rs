@@ -34,14 +34,18 @@ fn several() -> FakeRun {
     lab.allocator("null").tier = "floor".into();
     lab.allocator("copy").tier = "aa-copy".into();
     lab.run.plan.aa_copy = Some("copy".into());
-    lab.run.machine = [
+    on_a_machine(&mut lab);
+    lab.fail("tiny@2/b03/hoard", crash())
+}
+
+/// Gives the run a machine to name.
+fn on_a_machine(lab: &mut FakeRun) {
+    let facts = [
         ("cpu_model", "AMD EPYC"),
         ("usable_cpus", "2"),
         ("kernel", "6.1.0"),
-    ]
-    .map(|(key, value)| (key.to_owned(), value.to_owned()))
-    .into();
-    lab.fail("tiny@2/b03/hoard", crash())
+    ];
+    lab.run.machine = facts.map(|(key, value)| (key.into(), value.into())).into();
 }
 
 #[test]
@@ -182,13 +186,7 @@ fn a_default_run_answers_in_45_lines_with_its_memory() {
         let ns = if name == "mimalloc2" { 10.0 } else { 20.0 };
         ns * noise(&format!("{workload}{name}"), block)
     });
-    lab.run.machine = [
-        ("cpu_model", "AMD EPYC"),
-        ("usable_cpus", "2"),
-        ("kernel", "6.1.0"),
-    ]
-    .map(|(key, value)| (key.to_owned(), value.to_owned()))
-    .into();
+    on_a_machine(&mut lab);
     let mut analysis = analyse(&lab.run, &lab.records);
     for case in &mut analysis.cases[3..5] {
         case.caution = Some("Later rounds, in a used heap, as a server's.".into());
