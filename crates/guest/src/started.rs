@@ -23,7 +23,7 @@ const PATIENCE_S: libc::time_t = 2;
 
 /// How a process is started.
 #[derive(Clone, Copy, Default)]
-pub struct Order<'a> {
+pub struct StartOrder<'a> {
     /// From the word on that `main` knows it by.
     pub arguments: &'a [&'a CStr],
     /// A resource and its limit. Such a start may fail: what it prints is dropped, and it is ended
@@ -35,13 +35,13 @@ pub struct Order<'a> {
 
 /// What the new process needs until it has become the program. It shares this process's memory.
 struct Becoming<'a> {
-    order: &'a Order<'a>,
+    order: &'a StartOrder<'a>,
     argv: [*const c_char; ARGUMENTS + 2],
     environment: *const *const c_char,
 }
 
 /// Starts it and waits for its end.
-pub fn run(order: &Order) -> Launched {
+pub fn run(order: &StartOrder) -> Launched {
     let start_ns = now_ns();
     let pid = start(order);
     // SAFETY: fills locals; the process is a child that was not yet waited for.
@@ -56,7 +56,7 @@ pub fn run(order: &Order) -> Launched {
 /// Starts it, and returns its number once it has become the program. As `posix_spawn` does, without
 /// a copy of this process's page tables, and without its handlers of fork: neither is part of a
 /// start.
-pub fn start(order: &Order) -> c_int {
+pub fn start(order: &StartOrder) -> c_int {
     unsafe extern "C" {
         static environ: *const *const c_char;
     }

@@ -4,7 +4,7 @@
 use crate::fail;
 use crate::launch;
 use crate::memory::proc_kib;
-use crate::started::{self, Order};
+use crate::started::{self, StartOrder};
 use crate::sys;
 use crate::text::TextIn;
 use core::ffi::{CStr, c_int, c_long};
@@ -52,8 +52,8 @@ pub fn work_is_done() {
 }
 
 /// Runs a process to its end; `None` if the kernel does not let it be traced.
-pub fn follow(order: &Order) -> Option<Trace> {
-    let first = started::start(&Order {
+pub fn follow(order: &StartOrder) -> Option<Trace> {
+    let first = started::start(&StartOrder {
         traced: true,
         ..*order
     });

@@ -9,7 +9,7 @@ use crate::measured::{Moment, Span};
 use crate::memory::{self, HarnessTable};
 use crate::retained;
 use crate::stack::Stack;
-use crate::started::{self, Order};
+use crate::started::{self, StartOrder};
 use crate::sys;
 use crate::text::TextIn;
 use crate::threads;
@@ -77,9 +77,9 @@ fn run(bench: &mut Bench) {
     let mut freed_by = |place: &CStr| {
         let [file_word, blocks_word, size_word] = in_words;
         let owner = started::malloc_owner();
-        let ended = started::run(&Order {
+        let ended = started::run(&StartOrder {
             arguments: &[WORD, owner, place, file_word, blocks_word, size_word],
-            ..Order::default()
+            ..StartOrder::default()
         });
         let what = match place.to_bytes() {
             b"main" => "a process that frees in main",

@@ -11,7 +11,7 @@ use crate::retained;
 use crate::rng::SplitMix;
 use crate::sizes::Sizes;
 use crate::stack::Stack;
-use crate::started::{self, Order};
+use crate::started::{self, StartOrder};
 use crate::text::TextIn;
 use crate::threads;
 use crate::traced;
@@ -86,9 +86,9 @@ fn run(bench: &mut Bench) {
         ]
     };
     let arguments_alone = arguments(false);
-    let order = Order {
+    let order = StartOrder {
         arguments: &arguments_alone,
-        ..Order::default()
+        ..StartOrder::default()
     };
     let mut all = 0;
     bench.begin();
@@ -144,9 +144,9 @@ fn run(bench: &mut Bench) {
 
 /// What one more process asks of the kernel, and holds when its work is done.
 fn tell_trace(bench: &Bench, arguments: &[&CStr]) {
-    let order = Order {
+    let order = StartOrder {
         arguments,
-        ..Order::default()
+        ..StartOrder::default()
     };
     let Some(trace) = traced::follow(&order) else {
         let why = "the kernel does not let processes be traced here";
@@ -174,9 +174,9 @@ fn tell_trace(bench: &Bench, arguments: &[&CStr]) {
 }
 
 /// The smallest limit of a resource under which all tries succeed.
-fn tell_limit(bench: &Bench, order: &Order, resource: u32, key: &str) {
+fn tell_limit(bench: &Bench, order: &StartOrder, resource: u32, key: &str) {
     let works = |bytes| {
-        let order = Order {
+        let order = StartOrder {
             limit: Some((resource, bytes)),
             ..*order
         };
