@@ -27,9 +27,9 @@ pub mod row;
 mod sample;
 pub mod spread;
 mod table;
+mod table_cell;
 mod user_command;
 pub mod verdict;
-pub mod whole;
 
 #[cfg(test)]
 pub(crate) mod fake_run;
@@ -46,17 +46,17 @@ pub use interference::InterferenceSummary;
 pub use latency::{LongestCall, TimedCalls, Timer, Timing};
 pub use limit::TriedLimit;
 pub use memory::{MeanFootprint, Memory, MemoryMeasure, MemoryRatio};
-pub use numbers::{Numbers, PLACEMENT, Stalled, Timed};
+pub use numbers::{Numbers, PLACEMENT, Stalled, Timed, reads_figure};
 pub use overall::Overall;
 pub use pairwise::{Doubt, PairwiseTest};
 pub use ratio::Ratio;
 pub use role::Role;
 pub use row::{Purge, Row, State};
 pub use spread::{Spread, TwoModes};
-pub use table::{THRESHOLD, Table, TableCell, TableRow, tables};
+pub use table::{THRESHOLD, Table, TableRow, tables};
+pub use table_cell::TableCell;
 pub use user_command::CommandFacts;
 pub use verdict::Verdict;
-pub use whole::{Whole, reads_figure};
 
 use crate::execute::Measurement;
 use crate::metric::Process;

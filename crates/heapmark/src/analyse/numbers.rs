@@ -6,10 +6,11 @@ use super::memory::{MeanFootprint, Memory};
 use super::ratio::Ratio;
 use super::role::Role;
 use super::spread::{Spread, TwoModes};
+use super::table_cell::TableCell;
 use super::verdict::Verdict;
-use super::whole::Whole;
 use crate::execute::Measurement;
-use crate::metric::{Process, faults_per_op};
+use crate::metric::{self, Metric, Process, Sample, Value, faults_per_op};
+use crate::plan::Mode;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,8 +72,9 @@ pub struct Numbers {
     pub net_ns_per_op: Option<f64>,
     /// Where the time goes; `None` as for `floor_share`.
     pub parts: Option<TimeParts>,
-    /// The row as a process; only if the case's rows are whole processes.
-    pub whole: Option<Whole>,
+    /// The metrics of whole processes; only if the case's rows are such.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<TableCell>,
     /// The workload's further figures.
     pub figures: BTreeMap<String, f64>,
     /// Every sample, in block order. Exports have the samples themselves.
@@ -157,7 +159,6 @@ impl Numbers {
         let faster_ns = baseline
             .and_then(Group::median_ns_per_op)
             .map_or(ns_per_op.median, |theirs| theirs.min(ns_per_op.median));
-        let whole = group.case.whole_process.then(|| Whole::new(group));
         Some(Numbers {
             samples: group.processes.len(),
             blocks: group.blocks(),
@@ -185,11 +186,53 @@ impl Numbers {
                 && floor_ns.is_some_and(|floor_ns| floor_ns > faster_ns / 2.0),
             net_ns_per_op: floor_ns.map(|floor_ns| ns_per_op.median - floor_ns),
             parts: floor.and_then(|floor| TimeParts::new(group, floor)),
-            whole: whole.flatten(),
+            cells: cells(group),
             figures: figures(group),
             times: times(group),
         })
     }
+
+    /// The median of a metric of whole processes.
+    pub fn median(&self, key: &str) -> Option<f64> {
+        let mut cells = self.cells.iter();
+        let cell = cells.find(|cell| cell.metric.key == key)?;
+        Some(cell.spread.median)
+    }
+
+    /// Whether another allocator would have changed a whole process; `None` if its calls were not
+    /// counted.
+    pub fn responds_to_malloc(&self) -> Option<bool> {
+        let calls = self.median("malloc_calls_per_operation")?;
+        Some(calls >= CALLS_THAT_MATTER)
+    }
+}
+
+/// With fewer calls per operation, malloc serves only start-up and heap growth; the objects come
+/// from elsewhere.
+const CALLS_THAT_MATTER: f64 = 0.01;
+
+fn cells(group: &Group) -> Vec<TableCell> {
+    let values = |metric: &Metric| match metric.of {
+        Value::Check(of) => group
+            .check
+            .and_then(|check| of(&check.figures))
+            .into_iter()
+            .collect(),
+        _ => group.values(|measurement, process| {
+            metric.value(&Sample {
+                measurement,
+                process: Some(*process),
+                memory: None,
+                mean_heap: None,
+            })
+        }),
+    };
+    let metrics = match group.case.whole_process {
+        true => metric::of_case(Mode::Time, group.case),
+        false => Vec::new(),
+    };
+    let cell = |metric: &'static Metric| TableCell::new(metric, &values(metric));
+    metrics.into_iter().filter_map(cell).collect()
 }
 
 fn stalled(group: &Group) -> Option<Stalled> {
@@ -224,6 +267,12 @@ pub const PLACEMENT: [&str; 4] = [
     "packed_pages_per_1000_nodes",
     "scattered_pages_per_1000_nodes",
 ];
+
+/// Whether some table uses this figure of a sample; exports include all.
+pub fn reads_figure(name: &str) -> bool {
+    let is_figure = |metric: &Metric| matches!(metric.of, Value::Figure) && metric.key == name;
+    PLACEMENT.contains(&name) || metric::all().any(is_figure)
+}
 
 fn figures(group: &Group) -> BTreeMap<String, f64> {
     // A whole process reports most figures in its check, which is not timed.

@@ -10,11 +10,12 @@ use super::ratio::Ratio;
 use super::role::Role;
 use super::sample::sample;
 use super::spread::Spread;
+use super::table_cell::TableCell;
 use super::{Row, Verdict};
-use crate::metric::{self, Judged, Metric, Sample};
+use crate::metric::{self, Judged, Sample, Value};
 use crate::plan::{Case, Counter, Mode};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A workload at a thread count.
@@ -64,28 +65,6 @@ pub struct TableRow {
     /// The limits that were tried, in a run that looks for the smallest one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<TriedLimit>,
-}
-
-/// A metric of a row.
-#[derive(Clone, Debug, Serialize)]
-pub struct TableCell {
-    /// The metric, by its key.
-    #[serde(serialize_with = "key")]
-    pub metric: &'static Metric,
-    /// What it is of, if the row has several: a function.
-    pub label: String,
-    /// Over the processes of the row.
-    pub spread: Spread,
-    /// How many values that is over.
-    pub n: u64,
-    /// Over the baseline's in the same blocks.
-    pub ratio: Option<Ratio>,
-    /// By that, if rows are judged by the metric.
-    pub verdict: Option<Verdict>,
-}
-
-fn key<S: Serializer>(metric: &&'static Metric, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(metric.key)
 }
 
 /// A difference that matters, as a share.
@@ -181,20 +160,6 @@ impl TableRow {
             verdict: over.verdict,
         });
         self.cells.extend(over);
-    }
-}
-
-impl TableCell {
-    /// What some values come to, not yet compared. `None` for no values, and if one is not finite.
-    pub(super) fn new(metric: &'static Metric, values: &[f64]) -> Option<TableCell> {
-        Some(TableCell {
-            metric,
-            label: String::new(),
-            spread: Spread::of(values)?,
-            n: values.len() as u64,
-            ratio: None,
-            verdict: None,
-        })
     }
 }
 
@@ -335,13 +300,20 @@ impl MeasuredRow {
             .filter(|record| record.purpose == purpose && failed.is_none())
             .filter_map(|record| Some(((record.block, record.part), sample(record)?)))
             .collect();
+        let mut checks = own.iter().filter(|record| record.purpose == Purpose::Check);
+        let check = checks.find_map(|record| record.measurement.as_ref());
         let (mut cells, mut values) = (Vec::new(), Vec::new());
         let (mut why_not, mut details) = (BTreeMap::new(), BTreeMap::new());
-        for metric in metric::of_mode(run.plan.mode) {
-            let by_slot: BySlot = samples
-                .iter()
-                .filter_map(|(slot, sample)| Some((*slot, metric.value(sample)?)))
-                .collect();
+        for metric in metric::of_case(run.plan.mode, case) {
+            let of_sample =
+                |(slot, sample): &(PairKey, Sample)| Some((*slot, metric.value(sample)?));
+            let by_slot: BySlot = match metric.of {
+                Value::Check(of) => check
+                    .and_then(|check| Some((PairKey::default(), of(&check.figures)?)))
+                    .into_iter()
+                    .collect(),
+                _ => samples.iter().filter_map(of_sample).collect(),
+            };
             let all: Vec<f64> = by_slot.values().copied().collect();
             let mut notes = samples.iter().map(|(_, sample)| &sample.measurement.notes);
             let note = notes.find_map(|notes| notes.get(metric.key));

@@ -7,6 +7,7 @@ mod limit;
 mod memory;
 mod process;
 mod time;
+mod whole;
 
 pub use memory::{LITTER, OVERHEAD_FROM_BYTES, blow_up, overhead_of};
 pub use process::Process;
@@ -15,7 +16,8 @@ pub use time::{WALL, faults_per_op};
 use crate::execute::Measurement;
 use crate::observe::mean_heap::MeanHeap;
 use crate::observe::memory_profile::MemoryProfile;
-use crate::plan::Mode;
+use crate::plan::{Case, Mode};
+use std::collections::BTreeMap;
 
 /// One number per process.
 #[derive(Debug)]
@@ -125,6 +127,8 @@ pub enum Value {
     Sample(fn(&Sample) -> Option<f64>),
     /// From the memory of a process that was sampled.
     Memory(fn(&MemoryProfile) -> Option<f64>),
+    /// From the figures of the row's check: one value, however many processes there are.
+    Check(fn(&BTreeMap<String, f64>) -> Option<f64>),
     /// A figure that the process reports, per operation.
     PerOperation,
     /// A figure that its kernel reports by this name.
@@ -203,7 +207,7 @@ impl Metric {
                 .get(&crate::execute::per_operation(self.key))
                 .copied(),
             Value::Figure => sample.measurement.figures.get(self.key).copied(),
-            Value::Row => None,
+            Value::Check(_) | Value::Row => None,
         }
     }
 
@@ -234,10 +238,20 @@ pub fn named(key: &str) -> &'static Metric {
     found.unwrap_or_else(|| panic!("no metric {key}"))
 }
 
+/// Those of the processes of a case.
+pub fn of_case(mode: Mode, case: &Case) -> Vec<&'static Metric> {
+    let mut metrics = of_mode(mode);
+    if mode == Mode::Time && case.whole_process {
+        metrics.extend(whole::METRICS);
+    }
+    metrics
+}
+
 /// All metrics.
 pub fn all() -> impl Iterator<Item = &'static Metric> {
     [
         time::METRICS,
+        whole::METRICS,
         memory::METRICS,
         counts::METRICS,
         latency::METRICS,

@@ -49,28 +49,24 @@ pub(super) fn ratio(numbers: &Numbers) -> f64 {
 
 /// Sorted by the ratios of wall time.
 pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
-    table.whole("wall s", |whole| Some(seconds(whole.wall_ns)));
+    table.metric("wall s", "wall_ns", seconds);
     table.judged(&case.baseline);
     aged::columns(table);
-    table.whole("CPU s", |whole| whole.cpu_ns.map(seconds));
+    table.metric("CPU s", "cpu_ns", seconds);
     table
         .column(&format!("CPU / {}", case.baseline), cpu_ratio)
         .spare = Spare::Early;
     table.column("peak RSS", |_, n| peak_rss(n));
     table
-        .whole("peak PSS", |whole| whole.peak_pss_bytes.map(units::bytes))
+        .metric("peak PSS", "peak_pss_bytes", units::bytes)
         .spare = Spare::Early;
-    let processes = |n: &Numbers| n.whole.as_ref()?.processes;
-    if table.rows.iter().any(|(_, n)| processes(n) > Some(1.0)) {
+    let has_several = |n: &Numbers| n.median("processes") > Some(1.0);
+    if table.rows.iter().any(|(_, n)| has_several(n)) {
         table
-            .whole("largest process", |whole| {
-                whole.largest_process_bytes.map(units::bytes)
-            })
+            .metric("largest process", "largest_process_rss_bytes", units::bytes)
             .spare = Spare::Early;
         table
-            .whole("processes", |whole| {
-                whole.processes.map(|number| number.to_string())
-            })
+            .metric("processes", "processes", |number| number.to_string())
             .spare = Spare::Early;
     }
 }

@@ -2,41 +2,42 @@
 
 use super::sheet::{Spare, TableColumns, cpu_ratio};
 use super::{text, units};
-use crate::analyse::{Case, Numbers, Role, Row, Spread};
+use crate::analyse::{Case, Numbers, Role, Row};
 
 /// Sorted by wall time, with the start-up share of a short one beside it.
 pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
-    let short = |value: Option<f64>| Some(value.map_or("n/a".into(), units::duration));
-    table.whole("wall s", |whole| Some(seconds(whole.wall_ns)));
-    table.whole("CPU s", |whole| whole.cpu_ns.map(seconds));
+    table.metric("wall s", "wall_ns", seconds);
+    table.metric("CPU s", "cpu_ns", seconds);
+    let busy = |n: &Numbers| Some(n.median("cpu_ns")? / n.median("wall_ns")?);
     table
-        .whole("CPU / wall", |whole| {
-            whole.parallel_share.map(units::digits)
+        .column("CPU / wall", |_, n| {
+            busy(n).map_or("-".into(), units::digits)
         })
         .spare = Spare::Early;
     table.judged(&case.baseline);
     table.column("CPU time", cpu_ratio).spare = Spare::Early;
     table.memory();
-    table.whole("longest pause", |whole| match whole.pauses {
-        Some(0.0) => Some("none".into()),
-        _ => short(whole.longest_pause_ns),
+    let short = |n: &Numbers, key| n.median(key).map_or("n/a".into(), units::duration);
+    table.column("longest pause", |_, n| match n.median("pauses") {
+        Some(0.0) => "none".into(),
+        _ => short(n, "longest_pause_ns"),
     });
-    table
-        .whole("longest step", |whole| short(whole.longest_step_ns))
-        .spare = Spare::Early;
-    table
-        .whole("start-up", |whole| short(whole.startup_ns))
-        .spare = Spare::Early;
+    for (title, key) in [
+        ("longest step", "longest_step_ns"),
+        ("start-up", "startup_ns"),
+    ] {
+        table.column(title, |_, n| short(n, key)).spare = Spare::Early;
+    }
 }
 
-/// The median of times in nanoseconds.
-pub(super) fn seconds(ns: Spread) -> String {
-    units::digits(ns.median / 1e9)
+/// A time in nanoseconds.
+pub(super) fn seconds(ns: f64) -> String {
+    units::digits(ns / 1e9)
 }
 
 /// Whether another allocator could have changed the row.
 pub(super) fn note(row: &Row, numbers: &Numbers) -> Option<String> {
-    let responds = numbers.whole.as_ref()?.responds_to_malloc()?;
+    let responds = numbers.responds_to_malloc()?;
     (row.role == Role::Program && !responds).then(|| "not touched by malloc choice".into())
 }
 

@@ -198,5 +198,22 @@ fn whole_processes_and_the_users_command_have_the_same_table() {
                 .any(|line| line["workload"] == rows),
             "{all:?}"
         );
+        let [wall] = of(&all, "glibc", "wall_ns")[..] else {
+            panic!("{all:?}")
+        };
+        let [cpu] = of(&all, "glibc", "cpu_ns")[..] else {
+            panic!("{all:?}")
+        };
+        assert_eq!((&*wall["ratio"], &wall["n"]), ("1.0", &cpu["n"]));
     }
+    let whole = lines("whole");
+    let longest = of(&whole, "Nim:ORC", "longest_pause_ns")[0];
+    assert_eq!(longest["n"], "1", "its check reported it, not the samples");
+    assert_eq!(number(of(&whole, "Nim:ORC", "startup_ns")[0], "n"), 2.0);
+    assert!(
+        lines("timed")
+            .iter()
+            .all(|line| line["metric"] != "wall_ns"),
+        "no row of operations is a process"
+    );
 }

@@ -5,7 +5,8 @@ use super::counterpart::{counterpart, differences};
 use super::{Compared, Comparison, NO_BASELINE, NO_EARLIER, NO_NUMBERS, Side};
 use crate::analyse::ratio::Ratio;
 use crate::analyse::role::Role;
-use crate::analyse::table::{TableCell, by_range, is_exact, tables};
+use crate::analyse::table::{by_range, is_exact, tables};
+use crate::analyse::table_cell::TableCell;
 use crate::metric::Metric;
 use crate::plan::Case;
 

@@ -9,8 +9,8 @@ fn lab() -> FakeRun {
     lab.fill(|_, name, _| if name == "Go" { 40.0 } else { 20.0 })
 }
 
-fn whole(lab: &FakeRun, row: &str) -> Whole {
-    numbers(&run(lab), row).whole.clone().unwrap()
+fn median(lab: &FakeRun, row: &str, key: &str) -> Option<f64> {
+    numbers(&run(lab), row).median(key)
 }
 
 #[test]
@@ -28,13 +28,10 @@ fn times_are_those_of_the_samples_and_the_cpu_time_of_all_threads_stands_beside(
         figures.for_each(|figures| _ = figures.insert("startup_ns".into(), 3e6));
     }
     // Two measured iterations of 20 ns x 1,000,000 / 2 threads, and a cold one that does not count.
-    let (glibc, go) = (whole(&lab, "glibc"), whole(&lab, "Go"));
-    assert_eq!((glibc.wall_ns.median, go.wall_ns.median), (2e7, 4e7));
-    assert_eq!(
-        (glibc.cpu_ns.unwrap().median, glibc.parallel_share),
-        (2.5e7, Some(1.25))
-    );
-    assert_eq!((glibc.startup_ns, go.startup_ns), (None, Some(3e6)));
+    let both = |key| [median(&lab, "glibc", key), median(&lab, "Go", key)];
+    assert_eq!(both("wall_ns"), [Some(2e7), Some(4e7)]);
+    assert_eq!(both("cpu_ns")[0], Some(2.5e7));
+    assert_eq!(both("startup_ns"), [None, Some(3e6)]);
     let analysis = run(&lab);
     assert_eq!(row(&analysis, "Go").role, Role::Program);
     assert!(close(numbers(&analysis, "Go").ratio.unwrap().ratio, 2.0));
@@ -46,8 +43,9 @@ fn times_are_those_of_the_samples_and_the_cpu_time_of_all_threads_stands_beside(
 #[test]
 fn the_longest_pause_is_a_collectors_or_a_releases_and_none_is_not_nothing() {
     let pause = |figures: &[(&str, f64)]| {
-        let whole = whole(&lab().told("trees@2/check/Go", figures), "Go");
-        (whole.pauses, whole.longest_pause_ns)
+        let lab = lab().told("trees@2/check/Go", figures);
+        let median = |key| median(&lab, "Go", key);
+        (median("pauses"), median("longest_pause_ns"))
     };
     assert_eq!(pause(&[]), (None, None));
     assert_eq!(pause(&[("pauses", 0.0)]), (Some(0.0), None));
@@ -78,25 +76,29 @@ fn the_longest_step_is_that_of_any_depth() {
         ("depth_6_longest_build_ns", 4e3),
         ("longest_ns", 1e9),
     ];
+    let longest = |lab: &FakeRun| median(lab, "Go", "longest_step_ns");
     assert_eq!(
-        whole(&lab().told("trees@2/check/Go", &figures), "Go").longest_step_ns,
+        longest(&lab().told("trees@2/check/Go", &figures)),
         Some(9e3)
     );
-    assert_eq!(whole(&lab(), "Go").longest_step_ns, None);
+    assert_eq!(longest(&lab()), None);
 }
 
 #[test]
 fn a_row_responds_to_malloc_from_one_call_in_a_hundred_operations_on() {
     let responds = |calls| {
         let lab = lab().told("trees@2/check/Go", &[("malloc_calls_per_operation", calls)]);
-        whole(&lab, "Go").responds_to_malloc()
+        numbers(&run(&lab), "Go").responds_to_malloc()
     };
     assert_eq!(
         (responds(1.0), responds(0.01), responds(0.0099)),
         (Some(true), Some(true), Some(false))
     );
     assert_eq!(
-        (responds(-0.002), whole(&lab(), "Go").responds_to_malloc()),
+        (
+            responds(-0.002),
+            numbers(&run(&lab()), "Go").responds_to_malloc()
+        ),
         (Some(false), None)
     );
 }
@@ -104,7 +106,7 @@ fn a_row_responds_to_malloc_from_one_call_in_a_hundred_operations_on() {
 #[test]
 fn only_rows_with_numbers_in_a_case_of_whole_processes_have_it() {
     let kernel = FakeRun::new(&["glibc"], &["larson"], 3).fill(|_, _, _| 20.0);
-    assert!(numbers(&run(&kernel), "glibc").whole.is_none());
+    assert!(numbers(&run(&kernel), "glibc").cells.is_empty());
     // Figures from a check do not count either once a process has failed.
     let told = lab().told(
         "trees@2/check/Go",

@@ -6,7 +6,7 @@ use super::dot_plot::{self, Dot};
 use super::section::{Data, Entry, Plot, Section, Trace};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
-use crate::analyse::{Case, Whole};
+use crate::analyse::Case;
 use crate::report::text::plain;
 use crate::report::{units, whole};
 use plotly::common::{HoverInfo, Marker, MarkerSymbol, Mode, Orientation};
@@ -45,29 +45,30 @@ fn plots(
     heading: &str,
     data: &mut Data,
 ) -> [Plot; 3] {
-    let mut rows: Vec<(PlacedRow, &Whole)> = views::rows(cases)
+    let mut rows: Vec<(PlacedRow, f64)> = views::rows(cases)
         .into_iter()
-        .filter_map(|placed| Some((placed, placed.numbers.whole.as_ref()?)))
+        .filter_map(|placed| Some((placed, placed.numbers.median("wall_ns")?)))
         .collect();
-    rows.sort_by(|(_, a), (_, b)| a.wall_ns.median.total_cmp(&b.wall_ns.median));
+    rows.sort_by(|(_, a), (_, b)| a.total_cmp(b));
     let (mut traces, mut peaks, mut pauses) = (Vec::new(), Vec::new(), Vec::new());
-    for (placed, whole) in rows {
+    for (placed, wall_ns) in rows {
+        let median = |key| placed.numbers.median(key);
         let subject = placed.subject;
-        let cpu_ns = whole.cpu_ns.map(|cpu| cpu.median);
+        let cpu_ns = median("cpu_ns");
         let peak_rss_bytes = placed.numbers.memory.map(|memory| memory.peak_rss_bytes);
         data.row(json!({
             "run": subject.run + 1,
             "workload": plain(&placed.case.workload),
             "threads": placed.case.threads,
             "row": plain(subject.name),
-            "wall_ns": whole.wall_ns.median,
+            "wall_ns": wall_ns,
             "cpu_ns": cpu_ns,
             "peak_rss_bytes": peak_rss_bytes,
-            "longest_pause_ns": whole.longest_pause_ns,
-            "longest_step_ns": whole.longest_step_ns,
-            "startup_ns": whole.startup_ns,
+            "longest_pause_ns": median("longest_pause_ns"),
+            "longest_step_ns": median("longest_step_ns"),
+            "startup_ns": median("startup_ns"),
         }));
-        traces.extend(bars(legend, placed, whole.wall_ns.median, cpu_ns));
+        traces.extend(bars(legend, placed, wall_ns, cpu_ns));
         let dot = |value: f64, words: fn(f64) -> String| Dot {
             subject,
             value,
@@ -75,7 +76,7 @@ fn plots(
             words: words(value),
         };
         peaks.extend(peak_rss_bytes.map(|bytes| dot(bytes, units::bytes)));
-        let pause_ns = whole.longest_pause_ns.filter(|ns| *ns > 0.0);
+        let pause_ns = median("longest_pause_ns").filter(|ns| *ns > 0.0);
         pauses.extend(pause_ns.map(|ns| dot(ns, units::duration)));
     }
     let dots = |title: &str, dots: Vec<Dot>, word: fn(f64) -> String| {

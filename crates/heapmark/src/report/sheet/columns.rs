@@ -1,7 +1,7 @@
 //! The columns of a sheet.
 
 use super::cells::{self, peak_rss, ratio, verdict};
-use crate::analyse::{Numbers, Row, Whole};
+use crate::analyse::{Numbers, Row};
 use crate::report::units;
 
 /// A column of a sheet.
@@ -81,14 +81,9 @@ impl TableColumns<'_> {
         column
     }
 
-    /// A column of numbers of whole processes, `-` where one is not known.
-    pub fn whole(&mut self, title: &str, cell: impl Fn(&Whole) -> Option<String>) -> &mut Column {
-        self.column(title, |_, n| {
-            n.whole
-                .as_ref()
-                .and_then(&cell)
-                .unwrap_or_else(|| "-".into())
-        })
+    /// A column of a metric, `-` if it is not known.
+    pub fn metric(&mut self, title: &str, key: &str, text: fn(f64) -> String) -> &mut Column {
+        self.column(title, |_, n| n.median(key).map_or("-".into(), text))
     }
 
     /// The time over the baseline's, and the verdict on it.
