@@ -26,7 +26,7 @@ test: setup-test            ## all tests
 	$(CARGO) test $(WHOLE) --no-fail-fast --tests
 
 # What a browser, Python, valgrind or an allocator written in C++ is needed for.
-FURTHER = page:: exports:: takes_more_instructions series:: shape::
+FURTHER = page:: exports:: takes_more_instructions series:: shape:: circles::
 test-core:                  ## the tests that need no more than a C compiler: for a first change
 	$(CARGO) test --locked --workspace --lib
 	$(CARGO) test --locked -p heapmark --no-fail-fast --test source --test report --test kernels -- $(FURTHER:%=--skip %)

@@ -6,7 +6,7 @@ line, then the cycles of files that import each other and the names of types tha
 
 A token is an identifier, a literal or a punctuation mark. Comments, blank lines and tests are left out: folders and files named
 `tests`, and items marked `#[cfg(test)]`. A file imports another one if a path in it leads to an item that is defined there; a path through a
-re-export leads to where the item is defined.
+re-export leads to where the item is defined. That a `mod.rs` names its own children counts for nothing: it is their list.
 """
 
 import collections

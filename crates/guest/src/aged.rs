@@ -2,14 +2,14 @@
 //! heap, and what is left of the litter stays until the kernel has ended. No kernel knows of it.
 
 use crate::api::Api;
-use crate::bench::Bench;
 use crate::fail;
 use crate::job::Job;
-use crate::kernels::litter::Litter;
-use crate::kernels::shape::Shape;
+use crate::litter::Litter;
 use crate::memory::{self, Resident};
+use crate::shape_blocks::ShapeThreads;
 use crate::sizes::Sizes;
 use core::cell::{Cell, OnceCell};
+use core::fmt::Arguments;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -33,7 +33,7 @@ struct Littered {
     come: AtomicUsize,
     litter: Litter,
     /// What each of them did.
-    shape: Shape,
+    shape: ShapeThreads,
     before_bytes: u64,
     grown_bytes: Cell<u64>,
 }
@@ -85,7 +85,7 @@ pub fn prepare(threads: usize) {
         threads,
         come: AtomicUsize::new(0),
         litter: Litter::new(threads, heap.bytes, heap.stay, &heap.sizes, heap.seed),
-        shape: Shape::of(heap.api, threads, 0),
+        shape: ShapeThreads::new(heap.api, threads),
         before_bytes: Resident::counted().fileless,
         grown_bytes: Cell::new(0),
     });
@@ -111,13 +111,17 @@ pub fn come() {
 }
 
 /// By the main thread, after the clock: frees what is left of the litter, and reports it.
-pub fn sweep(bench: &Bench) {
+pub fn sweep(say: impl Fn(&str, Arguments<'_>)) {
     let Some(own) = aged().and_then(|heap| heap.littered.get()) else {
         return;
     };
-    bench.figure("litter_blocks", own.shape.blocks() as f64);
-    bench.figure("litter_live_bytes", own.shape.live() as f64);
-    bench.figure("litter_resident_bytes", own.grown_bytes.get() as f64);
+    for (name, value) in [
+        ("litter_blocks", own.shape.blocks()),
+        ("litter_live_bytes", own.shape.live()),
+        ("litter_resident_bytes", own.grown_bytes.get()),
+    ] {
+        say("figure", format_args!("{name} {value}"));
+    }
     let thread = own.shape.thread(0);
     (0..own.threads).for_each(|worker| own.litter.sweep(worker, &thread));
     if own.shape.live() > 0 {

@@ -306,8 +306,8 @@ impl<'a> Bench<'a> {
 
     /// Called after the last round: reports memory and thread times.
     pub(crate) fn finish(&self) {
-        sizes::report(self);
-        aged::sweep(self);
+        sizes::report(|key, value| self.say(key, value));
+        aged::sweep(|key, value| self.say(key, value));
         watched::pause();
         self.together
             .iter()

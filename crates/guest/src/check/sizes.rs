@@ -1,10 +1,9 @@
 //! How often each size is requested, and how much is live at most: what ages a heap as this workload
 //! would.
 
-use crate::bench::Bench;
 use crate::job::Job;
 use crate::memory::{self, HarnessTable};
-use core::fmt::{self, Display, Formatter};
+use core::fmt::{self, Arguments, Display, Formatter};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use heapmark_wire::{BUCKETS, bucket_of};
@@ -67,11 +66,11 @@ pub(super) fn remove(size: usize) {
 }
 
 /// Writes what was counted to the report.
-pub fn report(bench: &Bench) {
+pub fn report(say: impl Fn(&str, Arguments<'_>)) {
     if let Some(counted) = counted() {
         let most_live = counted.most_live_bytes.load(Ordering::Relaxed);
-        bench.figure("most_live_bytes", most_live as f64);
-        bench.say("note", format_args!("sizes {counted}"));
+        say("figure", format_args!("most_live_bytes {most_live}"));
+        say("note", format_args!("sizes {counted}"));
     }
 }
 

@@ -2,12 +2,12 @@
 //! allocated: nodes of a list, a tree, a hash table or of records are read, in a heap that other
 //! blocks have aged.
 
-use super::litter::Litter;
 use super::shape::{Blocks, Shape, ShapeThread, StampedBlock};
 use super::{Kernel, MemoryPoints};
 use crate::bench::Bench;
 use crate::clock::now_ns;
 use crate::fail;
+use crate::litter::Litter;
 use crate::memory::{HarnessTable, Padded};
 use crate::placement::{self, Placement};
 use crate::rng::SplitMix;

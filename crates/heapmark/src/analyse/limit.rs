@@ -6,46 +6,16 @@ use super::group::RecordsByRow;
 use super::ratio::Ratio;
 use super::role::Role;
 use super::spread::Spread;
-use super::table::{THRESHOLD, Table, TableRow, by_range};
-use super::table_cell::TableCell;
-use crate::metric::{self, Judged, Metric, OVERHEAD_FROM_BYTES, Process};
-use crate::plan::limit::{STEP, TIMED_PERCENT, TRIES};
+use super::table::{Table, TableRow, TriedLimit};
+use super::table_cell::{THRESHOLD, TableCell, by_range};
+use crate::metric::{self, Judged, OVERHEAD_FROM_BYTES, Process};
+use crate::plan::limit::{TIMED_PERCENT, TRIES};
 use crate::plan::{Case, LimitKind, Mode};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
-use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// A limit that was tried, and how each process under it ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct TriedLimit {
-    /// The limit.
-    pub bytes: u64,
-    /// Of timed processes: the limit in per cent of the smallest one that does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub percent: Option<u32>,
-    /// The outcomes' words.
-    pub outcomes: Vec<&'static str>,
-}
-
-impl TriedLimit {
-    /// The first outcome that is not `ok`, or `ok`.
-    pub fn word(&self) -> &'static str {
-        let bad = self.outcomes.iter().find(|word| **word != "ok");
-        bad.copied().unwrap_or("ok")
-    }
-}
 
 /// What a search determines.
 const SMALLEST: &str = "smallest_limit_bytes";
-
-/// How finely a metric is known: a search stops between two limits that differ by a step, and a
-/// little more, as both are whole pages.
-pub(super) fn resolution(metric: &Metric) -> f64 {
-    match metric.key {
-        SMALLEST => (STEP - 1.0) * 1.25,
-        _ => 0.0,
-    }
-}
 
 /// All tables.
 pub(super) fn tables(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {

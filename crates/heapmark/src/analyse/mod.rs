@@ -28,6 +28,7 @@ mod sample;
 pub mod spread;
 mod table;
 mod table_cell;
+mod tables;
 mod user_command;
 pub mod verdict;
 
@@ -44,7 +45,6 @@ pub use footprint::Sampling;
 pub use held::{Held, MemoryShape};
 pub use interference::InterferenceSummary;
 pub use latency::{LongestCall, TimedCalls, Timer, Timing};
-pub use limit::TriedLimit;
 pub use memory::{MeanFootprint, Memory, MemoryMeasure, MemoryRatio};
 pub use numbers::{Numbers, PLACEMENT, Stalled, Timed, reads_figure};
 pub use overall::Overall;
@@ -53,8 +53,9 @@ pub use ratio::Ratio;
 pub use role::Role;
 pub use row::{Purge, Row, State};
 pub use spread::{Spread, TwoModes};
-pub use table::{THRESHOLD, Table, TableRow, tables};
-pub use table_cell::TableCell;
+pub use table::{Table, TableRow, TriedLimit};
+pub use table_cell::{THRESHOLD, TableCell};
+pub use tables::tables;
 pub use user_command::CommandFacts;
 pub use verdict::Verdict;
 
@@ -190,10 +191,10 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     for run in &run.parts() {
         match run.plan.mode {
             Mode::Time => analysis.judge_times(run, &counting),
-            Mode::Latency { every } => analysis.latency = table::of_calls(run, every, &counting),
-            Mode::Count(_) => analysis.counts = table::of_samples(run, Purpose::Count, &counting),
+            Mode::Latency { every } => analysis.latency = tables::of_calls(run, every, &counting),
+            Mode::Count(_) => analysis.counts = tables::of_samples(run, Purpose::Count, &counting),
             Mode::Memory => {
-                analysis.footprints = table::of_memory(run, &counting);
+                analysis.footprints = tables::of_memory(run, &counting);
                 let (plan, tables) = (&run.plan, &analysis.footprints);
                 if plan.cases.iter().all(|case| case.beside) {
                     analysis.held = held::held(&plan.allocators, &plan.cases, tables);

@@ -1,6 +1,5 @@
 //! A recipe's files -> object files. The flags that an allocator needs are in its recipe, not here.
 
-use super::configure;
 use super::files::{Task, tasks};
 use super::inspect::dynamic_tls;
 use super::step::Steps;
@@ -26,17 +25,13 @@ pub struct Bench<'a> {
     pub jobs: usize,
 }
 
-/// Compiles everything that the recipe names in the crate; calls `told` after each finished file,
+/// Compiles everything that the recipe names in the tree; calls `told` after each finished file,
 /// with the number of finished files and of all files.
 pub fn objects(
     bench: &Bench,
-    version: &str,
+    tree: &Path,
     told: impl Fn(usize, usize) + Sync,
 ) -> Result<Vec<PathBuf>> {
-    let tree: &Path = match &bench.recipe.configure {
-        Some(configure) => &configure::tree(configure, version, bench)?,
-        None => bench.sources,
-    };
     let flags = flags(bench, tree)?;
     let tasks = tasks(bench.recipe, tree, bench.workshop)?;
     let next = AtomicUsize::new(0);

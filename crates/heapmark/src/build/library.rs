@@ -3,6 +3,7 @@
 
 use super::cache::{CachePlace, short_hash};
 use super::compile::{self, Bench};
+use super::configure;
 use super::inspect::{Inspection, inspect};
 use super::step::{Slots, Steps};
 use super::toolchain::Toolchain;
@@ -100,7 +101,11 @@ impl<'a> Work<'a> {
             bar.set_position(done as u64);
             bar.set_message("compiling");
         };
-        let objects = compile::objects(&bench, &self.pin.version, told)?;
+        let tree: &Path = match &self.recipe.configure {
+            Some(configure) => &configure::tree(configure, &self.pin.version, &bench)?,
+            None => &sources,
+        };
+        let objects = compile::objects(&bench, tree, told)?;
         bar.set_message("linking");
         let built = link::library(&self.allocator.name, &objects, &bench)?;
         let inspection = inspect(&built)?;

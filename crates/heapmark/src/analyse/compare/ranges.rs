@@ -5,8 +5,8 @@ use super::counterpart::{counterpart, differences};
 use super::{Compared, Comparison, NO_BASELINE, NO_EARLIER, NO_NUMBERS, Side};
 use crate::analyse::ratio::Ratio;
 use crate::analyse::role::Role;
-use crate::analyse::table::{by_range, is_exact, tables};
-use crate::analyse::table_cell::TableCell;
+use crate::analyse::table_cell::{TableCell, by_range};
+use crate::analyse::tables::{is_exact, tables};
 use crate::metric::Metric;
 use crate::plan::Case;
 

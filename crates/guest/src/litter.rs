@@ -1,9 +1,9 @@
 //! Ages a heap before a workload: fills it, replaces blocks for a while, some of them by other
 //! threads, and frees a part of them in random order.
 
-use super::shape::{BlockList, Blocks, ShapeThread, StampedBlock};
 use crate::memory::{HarnessTable, Padded};
 use crate::rng::SplitMix;
+use crate::shape_blocks::{BlockList, Blocks, ShapeThread, StampedBlock};
 use crate::sizes::Sizes;
 use crate::threads::Rendezvous;
 use core::cell::Cell;

@@ -1,0 +1,282 @@
+//! Blocks that say which they are, and what each thread did with them.
+
+use crate::api::Api;
+use crate::fail;
+use crate::memory::{HarnessTable, Padded};
+use crate::sys::page_bytes;
+use core::cell::Cell;
+
+/// A live block with a stamp in its first and its last byte.
+#[derive(Clone, Copy)]
+pub struct StampedBlock {
+    address: *mut u8,
+    size: u32,
+    stamp: u32,
+}
+
+impl StampedBlock {
+    /// A block that was made with these two, at its address.
+    pub fn at(address: *mut u8, size: u32, stamp: u32) -> StampedBlock {
+        StampedBlock {
+            address,
+            size,
+            stamp,
+        }
+    }
+
+    pub fn address(&self) -> *mut u8 {
+        self.address
+    }
+
+    pub fn size(&self) -> usize {
+        self.size as usize
+    }
+
+    pub fn stamp(&self) -> u32 {
+        self.stamp
+    }
+
+    /// Touches it as far as memory figures need that: each page, the first byte, and the last one.
+    ///
+    /// # Safety
+    /// It is live.
+    unsafe fn write(&self) {
+        let [first, last, ..] = self.stamp.to_le_bytes();
+        // SAFETY: within the block.
+        unsafe {
+            for offset in (0..self.size()).step_by(page_bytes()) {
+                self.address.add(offset).write_volatile(first);
+            }
+            if self.size > 1 {
+                self.address.add(self.size() - 1).write_volatile(last);
+            }
+        }
+    }
+
+    /// Whether it still has its stamp.
+    ///
+    /// # Safety
+    /// It is live.
+    pub unsafe fn is_intact(&self) -> bool {
+        let [first, last, ..] = self.stamp.to_le_bytes();
+        // SAFETY: within the block.
+        unsafe {
+            (self.size < 1 || self.address.read_volatile() == first)
+                && (self.size < 2 || self.address.add(self.size() - 1).read_volatile() == last)
+        }
+    }
+}
+
+/// What one thread did.
+#[derive(Default)]
+pub struct ShapeCounts {
+    mallocs: Cell<u64>,
+    frees: Cell<u64>,
+    allocated_bytes: Cell<u64>,
+    freed_bytes: Cell<u64>,
+}
+
+fn add(cell: &Cell<u64>, more: u64) {
+    cell.set(cell.get() + more);
+}
+
+/// An allocator, and what each of some threads did with it.
+pub struct ShapeThreads {
+    pub api: Api,
+    counts: HarnessTable<Padded<ShapeCounts>>,
+}
+
+// SAFETY: each thread changes its own counts.
+unsafe impl Sync for ShapeThreads {}
+
+impl ShapeThreads {
+    /// For so many threads.
+    pub fn new(api: Api, threads: usize) -> ShapeThreads {
+        ShapeThreads {
+            api,
+            counts: HarnessTable::zeroed(threads),
+        }
+    }
+
+    /// The allocator as this thread uses it.
+    pub fn thread(&self, index: usize) -> ShapeThread<'_> {
+        ShapeThread {
+            api: &self.api,
+            counts: &self.counts[index].0,
+        }
+    }
+
+    /// Blocks allocated by all threads so far.
+    pub fn blocks(&self) -> u64 {
+        self.sum(|counts| &counts.mallocs)
+    }
+
+    /// Blocks freed by all threads so far.
+    pub fn freed_blocks(&self) -> u64 {
+        self.sum(|counts| &counts.frees)
+    }
+
+    /// Bytes requested by all threads so far.
+    pub fn volume(&self) -> u64 {
+        self.sum(|counts| &counts.allocated_bytes)
+    }
+
+    /// Bytes freed by all threads so far.
+    pub fn freed_bytes(&self) -> u64 {
+        self.sum(|counts| &counts.freed_bytes)
+    }
+
+    /// Requested bytes of all live blocks.
+    pub fn live(&self) -> u64 {
+        self.volume() - self.freed_bytes()
+    }
+
+    fn sum(&self, of: fn(&ShapeCounts) -> &Cell<u64>) -> u64 {
+        let counts = self.counts.iter();
+        counts.map(|Padded(counts)| of(counts).get()).sum()
+    }
+}
+
+/// The allocator as one thread uses it.
+#[derive(Clone, Copy)]
+pub struct ShapeThread<'s> {
+    api: &'s Api,
+    counts: &'s ShapeCounts,
+}
+
+impl ShapeThread<'_> {
+    /// A touched block with a stamp.
+    pub fn allocate(&self, size: usize, stamp: u32) -> StampedBlock {
+        let block = self.untouched(size, stamp);
+        // SAFETY: just made.
+        unsafe { block.write() };
+        block
+    }
+
+    /// A block that the caller itself touches. It must not be freed by [`ShapeThread::free`].
+    pub fn untouched(&self, size: usize, stamp: u32) -> StampedBlock {
+        // SAFETY: an ordinary call.
+        let address = unsafe { (self.api.malloc)(size) };
+        if address.is_null() && size > 0 {
+            fail::null("malloc", size);
+        }
+        add(&self.counts.mallocs, 1);
+        add(&self.counts.allocated_bytes, size as u64);
+        StampedBlock::at(address, size as u32, stamp)
+    }
+
+    /// Frees a block of any thread, which must still have its stamp.
+    pub fn free(&self, block: StampedBlock) {
+        // SAFETY: live, as the kernel knows.
+        if !unsafe { block.is_intact() } {
+            let StampedBlock { size, stamp, .. } = block;
+            fail::give_up(
+                "wrong-result",
+                format_args!("block {stamp} of {size} bytes does not hold what was written"),
+            );
+        }
+        self.release(block);
+    }
+
+    /// Frees a block without looking at it.
+    pub fn release(&self, block: StampedBlock) {
+        // SAFETY: live, released once.
+        unsafe { (self.api.free)(block.address) };
+        add(&self.counts.frees, 1);
+        add(&self.counts.freed_bytes, u64::from(block.size));
+    }
+}
+
+/// A table of blocks that one thread at a time uses.
+pub struct Blocks(HarnessTable<Cell<StampedBlock>>);
+
+// SAFETY: one thread at a time uses an entry, as each kernel arranges.
+unsafe impl Sync for Blocks {}
+
+impl Blocks {
+    /// Room for so many.
+    pub fn new(len: usize) -> Blocks {
+        Blocks(HarnessTable::zeroed(len))
+    }
+
+    /// A part of the table as a list that grows and shrinks.
+    pub fn list(&self, from: usize, room: usize) -> BlockList<'_> {
+        BlockList {
+            places: &self.0[from..from + room],
+            len: 0,
+        }
+    }
+
+    pub fn all(&self) -> &[Cell<StampedBlock>] {
+        &self.0
+    }
+}
+
+/// Blocks in the order in which they were added.
+pub struct BlockList<'b> {
+    places: &'b [Cell<StampedBlock>],
+    len: usize,
+}
+
+impl BlockList<'_> {
+    pub fn push(&mut self, block: StampedBlock) {
+        self.places[self.len].set(block);
+        self.len += 1;
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.len == self.places.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = StampedBlock> {
+        self.places[..self.len].iter().map(Cell::get)
+    }
+
+    /// Frees those that are not to be kept; the others keep their order.
+    pub fn retain(
+        &mut self,
+        thread: &ShapeThread,
+        mut keep: impl FnMut(usize, &StampedBlock) -> bool,
+    ) {
+        let mut kept = 0;
+        for place in 0..self.len {
+            let block = self.places[place].get();
+            if keep(place, &block) {
+                self.places[kept].set(block);
+                kept += 1;
+            } else {
+                thread.free(block);
+            }
+        }
+        self.len = kept;
+    }
+
+    /// Frees the block at a place, which the last one takes, and returns its size.
+    pub fn swap_free(&mut self, thread: &ShapeThread, place: usize) -> usize {
+        let block = self.swap_take(place);
+        thread.free(block);
+        block.size()
+    }
+
+    /// Takes the block at a place out, which the last one takes.
+    pub fn swap_take(&mut self, place: usize) -> StampedBlock {
+        let block = self.places[place].get();
+        self.len -= 1;
+        self.places[place].set(self.places[self.len].get());
+        block
+    }
+
+    /// Frees all.
+    pub fn clear(&mut self, thread: &ShapeThread) {
+        self.retain(thread, |_, _| false);
+    }
+
+    /// Drops all, which others free.
+    pub fn forget(&mut self) {
+        self.len = 0;
+    }
+}

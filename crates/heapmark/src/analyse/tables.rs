@@ -1,0 +1,226 @@
+//! Records -> tables. Ratios pair the processes of a block; verdicts come from tests in timed runs,
+//! and elsewhere from ranges.
+
+use super::failure::Failed;
+use super::footprint::{self, Sampling};
+use super::group::{PairKey, RecordsByRow};
+use super::latency::{self, TimedCalls, Timing};
+use super::limit;
+use super::ratio::Ratio;
+use super::role::Role;
+use super::sample::sample;
+use super::table::{Table, TableRow};
+use super::table_cell::{THRESHOLD, TableCell, by_range};
+use crate::metric::{self, Judged, Sample, Value};
+use crate::plan::{Case, Counter, Mode};
+use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
+use std::collections::BTreeMap;
+
+/// All tables of a run, with their rows in plan order.
+pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
+    let counting = super::counting(records);
+    let of_part = |run: &RunFile| match run.plan.mode {
+        Mode::Time => {
+            // Ratios and verdicts are those of the analysis.
+            let mut tables = of_samples(run, Purpose::Sample, &counting);
+            let rows = tables.iter_mut().flat_map(|table| &mut table.rows);
+            let judged = super::analyse(run, records).cases;
+            for (row, known) in rows.zip(judged.iter().flat_map(|case| &case.rows)) {
+                row.take(known);
+            }
+            tables
+        }
+        Mode::Latency { every } => of_calls(run, every, &counting),
+        Mode::Count(_) => of_samples(run, Purpose::Count, &counting),
+        Mode::Memory => of_memory(run, &counting),
+        Mode::Limit(_) => limit::tables(run, &counting),
+    };
+    run.parts().iter().flat_map(of_part).collect()
+}
+
+/// Of processes: judged by ranges, for the metrics that are.
+pub(super) fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow) -> Vec<Table> {
+    let of_case = |case: &Case| {
+        let rows: Vec<MeasuredRow> = run
+            .rows_of(case)
+            .map(|allocator| MeasuredRow::new(run, case, allocator, purpose, records))
+            .collect();
+        let base = rows.iter().find(|own| own.row.role == Role::Baseline);
+        let compared = rows.iter().map(|own| own.beside(base, is_exact(run)));
+        Table::new(run, case, compared.collect())
+    };
+    run.plan.cases.iter().map(of_case).collect()
+}
+
+/// Of timed calls: percentiles over all processes of a row.
+pub(super) fn of_calls(run: &RunFile, every: u32, records: &RecordsByRow) -> Vec<Table> {
+    let of_case = |case: &Case| {
+        let mut all = Vec::new();
+        let mut rows = Vec::new();
+        for allocator in run.rows_of(case) {
+            let own = records.of_row(case, allocator, Purpose::Latency);
+            let (told, unusable) = latency::timed(&own);
+            for (_, latency) in &told {
+                all.push(*latency);
+            }
+            let mut row = TableRow::new(run, case, allocator, Failed::among(&own));
+            let mut longest = Vec::new();
+            if row.failed.is_none() {
+                for (percentiles, call) in latency::functions(&told) {
+                    let values = percentiles.into_iter().chain([Some(call.call.ns)]);
+                    for (metric, ns) in metric::of_mode(run.plan.mode).into_iter().zip(values) {
+                        let cell = ns.and_then(|ns| TableCell::new(metric, &[ns as f64]));
+                        row.cells.extend(cell.map(|cell| TableCell {
+                            label: call.function.clone(),
+                            n: call.timed_calls,
+                            ..cell
+                        }));
+                    }
+                    longest.push(call);
+                }
+            }
+            row.calls = Some(TimedCalls {
+                processes: told.len(),
+                unusable,
+                longest,
+            });
+            rows.push(row);
+        }
+        let base = rows.iter().find(|row| row.role == Role::Baseline).cloned();
+        for row in rows.iter_mut().filter(|row| row.role != Role::Floor) {
+            for cell in &mut row.cells {
+                let other = base
+                    .as_ref()
+                    .and_then(|base| base.of_function(&cell.label, cell.metric.key))
+                    .filter(|other| other.spread.median > 0.0);
+                cell.ratio = other.map(|other| Ratio {
+                    ratio: cell.spread.median / other.spread.median,
+                    ..Ratio::baseline(1)
+                });
+            }
+        }
+        let timer = latency::timer(&all);
+        Table {
+            timing: Some(Timing { every, timer }),
+            ..Table::new(run, case, rows)
+        }
+    };
+    run.plan.cases.iter().map(of_case).collect()
+}
+
+/// Of processes whose memory was sampled: with how much more of it several threads need than one
+/// that makes all calls.
+pub(super) fn of_memory(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
+    let metric = metric::named("blow_up");
+    let mut tables = of_samples(run, Purpose::Memory, records);
+    for (case, table) in run.plan.cases.iter().zip(&mut tables) {
+        let alone = footprint::played_by_one(run, case);
+        for (allocator, row) in run.rows_of(case).zip(&mut table.rows) {
+            let several = records.of_row(case, allocator, Purpose::Memory);
+            row.sampling = Some(Sampling::of(&several));
+            let Some(alone) = alone.filter(|_| row.failed.is_none()) else {
+                continue;
+            };
+            let one = records.of_row(alone, allocator, Purpose::Memory);
+            let blow_ups = footprint::blow_up(&several, &one);
+            row.cells.extend(TableCell::new(metric, &blow_ups));
+        }
+    }
+    tables
+}
+
+/// The values of processes, by their places in the run.
+type BySlot = BTreeMap<PairKey, f64>;
+
+/// A row that is not yet compared, with the values behind each of its cells.
+struct MeasuredRow {
+    row: TableRow,
+    values: Vec<BySlot>,
+}
+
+impl MeasuredRow {
+    fn new(
+        run: &RunFile,
+        case: &Case,
+        allocator: &AllocatorInfo,
+        purpose: Purpose,
+        records: &RecordsByRow,
+    ) -> MeasuredRow {
+        let own = records.of_row(case, allocator, purpose);
+        let failed = Failed::among(&own);
+        let samples: Vec<(PairKey, Sample)> = own
+            .iter()
+            .filter(|record| record.purpose == purpose && failed.is_none())
+            .filter_map(|record| Some(((record.block, record.part), sample(record)?)))
+            .collect();
+        let mut checks = own.iter().filter(|record| record.purpose == Purpose::Check);
+        let check = checks.find_map(|record| record.measurement.as_ref());
+        let (mut cells, mut values) = (Vec::new(), Vec::new());
+        let (mut why_not, mut details) = (BTreeMap::new(), BTreeMap::new());
+        for metric in metric::of_case(run.plan.mode, case) {
+            let of_sample =
+                |(slot, sample): &(PairKey, Sample)| Some((*slot, metric.value(sample)?));
+            let by_slot: BySlot = match metric.of {
+                Value::Check(of) => check
+                    .and_then(|check| Some((PairKey::default(), of(&check.figures)?)))
+                    .into_iter()
+                    .collect(),
+                _ => samples.iter().filter_map(of_sample).collect(),
+            };
+            let all: Vec<f64> = by_slot.values().copied().collect();
+            let mut notes = samples.iter().map(|(_, sample)| &sample.measurement.notes);
+            let note = notes.find_map(|notes| notes.get(metric.key));
+            let note = note.map(|note| (metric.key.to_owned(), note.clone()));
+            if let Some(cell) = TableCell::new(metric, &all) {
+                cells.push(cell);
+                values.push(by_slot);
+                details.extend(note);
+            } else {
+                why_not.extend(note);
+            }
+        }
+        let row = TableRow {
+            cells,
+            why_not,
+            details,
+            ..TableRow::new(run, case, allocator, failed)
+        };
+        MeasuredRow { row, values }
+    }
+
+    /// With its ratios to the baseline, and the verdicts on them.
+    fn beside(&self, base: Option<&MeasuredRow>, exact: bool) -> TableRow {
+        let mut row = self.row.clone();
+        let base = base.filter(|_| row.role != Role::Floor);
+        for (cell, ours) in row.cells.iter_mut().zip(&self.values) {
+            let key = cell.metric.key;
+            let known = base.and_then(|base| {
+                let mut cells = base.row.cells.iter().zip(&base.values);
+                cells.find(|(other, _)| other.metric.key == key)
+            });
+            let Some((other, theirs)) = known else {
+                continue;
+            };
+            if row.role == Role::Baseline {
+                cell.ratio = Some(Ratio::baseline(ours.len()));
+                continue;
+            }
+            cell.ratio = Ratio::from_logs(&log_ratios(ours, theirs));
+            let judged = cell.metric.judged == Judged::ByRange;
+            cell.verdict = judged.then(|| by_range(cell, other, THRESHOLD, exact));
+        }
+        row
+    }
+}
+
+/// ln of one row's value over the other's, for each place that both have.
+fn log_ratios(ours: &BySlot, theirs: &BySlot) -> Vec<f64> {
+    let log = |(slot, ours): (&PairKey, &f64)| Some((ours / theirs.get(slot)?).ln());
+    let logs = ours.iter().filter_map(log);
+    logs.filter(|log| log.is_finite()).collect()
+}
+
+/// Whether the values of a run are exact: a simulated processor counts the same each time.
+pub(super) fn is_exact(run: &RunFile) -> bool {
+    run.plan.mode == Mode::Count(Counter::Callgrind)
+}
