@@ -11,7 +11,7 @@ use crate::catalog::{Allocator, Catalog, Settings, Source, settings};
 use crate::execute::Subject;
 use crate::file::WithPath;
 use crate::plan::{Client, LimitKind, Mode, Plan, UserCommand, comparisons};
-use crate::session::{Selection, TOOLS};
+use crate::session::{LITTER, Selection, TOOLS};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -145,9 +145,10 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         Mode::Time => controls::aa_copy(flags, &subjects, &baseline)?,
         _ => None,
     };
+    let cases = 1 + usize::from(flags.age.is_some());
     let length = match flags.blocks.or(mode.blocks()) {
         Some(blocks) => run_length::exactly(blocks),
-        None => run_length::until_precise(flags, None, comparisons(1, subjects.len())),
+        None => run_length::until_precise(flags, None, comparisons(cases, subjects.len())),
     };
     let name = match &args.name {
         Some(name) if !is_name(name) => {
@@ -158,6 +159,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     };
     let caution = (!cautions.is_empty()).then(|| cautions.join(" "));
     let cases = vec![command.case(&name, caution)];
+    let cases = select::with_aged(cases, flags.age, mode)?;
     let plan = select::plan(flags, length, baseline, cases, &subjects, aa_copy.as_ref());
     let plan = Plan {
         repeats: plan.repeats && mode == Mode::Time,
@@ -166,7 +168,8 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     };
     subjects.extend(aa_copy);
     let tools = TOOLS
-        .iter()
+        .into_iter()
+        .chain(flags.age.map(|_| LITTER))
         .map(|name| Ok(programs::ready(catalog.program(name)?, flags.dry_run)));
     Ok(Selection {
         programs: tools.collect::<Result<_>>()?,

@@ -2,7 +2,7 @@
 //! `/proc/PID/fd` of heapmark is open only to heapmark's own user, and a program may close
 //! inherited descriptors.
 
-use super::memory_file::text;
+use super::memory_file::{text, words};
 use anyhow::{Context, Result};
 use rustix::process::geteuid;
 use std::fs::{DirEntry, File, OpenOptions, Permissions};
@@ -42,6 +42,11 @@ impl Handed {
     /// All that was written into it.
     pub fn text(&self) -> String {
         text(&self.file, 0)
+    }
+
+    /// The numbers at its beginning, eight bytes each.
+    pub fn words(&self, count: usize) -> std::io::Result<Vec<u64>> {
+        words(&self.file, count)
     }
 
     pub fn path(&self) -> String {

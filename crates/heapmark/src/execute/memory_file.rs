@@ -60,13 +60,15 @@ pub(super) fn text(mut file: &File, start: u64) -> String {
 
 /// The numbers at the beginning of a file, eight bytes each, read with one call.
 pub(super) fn numbers<const COUNT: usize>(file: &File) -> std::io::Result<[u64; COUNT]> {
-    let mut bytes = vec![0; 8 * COUNT];
+    Ok(words(file, COUNT)?.try_into().unwrap_or([0; COUNT]))
+}
+
+/// As [`numbers`], of so many.
+pub(super) fn words(file: &File, count: usize) -> std::io::Result<Vec<u64>> {
+    let mut bytes = vec![0; 8 * count];
     file.read_exact_at(&mut bytes, 0)?;
-    let mut numbers = [0; COUNT];
-    for (number, bytes) in numbers.iter_mut().zip(bytes.chunks(8)) {
-        *number = u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
-    }
-    Ok(numbers)
+    let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+    Ok(bytes.chunks(8).map(word).collect())
 }
 
 /// Gives the memory of a large file back to the system, except its last bytes: for text of which

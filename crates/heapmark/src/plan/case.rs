@@ -98,7 +98,6 @@ impl Case {
             Target::Kernel(name) if kernels::find(name).is_some_and(has_own_heap) => {
                 Some("defined by the state of its own heap")
             }
-            Target::Command(_) => Some("a command"),
             _ if self.is_paced() => Some("played at recorded times, which no heap changes"),
             _ => None,
         }

@@ -22,6 +22,8 @@ pub struct Litter {
     pub sizes: String,
     /// Whether several threads of the workload allocate.
     pub by_threads: bool,
+    /// Of a command: the program whose processes are aged, by device, inode and path.
+    pub program: String,
 }
 
 impl Litter {
@@ -32,6 +34,7 @@ impl Litter {
             bytes: 0,
             sizes: FLEET.to_owned(),
             by_threads: false,
+            program: String::new(),
         }
     }
 
@@ -45,6 +48,7 @@ impl Litter {
             bytes,
             sizes: sizes.unwrap_or_else(|| FLEET.to_owned()),
             by_threads,
+            program: String::new(),
         }
     }
 

@@ -3,14 +3,8 @@
 
 use super::Session;
 use crate::execute::Job;
+use crate::execute::user_command::{AGED_PROGRAM, ALLOCATING_THREADS, MOST_LIVE, SIZES};
 use crate::plan::{Cell, Litter};
-
-/// Note: how often each size is requested.
-pub const SIZES: &str = "sizes";
-/// Figure: the most requested bytes that are live at a time.
-pub const MOST_LIVE: &str = "most_live_bytes";
-/// Figure: threads that allocate; of a command.
-pub const ALLOCATING_THREADS: &str = "allocating_threads";
 
 impl Session {
     /// The job with the litter of its cell, in a run of aged heaps; and with the order to count sizes
@@ -28,13 +22,15 @@ impl Session {
                 let figure = counted.and_then(|counted| counted.figures.get(name));
                 figure.map_or(0, |value| *value as u64)
             };
-            let sizes = counted.and_then(|counted| counted.notes.get(SIZES));
-            Litter::of(
-                stay,
-                figure(MOST_LIVE),
-                sizes.map_or("", String::as_str),
-                figure(ALLOCATING_THREADS) > 1,
-            )
+            let note = |name: &str| {
+                let note = counted.and_then(|counted| counted.notes.get(name));
+                note.map_or("", String::as_str)
+            };
+            let by_threads = figure(ALLOCATING_THREADS) > 1;
+            Litter {
+                program: note(AGED_PROGRAM).to_owned(),
+                ..Litter::of(stay, figure(MOST_LIVE), note(SIZES), by_threads)
+            }
         });
         Job {
             counts_sizes: job.check && cell.id == fresh.id,

@@ -2,7 +2,7 @@
 //! a process tree.
 
 use super::{Processes, Session};
-use crate::execute::user_command::{CommandRunner, EarlyEnd, PSS_MISSED, Tools};
+use crate::execute::user_command::{Aging, CommandRunner, EarlyEnd, PSS_MISSED, Tools};
 use crate::execute::{Attempt, Job, Outcome, descendants};
 use crate::observe::TreeSampler;
 use crate::plan::{Cell, UserCommand};
@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// The library that reports which allocator serves memory, and the one that times calls.
 pub const TOOLS: [&str; 2] = ["witness", "time-in-malloc"];
+/// The libraries that age heaps.
+pub const LITTER: &str = "litter";
 
 impl Processes {
     /// Runs the command once under a cell's allocator.
@@ -100,6 +102,13 @@ impl Processes {
         Ok(Tools {
             witness: library(TOOLS[0], "witness.so")?,
             timer: library(TOOLS[1], "time.so")?,
+            aging: match self.selection.plan.age() {
+                None => None,
+                Some(_) => Some(Aging {
+                    litter: library(LITTER, "litter.so")?,
+                    sizes: library(LITTER, "sizes.so")?,
+                }),
+            },
         })
     }
 }

@@ -21,6 +21,7 @@ fn litter_makes_the_calls_that_its_volume_implies_and_all_of_it_is_freed() {
                 bytes,
                 sizes: format!("{size}:7"),
                 by_threads: false,
+                program: String::new(),
             };
             for (workload, set, own) in [
                 ("churn", &["objects=1000"][..], 1000),

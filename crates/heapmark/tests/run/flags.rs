@@ -168,10 +168,10 @@ fn lines() -> Vec<Line> {
         ));
         lines.push(line(
             "try",
-            &[COMPARES, TRIES, blocks, ENDS],
+            &[COMPARES, TRIES, blocks, ENDS, AGE],
             &["cat", "--flag-of-cat"],
         ));
-        lines.push(line("try", &[COMPARES, TRIES, blocks, SERVES], &[]));
+        lines.push(line("try", &[COMPARES, TRIES, blocks, SERVES, AGE], &[]));
     }
     for (way, words) in [(ENDS, &["cat", "--flag-of-cat"] as &[_]), (SERVES, &[])] {
         lines.push(Line {

@@ -47,6 +47,10 @@ pub struct Comparison {
     /// Transparent huge pages of the measured processes
     #[arg(long, value_name = "WHICH", default_value = "machine")]
     pub thp: HugePages,
+    /// Compare each allocator in an aged heap with itself in a fresh one: blocks are allocated,
+    /// replaced and freed before the clock starts, until P % of them are left
+    #[arg(long, value_name = "P", value_parser = age)]
+    pub age: Option<u8>,
     /// Run directory to create [default: heapmark-results/DATE-N]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -98,7 +102,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-pub fn age(text: &str) -> Result<u8, String> {
+fn age(text: &str) -> Result<u8, String> {
     match text.strip_suffix('%').unwrap_or(text).trim().parse() {
         Ok(0) => Err("0 % is a fresh heap, which runs beside each aged one anyway".into()),
         Ok(percent @ 1..=99) => Ok(percent),

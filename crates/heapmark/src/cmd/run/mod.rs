@@ -60,10 +60,6 @@ pub struct RunFlags {
     pub(super) set: Vec<Override>,
     #[command(flatten)]
     comparison: Comparison,
-    /// Compare each allocator in an aged heap with itself in a fresh one: blocks are allocated,
-    /// replaced and freed before the clock starts, until P % of them are left
-    #[arg(long, value_name = "P", value_parser = comparison::age)]
-    age: Option<u8>,
     /// Also measure libraries that pass calls on to libc; their rows report it
     #[arg(long)]
     allow_forwarding: bool,

@@ -78,7 +78,7 @@ impl Selection {
             }
         }
 
-        let mut cases = with_aged(cases, args.age, mode)?;
+        let mut cases = with_aged(cases, flags.age, mode)?;
         let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
         let (words, tiers) = (&flags.allocators, &suite.tiers);
         let (baseline, chosen) = choose(words, tiers, baseline, flags.replace, &catalog)?;

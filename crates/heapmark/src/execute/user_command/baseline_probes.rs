@@ -2,6 +2,7 @@
 //! malloc and free, and which programs of the tree no allocator reaches.
 
 use super::CommandRunner;
+use super::aged::SizesFile;
 use super::in_malloc::Times;
 use super::malloc_probe::{self, Silent};
 use super::output::nowhere;
@@ -13,6 +14,8 @@ use crate::execute::exec_tracer::search;
 use crate::execute::handed::Handed;
 use anyhow::{Context, Result, bail};
 use heapmark_wire::Phase;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Note: programs that no allocator reaches, with the reasons.
@@ -32,16 +35,32 @@ const LEAST_PATIENCE: Duration = Duration::from_secs(30);
 const SHORT_WAIT: Duration = Duration::from_millis(1);
 
 impl CommandRunner<'_> {
+    /// Runs one process in which glibc serves and the requested sizes are counted, if a heap is to
+    /// be aged with them.
+    pub(super) fn sized(&self, measurement: &mut Measurement) -> Result<()> {
+        let Some(aging) = self.tools.aging.as_ref().filter(|_| self.job.counts_sizes) else {
+            return Ok(());
+        };
+        self.prepare()?;
+        let sizes = SizesFile::new()?;
+        self.start(
+            below(&aging.sizes, &libc()?, sizes.variable()),
+            None,
+            None,
+            None,
+        )?;
+        let (figures, notes) = sizes.told()?;
+        measurement.figures.extend(figures);
+        measurement.notes.extend(notes);
+        Ok(())
+    }
+
     /// Runs one process in which glibc serves and its calls are timed.
     pub(super) fn timed(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
         self.prepare()?;
-        // libc comes before any allocator that the program is linked to, for functions that the
-        // timer does not define.
-        let libc = find_library("libc.so.6")
-            .context("libc.so.6 is not in the dynamic linker's folders")?;
-        let preload = format!("{}:{}", self.tools.timer.display(), libc.display());
+        let libc = libc()?;
         let times = Times::new()?;
-        let variables = [("LD_PRELOAD".to_string(), preload), times.variable()].into();
+        let variables = below(&self.tools.timer, &libc, times.variable());
         let timed = self.start(variables, None, None, Some(&times))?;
         let fault = match &timed.served {
             Some(served) => served.fault.clone(),
@@ -99,4 +118,15 @@ impl CommandRunner<'_> {
         }
         Ok(())
     }
+}
+
+fn libc() -> Result<PathBuf> {
+    find_library("libc.so.6").context("libc.so.6 is not in the dynamic linker's folders")
+}
+
+/// The variables of a process in which a library sees all calls that glibc serves. libc comes before
+/// any allocator that the program is linked to, for functions that the library does not define.
+fn below(library: &Path, libc: &Path, variable: (String, String)) -> BTreeMap<String, String> {
+    let preload = format!("{}:{}", library.display(), libc.display());
+    [("LD_PRELOAD".to_owned(), preload), variable].into()
 }

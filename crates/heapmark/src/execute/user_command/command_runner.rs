@@ -13,6 +13,16 @@ pub struct Tools {
     pub witness: PathBuf,
     /// Times calls of glibc's functions; in one process of the baseline's check.
     pub timer: PathBuf,
+    /// In a run of aged heaps.
+    pub aging: Option<Aging>,
+}
+
+/// The libraries of `programs/litter`.
+pub struct Aging {
+    /// Ages the heap of a program; in every process.
+    pub litter: PathBuf,
+    /// Counts the sizes that glibc's functions are asked for; in one process of the baseline's check.
+    pub sizes: PathBuf,
 }
 
 /// The command under an allocator.

@@ -4,6 +4,7 @@
 //!
 //! Probes that slow the command down (counting, tracing) run in processes of the baseline's check.
 
+mod aged;
 mod baseline_probes;
 mod command_runner;
 mod diagnosis;
@@ -18,7 +19,7 @@ mod trees;
 use super::{Attempt, Job, Measurement, Outcome, Subject};
 use crate::catalog::Source;
 use anyhow::Result;
-use heapmark_wire::Phase;
+use heapmark_wire::{Launched, Phase};
 use output::Printed;
 use process::Ran;
 use server::Served;
@@ -29,8 +30,9 @@ use trees::{Trees, programs};
 
 pub use super::child::Look;
 pub use super::early_end::{EarlyEnd, StepResult};
+pub use aged::{AGED_PROGRAM, ALLOCATING_THREADS, MOST_LIVE, SIZES};
 pub use baseline_probes::{NO_CEILING, SILENT, UNPROVEN, UNSEARCHED};
-pub use command_runner::{CommandRunner, Tools};
+pub use command_runner::{Aging, CommandRunner, Tools};
 pub use in_malloc::{CALLS_PER_S, SHARE};
 
 /// Note: the exit code that every process ends with, if not 0.
@@ -165,7 +167,16 @@ impl CommandRunner<'_> {
         if let Some(outcome) = fault {
             return Ok(self.attempt(outcome, ran, Measurement::default()));
         }
-        let mut measurement = measurement(&ran);
+        let mut launched = ran.end.launched;
+        let littered = ran.litter.as_ref().zip(self.job.litter.as_ref());
+        let is_server = self.command.client.is_some();
+        let littered = littered.map(|(file, order)| file.take_out(order, &mut launched, is_server));
+        let littered = match littered.transpose() {
+            Ok(figures) => figures.unwrap_or_default(),
+            Err(outcome) => return Ok(self.attempt(outcome, ran, Measurement::default())),
+        };
+        let mut measurement = measurement(launched, &ran);
+        measurement.figures.extend(littered);
         let notes = &mut measurement.notes;
         if reference.code != 0 {
             notes.insert(EXIT_CODE.into(), reference.code.to_string());
@@ -182,7 +193,9 @@ impl CommandRunner<'_> {
             let owners: Vec<&str> = owners.into_iter().collect();
             notes.insert(SERVED_BY.into(), owners.join(", "));
         }
-        if self.job.check && allocator.name == reference.baseline.allocator.name {
+        let is_aged = self.job.litter.as_ref().is_some_and(|it| it.bytes > 0);
+        if self.job.check && !is_aged && allocator.name == reference.baseline.allocator.name {
+            self.sized(&mut measurement)?;
             self.timed(&mut measurement, &ran)?;
             self.searched(&mut measurement, &ran)?;
         }
@@ -201,8 +214,7 @@ impl CommandRunner<'_> {
     }
 }
 
-fn measurement(ran: &Ran) -> Measurement {
-    let mut launched = ran.end.launched;
+fn measurement(mut launched: Launched, ran: &Ran) -> Measurement {
     if let Some(served) = &ran.served {
         launched.wall_ns = served.client.wall_ns;
         (launched.user_ns, launched.sys_ns) = (served.used.cpu_ns, 0);

@@ -1,5 +1,6 @@
 //! Runs one process of a command, with everything that it starts: from `--prepare` to its end.
 
+use super::aged::LitterFile;
 use super::command_runner::CommandRunner;
 use super::in_malloc::Times;
 use super::last_words::with_words;
@@ -29,6 +30,8 @@ pub(super) struct Ran {
     pub witnessed: Vec<Witnessed>,
     /// What its client measured, for a server.
     pub served: Option<Served>,
+    /// What aged its heap, in a run of aged heaps.
+    pub litter: Option<LitterFile>,
 }
 
 impl Ran {
@@ -76,9 +79,20 @@ impl CommandRunner<'_> {
         let output = read
             .then(|| OutputReader::new(wanted.cloned()))
             .transpose()?;
-        let ran = self.start(self.variables(&log), look, output, None)?;
+        let seed = self.job.seed;
+        let litter = self.job.litter.as_ref();
+        let litter = litter
+            .map(|litter| LitterFile::new(litter, seed))
+            .transpose()?;
+        let mut variables = self.variables(&log);
+        variables.extend(litter.iter().map(LitterFile::variable));
+        let ran = self.start(variables, look, output, None)?;
         let witnessed = malloc_probe::parse(&log.text());
-        Ok(Ran { witnessed, ..ran })
+        Ok(Ran {
+            witnessed,
+            litter,
+            ..ran
+        })
     }
 
     /// The failure of `--prepare`, if it failed.
@@ -116,6 +130,9 @@ impl CommandRunner<'_> {
         let preload = variables
             .get("LD_PRELOAD")
             .map_or(witness.clone(), |files| format!("{files}:{witness}"));
+        let aging = self.tools.aging.as_ref();
+        let litter = aging.map(|aging| format!(":{}", aging.litter.display()));
+        let preload = preload + &litter.unwrap_or_default();
         variables.extend([
             ("LD_PRELOAD".into(), preload),
             ("HEAPMARK_WITNESS".into(), log.path()),
@@ -180,6 +197,7 @@ impl CommandRunner<'_> {
             end,
             output,
             witnessed: Vec::new(),
+            litter: None,
         })
     }
 }
