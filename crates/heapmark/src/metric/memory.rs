@@ -3,13 +3,10 @@
 use super::{Better, Metric, Sample, Unit, Value, described, figure};
 use crate::execute::Measurement;
 use crate::observe::memory_profile::{MemoryPoint, MemoryProfile};
+use crate::plan::LITTER;
 
 /// The least requested memory for which an overhead describes the allocator.
 pub const OVERHEAD_FROM_BYTES: f64 = 1_048_576.0;
-
-/// Figures of a process whose heap was aged: requested bytes of the litter that stays, and by how much
-/// the litter has made the process grow.
-pub const LITTER: [&str; 2] = ["litter_live_bytes", "litter_resident_bytes"];
 
 pub(super) const METRICS: &[Metric] = &[
     described(
@@ -133,6 +130,12 @@ pub(super) const METRICS: &[Metric] = &[
         "memory of the litter",
         Unit::Bytes,
         "with --age: growth of anonymous memory by all that aged the heap",
+    ),
+    figure(
+        LITTER[2],
+        "time to give the litter back",
+        Unit::Ns,
+        "try --age: what the end of the process takes to give the litter's pages back, estimated from pages given back beside; in the command's time",
     ),
     retained("retained_bytes_0_ms", |sample| after(sample, 0)),
     retained("retained_bytes_100_ms", |sample| after(sample, 100)),

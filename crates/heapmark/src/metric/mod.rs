@@ -9,7 +9,7 @@ mod process;
 mod time;
 mod whole;
 
-pub use memory::{LITTER, OVERHEAD_FROM_BYTES, blow_up, overhead_of};
+pub use memory::{OVERHEAD_FROM_BYTES, blow_up, overhead_of};
 pub use process::Process;
 pub use time::{WALL, faults_per_op};
 

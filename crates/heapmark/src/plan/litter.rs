@@ -11,6 +11,14 @@ const LARGEST_PART: u64 = 16;
 /// Weights of all sizes together.
 const SCALE: f64 = 1e9;
 
+/// Figures of a process whose heap was aged: requested bytes of the litter that stays, by how much the
+/// litter has made the process grow, and of a command what giving that back at its end takes.
+pub const LITTER: [&str; 3] = [
+    "litter_live_bytes",
+    "litter_resident_bytes",
+    "litter_give_back_ns",
+];
+
 /// The litter of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Litter {

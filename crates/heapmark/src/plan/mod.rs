@@ -19,7 +19,7 @@ pub use cell::{Cell, CellId, Part};
 pub use counter::Counter;
 pub use huge_pages::HugePages;
 pub use limit::{Limit, LimitKind};
-pub use litter::Litter;
+pub use litter::{LITTER, Litter};
 pub use mode::Mode;
 pub use target::Target;
 pub use user_command::{Client, UserCommand};

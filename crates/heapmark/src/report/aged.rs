@@ -4,7 +4,7 @@ use super::sheet::{TableColumns, interval, verdict};
 use super::text::{enclosed, join};
 use super::units;
 use crate::analyse::{Analysis, Case, Numbers, Role};
-use crate::metric::LITTER;
+use crate::plan::LITTER;
 
 /// Behind a heading.
 pub(super) fn words(case: &Case) -> String {
@@ -44,7 +44,7 @@ pub(super) fn line(case: &Case) -> Option<String> {
 /// What the litter itself takes.
 pub(super) fn memory(case: &Case) -> Option<String> {
     case.age?;
-    let [live, resident] = LITTER;
+    let [live, resident, give_back] = LITTER;
     let rows = case.rows.iter().filter(|row| row.role != Role::AaCopy);
     let figure = |name: &str, numbers: &Numbers| numbers.figures.get(name).copied();
     let told = rows.clone().filter_map(|row| {
@@ -52,10 +52,21 @@ pub(super) fn memory(case: &Case) -> Option<String> {
         Some(format!("{} {resident}", row.allocator))
     });
     let told = join(told, ", ");
-    let live = rows.filter_map(|row| figure(live, row.numbers()?)).next()?;
+    let most = |name: &str| {
+        let of_rows = rows.clone();
+        let of_rows = of_rows.filter_map(|row| figure(name, row.numbers()?));
+        of_rows.max_by(f64::total_cmp)
+    };
+    let back = most(give_back).map(|ns| {
+        format!(
+            "; giving it back at the end of the process takes up to about {}, which is in the command's time",
+            units::duration(ns)
+        )
+    });
     Some(format!(
-        "the litter has {} live, and holds: {told}; all memory of these rows includes it",
-        units::bytes(live)
+        "the litter has {} live, and holds: {told}; all memory of these rows includes it{}",
+        units::bytes(most(live)?),
+        back.unwrap_or_default()
     ))
 }
 

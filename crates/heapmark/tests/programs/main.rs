@@ -7,5 +7,6 @@ mod printed;
 mod programs;
 #[path = "../support/mod.rs"]
 mod support;
+mod try_age;
 mod try_command;
 mod try_server;

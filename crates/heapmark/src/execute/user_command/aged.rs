@@ -2,10 +2,9 @@
 //! check, and the litter, which a library makes before a program's `main`. What the litter takes is
 //! taken out of the command's time.
 
-use crate::execute::Outcome;
 use crate::execute::handed::Handed;
-use crate::metric::LITTER;
-use crate::plan::Litter;
+use crate::execute::{Measurement, Outcome};
+use crate::plan::{LITTER, Litter};
 use anyhow::{Context, Result};
 use heapmark_wire::Launched;
 use std::collections::BTreeMap;
@@ -54,34 +53,28 @@ impl SizesFile {
         ("HEAPMARK_SIZES".into(), self.0.path())
     }
 
-    /// Figures and notes of the program that has the most live; none if no program allocates.
-    pub fn told(&self) -> Result<(Vec<(String, f64)>, Vec<(String, String)>)> {
+    /// Adds figures and notes of the program that has the most live; none if no program allocates.
+    pub fn add_to(&self, measurement: &mut Measurement) -> Result<()> {
         let words = self.0.words(1 + PROGRAMS * EACH).context("reading sizes")?;
         let most = requests(&words)
             .into_iter()
             .max_by_key(|(_, program)| program.most_live_bytes)
             .filter(|(_, program)| !program.classes.is_empty());
-        Ok(
-            most.map_or_else(Default::default, |((device, inode), program)| {
-                let figures = [
-                    (MOST_LIVE, program.most_live_bytes),
-                    (ALLOCATING_THREADS, program.threads),
-                ];
-                let sizes = program.classes.values();
-                let sizes =
-                    sizes.map(|(count, bytes)| format!("{}:{count}", (bytes + count / 2) / count));
-                let notes = [
-                    (SIZES, sizes.collect::<Vec<_>>().join(",")),
-                    (AGED_PROGRAM, format!("{device} {inode} {}", program.path)),
-                ];
-                (
-                    figures
-                        .map(|(name, value)| (name.into(), value as f64))
-                        .into(),
-                    notes.map(|(name, value)| (name.into(), value)).into(),
-                )
-            }),
-        )
+        let Some(((device, inode), program)) = most else {
+            return Ok(());
+        };
+        let sizes = program.classes.values();
+        let sizes = sizes.map(|(count, bytes)| format!("{}:{count}", (bytes + count / 2) / count));
+        measurement.figures.extend([
+            (MOST_LIVE.to_owned(), program.most_live_bytes as f64),
+            (ALLOCATING_THREADS.to_owned(), program.threads as f64),
+        ]);
+        let aged = format!("{device} {inode} {}", program.path);
+        measurement.notes.extend([
+            (SIZES.to_owned(), sizes.collect::<Vec<_>>().join(",")),
+            (AGED_PROGRAM.to_owned(), aged),
+        ]);
+        Ok(())
     }
 }
 
@@ -125,6 +118,8 @@ struct Littered {
     blocks: u64,
     live_bytes: u64,
     resident_bytes: u64,
+    /// What the end of the process takes to give that back, estimated.
+    give_back_ns: u64,
 }
 
 impl LitterFile {
@@ -178,9 +173,8 @@ impl LitterFile {
                 _ => format!("no process executed {program}, whose heap was to be aged"),
             });
         }
-        if all.is_sorted_by(|a, b| a.ended_ns <= b.began_ns) {
-            // Between them nothing overlaps, so their times add up.
-        } else {
+        // If they overlap, their times do not add up.
+        if !all.is_sorted_by(|a, b| a.ended_ns <= b.began_ns) {
             return unsupported(format!(
                 "processes of {program} were aged at the same time: how long the command took without that is unknown"
             ));
@@ -211,6 +205,7 @@ impl LitterFile {
             ("litter_blocks", most(|one| one.blocks)),
             (LITTER[0], most(|one| one.live_bytes)),
             (LITTER[1], most(|one| one.resident_bytes)),
+            (LITTER[2], sum(|one| one.give_back_ns) as f64),
         ];
         Ok(figures.map(|(name, value)| (name.to_owned(), value)).into())
     }
@@ -231,6 +226,7 @@ fn parse(line: &str) -> Option<Littered> {
         blocks: next()?,
         live_bytes: next()?,
         resident_bytes: next()?,
+        give_back_ns: next()?,
     })
 }
 
@@ -262,11 +258,11 @@ mod tests {
 
     #[test]
     fn the_time_of_the_litter_is_none_of_the_commands() {
-        let two = "litter=100 200 60 20 5 9 8 7\nlitter=300 350 10 20 5 9 8 7\n";
+        let two = "litter=100 200 60 20 5 9 8 7 6\nlitter=300 350 10 20 5 9 8 7 6\n";
         let (launched, figures) = taken(two, false).unwrap();
         let left = [launched.wall_ns, launched.user_ns, launched.sys_ns];
-        assert_eq!((left, figures), ([850, 430, 10], 4));
-        let one = "litter=100 200 60 20 5 9 8 7\n";
+        assert_eq!((left, figures), ([850, 430, 10], 5));
+        let one = "litter=100 200 60 20 5 9 8 7 6\n";
         assert_eq!(taken(one, true).unwrap().0.wall_ns, 1000);
     }
 
@@ -280,12 +276,12 @@ mod tests {
                 "could not be aged: malloc",
             ),
             (
-                "litter=100 200 1 1 1 1 1 1\nlitter=150 300 1 1 1 1 1 1\n",
+                "litter=100 200 1 1 1 1 1 1 1\nlitter=150 300 1 1 1 1 1 1 1\n",
                 false,
                 "at the same time",
             ),
             (
-                "litter=100 200 1 1 1 1 1 1\nlitter=250 300 1 1 1 1 1 1\n",
+                "litter=100 200 1 1 1 1 1 1 1\nlitter=250 300 1 1 1 1 1 1 1\n",
                 true,
                 "2 processes executed",
             ),

@@ -49,10 +49,7 @@ impl CommandRunner<'_> {
             None,
             None,
         )?;
-        let (figures, notes) = sizes.told()?;
-        measurement.figures.extend(figures);
-        measurement.notes.extend(notes);
-        Ok(())
+        sizes.add_to(measurement)
     }
 
     /// Runs one process in which glibc serves and its calls are timed.
