@@ -5,6 +5,7 @@ use crate::support::live::processes_of;
 use crate::support::tried::{note, run};
 use crate::support::{End, Place, Port, of_purpose, word};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -15,25 +16,31 @@ const CLIENT: &str = "import socket, sys\nfor i in range(20):\n    \
     assert c.recv(100) == b'xxx'\n    c.close()\n";
 
 fn serve(place: &Place, other: &str, server: &str, client: &str) -> (End, Vec<Value>) {
+    serve_with(place, other, server, client, &[])
+}
+
+fn serve_with(
+    place: &Place,
+    other: &str,
+    server: &str,
+    client: &str,
+    flags: &[&str],
+) -> (End, Vec<Value>) {
     let both = format!("glibc,{other}");
     let port = Port::free();
-    run(
-        place,
-        &[
-            "-a",
-            &both,
-            "--server",
-            server,
-            "--client",
-            client,
-            "--ready",
-            &port.0.to_string(),
-        ],
-    )
+    let number = port.0.to_string();
+    let own = [
+        "-a", &both, "--server", server, "--client", client, "--ready", &number,
+    ];
+    run(place, &[&own[..], flags].concat())
 }
 
 /// The server of `fakes/server.c` in one of its ways, under glibc and a library that hands on to it.
 fn served(place: &Place, way: &str) -> (End, Vec<Value>) {
+    served_with(place, way, &[])
+}
+
+fn served_with(place: &Place, way: &str, flags: &[&str]) -> (End, Vec<Value>) {
     let source = crate::support::source("server");
     assert!(
         Command::new("cc")
@@ -46,11 +53,12 @@ fn served(place: &Place, way: &str) -> (End, Vec<Value>) {
     );
     fs::write(place.at("client.py"), CLIENT).unwrap();
     let honest = format!("honest={}", place.fake("honest").display());
-    serve(
+    serve_with(
         place,
         &honest,
         &format!("./server {{port}} {way}"),
         "python3 client.py {port}",
+        flags,
     )
 }
 
@@ -121,6 +129,26 @@ fn processes_that_a_server_starts_for_its_connections_count_when_they_have_ended
         share < 1.0,
         "the children's calls are held against the children's time, too: {share}"
     );
+}
+
+#[test]
+fn a_limit_does_if_the_servers_client_gets_its_answers() {
+    let place = Place::new();
+    let (end, records) = served_with(&place, "needs-room", &["--limit", "data"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    // It answers each request of three bytes, with less if it has no 24 MiB.
+    let room = 24 << 20;
+    let searched = of_purpose(&records, "search");
+    let ended = |large: bool| {
+        let limits = searched.iter().filter_map(|record| {
+            let bytes = record["limit"]["bytes"].as_u64()?;
+            ((bytes > room) == large).then(|| word(&record["outcome"], "kind").to_owned())
+        });
+        limits.collect::<BTreeSet<String>>()
+    };
+    assert!(!ended(false).contains("ok"), "{:?}", ended(false));
+    assert!(ended(false).contains("wrong-result"), "{:?}", ended(false));
+    assert!(ended(true).contains("ok"), "{:?}", ended(true));
 }
 
 #[test]
