@@ -74,8 +74,6 @@ impl Bars {
 
 fn main() -> Result<ExitCode> {
     let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).context("cannot make a folder")?;
-    // SAFETY: no other thread reads the environment yet.
-    unsafe { std::env::set_var("HEAPMARK_GUEST", env!("CARGO_BIN_EXE_heapmark-guest")) };
     let (recorder, guest) = (Recorder::find()?, Guest::find()?);
     let mut bars = Bars(false);
     let cost = recorder.cost(&guest, home.path(), PAIRS)?;

@@ -26,8 +26,6 @@ fn main() -> Result<()> {
         .skip(1)
         .find_map(|word| word.parse().ok())
         .unwrap_or(2_000_000);
-    // SAFETY: the only thread so far.
-    unsafe { std::env::set_var("HEAPMARK_GUEST", env!("CARGO_BIN_EXE_heapmark-guest")) };
     let mut failed = false;
     for (name, consumer, bar) in [
         ("one thread", 0, 4.0),

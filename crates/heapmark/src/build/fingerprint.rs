@@ -34,13 +34,19 @@ pub fn fingerprint(root: &Path, paths: &[&str]) -> String {
     let texts = files
         .iter()
         .map(|file| fs::read_to_string(file).unwrap_or_else(|why| panic!("{file:?}: {why}")));
-    // FNV-1a: the texts are our own, so deliberate collisions need no defence.
-    let hash = texts.fold(0xcbf2_9ce4_8422_2325, |hash, text| {
-        code(&text).bytes().fold(hash, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
-    });
-    format!("{hash:016x}")
+    let all = texts.fold(START, |so_far, text| hash(so_far, code(&text).as_bytes()));
+    format!("{all:016x}")
+}
+
+/// The hash of nothing.
+pub const START: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// The hash of bytes behind others: FNV-1a, since all of them are our own, and deliberate collisions
+/// need no defence.
+pub fn hash(so_far: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(so_far, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 fn add(path: &Path, files: &mut Vec<PathBuf>) {

@@ -3,6 +3,7 @@
 
 mod cache;
 mod cargo_sources;
+mod carried;
 pub mod check;
 pub mod command;
 mod compile;
@@ -25,8 +26,11 @@ mod toolchain;
 mod trace_pack;
 mod user;
 
-pub use cache::{hash_of_file, make as make_cache_folder, root as cache_root, short_hash};
+pub use cache::{
+    hash_of_file, make as make_cache_folder, preloadable, root as cache_root, short_hash,
+};
 pub use cargo_sources::{directory as sources_of, pin};
+pub use carried::{GUEST, RECORDER};
 pub use compiled_trace::{CompiledTrace, Shelf as CompiledTraceShelf, compiled_trace};
 pub use copy::copy;
 pub use inspect::inspect;

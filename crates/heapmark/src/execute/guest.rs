@@ -6,9 +6,9 @@ use super::exit::End;
 use super::page::SharedPage;
 use super::report::Report;
 use super::{Attempt, Job, Subject};
-use crate::build::Library;
+use crate::build::{self, Library};
 use crate::catalog::{Allocator, Source, Tier};
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -31,21 +31,9 @@ pub struct Corner {
 const SHORT: Duration = Duration::from_secs(20);
 
 impl Guest {
-    /// `$HEAPMARK_GUEST`, or `heapmark-guest` beside this program.
+    /// As `build::GUEST` is found.
     pub fn find() -> Result<Guest> {
-        let path = match std::env::var_os("HEAPMARK_GUEST") {
-            Some(path) => PathBuf::from(path),
-            None => std::env::current_exe()
-                .context("cannot tell where heapmark itself is")?
-                .with_file_name("heapmark-guest"),
-        };
-        if !path.is_file() {
-            bail!(
-                "the guest program {} is missing: build both programs (`cargo build --release`) or set HEAPMARK_GUEST",
-                path.display()
-            );
-        }
-        Ok(Guest { path })
+        build::GUEST.find().map(|path| Guest { path })
     }
 
     /// The program's path.

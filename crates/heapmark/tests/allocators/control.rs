@@ -1,6 +1,7 @@
 //! The proof of who serves malloc: it can fail, and what it stores is true.
 
-use crate::support::{End, GUEST, Place, SMALL, head, of_purpose, samples, word};
+use crate::support::{End, Place, SMALL, head, of_purpose, samples, word};
+use heapmark::build::GUEST;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -9,8 +10,9 @@ use std::path::Path;
 fn planted_guest(place: &Place) -> std::path::PathBuf {
     let (wrapper, fake) = (place.at("guest"), place.fake("honest"));
     let text = format!(
-        "#!/bin/sh\nLD_PRELOAD='{}' exec '{GUEST}' \"$@\"\n",
-        fake.display()
+        "#!/bin/sh\nLD_PRELOAD='{}' exec '{}' \"$@\"\n",
+        fake.display(),
+        GUEST.find().unwrap().display()
     );
     fs::write(&wrapper, text).unwrap();
     fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();

@@ -30,8 +30,6 @@ impl Counter {
 
     /// With another library, which writes five numbers into the file `COUNTS`.
     pub fn with(source: &Path) -> Counter {
-        // SAFETY: the tests of a program set it to the same value before any of them reads it.
-        unsafe { std::env::set_var("HEAPMARK_GUEST", env!("CARGO_BIN_EXE_heapmark-guest")) };
         let dir = tempfile::tempdir().unwrap();
         let library = dir.path().join("libcount.so");
         let mut compiler = Command::new("cc");

@@ -11,8 +11,6 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-const GUEST: &str = env!("CARGO_BIN_EXE_heapmark-guest");
-
 /// A table with its columns by name.
 struct Table {
     head: Vec<String>,
@@ -71,8 +69,6 @@ fn subject(name: &str) -> Subject {
 
 /// The series of one process at quick size, and the sum of the sizes that it requests.
 fn series(subject: &Subject, workload: &str, set: &[&str]) -> (Table, u64) {
-    // SAFETY: the tests of this program set it to the same value before any of them reads it.
-    unsafe { std::env::set_var("HEAPMARK_GUEST", GUEST) };
     let guest = Guest::find().unwrap();
     let catalog = Catalog::load().unwrap();
     let set: Vec<Override> = set
@@ -205,10 +201,7 @@ fn stacks_and_tables_of_the_harness_are_not_the_allocators() {
 
 fn heapmark(dir: &Path, args: &[&str]) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-    command
-        .env("HEAPMARK_GUEST", GUEST)
-        .current_dir(dir)
-        .args(args);
+    command.current_dir(dir).args(args);
     let output = command.output().unwrap();
     assert!(
         output.status.success(),

@@ -11,8 +11,6 @@ use std::sync::atomic::AtomicBool;
 
 #[test]
 fn memory_does_not_grow_with_the_number_of_threads_that_have_ended() {
-    // SAFETY: the only test of this program.
-    unsafe { std::env::set_var("HEAPMARK_GUEST", env!("CARGO_BIN_EXE_heapmark-guest")) };
     let guest = Guest::find().unwrap();
     let catalog = Catalog::load().unwrap();
     let usable: Vec<_> = catalog

@@ -2,7 +2,8 @@
 
 use crate::support::live::{processes_of, wait_for};
 use crate::support::stored::stored;
-use crate::support::{End, GUEST, Place, SMALL};
+use crate::support::{End, Place, SMALL};
+use heapmark::build::GUEST;
 use heapmark_trace::{Event, Head, Writer};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{Seek, SeekFrom, Write};
@@ -245,7 +246,7 @@ fn what_a_launcher_cannot_end_is_said_and_not_waited_for() {
         .unwrap();
     assert!(built.success());
     fs::set_permissions(place.at("stays"), Permissions::from_mode(0o4755)).unwrap();
-    fs::copy(GUEST, place.at("guest")).unwrap();
+    fs::copy(GUEST.find().unwrap(), place.at("guest")).unwrap();
     // The launcher is the user `nobody`, and what its command leaves behind has become root.
     let mut command = Command::new(place.at("guest"));
     command.args([

@@ -10,6 +10,7 @@ mod interrupt;
 mod latency;
 mod limits;
 mod memory_shapes;
+mod one_file;
 mod placement;
 mod plan;
 mod preflight;

@@ -68,9 +68,7 @@ impl Home {
     /// heapmark in the caller's environment, in which the compilers of many languages look for their own things.
     pub fn heapmark(&self, arguments: &[&str]) -> End {
         let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-        command
-            .env("XDG_CONFIG_HOME", self.at("config"))
-            .env("HEAPMARK_GUEST", super::GUEST);
+        command.env("XDG_CONFIG_HOME", self.at("config"));
         if self.own_cache {
             command.env("HEAPMARK_CACHE", self.at("cache"));
         }

@@ -1,6 +1,7 @@
 //! Runs that go on beside a test: started, watched, signalled, and held against their plan.
 
-use super::{End, GUEST, Place, SMALL, plan, word};
+use super::{End, Place, SMALL, plan, word};
+use heapmark::build::GUEST;
 use heapmark::plan::CellId;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 pub fn start(place: &Place, args: &[&str]) -> Child {
     let guest = place.at("own-guest");
     if !guest.exists() {
-        fs::copy(GUEST, &guest).unwrap();
+        fs::copy(GUEST.find().unwrap(), &guest).unwrap();
     }
     let mut command = place.heapmark(args);
     command

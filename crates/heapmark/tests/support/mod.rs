@@ -20,9 +20,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// The guest program, as cargo built it for these tests.
-pub const GUEST: &str = env!("CARGO_BIN_EXE_heapmark-guest");
-
 /// Flags of a run that takes a second or two: small work, one thread.
 pub const SMALL: [&str; 12] = [
     "-w",

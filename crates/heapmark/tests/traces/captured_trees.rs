@@ -1,6 +1,7 @@
 //! What `heapmark record` says of a whole tree of processes: other users' are on record, what is not is named with the reason, and why a
 //! recording ended is said by every command that knows.
 
+use heapmark::build::RECORDER;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -64,27 +65,15 @@ fn calls(folder: &Path) -> usize {
         .sum()
 }
 
-/// The recorder as others can read it, wherever it was built; `None` where this user cannot become another.
+/// The recorder as others can read it, wherever it lies; `None` where this user cannot become another.
 fn of_root(folder: &Path) -> Option<PathBuf> {
     // SAFETY: no arguments.
     if unsafe { libc::geteuid() } != 0 {
         eprintln!("not tested: only root may become another user");
         return None;
     }
-    let name = "libheapmark_recorder.so";
-    let heapmark = Path::new(env!("CARGO_BIN_EXE_heapmark"));
-    let built = [
-        heapmark.with_file_name("deps").join(name),
-        heapmark.with_file_name(name),
-    ];
-    let age = |path: &&PathBuf| path.metadata().and_then(|file| file.modified()).ok();
-    let newest = built
-        .iter()
-        .filter(|path| path.exists())
-        .max_by_key(age)
-        .unwrap();
-    let copy = folder.join(name);
-    std::fs::copy(newest, &copy).unwrap();
+    let copy = folder.join("libheapmark_recorder.so");
+    std::fs::copy(RECORDER.find().unwrap(), &copy).unwrap();
     std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o755)).unwrap();
     Some(copy)
 }

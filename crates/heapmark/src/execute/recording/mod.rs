@@ -9,6 +9,7 @@ use super::Subject;
 use super::handed::Handed;
 use super::lender::Lender;
 use super::unrecorded::{Captured, Watch, silent};
+use crate::build::{self, preloadable};
 use anyhow::{Context, Result, bail};
 use heapmark_trace::finish::head_of;
 use heapmark_wire::lent::{LOG, VARIABLE};
@@ -25,7 +26,6 @@ use std::time::Duration;
 
 /// Signals that are meant for the program: those that end it, and those whose meaning it defines.
 const PASSED_ON: [i32; 4] = [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
-const LIBRARY: &str = "libheapmark_recorder.so";
 
 /// The library that is preloaded.
 pub struct Recorder(PathBuf);
@@ -59,34 +59,10 @@ pub struct Recorded {
 }
 
 impl Recorder {
-    /// `$HEAPMARK_RECORDER`, or the library beside this program or in `deps/` there, where `cargo
-    /// test` leaves it: the newer one.
+    /// As `build::RECORDER` is found.
     pub fn find() -> Result<Recorder> {
-        let path = match std::env::var_os("HEAPMARK_RECORDER") {
-            Some(path) => std::path::absolute(path).context("HEAPMARK_RECORDER")?,
-            None => {
-                let own =
-                    std::env::current_exe().context("cannot tell where heapmark itself is")?;
-                let places = [
-                    own.with_file_name("deps").join(LIBRARY),
-                    own.with_file_name(LIBRARY),
-                ];
-                let age = |path: &PathBuf| path.metadata().and_then(|file| file.modified()).ok();
-                places
-                    .into_iter()
-                    .max_by_key(age)
-                    .expect("there are two places")
-            }
-        };
-        if !path.is_file() {
-            bail!(
-                "the recorder {} is missing: build all of heapmark (`cargo build --release`) or set HEAPMARK_RECORDER",
-                path.display()
-            );
-        }
-        // The dynamic linker splits at spaces and colons, and knows no quotes.
-        let bytes = path.as_os_str().as_encoded_bytes();
-        if bytes.iter().any(|byte| b" :$".contains(byte)) {
+        let path = build::RECORDER.find()?;
+        if !preloadable(&path) {
             bail!(
                 "LD_PRELOAD takes no path with a space, colon or `$`: move {}",
                 path.display()

@@ -7,7 +7,7 @@
 use heapmark_trace::finish::{Finished, Unfinished, finish_all};
 use heapmark_trace::{Call, Done, Event, Fault, Reader};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::Permissions;
 use std::io::PipeReader;
@@ -267,13 +267,8 @@ impl Place {
 
     /// What the counter says; not of heapmark itself and what that measures with.
     fn counted(&self, heapmark: &Path) -> Vec<(u32, String, Calls)> {
-        let own: BTreeSet<PathBuf> = [
-            heapmark.to_path_buf(),
-            heapmark.with_file_name("heapmark-guest"),
-        ]
-        .into_iter()
-        .filter_map(|path| path.canonicalize().ok())
-        .collect();
+        let heapmark = heapmark.canonicalize().unwrap();
+        let is_own = |program: &Path| program == heapmark || program.ends_with("heapmark-guest");
         let files = self.files(self.counts.path(), |name| !name.ends_with(".so"));
         let read = |file: PathBuf| {
             let bytes = std::fs::read(&file).unwrap();
@@ -285,7 +280,7 @@ impl Place {
             let program =
                 String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap()).into_owned();
             let pid = file.file_stem().unwrap().to_string_lossy().parse().unwrap();
-            (!own.contains(Path::new(&program))).then_some((pid, program, calls))
+            (!is_own(Path::new(&program))).then_some((pid, program, calls))
         };
         files.into_iter().filter_map(read).collect()
     }

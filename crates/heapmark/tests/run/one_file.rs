@@ -1,0 +1,168 @@
+//! The binary is all of heapmark: alone in a folder, under a home without anything, with what it carries damaged, and in the layout of a
+//! distribution.
+
+use crate::support::{End, SMALL};
+use heapmark::build::GUEST;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// A machine that has nothing of heapmark but the binary, in `bin`.
+struct Machine(TempDir);
+
+impl Machine {
+    fn new() -> Machine {
+        // On the file system of the binary, which is large: a link is a copy.
+        let machine = Machine(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+        for name in ["bin", "home", "work"] {
+            fs::create_dir(machine.at(name)).unwrap();
+        }
+        fs::hard_link(env!("CARGO_BIN_EXE_heapmark"), machine.at("bin/heapmark")).unwrap();
+        machine
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn heapmark(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(self.at("bin/heapmark"));
+        command
+            .args(args)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.at("home"))
+            .current_dir(self.at("work"));
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> End {
+        End::of(self.heapmark(args).output().unwrap())
+    }
+
+    /// A guest that leaves a file where it ran.
+    fn marking_guest(&self, path: &str, mark: &str) -> PathBuf {
+        let path = self.at(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let (mark, guest) = (self.at(mark), GUEST.find().unwrap());
+        let text = format!(
+            "#!/bin/sh\n: > {}\nexec {} \"$@\"\n",
+            mark.display(),
+            guest.display()
+        );
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// The only file of this name that was unpacked.
+    fn unpacked(&self, name: &str) -> PathBuf {
+        let folders = fs::read_dir(self.at("home/.cache/heapmark/carried")).unwrap();
+        let files = folders.map(|folder| folder.unwrap().path().join(name));
+        let files: Vec<PathBuf> = files.filter(|file| file.exists()).collect();
+        let [file] = &files[..] else {
+            panic!("{files:?}")
+        };
+        file.clone()
+    }
+}
+
+const TRY: [&str; 9] = [
+    "try",
+    "-o",
+    "tried",
+    "-a",
+    "glibc",
+    "--blocks",
+    "1",
+    "--",
+    "/bin/true",
+];
+const RECORD: [&str; 5] = ["record", "-o", "a.trace", "--force", "--"];
+
+#[test]
+fn a_copied_binary_is_all_that_is_needed() {
+    let machine = Machine::new();
+    let run = ["run", "-o", "measured", "-a", "glibc", "--blocks", "1"];
+    let replay = [
+        "replay", "a.trace", "-o", "replayed", "-a", "glibc", "--blocks", "1",
+    ];
+    for args in [
+        &["run", "--dry-run"][..],
+        &[&run[..], &SMALL].concat(),
+        &TRY,
+        &[&RECORD[..], &["/bin/ls", "/"]].concat(),
+        &[&replay[..], &["--target-ms", "1", "--no-repeat"]].concat(),
+    ] {
+        let end = machine.run(args);
+        assert_eq!(end.code, Some(0), "{args:?}: {}{}", end.stdout, end.stderr);
+    }
+}
+
+#[test]
+fn a_damaged_unpacked_file_is_unpacked_again() {
+    let machine = Machine::new();
+    let record = [&RECORD[..], &["/bin/true"]].concat();
+    assert_eq!(machine.run(&record).code, Some(0));
+    for name in ["heapmark-guest", "libheapmark_recorder.so"] {
+        let file = machine.unpacked(name);
+        let whole = fs::read(&file).unwrap();
+        let mut changed = whole.clone();
+        *changed.last_mut().unwrap() ^= 1;
+        for damaged in [&changed[..], &whole[..whole.len() / 2], b""] {
+            fs::write(&file, damaged).unwrap();
+            let end = machine.run(&record);
+            assert_eq!(end.code, Some(0), "{name}: {}", end.stderr);
+            assert!(fs::read(&file).unwrap() == whole, "{name} stays damaged");
+        }
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(machine.run(&record).code, Some(0));
+        assert_ne!(fs::metadata(&file).unwrap().permissions().mode() & 0o100, 0);
+    }
+}
+
+#[test]
+fn the_environment_goes_before_the_layout_of_a_distribution_and_that_before_what_is_carried() {
+    let machine = Machine::new();
+    machine.marking_guest("lib/heapmark/heapmark-guest", "installed");
+    let end = machine.run(&TRY);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(machine.at("installed").exists(), "another guest ran");
+    assert!(!machine.at("home/.cache/heapmark/carried").exists());
+
+    fs::remove_file(machine.at("installed")).unwrap();
+    let named = machine.marking_guest("named-guest", "named");
+    let mut command = machine.heapmark(&["list", "allocators"]);
+    let end = End::of(command.env("HEAPMARK_GUEST", named).output().unwrap());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(machine.at("named").exists() && !machine.at("installed").exists());
+}
+
+#[test]
+fn what_cannot_be_found_or_unpacked_is_one_line() {
+    let machine = Machine::new();
+    let said = |variable: &str, value: PathBuf| {
+        let mut command = machine.heapmark(&[&RECORD[..], &["/bin/true"]].concat());
+        let end = End::of(command.env(variable, value).output().unwrap());
+        assert_eq!(
+            (end.code, end.stderr.lines().count()),
+            (Some(1), 1),
+            "{}",
+            end.stderr
+        );
+        end.stderr
+    };
+    for variable in ["HEAPMARK_GUEST", "HEAPMARK_RECORDER"] {
+        let said = said(variable, machine.at("gone"));
+        let expected = format!("{variable}: no file {}", machine.at("gone").display());
+        assert!(said.contains(&expected), "{said}");
+    }
+    fs::write(machine.at("file"), "").unwrap();
+    let said = said("HEAPMARK_CACHE", machine.at("file/cache"));
+    assert!(
+        said.contains("cannot unpack ") && said.contains("HEAPMARK_CACHE names"),
+        "{said}"
+    );
+}
