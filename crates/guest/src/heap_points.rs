@@ -49,10 +49,10 @@ impl HeapPoints {
         }
     }
 
-    /// Takes a point unless all places are taken, and returns its resident heap. `volume`: bytes
-    /// that were allocated so far.
+    /// Takes a point if any are wanted, and returns its resident heap; it is not kept if all places
+    /// are taken. `volume`: bytes that were allocated so far.
     pub fn take(&self, volume: u64, live: u64) -> u64 {
-        if self.full() {
+        if !self.wanted() {
             return 0;
         }
         let point = HeapPoint {
@@ -62,15 +62,25 @@ impl HeapPoints {
             occupied_bytes: published::occupied_bytes(),
             heap_bytes: self.heap_bytes(&Resident::now()),
         };
-        let place = self.count.replace(self.count.get() + 1);
-        // SAFETY: within the table, and one thread at a time takes points.
-        unsafe { self.taken.as_ptr().cast_mut().add(place).write(point) };
+        if !self.full() {
+            let place = self.count.replace(self.count.get() + 1);
+            // SAFETY: within the table, and one thread at a time takes points.
+            unsafe { self.taken.as_ptr().cast_mut().add(place).write(point) };
+        }
         point.heap_bytes
     }
 
     /// What the allocator holds, as far as it has grown since `begin`.
     pub fn heap_bytes(&self, now: &Resident) -> u64 {
         (own(now) - self.before.get()).max(0) as u64
+    }
+
+    /// Reports what the resident heap over the most live bytes would be if no byte that was freed
+    /// were ever used again.
+    pub fn tell_no_reuse(&self, bench: &Bench, volume: u64, most_live: u64) {
+        if self.wanted() && most_live > 0 {
+            bench.figure("no_reuse_ratio", volume as f64 / most_live as f64);
+        }
     }
 
     /// Writes the points to the report.

@@ -75,7 +75,7 @@ fn run(bench: &mut Bench) {
         bench,
         Some(freed_again(rounds * count as u64, rounds * bytes)),
     );
-    context.shape.tell_lines(bench);
+    context.shape.tell_worst(bench);
     if context.shape.points.wanted() && links > 1 {
         let [first, last] = [0, 1].map(|place| context.heap_bytes[place].get() as f64);
         bench.figure("bytes_per_idle_thread", (last - first) / (links - 1) as f64);

@@ -144,7 +144,7 @@ fn run(bench: &mut Bench) {
     let (mut done, mut expected) = (KernelWork::default(), KernelWork::default());
     let (mut waited, mut most) = (0, 0);
     let (mut wall_ns, mut rounds) = (0, 0);
-    let mut idle_bytes = 0;
+    let (mut idle_bytes, mut volume) = (0, 0);
     bench.begin();
     for round in bench.rounds() {
         context.producing.store(producers as u32, Ordering::Release);
@@ -174,6 +174,7 @@ fn run(bench: &mut Bench) {
             rounds += 1;
         }
         bench.record(round, span, 0, 2 * (producers * operations) as u64);
+        volume += context.volume();
         for Padded(counts) in counts.iter() {
             done.add(&counts.work.take());
             waited += counts.waited.replace(0);
@@ -206,6 +207,7 @@ fn run(bench: &mut Bench) {
         bench.figure("frees_per_s", handed / wall_ns as f64 * 1e9);
     }
     bench.figure("backpressure_share", waited as f64 / handed.max(1.0));
+    points.tell_no_reuse(bench, volume, bound);
     points.tell(bench);
 }
 

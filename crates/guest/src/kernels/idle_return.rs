@@ -171,6 +171,7 @@ fn run(bench: &mut Bench) {
         freed_again(2 * rounds * all as u64, 2 * rounds * bytes)
     });
     shape.account(bench, expected);
+    shape.tell_no_reuse(bench);
     if shape.points.wanted() {
         tell(bench, &heaps, live, spans);
     }

@@ -68,7 +68,7 @@ fn run(bench: &mut Bench) {
     context
         .shape
         .account(bench, Some(freed_again(rounds * blocks, rounds * bytes)));
-    context.shape.tell_lines(bench);
+    context.shape.tell_worst(bench);
 }
 
 impl LadderContext {

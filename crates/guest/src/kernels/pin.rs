@@ -73,7 +73,7 @@ fn run(bench: &mut Bench) {
         bench.record(round, began.elapsed(), 0, context.class_count.get() as u64);
     }
     context.shape.account(bench, None);
-    context.shape.tell_lines(bench);
+    context.shape.tell_worst(bench);
     bench.figure("classes", context.class_count.get() as f64);
     bench.figure("survivors", context.survivors.get() as f64);
     bench.note(

@@ -150,6 +150,7 @@ fn run(bench: &mut Bench) {
         seats.iter().for_each(|Padded(seat)| seat.reset());
     }
     context.shape.account(bench, None);
+    context.shape.tell_no_reuse(bench);
     if context.shape.points.wanted() && live > 0 {
         let names = [
             "ratchet_ratio",

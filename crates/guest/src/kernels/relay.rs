@@ -148,7 +148,7 @@ fn run(bench: &mut Bench) {
         0
     });
     let (mut done, mut expected) = (KernelWork::default(), KernelWork::default());
-    let (mut most, mut posts, mut rounds) = (0, 0, 0);
+    let (mut most, mut posts, mut rounds, mut volume) = (0, 0, 0, 0);
     bench.begin();
     for round in bench.rounds() {
         context.producing.store(producers as u32, Ordering::Release);
@@ -165,6 +165,8 @@ fn run(bench: &mut Bench) {
         }
         bench.join(round, team, &began);
         bench.record(round, began.elapsed(), 0, 2 * made.malloc);
+        volume += context.bytes()[0];
+        most = most.max(points.take(volume, 0));
         for Padded(counts) in counts.iter() {
             done.add(&counts.work.take());
             done.checksum += counts.batch_numbers.take();
@@ -187,6 +189,7 @@ fn run(bench: &mut Bench) {
     if points.wanted() {
         bench.figure("peak_over_bound", most as f64 / bound as f64);
     }
+    points.tell_no_reuse(bench, volume, bound);
     points.tell(bench);
 }
 

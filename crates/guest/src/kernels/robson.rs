@@ -66,7 +66,7 @@ fn run(bench: &mut Bench) {
         );
     }
     context.shape.account(bench, None);
-    context.shape.tell_lines(bench);
+    context.shape.tell_worst(bench);
     context.judge(bench);
 }
 

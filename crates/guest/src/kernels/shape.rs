@@ -42,6 +42,11 @@ impl Shape {
         }
     }
 
+    /// Most requested bytes that were live at any point.
+    pub fn most_live(&self) -> u64 {
+        self.most_live.get()
+    }
+
     /// Takes a point, and returns its resident heap. No other thread may work meanwhile.
     pub fn point(&self) -> u64 {
         let live = self.live();
@@ -73,14 +78,19 @@ impl Shape {
         self.points.tell(bench);
     }
 
-    /// Reports the highest overhead of any point, and what it would be if no byte that was freed
-    /// were ever used again; neither of a few blocks.
-    pub fn tell_lines(&self, bench: &Bench) {
+    /// Reports the highest overhead of any point, and what it would be without reuse; neither of a
+    /// few blocks.
+    pub fn tell_worst(&self, bench: &Bench) {
         if self.points.wanted() && self.most_live.get() >= OVERHEAD_FROM_BYTES {
             bench.figure("worst_overhead", self.worst.get());
-            let no_reuse = self.volume() as f64 / self.most_live.get() as f64;
-            bench.figure("no_reuse_ratio", no_reuse);
+            self.tell_no_reuse(bench);
         }
+    }
+
+    /// Reports what the highest resident heap over the most live bytes would be without reuse.
+    pub fn tell_no_reuse(&self, bench: &Bench) {
+        self.points
+            .tell_no_reuse(bench, self.volume(), self.most_live());
     }
 }
 

@@ -73,7 +73,7 @@ fn run(bench: &mut Bench) {
         );
     }
     context.shape.account(bench, None);
-    context.shape.tell_lines(bench);
+    context.shape.tell_worst(bench);
     if context.shape.points.wanted() && cycles > 1 {
         let [last, before] = [0, 1].map(|place| context.ends[place].get() as f64);
         bench.figure("cycle_growth_share", last / before - 1.0);

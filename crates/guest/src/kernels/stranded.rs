@@ -15,6 +15,10 @@ pub const KERNEL: Kernel = Kernel {
     run,
 };
 
+/// What tcmalloc's `largesmall_frag_test` allows above live bytes.
+const ALLOWED_BLOCKS: usize = 3;
+const ALLOWED_BYTES: usize = 10 << 20;
+
 struct StrandedContext {
     shape: Shape,
     blocks: Blocks,
@@ -41,7 +45,7 @@ fn run(bench: &mut Bench) {
         (large + each * small + iterations * small + blocks * size_of::<StampedBlock>()) as u64,
     );
     let context = StrandedContext {
-        shape: Shape::new(bench, 1, iterations),
+        shape: Shape::new(bench, 1, 2 * iterations),
         blocks: Blocks::new(blocks),
         survivors: iterations,
         large,
@@ -70,10 +74,14 @@ fn run(bench: &mut Bench) {
     context
         .shape
         .account(bench, Some(freed_again(rounds * (1 + each as u64), bytes)));
+    context.shape.tell_no_reuse(bench);
     if context.shape.points.wanted() && iterations > 1 {
         let [half, end] = [0, 1].map(|place| context.excess[place].get() as f64);
         let rest = iterations - iterations / 2;
         bench.figure("growth_bytes_per_iteration", (end - half) / rest as f64);
+        let allowed = (ALLOWED_BLOCKS * large + ALLOWED_BYTES) as f64;
+        let bound = 1.0 + allowed / context.shape.most_live().max(1) as f64;
+        bench.figure("bound_ratio", bound);
     }
 }
 
@@ -88,6 +96,7 @@ impl StrandedContext {
             while !blocks.is_full() {
                 blocks.push(thread.allocate(self.small, blocks.len() as u32));
             }
+            self.shape.point();
             let kept = blocks.iter().nth(self.keep);
             kept.into_iter().for_each(|block| survivors.push(block));
             for (place, block) in blocks.iter().enumerate() {

@@ -108,7 +108,7 @@ fn run(bench: &mut Bench) {
     let threads = rounds * (generations * at_once) as u64;
     let expected: KernelWork = freed_again(threads * count as u64, threads * bytes);
     context.shape.account(bench, Some(expected));
-    context.shape.tell_lines(bench);
+    context.shape.tell_worst(bench);
     if context.shape.points.wanted() && generations > 1 {
         let [half, end] = heaps.map(|heap| heap as f64);
         let threads = (generations - generations / 2) * at_once;

@@ -162,13 +162,21 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
             "internal, external: at peak demand, over requested bytes; rounding of block sizes, and free blocks, caches and metadata.",
         ),
         (
+            "no_reuse_ratio",
+            "peak/peak: highest resident heap / most live bytes (peak demand), 1 if nothing is wasted; no reuse: what it would be if no freed \
+             byte were ever used again.",
+        ),
+        (
             "worst_overhead",
-            "peak/peak: highest resident heap / most live bytes; worst: highest ratio of the two at one point; no reuse: what it would be if \
-             no freed byte were ever used again.",
+            "worst: highest resident heap / live bytes at one point.",
         ),
         (
             "robson_ratio",
             "page-sized, bound: a control of the measurement, at blocks of a page; an allocator that moves no blocks cannot be below the bound.",
+        ),
+        (
+            "growth_bytes_per_iteration",
+            "growth: per iteration of the second half, above what is live; bound: of peak/peak, what a test of tcmalloc's allows.",
         ),
         (
             "ratchet_ratio",

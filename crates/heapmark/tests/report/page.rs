@@ -41,7 +41,13 @@ fn place() -> &'static Place {
             let end = place.run(&[&["run", "-o", name], &small[..], &quick[..], flags].concat());
             assert_eq!(end.code, Some(0), "{name}: {}\n{}", end.stdout, end.stderr);
         }
-        let end = place.run(&["report", "run", "calls", "series", "-o", "all.html"]);
+        let shapes = ["-w", "ladder,stranded", "--set", "ladder.volume=2097152"];
+        let once = ["--blocks", "1", "-a", &honest];
+        let end = place.run(&[&["run", "-o", "shapes"], &shapes[..], &once[..]].concat());
+        assert_eq!(end.code, Some(0), "{}\n{}", end.stdout, end.stderr);
+        let end = place.run(&[
+            "report", "run", "calls", "series", "shapes", "-o", "all.html",
+        ]);
         assert_eq!(end.code, Some(0), "{}", end.stderr);
         // As many allocators as heapmark measures by default.
         let copies = (1..12).map(|n| format!(",allocator{n}={}", place.fake("honest").display()));

@@ -4,6 +4,7 @@ use super::axes;
 use super::downsample::{short, thin};
 use super::section::{Entry, Plot, Section, Trace, View};
 use super::series_legend::SeriesLegend;
+use super::shapes;
 use super::views::{self, Placed, SortedCase};
 use crate::analyse::{Case, Table};
 use crate::report::text::plain;
@@ -19,7 +20,8 @@ const MOST_POINTS: usize = 400;
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let timed: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
-    let followed: Vec<Placed<Table>> = legend.all(|told| &told.analysis.footprints);
+    let mut followed: Vec<Placed<Table>> = legend.all(|told| &told.analysis.footprints);
+    followed.retain(|(_, case)| !shapes::has_lines(case));
     let mut views = of_cases(legend, &timed, names);
     views.extend(of_cases(legend, &followed, followed_names));
     Section::of_views(

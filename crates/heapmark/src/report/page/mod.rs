@@ -26,6 +26,7 @@ mod samples;
 mod scaling;
 mod section;
 mod series_legend;
+mod shapes;
 mod text_sections;
 mod traced;
 mod views;
@@ -100,6 +101,7 @@ fn sections(legend: &SeriesLegend, judged: &[JudgedClaim]) -> Vec<Section> {
         parts::section(legend),
         pareto::section(legend),
         scaling::section(legend),
+        shapes::section(legend),
         memory::section(legend),
         latency::section(legend),
         counts::section(legend),

@@ -57,6 +57,8 @@
     trace.marker = { color: paint, size: heap ? 8 : 10, opacity: heap ? 0.65 : 1, symbol, line: { width: 1.5, color: paint } };
     if (trace.type === "bar") Object.assign(trace.marker, { opacity: run % 2 ? 0.5 : 0.85, symbol: undefined });
     trace.line = { color: colour, width: 2, dash: entry === null ? "dot" : DASHES[(entry + run) % DASHES.length] };
+    // A line across the chart has its own words.
+    if (trace.mode === "lines+text") Object.assign(trace, { line: { color: colours.soft, width: 1, dash: "dash" }, textfont: { color: colours.soft, size: 11 } });
     if (trace.error_x) Object.assign(trace.error_x, { color: colour, thickness: 2, width: 5 });
     trace.cliponaxis = false;
     trace.meta = entry === null ? "" : `<span style="color:${colour}">${GLYPHS[entry % GLYPHS.length]}</span> `;
@@ -110,7 +112,7 @@
       left >= xaxis._offset && right <= width && top >= 0 && bottom <= yaxis._offset + yaxis._length &&
       !taken.some((box) => left < box[2] && box[0] < right && top < box[3] && box[1] < bottom) &&
       !points.some(([x, y]) => left < x && x < right && top < y && y < bottom);
-    return curves.flatMap((trace) => {
+    return curves.filter(({ mode }) => mode !== "lines+text").flatMap((trace) => {
       const [x, y] = place(trace, trace.x.length - 1);
       const letters = trace.name.replace(/&(lt|gt|amp);/g, "&").length + (trace.meta ? 2 : 0);
       const long = letters * LABEL * 0.56;

@@ -5,11 +5,11 @@ use crate::analyse::analyse;
 use crate::analyse::claims::{JudgedClaim, Verdict};
 use crate::analyse::fake_run::{FakeRun, crash, noise};
 use crate::report::page::series_legend::{LegendRun, SeriesLegend};
-use crate::store::{Point, Series};
+use crate::store::{Point, Purpose, Record, Series};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use miniz_oxide::inflate::decompress_to_vec_zlib;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn lab() -> FakeRun {
     let names = ["glibc", "rpmalloc", "hoard"];
@@ -502,6 +502,55 @@ fn a_replay_in_strict_order_is_drawn_along_what_was_allocated_and_not_along_time
             serde_json::json!([0.0, 5.0, 10.0])
         )
     );
+}
+
+#[test]
+fn memory_of_a_kernel_is_drawn_along_what_was_allocated_between_the_lines_of_its_table() {
+    let mut lab = lab().following_memory(|_| Some((8, 16)));
+    for measured in (lab.records.iter_mut()).filter_map(|it| it.measurement.as_mut()) {
+        measured.figures.insert("no_reuse_ratio".into(), 8.0);
+        measured.figures.insert("bound_ratio".into(), 4.5);
+    }
+    let record = |it: &&Record| it.allocator == "hoard" && it.purpose == Purpose::Memory;
+    let record = lab.records.iter().find(record).unwrap();
+    // 10 MiB are live at most; 5 MiB were there before the first operation.
+    let point = |(allocated, live, rss): (u64, u64, u64)| Point {
+        allocated_bytes: Some(allocated << 20),
+        requested_live_bytes: Some(live << 20),
+        rss_bytes: rss << 20,
+        ..point(0)
+    };
+    // Before and after frees, twice.
+    let points = [(10, 10, 15), (10, 1, 10), (20, 10, 35), (20, 1, 25)];
+    let series = Series {
+        cell: record.cell.clone(),
+        workload: record.workload.clone(),
+        threads: record.threads,
+        allocator: "hoard".into(),
+        points: points.map(point).into(),
+    };
+    let page_run = PageRun {
+        series: vec![series],
+        ..run("r", &lab)
+    };
+    let told = told(&page(&[page_run], &[]));
+    assert!(told["charts"]["memory"].is_null(), "it is drawn once");
+    let plot = &told["charts"]["shapes"][0]["plots"][0];
+    let drawn = |name: &str| {
+        let mut traces = plot["traces"].as_array().unwrap().iter();
+        let own = traces.find(|trace| trace["drawn"]["name"] == name);
+        let own = &own.unwrap_or_else(|| panic!("{name}: {plot:#}"))["drawn"];
+        (own["x"].clone(), own["y"].clone())
+    };
+    let across = |ratio: f64| (json!([0.0, 20.0]), json!([ratio, ratio]));
+    assert_eq!(drawn(""), across(1.0));
+    assert_eq!(drawn("bound: 4.50x"), across(4.5));
+    assert_eq!(drawn("no reuse: 8.00x"), across(8.0));
+    let along = json!([10.0, 20.0, 20.0]);
+    assert_eq!(drawn("live"), (along.clone(), json!([1.0, 1.0, 0.1])));
+    assert_eq!(drawn("hoard"), (along, json!([1.0, 3.0, 2.0])));
+    let title = &plot["layout"]["xaxis"]["title"]["text"];
+    assert_eq!(*title, "MiB allocated so far");
 }
 
 #[test]

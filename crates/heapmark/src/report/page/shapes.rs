@@ -1,0 +1,269 @@
+//! Memory over operations, of kernels that take points themselves: what is resident and what is live,
+//! both over the most live bytes, between the lines that the tables name.
+
+use super::axes;
+use super::downsample::{short, thin};
+use super::section::{Entry, Plot, Section, Trace};
+use super::series_legend::{SeriesLegend, in_chart};
+use super::views::{self, Placed};
+use crate::analyse::{Role, Table, TableRow};
+use crate::report::text::plain;
+use crate::report::units;
+use crate::store::{Point, Record, Series};
+use plotly::Scatter;
+use plotly::common::{HoverInfo, Mode, Position};
+use plotly::layout::RangeMode;
+use serde_json::json;
+
+/// The line that every such case has.
+const NO_REUSE: &str = "no_reuse_ratio";
+/// A line of some.
+const BOUND: &str = "bound_ratio";
+/// A figure of cases in which time passes while nothing is allocated.
+const WHILE_IDLE: &str = "returned_share";
+/// The most points of a curve in the chart.
+const MOST_POINTS: usize = 400;
+/// A curve of few points shows them.
+const FEW_POINTS: usize = 30;
+/// The scale, which is logarithmic, begins at this part of the most live bytes or above.
+const LEAST: f64 = 0.1;
+/// The scale reaches this much further than what is drawn.
+const MARGIN: f64 = 1.15;
+/// Lines that differ by less are one.
+const SAME: f64 = 0.05;
+
+pub(super) fn section(legend: &SeriesLegend) -> Section {
+    let mut cases: Vec<Placed<Table>> = legend.all(|told| &told.analysis.footprints);
+    cases.retain(|(_, case)| has_lines(case));
+    Section::of_views(
+        "shapes",
+        "Memory over operations",
+        "Resident heap of one process of each allocator over the most bytes that are live, at the points that the workload names (of \
+             several in one place the highest); the dotted curve is what is live. 1: nothing is wasted. No reuse: no byte that was freed is \
+             ever used again, which is the worst that an allocator can show. The scale is logarithmic.",
+        views::by_threads(&cases, |cases, heading, data| {
+            let mut curves = Vec::new();
+            for (run, case) in cases {
+                for row in &case.rows {
+                    let Some(curve) = Curve::of(legend, *run, case, row) else {
+                        continue;
+                    };
+                    let highest = curve.points().map(|(_, heap, _)| heap);
+                    views::add_row(
+                        data,
+                        curve.subject,
+                        *case,
+                        json!({
+                            "process": plain(&curve.series.cell),
+                            "points": curve.series.points.len(),
+                            "most_live_bytes": curve.most_live as u64,
+                            "highest_ratio": highest.fold(0.0, f64::max),
+                            NO_REUSE: line(row, NO_REUSE),
+                            BOUND: line(row, BOUND),
+                        }),
+                    );
+                    curves.push(curve);
+                }
+            }
+            plot(legend, heading, &curves)
+        }),
+    )
+}
+
+/// Whether its memory is drawn between lines.
+pub(super) fn has_lines(case: &Table) -> bool {
+    case.rows.iter().any(|row| line(row, NO_REUSE).is_some())
+}
+
+fn line(row: &TableRow, key: &str) -> Option<f64> {
+    Some(row.cell(key)?.spread.median)
+}
+
+/// A point of a chart: along, up, in words.
+type Place = (f64, f64, String);
+
+/// One process of an allocator.
+struct Curve<'a> {
+    subject: Entry<'a>,
+    row: &'a TableRow,
+    series: &'a Series,
+    /// Its memory before the first operation.
+    before_bytes: u64,
+    most_live: f64,
+}
+
+impl<'a> Curve<'a> {
+    fn of(
+        legend: &'a SeriesLegend,
+        run: usize,
+        case: &Table,
+        row: &'a TableRow,
+    ) -> Option<Curve<'a>> {
+        let told = legend.runs[run].run;
+        let own = |series: &&Series| {
+            series.allocator == row.allocator
+                && series.workload == case.workload
+                && series.threads == case.threads
+        };
+        let series = told.series.iter().find(own)?;
+        let is_its = |record: &&Record| record.cell == series.cell;
+        let record = told.records.iter().find(is_its)?;
+        let measurement = record.measurement.as_ref()?;
+        let most_live = measurement.requested_peak_bytes as f64;
+        (most_live > 0.0).then_some(Curve {
+            subject: Entry {
+                run,
+                name: &row.allocator,
+            },
+            row,
+            series,
+            before_bytes: measurement.footprint.as_ref()?.begin.without_harness(),
+            most_live,
+        })
+    }
+
+    /// Each point with its resident heap and its live bytes, over the most live bytes.
+    fn points(&self) -> impl Iterator<Item = (&'a Point, f64, f64)> {
+        let (before_bytes, most_live) = (self.before_bytes, self.most_live);
+        self.series.points.iter().map(move |point| {
+            let heap = point.rss_bytes.saturating_sub(before_bytes);
+            let live = point.requested_live_bytes.unwrap_or(0);
+            (point, heap as f64 / most_live, live as f64 / most_live)
+        })
+    }
+}
+
+fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> {
+    let base = (curves.iter())
+        .find(|curve| curve.row.role == Role::Baseline)
+        .or(curves.first())?;
+    let along = Along::of(curves);
+    let live = base.points().map(|(point, _, live)| {
+        let words = format!("<b>live</b><br>{}", units::bytes(live * base.most_live));
+        (along.place(point), short(live), words)
+    });
+    let live = shown(live.collect());
+    let heaps: Vec<(Entry, Vec<Place>)> = (curves.iter())
+        .map(|curve| {
+            let label = legend.label(curve.subject);
+            let points = curve.points().map(|(point, heap, _)| {
+                let bytes = units::bytes(heap * curve.most_live);
+                let words = format!("<b>{label}</b><br>{}, {bytes}", units::times(heap));
+                (along.place(point), short(heap), words)
+            });
+            (curve.subject, shown(points.collect()))
+        })
+        .collect();
+    let places = || heaps.iter().flat_map(|(_, places)| places).chain(&live);
+    let end = places().map(|(place, ..)| *place).fold(0.0, f64::max);
+    let named = [("bound", BOUND), ("no reuse", NO_REUSE)]
+        .into_iter()
+        .filter_map(|(name, key)| named_line(name, key, base, curves));
+    // The scale has the mark of the first one.
+    let lines: Vec<(String, f64)> = [(String::new(), 1.0)].into_iter().chain(named).collect();
+    let ratios = places().map(|(_, ratio, _)| *ratio);
+    let heights: Vec<f64> = (ratios.filter(|ratio| *ratio >= LEAST))
+        .chain(lines.iter().map(|(_, ratio)| *ratio))
+        .collect();
+    let lowest = heights.iter().copied().fold(1.0, f64::min);
+    let highest = heights.iter().copied().fold(1.0, f64::max);
+    let range = [lowest / MARGIN, highest * MARGIN].map(f64::log10);
+    let across = lines.into_iter().map(|(words, ratio)| Trace {
+        entry: None,
+        run: base.subject.run,
+        drawn: across(&words, end, ratio),
+    });
+    let live = Trace {
+        entry: None,
+        run: base.subject.run,
+        drawn: curve_of("live", &live).mode(Mode::Lines),
+    };
+    let heaps = (heaps.iter())
+        .map(|(subject, places)| legend.trace(*subject, curve_of(&legend.label(*subject), places)));
+    let traces = across.chain([live]).chain(heaps).collect();
+    Some(Plot::new(
+        heading,
+        traces,
+        axes::titled(&along.title()).range_mode(RangeMode::ToZero),
+        axes::ratios("resident heap / most live bytes", &heights).range(range.to_vec()),
+    ))
+}
+
+/// Of points in one place, as before and after frees, the highest; in the last place all.
+fn shown(points: Vec<Place>) -> Vec<Place> {
+    let last = points.last().map(|(place, ..)| *place);
+    let in_places = points.chunk_by(|one, next| one.0 == next.0);
+    let shown = in_places.flat_map(|all| {
+        let highest = all.iter().max_by(|one, other| one.1.total_cmp(&other.1));
+        match Some(all[0].0) == last {
+            true => all.to_vec(),
+            false => highest.into_iter().cloned().collect(),
+        }
+    });
+    shown.filter(|(_, ratio, _)| *ratio > 0.0).collect()
+}
+
+fn curve_of(label: &str, places: &[Place]) -> Box<Scatter<f64, f64>> {
+    let ratios: Vec<f64> = places.iter().map(|(_, ratio, _)| *ratio).collect();
+    let kept = thin(&ratios, MOST_POINTS).into_iter();
+    let mode = match places.len() > FEW_POINTS {
+        true => Mode::Lines,
+        false => Mode::LinesMarkers,
+    };
+    views::scatter(label, mode, kept.map(|kept| places[kept].clone()))
+}
+
+/// `no reuse: 8.00x`, or `no reuse, glibc: 6.06x` where it is another one for each allocator.
+fn named_line(name: &str, key: &str, base: &Curve, curves: &[Curve]) -> Option<(String, f64)> {
+    let own = line(base.row, key)?;
+    let is_own =
+        |curve: &Curve| line(curve.row, key).is_some_and(|it| (it / own - 1.0).abs() < SAME);
+    let whose = match curves.iter().all(is_own) {
+        true => String::new(),
+        false => format!(", {}", in_chart(base.subject.name)),
+    };
+    Some((format!("{name}{whose}: {}", units::times(own)), own))
+}
+
+/// A horizontal line with its words above its start, where a narrow chart has room, too.
+fn across(words: &str, end: f64, ratio: f64) -> Box<Scatter<f64, f64>> {
+    Scatter::new(vec![0.0, end], vec![short(ratio); 2])
+        .name(words)
+        .mode(Mode::LinesText)
+        .text_array(vec![words.to_owned(), String::new()])
+        .text_position(Position::TopRight)
+        .hover_info(HoverInfo::Skip)
+}
+
+/// What a chart is drawn along.
+enum Along {
+    /// Bytes allocated so far.
+    Volume(units::PrintedUnit),
+    /// Time: nothing is allocated while it passes.
+    Time,
+}
+
+impl Along {
+    fn of(curves: &[Curve]) -> Along {
+        if curves.iter().any(|it| it.row.cell(WHILE_IDLE).is_some()) {
+            return Along::Time;
+        }
+        let points = curves.iter().flat_map(|curve| &curve.series.points);
+        let most = points.filter_map(|point| point.allocated_bytes).max();
+        Along::Volume(units::size(most.unwrap_or(0) as f64))
+    }
+
+    fn place(&self, point: &Point) -> f64 {
+        short(match self {
+            Along::Volume(unit) => point.allocated_bytes.unwrap_or(0) as f64 / unit.size,
+            Along::Time => point.time_ns as f64 / 1e9,
+        })
+    }
+
+    fn title(&self) -> String {
+        match self {
+            Along::Volume(unit) => format!("{} allocated so far", unit.name),
+            Along::Time => "seconds since the first operation".into(),
+        }
+    }
+}
