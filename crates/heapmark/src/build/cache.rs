@@ -267,14 +267,14 @@ impl CachePlace {
     pub fn keep(&self, built: &Path, workshop: &Path) -> Result<PathBuf> {
         let half = self.shelf.join(format!(".{}.done", self.name));
         let library = half.join(format!("lib{}.so", self.name));
-        let line = checksum_line(built)?;
         let set_apart = || -> std::io::Result<()> {
             clear(&half)?;
             std::fs::create_dir(&half)?;
-            std::fs::rename(built, &library)?;
-            std::fs::write(checksum_of(&library), &line)
+            std::fs::rename(built, &library)
         };
         set_apart().with_path("moving the library to", &half)?;
+        let checksum = checksum_of(&library);
+        std::fs::write(&checksum, checksum_line(&library)?).with_path("writing", &checksum)?;
         self.keep_folder(&half)?;
         clear(workshop).with_path("clearing", workshop)?;
         Ok(self.library())

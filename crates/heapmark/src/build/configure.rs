@@ -27,10 +27,18 @@ pub fn tree(
     for file in &found {
         copy(file, &tree.join(file.strip_prefix(&from).unwrap_or(file)))?;
     }
-    copy(
-        &bench.sources.join(&configure.script),
-        &tree.join("configure"),
-    )?;
+    let script = bench.sources.join(&configure.script);
+    match script.exists() {
+        true => copy(&script, &tree.join("configure"))?,
+        // A repository has only what autoconf makes the script from.
+        false => {
+            let mut command = std::process::Command::new("autoconf");
+            bench.steps.run(
+                "autoconf (apt-get install autoconf if it is missing)",
+                command.current_dir(&tree),
+            )?;
+        }
+    }
     let build = version.split_once('+').map_or("", |(_, build)| build);
     let mut command = std::process::Command::new("sh");
     let arguments = configure.arguments.iter();

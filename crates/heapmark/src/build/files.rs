@@ -63,7 +63,7 @@ pub fn tasks<'a>(recipe: &'a Recipe, tree: &Path, workshop: &Path) -> Result<Vec
     Ok(tasks)
 }
 
-fn matcher(pattern: &str) -> Result<globset::GlobMatcher> {
+pub fn matcher(pattern: &str) -> Result<globset::GlobMatcher> {
     let glob = globset::GlobBuilder::new(pattern)
         .literal_separator(true)
         .build();

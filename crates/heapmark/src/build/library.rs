@@ -8,37 +8,68 @@ use super::inspect::{Inspection, inspect};
 use super::step::{Slots, Steps};
 use super::toolchain::Toolchain;
 use super::{Library, cargo_sources, check, link};
-use crate::catalog::allocator::{Allocator, Recipe};
+use crate::catalog::allocator::{Allocator, Commit, CommitBuild, OwnBuild, Recipe, Source};
 use anyhow::{Context, Result, bail};
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
 
-/// An allocator with a recipe.
+/// An allocator that is built from sources.
 pub struct Work<'a> {
     allocator: &'a Allocator,
-    recipe: &'a Recipe,
-    pin: &'static cargo_sources::Pin,
+    sources: Sources<'a>,
+    /// The library's own name: that of the entry, or of the family if it is a commit, which is built
+    /// once under whatever name.
+    name: &'a str,
     toolchain: &'static Toolchain,
     place: CachePlace,
 }
 
+/// What it is built from, and how.
+enum Sources<'a> {
+    /// By a recipe.
+    Crate(&'static cargo_sources::Pin, &'a Recipe),
+    /// By a recipe in whose crate the commit takes the place of a folder.
+    Commit(&'a Commit, &'a Recipe, &'a String),
+    /// By the commit's own command.
+    Own(&'a Commit, &'a OwnBuild),
+}
+
 impl<'a> Work<'a> {
     /// Finds the library's place in the cache; builds nothing yet.
-    pub fn new(allocator: &'a Allocator, crate_name: &str) -> Result<Work<'a>> {
-        let recipe = allocator
-            .build
-            .as_ref()
-            .with_context(|| format!("{}: add `[build]`", allocator.name))?;
-        let pin = cargo_sources::pin(crate_name)?;
+    pub fn new(allocator: &'a Allocator) -> Result<Work<'a>> {
+        let recipe = || {
+            let recipe = allocator.build.as_ref();
+            recipe.with_context(|| format!("{}: add `[build]`", allocator.name))
+        };
+        let mut name = &allocator.family;
+        let sources = match &allocator.source {
+            Source::Crate { name: package, .. } => {
+                name = &allocator.name;
+                Sources::Crate(cargo_sources::pin(package)?, recipe()?)
+            }
+            Source::Git(commit) => match &commit.build {
+                CommitBuild::Own(own) => Sources::Own(commit, own),
+                CommitBuild::Recipe { folder } => Sources::Commit(commit, recipe()?, folder),
+            },
+            _ => bail!("{}: it is not built from sources", allocator.name),
+        };
         let toolchain = Toolchain::find()?;
-        let place = CachePlace::new("libraries", &allocator.name, &key(recipe, pin, toolchain)?)?;
+        let place = CachePlace::new("libraries", name, &key(&sources, toolchain)?)?;
         Ok(Work {
             allocator,
-            recipe,
-            pin,
+            sources,
+            name,
             toolchain,
             place,
         })
+    }
+
+    /// What the user does to have it built, or to see why it was not.
+    pub fn line(&self) -> String {
+        match self.sources {
+            Sources::Crate(..) => format!("heapmark build {}", self.allocator.name),
+            _ => format!("the log of its build is {}", self.place.log().display()),
+        }
     }
 
     /// The finished library, if the cache has it unchanged.
@@ -49,10 +80,19 @@ impl<'a> Work<'a> {
     }
 
     fn describe(&self, path: PathBuf, inspection: Inspection) -> Library {
+        let (origin, source_version) = match &self.sources {
+            Sources::Crate(pin, _) => (
+                format!("crate {} {}", pin.name, pin.version),
+                pin.version.clone(),
+            ),
+            Sources::Commit(commit, ..) | Sources::Own(commit, _) => {
+                (format!("commit {}", commit.hash), commit.short().to_owned())
+            }
+        };
         Library {
             files: vec![path.canonicalize().unwrap_or(path)],
-            origin: format!("crate {} {}", self.pin.name, self.pin.version),
-            source_version: self.pin.version.clone(),
+            origin,
+            source_version,
             exports: inspection.exports,
             ..Library::default()
         }
@@ -83,57 +123,79 @@ impl<'a> Work<'a> {
         }
         let steps = Steps::new(&self.place.log(), slots)?;
         bar.set_message("finding the sources");
-        let sources = cargo_sources::unpack(self.pin, &workshop.join("sources"), &steps)?;
-        bar.set_message(match self.recipe.configure {
-            Some(_) => "configuring",
-            None => "compiling",
-        });
-        let bench = Bench {
-            recipe: self.recipe,
-            sources: &sources,
+        let into = workshop.join("sources");
+        let bench = |recipe, sources| Bench {
+            recipe,
+            sources,
             toolchain: self.toolchain,
             steps: &steps,
             workshop,
             jobs,
         };
+        let built = match self.sources {
+            Sources::Crate(pin, recipe) => {
+                let sources = cargo_sources::unpack(pin, &into, &steps)?;
+                let built = self.by_recipe(&bench(recipe, &sources), &pin.version, bar)?;
+                let inspection = inspect(&built)?;
+                let mut faults = check::completeness(self.allocator, &inspection.exports);
+                faults.extend(check::purity(recipe, &inspection));
+                if !faults.is_empty() {
+                    bail!(
+                        "the library is not what its entry says:\n{}",
+                        faults.join("\n")
+                    );
+                }
+                built
+            }
+            Sources::Commit(commit, recipe, folder) => {
+                commit.unpack(&into.join(folder), &steps)?;
+                self.by_recipe(&bench(recipe, &into), &commit.version(), bar)?
+            }
+            Sources::Own(commit, own) => {
+                commit.unpack(&into, &steps)?;
+                bar.set_message("running its command");
+                own.run(&into, &steps)?
+            }
+        };
+        let inspection = inspect(&built)?;
+        let path = self.place.keep(&built, workshop)?;
+        Ok(self.describe(path, inspection))
+    }
+
+    fn by_recipe(&self, bench: &Bench, version: &str, bar: &ProgressBar) -> Result<PathBuf> {
+        bar.set_message(match bench.recipe.configure {
+            Some(_) => "configuring",
+            None => "compiling",
+        });
         let told = |done, all| {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
             bar.set_message("compiling");
         };
-        let tree: &Path = match &self.recipe.configure {
-            Some(configure) => &configure::tree(configure, &self.pin.version, &bench)?,
-            None => &sources,
+        let tree: &Path = match &bench.recipe.configure {
+            Some(configure) => &configure::tree(configure, version, bench)?,
+            None => bench.sources,
         };
-        let objects = compile::objects(&bench, tree, told)?;
+        let objects = compile::objects(bench, tree, told)?;
         bar.set_message("linking");
-        let built = link::library(&self.allocator.name, &objects, &bench)?;
-        let inspection = inspect(&built)?;
-        let mut faults = check::completeness(self.allocator, &inspection.exports);
-        faults.extend(check::purity(self.recipe, &inspection));
-        if !faults.is_empty() {
-            bail!(
-                "the library is not what its entry says:\n{}",
-                faults.join("\n")
-            );
-        }
-        let path = self.place.keep(&built, workshop)?;
-        Ok(self.describe(path, inspection))
+        link::library(self.name, &objects, bench)
     }
 }
 
 /// A hash of everything that affects the library.
-fn key(recipe: &Recipe, pin: &cargo_sources::Pin, toolchain: &Toolchain) -> Result<String> {
-    let recipe_text = serde_json::to_string(recipe).context("writing the recipe down")?;
-    let extras = recipe.compile.iter().flat_map(|unit| &unit.extra);
-    let parts = [
-        &toolchain.identity(),
-        &pin.name,
-        &pin.version,
-        &pin.checksum,
-        &recipe_text,
-    ];
-    Ok(short_hash(parts.into_iter().map(String::as_str).chain(
+fn key(sources: &Sources, toolchain: &Toolchain) -> Result<String> {
+    let (words, recipe) = match sources {
+        Sources::Crate(pin, recipe) => ([&pin.name, &pin.version, &pin.checksum], Some(*recipe)),
+        Sources::Commit(commit, recipe, folder) => ([&commit.hash, folder, folder], Some(*recipe)),
+        Sources::Own(commit, own) => ([&commit.hash, &own.command, &own.library], None),
+    };
+    let recipe_text = recipe.map(serde_json::to_string).transpose();
+    let recipe_text = recipe_text.context("writing the recipe down")?;
+    let units = recipe.iter().flat_map(|recipe| &recipe.compile);
+    let extras = units.flat_map(|unit| &unit.extra);
+    let identity = toolchain.identity();
+    let parts = [&identity].into_iter().chain(words).chain(&recipe_text);
+    Ok(short_hash(parts.map(String::as_str).chain(
         extras.filter_map(|name| crate::catalog::allocators::extra(name)),
     )))
 }

@@ -14,6 +14,7 @@ mod files;
 #[cfg(test)]
 mod fingerprint;
 pub mod flags;
+mod git;
 pub mod inspect;
 mod known;
 mod library;
@@ -41,9 +42,9 @@ pub use system::find as find_library;
 pub use system::package_version;
 pub use toolchain::not_taken;
 pub use trace_pack::trace_of_pack;
-pub use user::{rejoined, user};
+pub use user::{library as library_of_file, rejoined, user};
 
-use crate::catalog::allocator::{Allocator, Source};
+use crate::catalog::Allocator;
 use anyhow::{Result, anyhow};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::{BTreeMap, BTreeSet};
@@ -136,7 +137,7 @@ fn build_one(
 ) -> Built {
     let start = Instant::now();
     let outcome = match &allocator.source {
-        Source::Crate { name } => library::Work::new(allocator, name).and_then(|work| {
+        source if source.is_built() => library::Work::new(allocator).and_then(|work| {
             if let Some(library) = work.cached() {
                 return Ok((library, true));
             }

@@ -59,16 +59,21 @@ pub fn state(allocator: &Allocator, all: &[Allocator]) -> State {
 
 fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
     Ok(match &allocator.source {
-        Source::Crate { name } => {
+        Source::Crate { .. } | Source::Git(_) => {
             if let Err(error) = super::toolchain::Toolchain::find() {
                 return Ok(State::Absent {
                     why: format!("{error:#}"),
                     line: "apt-get install build-essential".into(),
                 });
             }
-            let cached = super::library::Work::new(allocator, name)?.cached();
-            let line = format!("heapmark build {}", allocator.name);
-            cached.map_or(State::NotBuilt { line }, State::Ready)
+            let work = super::library::Work::new(allocator)?;
+            let Some(mut library) = work.cached() else {
+                return Ok(State::NotBuilt { line: work.line() });
+            };
+            if matches!(allocator.source, Source::Git(_)) {
+                library.purged_as = purged_as(allocator, &inspected(&library.files)?, all);
+            }
+            State::Ready(library)
         }
         Source::System { files, package } => {
             let found = files.iter().map(|file| system::find(file).ok_or(file));
@@ -100,10 +105,7 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
             let files = files.collect::<Result<Vec<PathBuf>>>()?;
             let found = inspected(&files)?;
             State::Ready(Library {
-                purged_as: match &allocator.purge {
-                    None => known::family(&found, all),
-                    Some(_) => None,
-                },
+                purged_as: purged_as(allocator, &found, all),
                 exports: found.exports,
                 files: files
                     .into_iter()
@@ -123,6 +125,14 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
             bail!("there is no allocator `{name}`; see heapmark list allocators")
         }
     })
+}
+
+/// The family whose purge call a user's library gets, if its entry has none.
+fn purged_as(allocator: &Allocator, found: &Inspection, all: &[Allocator]) -> Option<String> {
+    match &allocator.purge {
+        None => known::family(found, all),
+        Some(_) => None,
+    }
 }
 
 fn library_from(origin: &str) -> Library {

@@ -1,6 +1,7 @@
-//! `-a ./libfoo.so` and `-a foo=/path/libfoo.so`: an allocator from the command line. Only parses
-//! the words; `state` inspects the file.
+//! `-a ./libfoo.so`, `-a foo=/path/libfoo.so` and `-a foo=git:PATH@REF`: an allocator from the command
+//! line. Only parses the words; `state` inspects the file.
 
+use super::git::{self, PREFIX};
 use crate::catalog::allocator::{Allocator, Source, Tier};
 use crate::catalog::allocators::is_name;
 use crate::file::WithPath;
@@ -8,15 +9,23 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
 /// The allocator that a word of `-a` describes; `None` if the word is a plain name from the
-/// catalogue.
-pub fn user(word: &str) -> Result<Option<Allocator>> {
+/// catalogue, of which `all` are the entries.
+pub fn user(word: &str, all: &[Allocator]) -> Result<Option<Allocator>> {
     let (name, path) = match word.split_once('=') {
         Some((name, path)) if is_name(name) => (name.to_string(), path),
-        Some((name, _)) => {
+        Some((name, _)) if !name.starts_with(PREFIX) => {
             bail!("-a {word}: `{name}` is not a name; use a-z, 0-9, `_` and `-` only")
         }
-        None if is_path(word) => (name_of(word), word),
-        None => return Ok(None),
+        _ => match word.strip_prefix(PREFIX) {
+            Some(text) => {
+                let (path, revision) = git::parts(text);
+                let path = absolute(Path::new(path)).with_context(|| format!("-a {word}"))?;
+                let folder = path.file_name().unwrap_or_default().to_string_lossy();
+                (valid_name(&format!("{folder}-{revision}")), word)
+            }
+            None if is_path(word) => (name_of(word), word),
+            None => return Ok(None),
+        },
     };
     if path.is_empty() {
         bail!("-a {word}: no file after `=`; write -a {name}=/path/lib{name}.so");
@@ -24,15 +33,25 @@ pub fn user(word: &str) -> Result<Option<Allocator>> {
     if name.is_empty() {
         bail!("-a {word}: no name can be made of that file's; write -a NAME={word}");
     }
-    let file = absolute(Path::new(path)).with_context(|| format!("-a {word}"))?;
-    Ok(Some(Allocator {
-        family: name.clone(),
-        about: format!("{path}, from the command line"),
-        name,
+    let allocator = match path.strip_prefix(PREFIX) {
+        Some(text) => git::allocator(name, text, all),
+        None => library(&name, Path::new(path)),
+    };
+    allocator.with_context(|| format!("-a {word}")).map(Some)
+}
+
+/// The allocator of a library's file.
+pub fn library(name: &str, path: &Path) -> Result<Allocator> {
+    Ok(Allocator {
+        name: name.into(),
+        family: name.into(),
+        about: format!("{}, from the command line", path.display()),
         tier: Tier::User,
-        source: Source::Path { files: vec![file] },
+        source: Source::Path {
+            files: vec![absolute(path)?],
+        },
         ..Allocator::default()
-    }))
+    })
 }
 
 /// Repairs words that were split at commas: if a file exists only under a name with commas, its
@@ -75,13 +94,18 @@ fn is_path(word: &str) -> bool {
 }
 
 /// `libfoo-2.so.1` -> `foo-2`.
-fn name_of(path: &str) -> String {
+pub(super) fn name_of(path: &str) -> String {
     let file = Path::new(path).file_name().unwrap_or_default();
-    let file = file.to_string_lossy().to_ascii_lowercase();
+    let file = file.to_string_lossy();
     let stem = file.split(".so").next().unwrap_or_default();
-    let stem = stem.strip_prefix("lib").unwrap_or(stem);
+    valid_name(stem.strip_prefix("lib").unwrap_or(stem))
+}
+
+/// What a text has of letters that names may have, others as `-`.
+fn valid_name(text: &str) -> String {
     let is_invalid = |c: char| !is_name(c.encode_utf8(&mut [0; 4]));
-    stem.replace(is_invalid, "-").trim_matches('-').to_string()
+    let name = text.to_ascii_lowercase().replace(is_invalid, "-");
+    name.trim_matches('-').to_string()
 }
 
 #[cfg(test)]
@@ -89,7 +113,7 @@ mod tests {
     use super::*;
 
     fn name(word: &str) -> Option<String> {
-        user(word).unwrap().map(|allocator| allocator.name)
+        user(word, &[]).unwrap().map(|allocator| allocator.name)
     }
 
     #[test]
@@ -121,7 +145,7 @@ mod tests {
         let Some(Allocator {
             source: Source::Path { files },
             ..
-        }) = user("./libfoo.so").unwrap()
+        }) = user("./libfoo.so", &[]).unwrap()
         else {
             panic!("not a path");
         };
@@ -135,7 +159,7 @@ mod tests {
             ("foo=", "-a foo=/path"),
             ("/x/lib.so", "NAME="),
         ] {
-            let error = user(word).unwrap_err().to_string();
+            let error = user(word, &[]).unwrap_err().to_string();
             assert!(error.contains(mend), "{error}");
         }
     }

@@ -12,6 +12,10 @@ pub struct Allocator {
     pub name: String,
     /// The family: `jemalloc` for `jemalloc-decay0`.
     pub family: String,
+    /// Shorter names on the command line, as other suites use them. A name that several entries
+    /// have means all of them.
+    #[serde(default)]
+    pub aliases: Vec<String>,
     /// One line for `heapmark list allocators`.
     pub about: String,
     /// The address at which its authors publish it.
@@ -113,6 +117,10 @@ pub enum Source {
     Crate {
         /// The crate's name.
         name: String,
+        /// The folder of the crate that holds the authors' repository: a commit of it can be built
+        /// by the same recipe.
+        #[serde(default)]
+        repository: Option<String>,
     },
     /// Installed on the system, from a package.
     System {
@@ -136,9 +144,53 @@ pub enum Source {
     Libc,
     /// The null allocator inside the guest.
     Null,
+    /// A commit of a repository on this machine: from the command line, never from a file.
+    Git(Commit),
     /// The allocator that the user's command uses by itself: for `heapmark try --keep-env`, never
     /// from a file.
     AsCalled,
+}
+
+impl Source {
+    /// Whether heapmark builds the library from sources.
+    pub fn is_built(&self) -> bool {
+        matches!(self, Source::Crate { .. } | Source::Git(_))
+    }
+}
+
+/// A commit of a user's repository, and how it becomes a library.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Commit {
+    /// The repository.
+    pub repository: std::path::PathBuf,
+    /// The commit's full hash.
+    pub hash: String,
+    /// What builds it.
+    pub build: CommitBuild,
+}
+
+/// What makes a library of a commit.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum CommitBuild {
+    /// A command of its own.
+    Own(OwnBuild),
+    /// The recipe of an entry, in whose crate the commit takes the place of this folder.
+    Recipe {
+        /// The folder.
+        folder: String,
+    },
+}
+
+/// The content of a repository's `heapmark.toml`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct OwnBuild {
+    /// The shell command that builds the library, run in the repository's top folder.
+    pub command: String,
+    /// The library that the command makes, relative to that folder.
+    pub library: String,
 }
 
 /// A purge call.

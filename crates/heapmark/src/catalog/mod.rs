@@ -26,7 +26,7 @@ pub use settings::Settings;
 pub use suite::Suite;
 pub use workload::{Iterations, Workload};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use faults::Faults;
 use include_dir::{Dir, include_dir};
 
@@ -83,28 +83,44 @@ impl Catalog {
     /// The allocator of this name.
     pub fn allocator(&self, name: &str) -> Result<&Allocator> {
         self.allocators.iter().find(|allocator| allocator.name == name).ok_or_else(|| {
-            let near = self.newest(name).map(|newest| format!(" (did you mean `{newest}`?)"));
-            let names = self.allocators.iter().map(|allocator| allocator.name.as_str());
-            let hint = near.unwrap_or_else(|| did_you_mean(name, names));
+            let all = self.allocators.iter();
+            let hint = did_you_mean(name, all.map(|allocator| allocator.name.as_str()));
             anyhow!(
                 "no allocator `{name}`{hint}: see `heapmark list allocators`; a library is given as ./lib.so or NAME=/path/lib.so"
             )
         })
     }
 
-    /// The newest allocator of the best tier whose name begins with this: `mimalloc` is
-    /// `mimalloc3`.
-    fn newest(&self, beginning: &str) -> Option<&str> {
-        let begins =
-            |allocator: &&Allocator| !beginning.is_empty() && allocator.name.starts_with(beginning);
-        let tier = self.allocators.iter().find(begins)?.tier;
-        let all = self.allocators.iter().filter(begins);
-        let mut names = all
-            .filter(|allocator| allocator.tier == tier)
-            .map(|allocator| allocator.name.as_str());
-        // The bare beginning does not mean a variant.
-        let newest = names.clone().rfind(|name| !name.contains('-'));
-        newest.or_else(|| names.next_back())
+    /// The allocators that a word means: the one of this name, or those with this alias, or those
+    /// of this family's best tier.
+    pub fn meant(&self, word: &str) -> Result<Vec<&Allocator>> {
+        let all = || self.allocators.iter();
+        let exact = self.allocator(word);
+        if exact.is_ok() {
+            return exact.map(|one| vec![one]);
+        }
+        let with_alias: Vec<_> = all()
+            .filter(|one| one.aliases.iter().any(|alias| alias == word))
+            .collect();
+        if !with_alias.is_empty() {
+            return Ok(with_alias);
+        }
+        let family = all().filter(|one| one.family == word);
+        let Some(best) = family.clone().map(|one| one.tier).min() else {
+            return exact.map(|one| vec![one]);
+        };
+        Ok(family.filter(|one| one.tier == best).collect())
+    }
+
+    /// The one allocator that a word means.
+    pub fn only(&self, word: &str) -> Result<&Allocator> {
+        match self.meant(word)?[..] {
+            [one] => Ok(one),
+            ref several => {
+                let names: Vec<&str> = several.iter().map(|one| one.name.as_str()).collect();
+                bail!("`{word}` means {}: name one of them", names.join(" and "))
+            }
+        }
     }
 
     /// The program of this name.

@@ -3,7 +3,7 @@
 use super::long::Long;
 use super::{Exit, refuse, usage};
 use crate::build::{self, Built, State};
-use crate::catalog::{Allocator, Catalog, Program, Source, Tier};
+use crate::catalog::{Allocator, Catalog, Program, Tier};
 use anyhow::Result;
 use indicatif::MultiProgress;
 
@@ -42,9 +42,7 @@ pub fn run(args: BuildArgs) -> Result<Exit> {
     let (mut selected, mut programs): (Vec<&Allocator>, Vec<&Program>) = (Vec::new(), Vec::new());
     if args.names.is_empty() {
         let all = catalog.allocators.iter().filter(|one| {
-            !args.programs
-                && one.tier != Tier::Experimental
-                && matches!(one.source, Source::Crate { .. })
+            !args.programs && one.tier != Tier::Experimental && one.source.is_built()
         });
         selected.extend(all);
         let all = catalog.programs.iter();
@@ -54,7 +52,7 @@ pub fn run(args: BuildArgs) -> Result<Exit> {
         let mut all = catalog.programs.iter();
         match all.find(|program| program.name == *name) {
             Some(program) => programs.push(program),
-            None => selected.push(catalog.allocator(name).map_err(usage)?),
+            None => selected.extend(catalog.meant(name).map_err(usage)?),
         }
     }
     if args.jobs.is_some() && selected.is_empty() {

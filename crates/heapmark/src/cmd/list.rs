@@ -76,7 +76,9 @@ pub fn run(args: ListArgs) -> Result<Exit> {
     }
     let (columns, entries): (&[&str], Vec<Value>) = match args.what {
         What::Allocators => (
-            &["name", "tier", "version", "sources", "origin", "state"],
+            &[
+                "name", "aliases", "tier", "version", "sources", "origin", "state",
+            ],
             allocators(&catalog)?,
         ),
         What::Workloads => (
@@ -202,7 +204,7 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
         // For a package the version shows when its sources were written.
         let sources = Some(&allocator.sources).filter(|sources| !sources.is_empty());
         Ok(json!({
-            "name": allocator.name, "family": allocator.family, "tier": allocator.tier, "version": version,
+            "name": allocator.name, "family": allocator.family, "aliases": allocator.aliases, "tier": allocator.tier, "version": version,
             "sources": sources, "origin": origin, "state": state, "why": why,
             "remedy": remedy, "about": allocator.about, "home": allocator.home,
             "licence": allocator.licence, "environment": allocator.environment, "leaves": allocator.left_to_libc,

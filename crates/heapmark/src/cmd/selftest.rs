@@ -8,7 +8,7 @@ use crate::catalog::Catalog;
 use crate::execute::Subject;
 use crate::observe::machine;
 use crate::plan::{Plan, cases};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -82,8 +82,7 @@ pub fn run(args: SelftestArgs) -> Result<Exit> {
 }
 
 fn subject(library: &Path, name: &str, ns: u32, percent: u32) -> Result<Subject> {
-    let word = format!("{name}={}", library.display());
-    let mut allocator = build::user(&word)?.ok_or_else(|| anyhow!("{word} is no library"))?;
+    let mut allocator = build::library_of_file(name, library)?;
     // The planted effects wrap libc's functions.
     allocator.wrapper = true;
     for (variable, size) in [("PLANT_NS", ns), ("PLANT_PERCENT", percent)] {

@@ -125,7 +125,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     if let Some(own) = own
         && takes_own
     {
-        chosen.extend(linked(own)?.map(|own| (own, true)));
+        chosen.push((linked(own)?, true));
     }
     let mut subjects = resolve::resolve(chosen, &catalog, flags.dry_run)?;
     if own.is_some() {
@@ -273,8 +273,8 @@ fn find_library(name: &str) -> Result<PathBuf> {
 }
 
 /// The allocator that a program is linked to, as a row of its own.
-fn linked(library: &str) -> Result<Option<Allocator>> {
-    build::user(&format!("{OWN}={}", find_library(library)?.display()))
+fn linked(library: &str) -> Result<Allocator> {
+    build::library_of_file(OWN, &find_library(library)?)
 }
 
 /// If a program brings its own allocator, glibc must be preloaded explicitly to serve the program.

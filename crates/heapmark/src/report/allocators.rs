@@ -26,7 +26,8 @@ pub fn allocators(all: &[Allocator]) -> String {
          heapmark builds those with a version from the sources of a crate that a lock file pins, with their authors' flags\n\
          (`heapmark list allocators --flags` says where and why ours differ). The others come from a package of the system, with its\n\
          version. `heapmark list allocators` shows the versions that the libraries themselves report, and what is missing on a machine.\n\
-         Any other library: `-a NAME=/path/lib.so`.\n",
+         Any other library: `-a NAME=/path/lib.so`; a commit of a repository: `-a NAME=git:PATH@REF`. Short names are in brackets; one\n\
+         that several have means all of them, as a family's name means its main ones: `-a mimalloc,je`.\n",
     );
     for (tier, heading) in TIERS {
         page += &format!(
@@ -40,10 +41,13 @@ pub fn allocators(all: &[Allocator]) -> String {
 }
 
 fn row(allocator: &Allocator) -> String {
-    let name = match allocator.home.as_str() {
+    let mut name = match allocator.home.as_str() {
         "" => allocator.name.clone(),
         home => format!("[{}]({home})", allocator.name),
     };
+    if !allocator.aliases.is_empty() {
+        name += &format!(" ({})", allocator.aliases.join(", "));
+    }
     let options = allocator.environment.iter();
     let options = text::join(
         options.map(|(variable, value)| format!("`{variable}={value}`")),
@@ -63,14 +67,14 @@ fn row(allocator: &Allocator) -> String {
 
 fn sources(source: &Source) -> String {
     match source {
-        Source::Crate { name } => match pin(name) {
+        Source::Crate { name, .. } => match pin(name) {
             Ok(pin) => format!("crate {name} {}", without_commit(&pin.version)),
             Err(_) => format!("crate {name}"),
         },
         Source::System { package, .. } => format!("package {package}"),
         Source::SameAs { name } => format!("as {name}"),
         Source::Libc => "the system's C library".into(),
-        Source::Path { .. } | Source::Null | Source::AsCalled => String::new(),
+        Source::Path { .. } | Source::Git(_) | Source::Null | Source::AsCalled => String::new(),
     }
 }
 

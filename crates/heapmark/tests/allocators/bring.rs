@@ -247,7 +247,7 @@ fn a_library_by_path_is_purged_as_the_family_that_it_is_known_by() {
     let all = allocators::load_with(None).unwrap();
     let purged_as = |name: &str, functions: &[&str]| {
         let word = format!("{name}={}", exporting(&place, name, functions).display());
-        let allocator = build::user(&word).unwrap().unwrap();
+        let allocator = build::user(&word, &[]).unwrap().unwrap();
         let State::Ready(library) = build::state(&allocator, &all) else {
             panic!("{word} is not ready")
         };

@@ -173,7 +173,7 @@ fn a_path_on_the_command_line_is_inspected() {
         "void *malloc(unsigned long n){return 0;}",
         &["-shared"],
     );
-    let allocator = build::user(file.to_str().unwrap()).unwrap().unwrap();
+    let allocator = build::user(file.to_str().unwrap(), &ALL).unwrap().unwrap();
     assert_eq!(allocator.name, "mine");
     let State::Ready(library) = build::state(&allocator, &ALL) else {
         panic!("not ready")
@@ -181,9 +181,13 @@ fn a_path_on_the_command_line_is_inspected() {
     assert_eq!(library.files, [file.canonicalize().unwrap()]);
     assert_eq!(library.exports, BTreeSet::from(["malloc".to_string()]));
 
-    let allocator = build::user("./no/such/lib.so.1=").unwrap_err().to_string();
+    let allocator = build::user("./no/such/lib.so.1=", &ALL)
+        .unwrap_err()
+        .to_string();
     assert!(allocator.contains("is not a name"), "{allocator}");
-    let absent = build::user("gone=/no/such/libgone.so").unwrap().unwrap();
+    let absent = build::user("gone=/no/such/libgone.so", &ALL)
+        .unwrap()
+        .unwrap();
     assert!(
         matches!(build::state(&absent, &ALL), State::Refused { why } if why.contains("there is no such file"))
     );

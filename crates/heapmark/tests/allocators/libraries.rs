@@ -366,7 +366,7 @@ fn a_difference_from_upstreams_flags_without_a_reason_is_found() {
 fn upstream_flags_stand_in_the_lines_that_entries_name() {
     let mut seen = 0;
     for allocator in ALL.iter() {
-        let Source::Crate { name } = &allocator.source else {
+        let Source::Crate { name, .. } = &allocator.source else {
             continue;
         };
         let folder = build::sources_of(name).unwrap();

@@ -2,6 +2,7 @@
 
 mod bring;
 mod checked;
+mod commits;
 mod control;
 mod fakes;
 mod inspection;

@@ -38,9 +38,7 @@ impl Counter {
             .arg(&library)
             .arg(source);
         assert!(compiler.status().unwrap().success());
-        let mut allocator = build::user(&format!("count={}", library.display()))
-            .unwrap()
-            .unwrap();
+        let mut allocator = build::library_of_file("count", &library).unwrap();
         allocator.environment.insert(
             "COUNTS".into(),
             dir.path().join("counts").display().to_string(),

@@ -141,13 +141,7 @@ fn pages() -> Vec<(String, String)> {
 fn desk() -> Place {
     let place = unpacked();
     let library = place.fake("honest");
-    for name in [
-        "path/libmine.so",
-        "path/v1/libfoo.so",
-        "path/v2/libfoo.so",
-        "old/libmine.so",
-        "new/libmine.so",
-    ] {
+    for name in ["path/libmine.so", "old/libmine.so", "new/libmine.so"] {
         fs::create_dir_all(place.at(name).parent().unwrap()).unwrap();
         fs::copy(&library, place.at(name)).unwrap();
     }
@@ -183,6 +177,13 @@ fn desk() -> Place {
     for name in ["build.py", "script.py", "rows.py", "big.json"] {
         fs::write(place.at(name), "").unwrap();
     }
+    let own = "command = 'make'\nlibrary = 'libfoo.so'\n";
+    fs::create_dir(place.at("libfoo")).unwrap();
+    fs::write(place.at("libfoo/heapmark.toml"), own).unwrap();
+    let script = "git init -q -b main && git add -A && git -c user.name=A -c user.email=a@example.org commit -q -m x";
+    let mut shell = Command::new("sh");
+    let made = shell.args(["-c", script]).current_dir(place.at("libfoo"));
+    assert!(made.status().unwrap().success());
     fs::write(place.at("words.cpp"), "int main() {}").unwrap();
     fs::write(place.at("sizes.csv"), "size,count\n16,3\n").unwrap();
     let end = place.run(&["record", "-o", "app.trace", "ls"]);

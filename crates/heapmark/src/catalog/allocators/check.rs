@@ -63,6 +63,9 @@ pub(super) fn check_place(file: &str, allocator: &Allocator, faults: &mut Vec<Fa
 pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
     let mut add =
         |key: &str, what: &str, mend: &str| faults.push(Fault::new(file, key, what, mend));
+    if allocator.aliases.iter().any(|alias| !is_name(alias)) {
+        add("aliases", "not a name", "use a-z, 0-9, `_` and `-` only");
+    }
     if allocator.about.trim().is_empty() {
         add("about", "empty", "say in one line what it is");
     }
@@ -78,9 +81,9 @@ pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Faul
             "nothing to build",
             "only `source.kind = \"crate\"` takes a recipe",
         ),
-        (Source::AsCalled, None) => add(
+        (Source::AsCalled | Source::Git(_), None) => add(
             "source.kind",
-            "`as-called` is for runs, not for files",
+            "this kind is for the command line, not for files",
             "take another: see allocators/README.md",
         ),
         (Source::System { files, .. }, _) if files.is_empty() => {

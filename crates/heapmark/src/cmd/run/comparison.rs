@@ -9,7 +9,8 @@ use std::time::Duration;
 /// What is compared, how long, and where it is stored.
 #[derive(clap::Args, Debug)]
 pub struct Comparison {
-    /// Allocators: names or patterns from `heapmark list allocators`, ./lib.so, or NAME=/path/lib.so
+    /// Allocators: names, short names or patterns from `heapmark list allocators`, ./lib.so,
+    /// NAME=/path/lib.so, or a commit, NAME=git:PATH@REF
     #[arg(short, long, value_name = "A,...", value_delimiter = ',', value_parser = listed)]
     pub allocators: Vec<String>,
     /// Allow a library of -a or --baseline to take a name of the catalogue, instead of heapmark's

@@ -60,12 +60,13 @@ fn add(chosen: &mut Chosen, allocator: &Allocator, named: bool) -> Result<()> {
 
 /// Adds what a word of `-a` means: a library, an allocator or several.
 fn add_word(chosen: &mut Chosen, word: &str, replace: bool, catalog: &Catalog) -> Result<()> {
-    if let Some(user) = build::user(word)? {
+    if let Some(user) = build::user(word, &catalog.allocators)? {
         may_have_its_name(&user, &format!("-a {word}"), replace, catalog)?;
         return add(chosen, &user, true);
     }
     if !word.contains(['*', '?', '[']) {
-        return add(chosen, catalog.allocator(word)?, true);
+        let mut meant = catalog.meant(word)?.into_iter();
+        return meant.try_for_each(|one| add(chosen, one, true));
     }
     let glob = globset::Glob::new(word).with_context(|| format!("-a {word}"))?;
     let (glob, mut is_known) = (glob.compile_matcher(), false);
@@ -99,22 +100,20 @@ pub fn choose(
         all.retain(|allocator| tiers.contains(&allocator.tier));
         chosen.extend(all.into_iter().map(|allocator| (allocator, false)));
     }
-    if let Some(user) = build::user(baseline).map_err(usage)? {
+    if let Some(user) = build::user(baseline, &catalog.allocators).map_err(usage)? {
         may_have_its_name(&user, &format!("--baseline {baseline}"), replace, catalog)
             .map_err(usage)?;
         add(&mut chosen, &user, true)?;
         return Ok((user.name, chosen));
     }
     // A library that `-a` names may have that name.
-    let own = format!("{baseline}=");
-    if !words.iter().any(|word| word.starts_with(&own)) {
-        add(
-            &mut chosen,
-            catalog.allocator(baseline).map_err(usage)?,
-            true,
-        )?;
+    if chosen.iter().any(|(one, _)| one.name == baseline) {
+        return Ok((baseline.to_owned(), chosen));
     }
-    Ok((baseline.to_owned(), chosen))
+    let meant = catalog.only(baseline);
+    let meant = meant.map_err(|why| usage(why.context("--baseline")))?;
+    add(&mut chosen, meant, true)?;
+    Ok((meant.name.clone(), chosen))
 }
 
 /// Builds what is not built yet. Reports what is absent; an allocator that the user named and that

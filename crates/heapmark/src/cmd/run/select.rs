@@ -340,7 +340,7 @@ fn meant(word: &str, error: anyhow::Error, catalog: &Catalog) -> anyhow::Error {
             format!("; a library: heapmark run -a {word},glibc")
         }
         _ if is_workload(word, catalog) => format!("; a workload: heapmark run -w {word}"),
-        _ if catalog.allocator(word).is_ok() => format!("; an allocator: heapmark run -a {word}"),
+        _ if catalog.meant(word).is_ok() => format!("; an allocator: heapmark run -a {word}"),
         _ => String::new(),
     };
     anyhow!("{error:#}{hint}")

@@ -1,0 +1,231 @@
+//! `-a mine=git:PATH@REF`: a commit of a repository on this machine becomes an allocator. Reads the
+//! repository only; never changes it, and fetches nothing.
+
+use super::step::{Steps, output};
+use super::user::absolute;
+use crate::catalog::Source;
+use crate::catalog::allocator::{Allocator, Commit, CommitBuild, OwnBuild, Tier};
+use crate::file::WithPath;
+use anyhow::{Context, Result, anyhow, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What such a path begins with.
+pub const PREFIX: &str = "git:";
+/// The file of a repository that says how it is built.
+const OWN_BUILD: &str = "heapmark.toml";
+
+/// `PATH@REF` as a repository and a revision. Both may contain `@`: the path is the shortest part
+/// that is a folder.
+pub fn parts(text: &str) -> (&str, &str) {
+    let mut at = text.match_indices('@').map(|(place, _)| place);
+    let is_folder =
+        |place: &usize| absolute(Path::new(&text[..*place])).is_ok_and(|path| path.is_dir());
+    let first = text.find('@');
+    match at.find(is_folder).or(first) {
+        Some(place) => (&text[..place], &text[place + 1..]),
+        None => (text, "HEAD"),
+    }
+}
+
+/// The allocator that a commit becomes: by the command in its own `heapmark.toml`, or else by the
+/// recipe of the entry whose files it has.
+pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocator> {
+    let (path, revision) = parts(text);
+    let repository = absolute(Path::new(path))?;
+    if in_repository(&repository, &["rev-parse", "--git-dir"])?.is_none() {
+        bail!("{path} is no git repository that this user may read");
+    }
+    let wanted = format!("{revision}^{{commit}}");
+    let find = [
+        "rev-parse",
+        "--verify",
+        "--quiet",
+        "--end-of-options",
+        &wanted,
+    ];
+    let hash = in_repository(&repository, &find)?.with_context(|| {
+        format!("no commit `{revision}` in {path}: git -C {path} log tells those that there are")
+    })?;
+    let hash = hash.trim().to_owned();
+    let ask =
+        |arguments: &[&str]| in_repository(&repository, arguments).map(Option::unwrap_or_default);
+    if revision == "HEAD" && !ask(&["status", "--porcelain", "--untracked-files=no"])?.is_empty() {
+        eprintln!(
+            "warning: {path} has changes that are not committed; they are not in HEAD, and not measured"
+        );
+    }
+    let files = ask(&["ls-tree", "-r", "--name-only", "--full-tree", "-z", &hash])?;
+    let files: Vec<&str> = files.split_terminator('\0').collect();
+    let month = ask(&["show", "-s", "--format=%cs", &hash])?;
+    let common = Allocator {
+        name,
+        tier: Tier::User,
+        about: format!("{revision} of {path}, from the command line"),
+        sources: month.trim().chars().take("2026-11".len()).collect(),
+        ..Allocator::default()
+    };
+    let commit = |build| {
+        Source::Git(Commit {
+            repository: repository.clone(),
+            hash: hash.clone(),
+            build,
+        })
+    };
+    if let Some(own) = own_build(&repository, &hash, &files)? {
+        let folder = repository.file_name().unwrap_or_default().to_string_lossy();
+        return Ok(Allocator {
+            // A name in the cache.
+            family: super::user::name_of(&folder),
+            source: commit(CommitBuild::Own(own)),
+            ..common
+        });
+    }
+    let fits = |entry: &&Allocator| folder_for(entry, &files).is_some();
+    let entry = all.iter().find(fits).with_context(|| {
+        format!(
+            "{path} has neither a {OWN_BUILD} nor the files of a known allocator: write {path}/{OWN_BUILD} with `command = \"make\"` \
+             and `library = \"libNAME.so\"`"
+        )
+    })?;
+    let folder = folder_for(entry, &files).unwrap_or_default().to_owned();
+    Ok(Allocator {
+        family: entry.family.clone(),
+        home: entry.home.clone(),
+        licence: entry.licence.clone(),
+        build: entry.build.clone(),
+        purge: entry.purge.clone(),
+        except: entry.except.clone(),
+        source: commit(CommitBuild::Recipe { folder }),
+        ..common
+    })
+}
+
+/// How a commit builds itself: its own file, or, since older commits lack one, that of the folder.
+fn own_build(repository: &Path, hash: &str, files: &[&str]) -> Result<Option<OwnBuild>> {
+    let beside = repository.join(OWN_BUILD);
+    let (text, place) = if files.contains(&OWN_BUILD) {
+        let place = format!("{hash}:{OWN_BUILD}");
+        let text = in_repository(repository, &["cat-file", "blob", &place])?;
+        (text.unwrap_or_default(), place)
+    } else if beside.is_file() {
+        let text = std::fs::read_to_string(&beside).with_path("reading", &beside)?;
+        (text, beside.display().to_string())
+    } else {
+        return Ok(None);
+    };
+    let own = toml::from_str(&text).map_err(|why| {
+        let what = why.message().lines().next().unwrap_or_default().to_owned();
+        anyhow!("{place}: {what}: it has `command` and `library`, both text")
+    })?;
+    Ok(Some(own))
+}
+
+/// The folder of an entry's crate that these files can take the place of: all that its recipe
+/// compiles is among them.
+fn folder_for<'a>(entry: &'a Allocator, files: &[&str]) -> Option<&'a str> {
+    let Source::Crate {
+        repository: Some(folder),
+        ..
+    } = &entry.source
+    else {
+        return None;
+    };
+    let recipe = entry.build.as_ref()?;
+    // Paths of a configured recipe are relative to the copy of that folder.
+    let start = recipe.configure.as_ref().map_or(folder.as_str(), |_| "");
+    let paths: Vec<PathBuf> = files
+        .iter()
+        .map(|file| Path::new(start).join(file))
+        .collect();
+    let is_there = |pattern: &String| {
+        let matcher = super::files::matcher(pattern);
+        matcher.is_ok_and(|matcher| paths.iter().any(|path| matcher.is_match(path)))
+    };
+    let mut patterns = recipe.compile.iter().flat_map(|unit| &unit.files);
+    patterns.all(is_there).then_some(folder)
+}
+
+impl Commit {
+    /// The hash as people write it.
+    pub fn short(&self) -> &str {
+        &self.hash[..self.hash.len().min(10)]
+    }
+
+    /// Its version in the form that recipes expect of a crate: the text after `+` is that of `git
+    /// describe --long`.
+    pub fn version(&self) -> String {
+        let arguments = [
+            "describe",
+            "--long",
+            "--abbrev=40",
+            "--match=[0-9]*.[0-9]*.[0-9]*",
+            &self.hash,
+        ];
+        let described = in_repository(&self.repository, &arguments).ok().flatten();
+        let described = described.unwrap_or_else(|| format!("0.0.0-0-g{}", self.hash));
+        format!("git+{}", described.trim())
+    }
+
+    /// Writes its files into a folder. Submodules are not part of a commit.
+    pub fn unpack(&self, into: &Path, steps: &Steps) -> Result<()> {
+        std::fs::create_dir_all(into).with_path("creating", into)?;
+        let archive = into.join(".archive.tar");
+        let mut git = git(&self.repository);
+        git.args(["archive", "--format=tar", "-o"])
+            .arg(&archive)
+            .arg(&self.hash);
+        steps.run("reading the commit", &mut git)?;
+        let mut tar = Command::new("tar");
+        tar.arg("-xof")
+            .arg(&archive)
+            .arg("-C")
+            .arg(into)
+            .env_remove("TAR_OPTIONS");
+        steps.run("unpacking", &mut tar)?;
+        std::fs::remove_file(&archive).with_path("removing", &archive)
+    }
+}
+
+impl OwnBuild {
+    /// Runs the command, and returns the library that it made.
+    pub fn run(&self, folder: &Path, steps: &Steps) -> Result<PathBuf> {
+        let mut command = Command::new("sh");
+        command.args(["-c", &self.command]).current_dir(folder);
+        steps.run(&format!("`{}`", self.command), &mut command)?;
+        let library = folder.join(&self.library);
+        let found = library.canonicalize().map_err(|_| {
+            anyhow!(
+                "`{}` has made no {}, the `library` of {OWN_BUILD}",
+                self.command,
+                self.library
+            )
+        })?;
+        let within = folder.canonicalize().with_path("finding", folder)?;
+        if !found.starts_with(within) {
+            bail!(
+                "{}, the `library` of {OWN_BUILD}, is not in the repository's folder",
+                self.library
+            );
+        }
+        Ok(found)
+    }
+}
+
+/// What git prints; `None` if it fails.
+fn in_repository(repository: &Path, arguments: &[&str]) -> Result<Option<String>> {
+    if super::in_path("git").is_none() {
+        bail!("git: is not installed: apt-get install git");
+    }
+    Ok(output(git(repository).args(arguments)))
+}
+
+fn git(repository: &Path) -> Command {
+    let mut git = Command::new("git");
+    // Git's hooks set these for another repository.
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        git.env_remove(name);
+    }
+    git.arg("-C").arg(repository);
+    git
+}

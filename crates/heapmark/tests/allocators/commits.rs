@@ -1,0 +1,193 @@
+//! Commits of a repository as allocators, and short names of the catalogue's.
+
+use crate::support::{End, Place, head, plan};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const OWN: &str = "command = \"echo x >> ../builds; cc -shared -fPIC -fno-builtin -O1 -o out.so honest.c own.c\"\nlibrary = \"out.so\"\n";
+
+fn git(repository: &Path, arguments: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(repository);
+    git.args(["-c", "user.name=A", "-c", "user.email=a@example.org"]);
+    let output = git.args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Commits everything in the folder, and returns the commit.
+fn commit(repository: &Path) -> String {
+    git(repository, &["add", "-A"]);
+    git(repository, &["commit", "-q", "-m", "x"]);
+    git(repository, &["rev-parse", "HEAD"])
+}
+
+/// A repository with two commits of a small allocator.
+fn repository(place: &Place, own: &str) -> (PathBuf, [String; 2]) {
+    let repository = place.at("repository");
+    fs::create_dir(&repository).unwrap();
+    let fakes = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes");
+    for file in ["own.h", "own.c", "honest.c"] {
+        fs::copy(fakes.join(file), repository.join(file)).unwrap();
+    }
+    fs::write(repository.join("heapmark.toml"), own).unwrap();
+    git(&repository, &["init", "-q"]);
+    let first = commit(&repository);
+    let source = repository.join("honest.c");
+    let text = fs::read_to_string(&source).unwrap() + "int second_state = 2;\n";
+    fs::write(source, text).unwrap();
+    let second = commit(&repository);
+    (repository, [first, second])
+}
+
+fn run(place: &Place, run: &str, words: &[&str]) -> End {
+    place.run_small(run, &[words, &["--blocks", "1"]].concat())
+}
+
+#[test]
+fn two_commits_are_built_once_and_compared() {
+    let place = Place::new();
+    // Counts how often it is built, since the cache is other tests' too.
+    let builds = place.at("builds");
+    let own = OWN.replace("../builds", builds.to_str().unwrap());
+    let (repository, commits) = repository(&place, &own);
+    let [old, new] = ["old=HEAD~1", "new=HEAD"].map(|word| {
+        let (name, revision) = word.split_once('=').unwrap();
+        format!("{name}=git:{}@{revision}", repository.display())
+    });
+    let both = format!("{old},{new}");
+    let end = run(&place, "run", &["-a", &both, "--baseline", "old"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let head_of_run = head(&place.at("run"));
+    let of = |name: &str| {
+        let mut all = head_of_run["allocators"].as_array().unwrap().iter();
+        all.find(|info| info["name"] == name).unwrap()
+    };
+    assert_eq!(plan(&place.at("run")).baseline, "old");
+    assert_eq!(of("old")["origin"], format!("commit {}", commits[0]));
+    assert_eq!(of("new")["origin"], format!("commit {}", commits[1]));
+    assert_ne!(of("old")["sha256"], of("new")["sha256"]);
+    let built = || fs::read_to_string(&builds).unwrap().lines().count();
+    assert_eq!(built(), 2);
+
+    // Under other names, and with a change that no commit has.
+    fs::write(repository.join("honest.c"), "broken").unwrap();
+    let word = format!("third=git:{}", repository.display());
+    let end = run(&place, "again", &["-a", &word, "--baseline", "glibc"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(end.stderr.contains("not committed"), "{}", end.stderr);
+    assert_eq!(built(), 2);
+}
+
+#[test]
+fn a_commit_without_a_command_is_built_by_the_recipe_whose_files_it_has() {
+    let place = Place::new();
+    let repository = place.at("my-mimalloc");
+    let sources = heapmark::build::sources_of("libmimalloc-sys2").unwrap();
+    let copy = Command::new("cp")
+        .arg("-r")
+        .arg(sources.join("c_src/mimalloc"))
+        .arg(&repository)
+        .status();
+    assert!(copy.unwrap().success());
+    git(&repository, &["init", "-q"]);
+    let hash = commit(&repository);
+    let word = format!("git:{}", repository.display());
+    let end = run(&place, "run", &["-a", &word]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let head = head(&place.at("run"));
+    let mut all = head["allocators"].as_array().unwrap().iter();
+    let info = all.find(|info| info["name"] == "my-mimalloc-head").unwrap();
+    assert_eq!(info["family"], "mimalloc");
+    assert_eq!(info["origin"], format!("commit {hash}"));
+    assert_eq!(info["purge"], "called");
+}
+
+#[test]
+fn what_is_wrong_with_a_commit_is_said() {
+    let place = Place::new();
+    let (repository, _) = repository(&place, OWN);
+    let path = repository.display().to_string();
+    let refused = |word: &str, told: &[&str]| {
+        let end = run(&place, "run", &["-a", word]);
+        assert_eq!(end.code, Some(2), "{}", end.stderr);
+        for told in told {
+            assert!(end.stderr.contains(told), "no `{told}` in {}", end.stderr);
+        }
+    };
+    refused(
+        &format!("mine=git:{path}@no-such"),
+        &["no commit `no-such`", &path],
+    );
+    refused(
+        &format!("mine=git:{}", place.text("nowhere")),
+        &["nowhere is no git repository"],
+    );
+    for (own, told) in [
+        ("command = \"true\"", "missing field `library`"),
+        ("command = 1\nlibrary = \"x\"", "`command` and `library`"),
+        ("comand = \"x\"", "unknown field `comand`"),
+    ] {
+        fs::write(repository.join("heapmark.toml"), own).unwrap();
+        commit(&repository);
+        refused(&format!("mine=git:{path}"), &["heapmark.toml", told]);
+    }
+    fs::remove_file(repository.join("heapmark.toml")).unwrap();
+    commit(&repository);
+    refused(
+        &format!("mine=git:{path}"),
+        &["neither a heapmark.toml nor", "library = "],
+    );
+    // Older commits take the file that lies there now.
+    let failing = |own: &str, told: &str| {
+        fs::write(repository.join("heapmark.toml"), own).unwrap();
+        let end = run(&place, told, &["-a", &format!("mine=git:{path}")]);
+        assert_eq!(end.code, Some(4), "{}", end.stderr);
+        assert!(end.stderr.contains(told), "no `{told}` in {}", end.stderr);
+    };
+    failing(
+        "command = \"echo broken; exit 3\"\nlibrary = \"x.so\"",
+        "broken",
+    );
+    failing("command = \"true\"\nlibrary = \"x.so\"", "has made no x.so");
+    failing(
+        "command = \"true\"\nlibrary = \"/lib/x86_64-linux-gnu/libc.so.6\"",
+        "is not in the repository's folder",
+    );
+}
+
+#[test]
+fn short_names_and_families_mean_allocators() {
+    let place = Place::new();
+    let named = |words: &[&str]| {
+        let end = place.run(&[&["run", "-w", "churn", "--dry-run"], words].concat());
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        let mut lines = end.stdout.lines();
+        let line = lines.find_map(|line| line.strip_prefix("allocators "));
+        // Whether they are built depends on what other tests have built.
+        line.unwrap()
+            .trim()
+            .replace(" (not built yet)", "")
+            .replace(", not built yet)", ")")
+    };
+    assert_eq!(
+        named(&["-a", "mimalloc"]),
+        "mimalloc2, mimalloc3, glibc (baseline)"
+    );
+    assert_eq!(
+        named(&["-a", "je,rp"]),
+        "jemalloc, rpmalloc, glibc (baseline)"
+    );
+    assert_eq!(
+        named(&["-a", "je", "--baseline", "mi2"]),
+        "jemalloc, mimalloc2 (baseline)"
+    );
+    let end = place.run(&["run", "-w", "churn", "--baseline", "mi", "--dry-run"]);
+    assert_eq!(end.code, Some(2));
+    assert!(
+        end.stderr.contains("`mi` means mimalloc2 and mimalloc3"),
+        "{}",
+        end.stderr
+    );
+}
