@@ -1,8 +1,8 @@
-//! Builds the two files that heapmark carries, guest and recorder. Makes cargo notice new files in
-//! the folders that the binary embeds: `include_dir!` alone notices only changes to known files. Also
+//! Builds the files that heapmark carries (`build/carried.rs`). Makes cargo notice new files in the
+//! folders that the binary embeds: `include_dir!` alone notices only changes to known files. Also
 //! computes the fingerprints of sources whose results are kept in the cache.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
@@ -44,13 +44,14 @@ fn main() {
             fingerprint(Path::new("."), paths)
         );
     }
-    build_carried();
+    build_guest_and_recorder();
+    build_preloaded();
 }
 
 /// A program and a library of this workspace cannot be dependencies, so a cargo inside cargo builds
 /// them, in a folder of its own: the outer one holds the lock of the usual folder. Both share their
 /// jobs.
-fn build_carried() {
+fn build_guest_and_recorder() {
     for part in ["guest", "recorder", "wire"] {
         println!("cargo::rerun-if-changed=../{part}/Cargo.toml");
         println!("cargo::rerun-if-changed=../{part}/src");
@@ -61,7 +62,7 @@ fn build_carried() {
         "release" => "measured",
         _ => "dev",
     };
-    let folder = Path::new(&variable("OUT_DIR")).join("carried");
+    let folder = out("carried");
     let mut flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     if !flags.contains(ALIGNED) {
         let separator = if flags.is_empty() { "" } else { "\x1f" };
@@ -79,29 +80,59 @@ fn build_carried() {
         .env("CARGO_PROFILE_DEV_STRIP", "symbols")
         // Of `cargo clippy`, which compiles nothing.
         .env_remove("RUSTC_WORKSPACE_WRAPPER");
-    let status = cargo
-        .status()
-        .unwrap_or_else(|why| panic!("{cargo:?}: {why}"));
-    assert!(status.success(), "{cargo:?}: {status}");
+    run(cargo);
     let built = folder.join(target).join(match profile {
         "dev" => "debug",
         other => other,
     });
-    for (name, file) in [
-        ("GUEST", "heapmark-guest"),
-        ("RECORDER", "libheapmark_recorder.so"),
-    ] {
-        let path = built.join(file);
-        let content = fs::read(&path).unwrap_or_else(|why| panic!("{path:?}: {why}"));
-        println!(
-            "cargo::rustc-env=HEAPMARK_CARRIED_{name}={}",
-            path.display()
-        );
-        println!(
-            "cargo::rustc-env=HEAPMARK_CARRIED_{name}_HASH={:016x}",
-            hash(START, &content)
-        );
+    for file in ["heapmark-guest", "libheapmark_recorder.so"] {
+        let to = out(file);
+        fs::copy(built.join(file), &to).unwrap_or_else(|why| panic!("{to:?}: {why}"));
+        carry(file);
     }
+}
+
+/// The libraries that `heapmark try` preloads. Of all compilers this one is there: rustc links with it.
+fn build_preloaded() {
+    println!("cargo::rerun-if-env-changed=CC");
+    for (name, more) in [
+        ("witness", &[][..]),
+        ("time-in-malloc", &[]),
+        ("sizes", &[]),
+        ("litter", &["-pthread"]),
+    ] {
+        let (source, library) = (format!("preloaded/{name}.c"), format!("{name}.so"));
+        println!("cargo::rerun-if-changed={source}");
+        let mut cc = Command::new(env::var_os("CC").unwrap_or("cc".into()));
+        cc.args(["-std=gnu11", "-O2", "-Wall", "-shared", "-fPIC", "-s"])
+            // Its calls of malloc are not to be recognised as such.
+            .arg("-fno-builtin")
+            .args(more)
+            .args([&source, "-o"])
+            .arg(out(&library));
+        run(cc);
+        carry(&library);
+    }
+}
+
+/// Writes beside a file what its content hashes to.
+fn carry(file: &str) {
+    let path = out(file);
+    let content = fs::read(&path).unwrap_or_else(|why| panic!("{path:?}: {why}"));
+    let hash = format!("{:016x}", hash(START, &content));
+    let path = out(&format!("{file}.hash"));
+    fs::write(&path, hash).unwrap_or_else(|why| panic!("{path:?}: {why}"));
+}
+
+fn run(mut command: Command) {
+    let status = command
+        .status()
+        .unwrap_or_else(|why| panic!("{command:?}: {why}"));
+    assert!(status.success(), "{command:?}: {status}");
+}
+
+fn out(file: &str) -> PathBuf {
+    Path::new(&variable("OUT_DIR")).join(file)
 }
 
 fn variable(name: &str) -> String {

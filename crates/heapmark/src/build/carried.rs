@@ -1,8 +1,8 @@
-//! The two files that heapmark needs beside itself, the guest and the recorder. The binary carries
-//! both and unpacks them into the cache when they are needed, so that one copied file is all of
-//! heapmark.
+//! The files that heapmark needs beside itself: the guest, the recorder, and what `heapmark try`
+//! preloads. The binary carries them and unpacks them into the cache when they are needed, so that
+//! one copied file is all of heapmark, and no compiler is needed.
 
-use super::cache;
+use super::cache::{self, preloadable};
 use crate::file::{self, WithPath};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{StatVfsMountFlags, statvfs};
@@ -13,34 +13,61 @@ use std::path::{Path, PathBuf};
 /// One of these files.
 pub struct Carried {
     file: &'static str,
-    /// The environment variable that names another one.
-    variable: &'static str,
+    /// The environment variable that may name another one.
+    variable: Option<&'static str>,
     content: &'static [u8],
     hash: &'static str,
 }
 
+/// A file that the build script left.
+macro_rules! carried {
+    ($file:literal, $variable:expr) => {
+        Carried {
+            file: $file,
+            variable: $variable,
+            content: include_bytes!(concat!(env!("OUT_DIR"), "/", $file)),
+            hash: include_str!(concat!(env!("OUT_DIR"), "/", $file, ".hash")),
+        }
+    };
+}
+
 /// The program that runs under the allocators.
-pub const GUEST: Carried = Carried {
-    file: "heapmark-guest",
-    variable: "HEAPMARK_GUEST",
-    content: include_bytes!(env!("HEAPMARK_CARRIED_GUEST")),
-    hash: env!("HEAPMARK_CARRIED_GUEST_HASH"),
-};
+pub const GUEST: Carried = carried!("heapmark-guest", Some("HEAPMARK_GUEST"));
 
 /// The library that is preloaded into programs to record what they allocate.
-pub const RECORDER: Carried = Carried {
-    file: "libheapmark_recorder.so",
-    variable: "HEAPMARK_RECORDER",
-    content: include_bytes!(env!("HEAPMARK_CARRIED_RECORDER")),
-    hash: env!("HEAPMARK_CARRIED_RECORDER_HASH"),
-};
+pub const RECORDER: Carried = carried!("libheapmark_recorder.so", Some("HEAPMARK_RECORDER"));
+
+/// The library that reports which object serves malloc in a process.
+pub const WITNESS: Carried = carried!("witness.so", None);
+
+/// The library that times calls of malloc and free.
+pub const TIMER: Carried = carried!("time-in-malloc.so", None);
+
+/// The library that counts the sizes that a program requests.
+pub const SIZES: Carried = carried!("sizes.so", None);
+
+/// The library that ages the heap of a program.
+pub const LITTER: Carried = carried!("litter.so", None);
 
 impl Carried {
     /// The file that the environment names; that of a distribution, `../lib/heapmark/` from the
     /// folder of this program; otherwise the carried one, unpacked.
     pub fn find(&self) -> Result<PathBuf> {
-        if let Some(path) = std::env::var_os(self.variable) {
-            return self.named(path);
+        let path = self.look()?;
+        if self.file.ends_with(".so") && !preloadable(&path) {
+            bail!(
+                "LD_PRELOAD takes no path with a space, colon or `$`: move {}",
+                path.display()
+            );
+        }
+        Ok(path)
+    }
+
+    fn look(&self) -> Result<PathBuf> {
+        if let Some(variable) = self.variable
+            && let Some(path) = std::env::var_os(variable)
+        {
+            return named(variable, path);
         }
         match std::env::current_exe()
             .ok()
@@ -49,18 +76,6 @@ impl Carried {
             Some(path) => Ok(path),
             None => self.unpacked(&cache::root()?),
         }
-    }
-
-    fn named(&self, path: OsString) -> Result<PathBuf> {
-        let path = std::path::absolute(&path).with_path(self.variable, Path::new(&path))?;
-        if !path.is_file() {
-            bail!(
-                "{}: no file {}: name another or unset the variable",
-                self.variable,
-                path.display()
-            );
-        }
-        Ok(path)
     }
 
     fn installed(&self, own: &Path) -> Option<PathBuf> {
@@ -99,4 +114,17 @@ impl Carried {
             .is_ok_and(|file| file.permissions().mode() & 0o500 == 0o500);
         runs && std::fs::read(path).is_ok_and(|found| found == self.content)
     }
+}
+
+/// The file that a variable names.
+fn named(variable: &str, path: OsString) -> Result<PathBuf> {
+    let path = std::path::absolute(&path).with_path(variable, Path::new(&path))?;
+    if !path.is_file() {
+        bail!(
+            "{}: no file {}: name another or unset the variable",
+            variable,
+            path.display()
+        );
+    }
+    Ok(path)
 }

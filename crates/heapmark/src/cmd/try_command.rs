@@ -2,7 +2,7 @@
 
 use super::build::is_unbuilt;
 use super::run::comparison::Comparison;
-use super::run::{controls, go, programs, resolve, run_length, select};
+use super::run::{controls, go, resolve, run_length, select};
 use super::{Exit, refuse, say, usage};
 use crate::build;
 use crate::build::command::{self, Recognised};
@@ -11,7 +11,7 @@ use crate::catalog::{Allocator, Catalog, Settings, Source, settings};
 use crate::execute::Subject;
 use crate::file::WithPath;
 use crate::plan::{Client, LimitKind, Mode, Plan, UserCommand, comparisons};
-use crate::session::{LITTER, Selection, TOOLS};
+use crate::session::Selection;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -167,12 +167,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         ..plan
     };
     subjects.extend(aa_copy);
-    let tools = TOOLS
-        .into_iter()
-        .chain(flags.age.map(|_| LITTER))
-        .map(|name| Ok(programs::ready(catalog.program(name)?, flags.dry_run)));
     Ok(Selection {
-        programs: tools.collect::<Result<_>>()?,
         timeout_s: flags.timeout.map(|time| time.as_secs_f64()),
         ..Selection::of_parts("try", plan, subjects)
     })

@@ -28,4 +28,4 @@ pub use processes::Processes;
 pub use progress::Progress;
 pub use run::{Ended, Session};
 pub use selection::Selection;
-pub use user_command::{DoesNotRun, LITTER, TOOLS};
+pub use user_command::DoesNotRun;

@@ -2,18 +2,13 @@
 //! a process tree.
 
 use super::{Processes, Session};
+use crate::build;
 use crate::execute::user_command::{Aging, CommandRunner, EarlyEnd, PSS_MISSED, Tools};
 use crate::execute::{Attempt, Job, Outcome, descendants};
 use crate::observe::TreeSampler;
 use crate::plan::{Cell, UserCommand};
-use anyhow::{Context, Result, bail};
-use std::path::PathBuf;
+use anyhow::{Result, bail};
 use std::time::Duration;
-
-/// The library that reports which allocator serves memory, and the one that times calls.
-pub const TOOLS: [&str; 2] = ["witness", "time-in-malloc"];
-/// The libraries that age heaps.
-pub const LITTER: &str = "litter";
 
 impl Processes {
     /// Runs the command once under a cell's allocator.
@@ -87,28 +82,16 @@ impl Processes {
     }
 
     fn tools(&self) -> Result<Tools> {
-        let library = |name: &str, file: &str| -> Result<PathBuf> {
-            let mut programs = self.selection.programs.iter();
-            let program = programs.find(|program| program.name == name);
-            let why = program.and_then(|it| it.refused.as_ref().or(it.absent.as_ref()));
-            if let Some(why) = why {
-                bail!("{name}: {why}");
-            }
-            program
-                .map(|program| program.executable.folder.join(file))
-                .filter(|path| path.is_file())
-                .with_context(|| format!("{name} is gone: start a new run"))
+        let aging = || -> Result<Aging> {
+            Ok(Aging {
+                litter: build::LITTER.find()?,
+                sizes: build::SIZES.find()?,
+            })
         };
         Ok(Tools {
-            witness: library(TOOLS[0], "witness.so")?,
-            timer: library(TOOLS[1], "time.so")?,
-            aging: match self.selection.plan.age() {
-                None => None,
-                Some(_) => Some(Aging {
-                    litter: library(LITTER, "litter.so")?,
-                    sizes: library(LITTER, "sizes.so")?,
-                }),
-            },
+            witness: build::WITNESS.find()?,
+            timer: build::TIMER.find()?,
+            aging: self.selection.plan.age().map(|_| aging()).transpose()?,
         })
     }
 }

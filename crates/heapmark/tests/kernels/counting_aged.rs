@@ -2,6 +2,7 @@
 //! sizes of which litter is made are those that a kernel requests.
 
 use crate::counter::{Counter, case, job};
+use heapmark::build::LITTER;
 use heapmark::execute::Outcome;
 use heapmark::plan::Litter;
 use std::os::unix::fs::MetadataExt;
@@ -115,17 +116,14 @@ fn calls_of_true(folder: &Path, order: &str) -> ([u64; 2], String) {
 #[test]
 fn the_library_that_ages_programs_makes_the_litter_of_a_kernel_and_no_call_more() {
     let dir = tempfile::tempdir().unwrap();
-    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs");
-    for (source, library) in [
-        ("count-mallocs/count.c", "count.so"),
-        ("litter/litter.c", "litter.so"),
-    ] {
-        let mut compiler = Command::new("cc");
-        compiler
-            .args(["-O1", "-shared", "-fPIC", "-fno-builtin", "-pthread", "-o"])
-            .args([dir.path().join(library), programs.join(source)]);
-        assert!(compiler.status().unwrap().success());
-    }
+    let counter = "../../programs/count-mallocs/count.c";
+    let mut compiler = Command::new("cc");
+    compiler
+        .args(["-O1", "-shared", "-fPIC", "-fno-builtin", "-pthread", "-o"])
+        .arg(dir.path().join("count.so"))
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(counter));
+    assert!(compiler.status().unwrap().success());
+    std::fs::copy(LITTER.find().unwrap(), dir.path().join("litter.so")).unwrap();
     let exe = std::fs::metadata("/bin/true").unwrap();
     let litter = Litter::of(30, 0, "24:5,100:3,3000:1", false);
     let mut job = job(&case("churn", 1, &["objects=1000"]), 0, 1, false);

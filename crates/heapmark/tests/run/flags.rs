@@ -657,7 +657,10 @@ fn a_flag_that_nothing_in_the_selection_uses_is_refused() {
             &["noise", "-w", "memory", "-t", "2"],
             "--threads: memory has as many threads as its parameters say",
         ),
-        (&["build", "witness", "-j", "2"], "--jobs: only allocators"),
+        (
+            &["build", "count-mallocs", "-j", "2"],
+            "--jobs: only allocators",
+        ),
     ] {
         let end = place.run(args);
         assert_eq!(

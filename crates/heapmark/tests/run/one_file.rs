@@ -1,8 +1,8 @@
-//! The binary is all of heapmark: alone in a folder, under a home without anything, with what it carries damaged, and in the layout of a
-//! distribution.
+//! The binary is all of heapmark: alone in a folder, under a home without anything, on a machine without a compiler, with what it carries
+//! damaged, and in the layout of a distribution.
 
 use crate::support::{End, SMALL};
-use heapmark::build::GUEST;
+use heapmark::build::{GUEST, TIMER, WITNESS};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -32,7 +32,8 @@ impl Machine {
         command
             .args(args)
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
+            // No compiler, nor anything else.
+            .env("PATH", self.at("bin"))
             .env("HOME", self.at("home"))
             .current_dir(self.at("work"));
         command
@@ -40,6 +41,11 @@ impl Machine {
 
     fn run(&self, args: &[&str]) -> End {
         End::of(self.heapmark(args).output().unwrap())
+    }
+
+    fn run_anew(&self, args: &[&str]) -> End {
+        let _ = fs::remove_dir_all(self.at("work/tried"));
+        self.run(args)
     }
 
     /// A guest that leaves a file where it ran.
@@ -55,6 +61,11 @@ impl Machine {
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         path
+    }
+
+    fn has_unpacked(&self, name: &str) -> bool {
+        let mut folders = fs::read_dir(self.at("home/.cache/heapmark/carried")).unwrap();
+        folders.any(|folder| folder.unwrap().path().join(name).exists())
     }
 
     /// The only file of this name that was unpacked.
@@ -93,6 +104,10 @@ fn a_copied_binary_is_all_that_is_needed() {
         &["run", "--dry-run"][..],
         &[&run[..], &SMALL].concat(),
         &TRY,
+        &[
+            "try", "-o", "aged", "-a", "glibc", "--blocks", "1", "--age", "50", "--", "/bin/ls",
+            "/",
+        ],
         &[&RECORD[..], &["/bin/ls", "/"]].concat(),
         &[&replay[..], &["--target-ms", "1", "--no-repeat"]].concat(),
     ] {
@@ -105,20 +120,24 @@ fn a_copied_binary_is_all_that_is_needed() {
 fn a_damaged_unpacked_file_is_unpacked_again() {
     let machine = Machine::new();
     let record = [&RECORD[..], &["/bin/true"]].concat();
-    assert_eq!(machine.run(&record).code, Some(0));
-    for name in ["heapmark-guest", "libheapmark_recorder.so"] {
+    for (name, args) in [
+        ("heapmark-guest", &record[..]),
+        ("libheapmark_recorder.so", &record),
+        ("witness.so", &TRY),
+    ] {
+        assert_eq!(machine.run_anew(args).code, Some(0));
         let file = machine.unpacked(name);
         let whole = fs::read(&file).unwrap();
         let mut changed = whole.clone();
         *changed.last_mut().unwrap() ^= 1;
         for damaged in [&changed[..], &whole[..whole.len() / 2], b""] {
             fs::write(&file, damaged).unwrap();
-            let end = machine.run(&record);
+            let end = machine.run_anew(args);
             assert_eq!(end.code, Some(0), "{name}: {}", end.stderr);
             assert!(fs::read(&file).unwrap() == whole, "{name} stays damaged");
         }
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-        assert_eq!(machine.run(&record).code, Some(0));
+        assert_eq!(machine.run_anew(args).code, Some(0));
         assert_ne!(fs::metadata(&file).unwrap().permissions().mode() & 0o100, 0);
     }
 }
@@ -130,7 +149,7 @@ fn the_environment_goes_before_the_layout_of_a_distribution_and_that_before_what
     let end = machine.run(&TRY);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     assert!(machine.at("installed").exists(), "another guest ran");
-    assert!(!machine.at("home/.cache/heapmark/carried").exists());
+    assert!(!machine.has_unpacked("heapmark-guest"));
 
     fs::remove_file(machine.at("installed")).unwrap();
     let named = machine.marking_guest("named-guest", "named");
@@ -138,6 +157,31 @@ fn the_environment_goes_before_the_layout_of_a_distribution_and_that_before_what
     let end = End::of(command.env("HEAPMARK_GUEST", named).output().unwrap());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     assert!(machine.at("named").exists() && !machine.at("installed").exists());
+}
+
+#[test]
+fn nothing_is_unpacked_of_what_a_distribution_installs() {
+    let machine = Machine::new();
+    fs::create_dir_all(machine.at("lib/heapmark")).unwrap();
+    for file in [GUEST, WITNESS, TIMER] {
+        let path = file.find().unwrap();
+        let name = path.file_name().unwrap();
+        fs::copy(&path, machine.at("lib/heapmark").join(name)).unwrap();
+    }
+    let end = machine.run(&TRY);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(!machine.at("home/.cache/heapmark/carried").exists());
+
+    // It is the installed witness that is believed: one that is silent proves nothing.
+    let silent = TIMER.find().unwrap();
+    fs::copy(silent, machine.at("lib/heapmark/witness.so")).unwrap();
+    let end = machine.run_anew(&TRY);
+    assert_ne!(end.code, Some(0), "{}", end.stdout);
+    assert!(
+        end.stderr.contains("not-loaded: no process of the command"),
+        "{}",
+        end.stderr
+    );
 }
 
 #[test]

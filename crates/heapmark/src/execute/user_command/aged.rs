@@ -19,7 +19,7 @@ pub const MOST_LIVE: &str = "most_live_bytes";
 /// Figure: threads that allocate.
 pub const ALLOCATING_THREADS: &str = "allocating_threads";
 
-/// The numbers of `programs/litter/sizes.c`, in words of eight bytes.
+/// The numbers of `preloaded/sizes.c`, in words of eight bytes.
 const PROGRAMS: usize = 64;
 const PATH_WORDS: usize = 64;
 const CLASSES: usize = 48 * 16;

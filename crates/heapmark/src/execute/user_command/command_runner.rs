@@ -17,7 +17,7 @@ pub struct Tools {
     pub aging: Option<Aging>,
 }
 
-/// The libraries of `programs/litter`.
+/// The libraries that age heaps.
 pub struct Aging {
     /// Ages the heap of a program; in every process.
     pub litter: PathBuf,
