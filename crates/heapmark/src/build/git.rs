@@ -1,8 +1,8 @@
 //! `-a mine=git:PATH@REF`: a commit of a repository on this machine becomes an allocator. Reads the
 //! repository only; never changes it, and fetches nothing.
 
+use super::paths::{absolute, in_path, name_of};
 use super::step::{Steps, output};
-use super::user::absolute;
 use crate::catalog::Source;
 use crate::catalog::allocator::{Allocator, Commit, CommitBuild, OwnBuild, Tier};
 use crate::file::WithPath;
@@ -76,7 +76,7 @@ pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocato
         let folder = repository.file_name().unwrap_or_default().to_string_lossy();
         return Ok(Allocator {
             // A name in the cache.
-            family: super::user::name_of(&folder),
+            family: name_of(&folder),
             source: commit(CommitBuild::Own(own)),
             ..common
         });
@@ -214,7 +214,7 @@ impl OwnBuild {
 
 /// What git prints; `None` if it fails.
 fn in_repository(repository: &Path, arguments: &[&str]) -> Result<Option<String>> {
-    if super::in_path("git").is_none() {
+    if in_path("git").is_none() {
         bail!("git: is not installed: apt-get install git");
     }
     Ok(output(git(repository).args(arguments)))

@@ -19,6 +19,7 @@ pub mod inspect;
 mod known;
 mod library;
 mod link;
+mod paths;
 pub mod program;
 mod state;
 mod step;
@@ -36,7 +37,8 @@ pub use compiled_trace::{CompiledTrace, Shelf as CompiledTraceShelf, compiled_tr
 pub use copy::copy;
 pub use inspect::inspect;
 pub use known::purge as purge_of_family;
-pub use program::{Executable, in_path};
+pub use paths::in_path;
+pub use program::Executable;
 pub use state::{State, original, state};
 pub use system::find as find_library;
 pub use system::package_version;

@@ -3,6 +3,7 @@
 
 use super::State;
 use super::cache::{CachePlace, short_hash};
+use super::paths::in_path;
 use super::step::{self, Slots, Steps};
 use super::{system, toolchain};
 use crate::catalog::Program;
@@ -176,15 +177,4 @@ fn command(words: &[String]) -> Option<Command> {
     command.args(arguments).env("LC_ALL", "C");
     toolchain::remove_flags(&mut command);
     Some(command)
-}
-
-/// The file of a command in `PATH`.
-pub fn in_path(name: &str) -> Option<PathBuf> {
-    if name.starts_with('/') {
-        return Some(name.into());
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
 }

@@ -2,7 +2,8 @@
 //! allocators.
 
 use super::inspect::{Inspection, inspect_any, no_malloc};
-use super::{Library, known, system, user};
+use super::paths::absolute;
+use super::{Library, known, system};
 use crate::catalog::allocator::{Allocator, Source};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
@@ -101,7 +102,7 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
             }
         }
         Source::Path { files } => {
-            let files = files.iter().map(|file| user::absolute(file));
+            let files = files.iter().map(|file| absolute(file));
             let files = files.collect::<Result<Vec<PathBuf>>>()?;
             let found = inspected(&files)?;
             State::Ready(Library {

@@ -2,11 +2,11 @@
 //! line. Only parses the words; `state` inspects the file.
 
 use super::git::{self, PREFIX};
+use super::paths::{absolute, name_of, valid_name};
 use crate::catalog::allocator::{Allocator, Source, Tier};
 use crate::catalog::allocators::is_name;
-use crate::file::WithPath;
 use anyhow::{Context, Result, bail};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The allocator that a word of `-a` describes; `None` if the word is a plain name from the
 /// catalogue, of which `all` are the entries.
@@ -80,32 +80,8 @@ fn path_of(word: &str) -> Option<&str> {
     }
 }
 
-/// An absolute path; `~/` is the home folder.
-pub fn absolute(path: &Path) -> Result<PathBuf> {
-    if let Ok(rest) = path.strip_prefix("~") {
-        let home = std::env::var_os("HOME").context("HOME is not set; write the path in full")?;
-        return Ok(PathBuf::from(home).join(rest));
-    }
-    std::path::absolute(path).with_path("finding", path)
-}
-
 fn is_path(word: &str) -> bool {
     word.contains('/') || word.ends_with(".so") || word.contains(".so.")
-}
-
-/// `libfoo-2.so.1` -> `foo-2`.
-pub(super) fn name_of(path: &str) -> String {
-    let file = Path::new(path).file_name().unwrap_or_default();
-    let file = file.to_string_lossy();
-    let stem = file.split(".so").next().unwrap_or_default();
-    valid_name(stem.strip_prefix("lib").unwrap_or(stem))
-}
-
-/// What a text has of letters that names may have, others as `-`.
-fn valid_name(text: &str) -> String {
-    let is_invalid = |c: char| !is_name(c.encode_utf8(&mut [0; 4]));
-    let name = text.to_ascii_lowercase().replace(is_invalid, "-");
-    name.trim_matches('-').to_string()
 }
 
 #[cfg(test)]
