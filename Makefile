@@ -5,7 +5,7 @@ HEAPMARK = target/release/heapmark
 # Tests and lints cover the whole code: one build with all features.
 WHOLE = --locked --workspace --features heapmark/parquet
 
-.PHONY: run test test-core check bench counts shape validity false-alarms pictures reproduction programs docs clean build setup setup-test setup-bench setup-counts setup-programs
+.PHONY: run test test-core check bench counts shape validity false-alarms pictures reproduction programs dist docs clean build setup setup-test setup-bench setup-counts setup-programs
 
 run: setup build            ## measure: build what is missing, run the quick suite, print the answer
 	$(HEAPMARK) run $(ARGS)
@@ -60,6 +60,9 @@ reproduction: setup build   ## the reference documents' figures and claims besid
 
 false-alarms: build         ## 40 comparisons of glibc with its own copy: counts those called different; about 5 minutes
 	HEAPMARK=$(HEAPMARK) scripts/false-alarms.sh
+
+dist: build                 ## target/dist/: a tarball of the program, manual pages, completions, checksums; says which glibc it needs
+	scripts/dist.sh
 
 docs:                       ## the code's own documentation
 	$(CARGO) doc --locked --workspace --no-deps

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -179,6 +179,17 @@ pub fn is_there(path: &Path) -> bool {
 /// The length of a file in bytes; 0 if it is not there.
 pub fn length(path: impl AsRef<Path>) -> u64 {
     fs::metadata(path).map_or(0, |known| known.len())
+}
+
+/// The disk space of a file, or of all that a folder holds; what cannot be read counts nothing.
+pub fn space_of(path: &Path) -> u64 {
+    let Ok(known) = path.symlink_metadata() else {
+        return 0;
+    };
+    let inside = known.is_dir().then(|| fs::read_dir(path).ok()).flatten();
+    let entries = inside.into_iter().flatten().flatten();
+    let held: u64 = entries.map(|entry| space_of(&entry.path())).sum();
+    512 * known.blocks() + held
 }
 
 /// The mode for a file derived from these: only users who may read all of them may read it.

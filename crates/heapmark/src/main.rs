@@ -2,8 +2,9 @@
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use heapmark::cmd::{
-    EXIT_CODES, Exit, build, claims, compare, doctor, export, flags, list, noise, record, replay,
-    report, run, selftest, show, signals, trace, try_command,
+    EXIT_CODES, Exit, build, claims, clean, compare, completions, doctor, explain, export, fetch,
+    flags, list, man, noise, open, record, replay, report, run, selftest, show, signals, trace,
+    try_command,
 };
 use std::process::ExitCode;
 
@@ -33,6 +34,12 @@ enum Command {
     Selftest(selftest::SelftestArgs),
     Record(record::RecordArgs),
     Trace(trace::TraceArgs),
+    Open(open::OpenArgs),
+    Explain(explain::ExplainArgs),
+    Fetch(fetch::FetchArgs),
+    Clean(clean::CleanArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -68,6 +75,12 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         Command::Trace(args) => trace::run(args),
+        Command::Open(args) => open::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::Fetch(args) => fetch::run(args),
+        Command::Clean(args) => clean::run(args),
+        Command::Completions(args) => completions::run(args, line),
+        Command::Man(args) => man::run(args, line),
     };
     result.unwrap_or_else(|error| Exit::of_error(&error)).into()
 }

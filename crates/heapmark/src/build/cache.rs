@@ -108,6 +108,21 @@ impl Folder {
     }
 }
 
+/// All that heapmark keeps in its cache.
+pub const SHELVES: [&str; 11] = [
+    "carried",
+    "checks",
+    "compiled-traces",
+    "compiled-traces.lock",
+    "copies",
+    "libraries",
+    "programs",
+    "recorder",
+    "sources",
+    "traces",
+    TAG,
+];
+
 /// The marker file by which backup programs recognise a folder that can be rebuilt.
 const TAG: &str = "CACHEDIR.TAG";
 /// Its first line is fixed by https://bford.info/cachedir/.

@@ -55,24 +55,43 @@ pub fn directory(name: &str) -> Result<PathBuf> {
     })
 }
 
-/// Unpacks the sources of a crate into a folder, and returns their folder. They come from the
-/// archive that the registry served, whose checksum is pinned: the copy that cargo has unpacked may
-/// have been changed since, and cargo does not check it again.
-pub fn unpack(pin: &Pin, into: &Path, steps: &Steps) -> Result<PathBuf> {
+/// The archive of a crate, downloaded if it is not there yet; it is the one that the lock file pins.
+pub fn fetch(name: &str) -> Result<PathBuf> {
+    let pin = pin(name)?;
+    let archive = archive_of(pin)?;
+    refuse_another(pin, &archive, &archive)?;
+    Ok(archive)
+}
+
+fn archive_of(pin: &Pin) -> Result<PathBuf> {
     let unpacked = directory(&pin.name)?;
-    let archive = archive(&unpacked)
-        .with_context(|| format!("{} is in no registry of cargo's", unpacked.display()))?;
-    std::fs::create_dir_all(into).with_path("creating", into)?;
-    // The private copy is checked and unpacked, so that later changes to the original do not
-    // matter.
-    let own = into.join("archive");
-    std::fs::copy(&archive, &own).with_path("reading", &archive)?;
-    if cache::hash_of_file(&own)? != pin.checksum {
+    archive(&unpacked)
+        .with_context(|| format!("{} is in no registry of cargo's", unpacked.display()))
+}
+
+/// Refuses an archive, or a copy of it, that is not the pinned one.
+fn refuse_another(pin: &Pin, archive: &Path, copy: &Path) -> Result<()> {
+    if cache::hash_of_file(copy)? != pin.checksum {
         bail!(
             "{} is not the archive that crates/sources/Cargo.lock pins: delete it, and cargo downloads it again",
             archive.display()
         );
     }
+    Ok(())
+}
+
+/// Unpacks the sources of a crate into a folder, and returns their folder. They come from the
+/// archive that the registry served, whose checksum is pinned: the copy that cargo has unpacked may
+/// have been changed since, and cargo does not check it again.
+pub fn unpack(pin: &Pin, into: &Path, steps: &Steps) -> Result<PathBuf> {
+    let unpacked = directory(&pin.name)?;
+    let archive = archive_of(pin)?;
+    std::fs::create_dir_all(into).with_path("creating", into)?;
+    // The private copy is checked and unpacked, so that later changes to the original do not
+    // matter.
+    let own = into.join("archive");
+    std::fs::copy(&archive, &own).with_path("reading", &archive)?;
+    refuse_another(pin, &archive, &own)?;
     let mut tar = Command::new("tar");
     // Do not restore owners that the archive names.
     tar.arg("-xzof")

@@ -29,9 +29,9 @@ mod trace_pack;
 mod user;
 
 pub use cache::{
-    hash_of_file, make as make_cache_folder, preloadable, root as cache_root, short_hash,
+    SHELVES, hash_of_file, make as make_cache_folder, preloadable, root as cache_root, short_hash,
 };
-pub use cargo_sources::{directory as sources_of, pin};
+pub use cargo_sources::{directory as sources_of, fetch, pin};
 pub use carried::{GUEST, LITTER, RECORDER, SIZES, TIMER, WITNESS};
 pub use compiled_trace::{CompiledTrace, Shelf as CompiledTraceShelf, compiled_trace};
 pub use copy::copy;

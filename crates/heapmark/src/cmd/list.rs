@@ -5,13 +5,16 @@ use crate::build::{self, State};
 use crate::catalog::claim::Document;
 use crate::catalog::{Allocator, Catalog, Program, Suite, Workload};
 use crate::execute::{Guest, Subject};
+use crate::file::space_of;
 use crate::metric::{self, Metric};
-use crate::report;
+use crate::report::{self, units::bytes};
+use crate::store;
 use anyhow::Result;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdout};
+use std::path::Path;
 
 /// Show what can be measured
 #[derive(clap::Args)]
@@ -49,6 +52,8 @@ enum What {
     Claims,
     /// What tables, exports and comparisons show of a process
     Metrics,
+    /// Stored runs in ./heapmark-results
+    Runs,
 }
 
 /// Runs the command.
@@ -59,7 +64,7 @@ pub fn run(args: ListArgs) -> Result<Exit> {
             What::Allocators => report::allocators(&catalog.allocators),
             What::Workloads => report::workloads(&catalog.workloads),
             What::Metrics => report::metrics(),
-            What::Programs | What::Suites | What::Claims => {
+            What::Programs | What::Suites | What::Claims | What::Runs => {
                 return refuse(
                     "--markdown is for allocators, workloads and metrics: the others are tables already",
                 );
@@ -98,6 +103,10 @@ pub fn run(args: ListArgs) -> Result<Exit> {
             &["key", "unit", "better", "judged", "about"],
             metric::all().map(of_metric).collect(),
         ),
+        What::Runs => (
+            &["run", "started", "suite", "cases", "allocators", "size"],
+            store::runs().iter().map(|dir| of_run(dir)).collect(),
+        ),
     };
     if args.json {
         print_json(&entries)?;
@@ -135,6 +144,24 @@ fn of_metric(metric: &Metric) -> Value {
         "key": metric.key, "alias": metric.alias, "unit": metric.unit.word(), "better": metric.better.word(),
         "judged": metric.judged.word(), "about": metric.about,
     })
+}
+
+/// A run whose head cannot be read is listed with the reason.
+fn of_run(dir: &Path) -> Value {
+    let space_bytes = space_of(dir);
+    let size = bytes(space_bytes as f64);
+    match store::head(dir) {
+        Ok(head) => {
+            let allocators = head.allocators.iter().map(|it| &it.name);
+            json!({
+                "run": dir, "started": head.started, "suite": head.suite, "cases": head.plan.cases.len(),
+                "allocators": allocators.collect::<Vec<_>>(), "size": size, "space_bytes": space_bytes,
+            })
+        }
+        Err(why) => json!({
+            "run": dir, "suite": format!("{why:#}"), "size": size, "space_bytes": space_bytes,
+        }),
+    }
 }
 
 /// A cell of the table. A state is shown with its reason and its remedy.

@@ -2,13 +2,19 @@
 
 pub mod build;
 pub mod claims;
+pub mod clean;
 pub mod compare;
+pub mod completions;
 pub mod doctor;
+pub mod explain;
 pub mod export;
+pub mod fetch;
 pub mod flags;
 pub mod list;
 mod long;
+pub mod man;
 pub mod noise;
+pub mod open;
 mod output;
 pub mod record;
 pub mod replay;

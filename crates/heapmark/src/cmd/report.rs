@@ -56,7 +56,7 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
 }
 
 /// Default name of the page.
-const FILE: &str = "report.html";
+pub(super) const FILE: &str = "report.html";
 
 /// Writes the page of a run into its directory.
 pub(super) fn beside(dir: &Path, run: &Run) -> Result<PathBuf> {

@@ -18,7 +18,7 @@ mod tables;
 pub use crate::plan::Case;
 pub use checksum::sealed;
 pub use preflights::Preflights;
-pub use read::{Run, read, read_for_tables};
+pub use read::{Run, head, read, read_for_tables};
 pub use record::{Passed, Purpose, Record};
 pub use record_index::Lines;
 pub use records::Records;
@@ -206,12 +206,25 @@ pub fn find(run: &str) -> Result<PathBuf> {
         }
         return Ok(dir);
     }
-    let entries = fs::read_dir(RESULTS).into_iter().flatten().flatten();
-    let runs = entries
-        .map(|entry| entry.path())
-        .filter(|folder| head_of(folder).is_file());
-    let newest = runs.max_by_key(|folder| number(folder));
+    let newest = runs().pop();
     newest.with_context(|| format!("no run in ./{RESULTS}: name a run directory"))
+}
+
+/// The run directories in `heapmark-results`, the newest last.
+pub fn runs() -> Vec<PathBuf> {
+    let entries = fs::read_dir(RESULTS).into_iter().flatten().flatten();
+    let mut runs: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|folder| head_of(folder).is_file())
+        .collect();
+    runs.sort_by_key(|folder| number(folder));
+    runs
+}
+
+/// Whether a heapmark writes to this run now.
+pub fn is_being_written(dir: &Path) -> bool {
+    File::open(samples_of(dir))
+        .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
 }
 
 /// Makes a fresh directory `heapmark-results/<date>-<n>`: if several heapmark processes begin at

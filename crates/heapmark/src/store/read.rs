@@ -68,7 +68,8 @@ fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
     })
 }
 
-fn head(dir: &Path) -> Result<RunFile> {
+/// Reads the head of a run directory alone.
+pub fn head(dir: &Path) -> Result<RunFile> {
     let path = dir.join("run.json");
     let damaged = || {
         format!(

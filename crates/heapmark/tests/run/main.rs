@@ -1,6 +1,7 @@
 //! `heapmark run` and the commands around it: plans, flags, signals, files, and what is said of a run.
 
 mod age;
+mod around;
 mod directory;
 mod doctor;
 mod files;

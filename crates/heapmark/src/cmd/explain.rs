@@ -1,0 +1,133 @@
+//! `heapmark explain`: words of tables and documents. The binary carries the glossary and the
+//! metrics; every row of a table there is an explanation of its first cell.
+
+use super::{Exit, print, refuse};
+use crate::catalog::did_you_mean;
+use anyhow::Result;
+
+/// Explain a word of the tables and documents: a term, a metric, a column
+#[derive(clap::Args)]
+pub struct ExplainArgs {
+    /// The word, or several that are one term [default: all]
+    word: Vec<String>,
+}
+
+/// Pages that are tables of words.
+const PAGES: [&str; 2] = [
+    include_str!("../../../../docs/GLOSSARY.md"),
+    include_str!("../../../../docs/METRICS.md"),
+];
+
+/// A row of a table.
+struct Entry {
+    /// The first cell: names, separated by commas.
+    names: String,
+    /// The cell below `meaning`, or else the last one; and the others with their headings.
+    meaning: String,
+}
+
+impl Entry {
+    fn each_name(&self) -> impl Iterator<Item = &str> {
+        self.names.split(", ")
+    }
+
+    fn is(&self, word: &str) -> bool {
+        let is = |name: &str| name.to_lowercase() == word;
+        is(&self.names) || self.each_name().any(is)
+    }
+
+    fn line(&self) -> String {
+        format!("{}: {}\n", self.names, self.meaning)
+    }
+}
+
+/// Runs the command.
+pub fn run(args: ExplainArgs) -> Result<Exit> {
+    let all: Vec<Entry> = PAGES.into_iter().flat_map(entries).collect();
+    let word = args.word.join(" ").to_lowercase();
+    let exact = || all.iter().filter(|entry| entry.is(&word));
+    let found: Vec<&Entry> = match exact().next() {
+        Some(_) => exact().collect(),
+        None => {
+            let holds = |entry: &&Entry| entry.names.to_lowercase().contains(&word);
+            all.iter().filter(holds).collect()
+        }
+    };
+    if found.is_empty() {
+        let names = all.iter().flat_map(Entry::each_name);
+        let hint = did_you_mean(&word, names);
+        return refuse(format!(
+            "no explanation of `{word}`{hint}: see `heapmark explain`"
+        ));
+    }
+    print(found.into_iter().map(Entry::line).collect::<String>())?;
+    Ok(Exit::Done)
+}
+
+/// The rows of all tables of a page.
+fn entries(page: &str) -> Vec<Entry> {
+    let mut headings = Vec::new();
+    let mut found = Vec::new();
+    let mut lines = page.lines().peekable();
+    while let Some(line) = lines.next() {
+        let Some(row) = cells(line) else { continue };
+        if lines.next_if(|next| next.starts_with("|---")).is_some() {
+            headings = row;
+            continue;
+        }
+        let place = headings.iter().position(|heading| heading == "meaning");
+        let place = place.unwrap_or(row.len() - 1);
+        let others = headings.iter().zip(&row).enumerate().skip(1);
+        let others: Vec<String> = others
+            .filter(|(at, (_, cell))| *at != place && !cell.is_empty())
+            .map(|(_, (heading, cell))| format!("{heading} {cell}"))
+            .collect();
+        let (Some(names), Some(meaning)) = (row.first(), row.get(place)) else {
+            continue;
+        };
+        found.push(Entry {
+            names: names.clone(),
+            meaning: match others.is_empty() {
+                true => meaning.clone(),
+                false => format!("{meaning} ({})", others.join("; ")),
+            },
+        });
+    }
+    found
+}
+
+/// The cells of a row, without marks.
+fn cells(line: &str) -> Option<Vec<String>> {
+    let inside = line.trim().strip_prefix('|')?.strip_suffix('|')?;
+    Some(inside.split(" | ").map(without_marks).collect())
+}
+
+/// `[TEXT](TARGET)` becomes its text.
+fn without_marks(cell: &str) -> String {
+    let mut text = cell.trim().replace(['`', '\\'], "");
+    while let Some(middle) = text.find("](") {
+        let (Some(open), Some(length)) = (text[..middle].rfind('['), text[middle..].find(')'))
+        else {
+            break;
+        };
+        text.replace_range(middle..=middle + length, "");
+        text.remove(open);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_two_and_of_more_columns_are_explanations_and_marks_are_none() {
+        let page = "text | no row\n\n| term | meaning |\n|---|---|\n| `a_b`, c | see [D](E.md) and [F](G.md) |\n\n\
+                    | metric | unit | meaning | error |\n|---|---|---|---|\n| x | ns | a time | none |\n";
+        let lines: Vec<String> = entries(page).iter().map(Entry::line).collect();
+        assert_eq!(
+            lines,
+            ["a_b, c: see D and F\n", "x: a time (unit ns; error none)\n"]
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! `heapmark open`: a run's page in the browser.
+
+use super::{Exit, report, say, say_damage, usage};
+use crate::analyse::reads_figure;
+use crate::build::in_path;
+use crate::store;
+use anyhow::{Context, Result, bail};
+use std::process::{Command, Stdio};
+
+/// Show a stored run's page in the browser; the page is written first if it is not there
+#[derive(clap::Args)]
+pub struct OpenArgs {
+    /// A run directory, or `latest`
+    #[arg(default_value = "latest")]
+    run: String,
+}
+
+/// What starts the user's browser on all desktops.
+const STARTER: &str = "xdg-open";
+
+/// Runs the command.
+pub fn run(args: OpenArgs) -> Result<Exit> {
+    let dir = store::find(&args.run).map_err(usage)?;
+    let mut file = dir.join(report::FILE);
+    if !file.is_file() {
+        let run = store::read_for_tables(&dir, reads_figure)?;
+        say_damage(&dir, &run);
+        file = report::beside(&dir, &run)?;
+    }
+    let name = file.display();
+    let starter = in_path(STARTER).with_context(|| {
+        format!("no {STARTER} here, which would start a browser: open {name} in one")
+    })?;
+    let status = Command::new(starter)
+        .arg(&file)
+        .stdin(Stdio::null())
+        .status()
+        .with_context(|| format!("cannot start {STARTER}: open {name} in a browser"))?;
+    if !status.success() {
+        bail!("{STARTER} ended with {status}: open {name} in a browser");
+    }
+    say(name.to_string());
+    Ok(Exit::Done)
+}

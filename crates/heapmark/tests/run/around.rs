@@ -1,0 +1,379 @@
+//! The commands around runs: what is stored, shown, removed and explained, completions, manual pages, sources.
+
+use crate::support::home::Home;
+use crate::support::stored::stored;
+use crate::support::{End, Place, repository};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Stdio;
+
+/// All commands, as `heapmark --help` has them.
+fn commands() -> BTreeSet<String> {
+    let help = Place::new().run(&["--help"]).stdout;
+    let list = help.split("Commands:\n").nth(1).unwrap();
+    let lines = list.lines().take_while(|line| !line.is_empty());
+    let first = |line: &str| line.split_whitespace().next().unwrap().to_owned();
+    // The help goes on in columns further right.
+    let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    names.map(first).filter(|name| name != "help").collect()
+}
+
+#[test]
+fn completions_and_manual_pages_know_every_command() {
+    let place = Place::new();
+    let commands = commands();
+    assert!(commands.len() > 15, "{commands:?}");
+    for shell in ["bash", "zsh", "fish"] {
+        let end = place.run(&["completions", shell]);
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        for word in commands.iter().map(String::as_str).chain(["check-output"]) {
+            assert!(end.stdout.contains(word), "{shell}: {word}");
+        }
+    }
+    let script = place.run(&["completions", "bash"]).stdout;
+    fs::write(place.at("script"), script).unwrap();
+    let ask = "source ./script; COMP_WORDS=(heapmark comp) COMP_CWORD=1; _heapmark heapmark comp heapmark; echo ${COMPREPLY[@]}";
+    let bash = std::process::Command::new("bash")
+        .args(["-c", ask])
+        .current_dir(place.at("."))
+        .output();
+    let said = String::from_utf8(bash.unwrap().stdout).unwrap();
+    assert_eq!(said.trim(), "compare completions");
+
+    let end = place.run(&["man", "pages"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    for name in &commands {
+        let page = fs::read_to_string(place.at(&format!("pages/heapmark-{name}.1"))).unwrap();
+        assert!(page.contains(".SH SYNOPSIS"), "{name}");
+    }
+    let page = fs::read_to_string(place.at("pages/heapmark-run.1")).unwrap();
+    assert!(page.contains("no\\-aa\\-copy"));
+    fs::write(place.at("file"), "").unwrap();
+    let end = place.run(&["man", "file"]);
+    assert_eq!((end.code, end.stderr.lines().count()), (Some(1), 1));
+    assert!(end.stderr.contains("cannot create file"), "{}", end.stderr);
+}
+
+#[test]
+fn words_are_explained_and_a_wrong_one_has_a_near_one() {
+    let place = Place::new();
+    let end = place.run(&["explain", "Baseline"]);
+    assert_eq!(
+        end.stdout,
+        "baseline: the allocator that all ratios refer to, glibc by default\n"
+    );
+    let end = place.run(&["explain", "aged", "heap"]);
+    assert!(end.stdout.starts_with("aged heap: a heap in which"));
+    // Every judged metric, and every metric's other name.
+    let metrics = place.run(&["list", "metrics", "--json"]).stdout;
+    let metrics: Vec<Value> = serde_json::from_str(&metrics).unwrap();
+    let all = place.run(&["explain"]).stdout;
+    for metric in &metrics {
+        let key = metric["key"].as_str().unwrap();
+        assert!(all.contains(key), "{key}");
+    }
+    let end = place.run(&["explain", "cpu_ns_per_op"]);
+    assert!(
+        end.stdout
+            .contains("(unit ns; better lower; judged by test)"),
+        "{}",
+        end.stdout
+    );
+    let end = place.run(&["explain", "baselien"]);
+    assert_eq!(end.code, Some(2));
+    assert_eq!(
+        end.stderr,
+        "heapmark: no explanation of `baselien` (did you mean `baseline`?): see `heapmark explain`\n"
+    );
+    let end = place.run(&["explain", "xyzzyxyzzy"]);
+    assert!(!end.stderr.contains("mean"), "{}", end.stderr);
+}
+
+/// A place with runs in `heapmark-results`.
+fn with_runs(names: &[&str]) -> Place {
+    let place = stored();
+    fs::create_dir(place.at("heapmark-results")).unwrap();
+    for name in names {
+        let to = place.text(&format!("heapmark-results/{name}"));
+        let copied = std::process::Command::new("cp")
+            .args(["-r", &place.text("run"), &to])
+            .status();
+        assert!(copied.unwrap().success());
+    }
+    place
+}
+
+#[test]
+fn runs_are_listed_by_age_and_a_damaged_one_with_the_reason() {
+    let place = with_runs(&["2026-01-02-10", "2026-01-02-9"]);
+    fs::write(place.at("heapmark-results/2026-01-02-9/run.json"), "{").unwrap();
+    let runs = place.run(&["list", "runs", "--json"]).stdout;
+    let runs: Vec<Value> = serde_json::from_str(&runs).unwrap();
+    let names: Vec<&str> = runs
+        .iter()
+        .map(|run| run["run"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "heapmark-results/2026-01-02-9",
+            "heapmark-results/2026-01-02-10"
+        ]
+    );
+    assert_eq!(runs[1]["cases"], 1);
+    assert_eq!(runs[1]["allocators"][0], "glibc");
+    assert!(runs[1]["space_bytes"].as_u64().unwrap() > 10_000);
+    let table = place.run(&["list", "runs"]).stdout;
+    let line = table
+        .lines()
+        .find(|line| line.contains("2026-01-02-9"))
+        .unwrap();
+    assert!(line.contains("run.json is damaged"), "{line}");
+    let end = Place::new().run(&["list", "runs"]);
+    assert_eq!((end.code, end.stdout.lines().count()), (Some(0), 1));
+}
+
+fn executable(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_page_is_opened_or_one_line_says_why_not() {
+    let place = with_runs(&["2026-01-02-1"]);
+    let open = || {
+        let mut command = place.heapmark(&["open"]);
+        End::of(command.env("PATH", place.at("bin")).output().unwrap())
+    };
+    let page = "heapmark-results/2026-01-02-1/report.html";
+    let _ = fs::remove_file(place.at(page));
+    let end = open();
+    assert_eq!(
+        (end.code, end.stderr.lines().count()),
+        (Some(1), 1),
+        "{}",
+        end.stderr
+    );
+    assert!(end.stderr.contains("no xdg-open here"), "{}", end.stderr);
+    assert!(end.stderr.contains(page) && place.at(page).is_file());
+
+    executable(
+        &place.at("bin/xdg-open"),
+        "#!/bin/sh\necho \"$@\" > opened\n",
+    );
+    assert_eq!(open().code, Some(0));
+    assert_eq!(
+        fs::read_to_string(place.at("opened")).unwrap(),
+        format!("{page}\n")
+    );
+
+    executable(&place.at("bin/xdg-open"), "#!/bin/sh\nexit 3\n");
+    let end = open();
+    assert_eq!(
+        (end.code, end.stderr.lines().count()),
+        (Some(1), 1),
+        "{}",
+        end.stderr
+    );
+    assert!(
+        end.stderr.contains("xdg-open ended with exit status: 3"),
+        "{}",
+        end.stderr
+    );
+    let end = Place::new().run(&["open"]);
+    assert_eq!(
+        (end.code, end.stderr.lines().count()),
+        (Some(2), 1),
+        "{}",
+        end.stderr
+    );
+}
+
+#[test]
+fn nothing_is_removed_without_an_answer() {
+    let place = with_runs(&["2026-01-02-1"]);
+    let end = End::of(
+        place
+            .heapmark(&["clean", "runs"])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(
+        (end.code, end.stderr.lines().count()),
+        (Some(2), 1),
+        "{}",
+        end.stderr
+    );
+    assert!(end.stderr.contains("give --yes"), "{}", end.stderr);
+    // `script` is a terminal; it types what it reads.
+    let answered = |answer: &str| {
+        let line = format!("{} clean runs", env!("CARGO_BIN_EXE_heapmark"));
+        let script = format!("echo {answer} | script -qec '{line}' /dev/null");
+        let mut shell = std::process::Command::new("sh");
+        let output = shell
+            .args(["-c", &script])
+            .current_dir(place.at("."))
+            .output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    for answer in ["n", "\"\"", "yeah"] {
+        let said = answered(answer);
+        assert!(
+            said.contains("1 runs, ") && said.contains("nothing is removed"),
+            "{said}"
+        );
+        assert!(place.at("heapmark-results/2026-01-02-1/run.json").is_file());
+    }
+    let said = answered("y");
+    assert!(said.contains("removed: 1 runs"), "{said}");
+    assert!(!place.at("heapmark-results").exists());
+}
+
+#[test]
+fn only_what_heapmark_keeps_is_removed() {
+    let place = with_runs(&["2026-01-02-1", "2026-01-02-2"]);
+    fs::write(place.at("heapmark-results/notes"), "mine").unwrap();
+    fs::create_dir(place.at("heapmark-results/other")).unwrap();
+    symlink(place.at("run"), place.at("heapmark-results/2026-01-02-3")).unwrap();
+    let samples = place.at("heapmark-results/2026-01-02-2/samples.jsonl");
+    let held = fs::File::open(samples).unwrap();
+    held.lock().unwrap();
+    let end = place.run(&["clean", "runs", "--yes"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(
+        end.stderr
+            .contains("2026-01-02-2 is being written to: it stays"),
+        "{}",
+        end.stderr
+    );
+    let left = fs::read_dir(place.at("heapmark-results")).unwrap();
+    let left: BTreeSet<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(
+        left,
+        ["2026-01-02-2", "notes", "other"].map(Into::into).into()
+    );
+    assert!(place.at("run/run.json").is_file(), "what a link leads to");
+}
+
+#[test]
+fn the_cache_is_removed_whole() {
+    let place = Place::new();
+    let heapmark = |args: &[&str]| {
+        let mut command = place.heapmark(args);
+        End::of(
+            command
+                .env("HEAPMARK_CACHE", place.at("cache"))
+                .output()
+                .unwrap(),
+        )
+    };
+    for args in [
+        &["build", "count-mallocs"][..],
+        &["record", "-o", "a.trace", "/bin/ls", "/"],
+        &[
+            "replay",
+            "a.trace",
+            "-o",
+            "replayed",
+            "-a",
+            "glibc",
+            "--blocks",
+            "1",
+            "--target-ms",
+            "1",
+        ],
+        &[
+            "try",
+            "-o",
+            "tried",
+            "-a",
+            "glibc",
+            "--blocks",
+            "1",
+            "--",
+            "/bin/true",
+        ],
+        &["replay", "perl-hash", "--dry-run"],
+    ] {
+        let end = heapmark(args);
+        assert_eq!(end.code, Some(0), "{args:?}: {}", end.stderr);
+    }
+    fs::write(place.at("cache/mine"), "").unwrap();
+    let end = heapmark(&["clean", "cache", "-y"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let left = fs::read_dir(place.at("cache")).unwrap();
+    let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["mine"]);
+    let end = heapmark(&["clean", "cache", "-y"]);
+    assert!(end.stderr.contains("nothing to remove"), "{}", end.stderr);
+    assert!(place.at("replayed/run.json").is_file());
+}
+
+#[test]
+fn sources_are_fetched_and_checked() {
+    let end = Home::new().heapmark(&["fetch"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let archives: Vec<&str> = end
+        .stderr
+        .lines()
+        .map(|line| line.split(" in ").nth(1).unwrap())
+        .collect();
+    assert!(archives.len() >= 10, "{}", end.stderr);
+    assert!(
+        archives.iter().all(|archive| Path::new(archive).is_file()),
+        "{}",
+        end.stderr
+    );
+
+    // A cargo whose registry has other archives of these names.
+    let place = Place::new();
+    let cargo = format!(
+        "#!/bin/sh\n[ \"$1\" = metadata ] && exec sed 's#[^\"]*/registry/#{}/registry/#g' {}/said\n",
+        place.text("."),
+        place.text(".")
+    );
+    executable(&place.at("cargo"), &cargo);
+    let metadata = std::process::Command::new("cargo")
+        .args(["metadata", "--format-version", "1", "--manifest-path"])
+        .arg(repository().join("crates/sources/Cargo.toml"))
+        .output();
+    fs::write(place.at("said"), metadata.unwrap().stdout).unwrap();
+    for archive in archives {
+        let inside = archive.split("/registry/").nth(1).unwrap();
+        let copy = place.at("registry").join(inside);
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        fs::write(copy, "another").unwrap();
+    }
+    let mut command = place.heapmark(&["fetch"]);
+    let end = End::of(command.env("CARGO", place.at("cargo")).output().unwrap());
+    assert_eq!(
+        (end.code, end.stderr.lines().count()),
+        (Some(1), 1),
+        "{}",
+        end.stderr
+    );
+    assert!(
+        end.stderr.contains("is not the archive that"),
+        "{}",
+        end.stderr
+    );
+
+    let mut command = place.heapmark(&["fetch"]);
+    let end = End::of(command.env("CARGO", "/nonexistent/cargo").output().unwrap());
+    assert_eq!(
+        (end.code, end.stderr.lines().count()),
+        (Some(1), 1),
+        "{}",
+        end.stderr
+    );
+    assert!(
+        end.stderr.contains("starting /nonexistent/cargo"),
+        "{}",
+        end.stderr
+    );
+}
