@@ -158,6 +158,13 @@ extern "C" fn become_program(becoming: *mut c_void) -> c_int {
     127
 }
 
+/// How a child has ended; waits for it unless told otherwise.
+pub fn end_of(pid: i32, options: i32) -> Option<c_int> {
+    let mut status = 0;
+    // SAFETY: fills a local.
+    (unsafe { libc::waitpid(pid, &mut status, options) } == pid).then_some(status)
+}
+
 /// Ends this process with the outcome of a process that it started, unless that did its work.
 pub fn must_have_worked(status: c_int, what: &str) {
     if libc::WIFSIGNALED(status) {

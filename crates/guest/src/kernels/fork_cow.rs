@@ -12,7 +12,6 @@ use crate::sizes::Sizes;
 use crate::started;
 use crate::sys;
 use core::cell::Cell;
-use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 pub const KERNEL: Kernel = Kernel {
@@ -133,7 +132,7 @@ impl ForkContext<'_> {
         let mut end = None;
         while !is_done() && end.is_none() {
             sys::sleep_ms(1);
-            end = end_of(pid, libc::WNOHANG);
+            end = started::end_of(pid, libc::WNOHANG);
         }
         let before = memory::private_dirty_bytes();
         if parent_writes {
@@ -146,7 +145,7 @@ impl ForkContext<'_> {
         self.parent_copied
             .set(memory::private_dirty_bytes().saturating_sub(before));
         self.told.forked.store(1, Ordering::Release);
-        let end = end.or_else(|| end_of(pid, 0)).unwrap_or_default();
+        let end = end.or_else(|| started::end_of(pid, 0)).unwrap_or_default();
         started::must_have_worked(end, "a forked child");
         if !is_done() {
             fail::give_up(
@@ -192,11 +191,4 @@ impl ForkContext<'_> {
             _ => 0,
         }
     }
-}
-
-/// How the child has ended; waits for it unless told otherwise.
-fn end_of(pid: i32, options: i32) -> Option<c_int> {
-    let mut status = 0;
-    // SAFETY: fills a local.
-    (unsafe { libc::waitpid(pid, &mut status, options) } == pid).then_some(status)
 }

@@ -79,6 +79,7 @@ pub const ALL: &[Kernel] = &[
     shift::KERNEL,
     stranded::KERNEL,
     ratchet::KERNEL,
+    ratchet::TIMED,
     chain::KERNEL,
     idle_return::KERNEL,
     fan_in::KERNEL,

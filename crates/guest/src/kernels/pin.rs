@@ -4,13 +4,17 @@
 use super::shape::{Blocks, Shape, ShapeThread, StampedBlock};
 use super::{Kernel, MemoryPoints};
 use crate::bench::Bench;
+use crate::fail;
 use crate::memory::HarnessTable;
+use crate::started;
 use core::cell::Cell;
 
 pub const KERNEL: Kernel = Kernel {
     name: "pin",
     calls: &["malloc", "free"],
-    parameters: &["window", "smallest", "largest", "volume", "thread"],
+    parameters: &[
+        "window", "windows", "smallest", "largest", "volume", "thread",
+    ],
     memory: MemoryPoints::OwnOnly,
     has_floor: false,
     run,
@@ -18,6 +22,10 @@ pub const KERNEL: Kernel = Kernel {
 
 /// Most size classes; allocators have some hundred.
 const MOST_CLASSES: usize = 4096;
+/// The windows of a process that looks for the worst one.
+const WINDOWS: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 1 << 20];
+/// Fewer windows of a class would show the allocator's fixed cost instead.
+const LEAST_WINDOWS: usize = 16;
 
 struct PinContext {
     shape: Shape,
@@ -30,7 +38,9 @@ struct PinContext {
     class_count: Cell<usize>,
     smallest: usize,
     largest: usize,
-    volume: usize,
+    volume: Cell<usize>,
+    /// Highest resident heap of any point.
+    most_heap: Cell<u64>,
     survivors: Cell<usize>,
     /// The allocator does not report usable sizes, so the classes are assumed.
     assumed: Cell<bool>,
@@ -42,29 +52,43 @@ unsafe impl Sync for PinContext {}
 fn run(bench: &mut Bench) {
     let smallest = bench.count("smallest").max(16).next_multiple_of(16);
     let (largest, volume) = (bench.count("largest"), bench.count("volume"));
+    let window = bench.count("window").max(1);
+    let others: &[usize] = match bench.parameter("windows") {
+        "all" => &WINDOWS,
+        _ => &[],
+    };
+    let most_volume = others.iter().map(|other| LEAST_WINDOWS * other);
+    let most_volume = most_volume.fold(volume, usize::max);
     // As if each size that is asked about were a class, and each block survived.
     let sizes = || {
         core::iter::successors(Some(smallest), |size| Some(after(*size)))
             .take_while(|size| *size <= largest)
     };
-    let most: usize = sizes().map(|size| volume / size).sum();
-    let class = volume / smallest;
+    let most: usize = sizes().map(|size| most_volume / size).sum();
+    let class = most_volume / smallest;
     let tables = (most + class) * size_of::<StampedBlock>() + 4 * class * size_of::<(usize, u32)>();
-    bench.needs((tables + sizes().count() * volume) as u64);
+    bench.needs((tables + sizes().count() * most_volume) as u64);
     let context = PinContext {
         shape: Shape::new(bench, 1, sizes().count().min(MOST_CLASSES)),
         blocks: Blocks::new(most + class),
-        windows: Windows::new(bench.count("window").max(1), class),
+        windows: Windows::new(window, class),
         played: Cell::new(0),
         classes: HarnessTable::zeroed(MOST_CLASSES),
         class_count: Cell::new(0),
         smallest,
         largest,
-        volume,
+        volume: Cell::new(volume),
+        most_heap: Cell::new(0),
         survivors: Cell::new(0),
         assumed: Cell::new(false),
     };
+    let ratios = HarnessTable::<Cell<f64>>::shared(others.len());
     bench.begin();
+    if context.shape.points.wanted() {
+        for (ratio, &other) in ratios.iter().zip(others) {
+            context.play_apart(other, ratio);
+        }
+    }
     for round in bench.rounds() {
         context.shape.points.begin();
         let team = bench.gather(&context, |context, _| context.play());
@@ -74,6 +98,9 @@ fn run(bench: &mut Bench) {
     }
     context.shape.account(bench, None);
     context.shape.tell_worst(bench);
+    if context.shape.points.wanted() {
+        tell_windows(bench, others, &ratios);
+    }
     bench.figure("classes", context.class_count.get() as f64);
     bench.figure("survivors", context.survivors.get() as f64);
     bench.note(
@@ -86,6 +113,17 @@ fn run(bench: &mut Bench) {
     );
 }
 
+fn tell_windows(bench: &Bench, windows: &[usize], ratios: &[Cell<f64>]) {
+    let played = || windows.iter().zip(ratios.iter().map(Cell::get));
+    for (window, ratio) in played() {
+        bench.figure(format_args!("peak_over_peak_{}_kib", window >> 10), ratio);
+    }
+    let worst = played().max_by(|(_, one), (_, other)| one.total_cmp(other));
+    if let Some((window, _)) = worst {
+        bench.figure("worst_window_bytes", *window as f64);
+    }
+}
+
 /// The next size that is asked about.
 fn after(size: usize) -> usize {
     if size < 1024 {
@@ -96,19 +134,43 @@ fn after(size: usize) -> usize {
 }
 
 impl PinContext {
+    /// Plays with another window in a child of this process, whose heap is as fresh as this one's.
+    fn play_apart(&self, window: usize, ratio: &Cell<f64>) {
+        // SAFETY: no other thread exists; the child ends without returning.
+        let pid = unsafe { libc::fork() };
+        if pid < 0 {
+            fail::give_up("error", format_args!("fork failed"));
+        }
+        if pid == 0 {
+            self.windows.bytes.set(window);
+            self.volume
+                .set(self.volume.get().max(LEAST_WINDOWS * window));
+            self.shape.points.begin();
+            self.play();
+            ratio.set(self.most_heap.get() as f64 / self.shape.most_live().max(1) as f64);
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(0) }
+        }
+        started::must_have_worked(
+            started::end_of(pid, 0).unwrap_or_default(),
+            "a forked child",
+        );
+    }
+
     fn play(&self) {
         let thread = self.shape.thread(0);
         self.find_classes(&thread);
-        let room = self.volume / self.smallest;
+        let room = self.volume.get() / self.smallest;
         let mut survivors = self.blocks.list(room, self.blocks.all().len() - room);
         for size in self.classes[..self.class_count.get()].iter().map(Cell::get) {
             let class = self.played.get() + 1;
             self.played.set(class);
-            let mut blocks = self.blocks.list(0, self.volume / size);
+            let mut blocks = self.blocks.list(0, self.volume.get() / size);
             while !blocks.is_full() {
                 blocks.push(thread.allocate(size, blocks.len() as u32));
             }
-            self.shape.point();
+            let heap = self.shape.point();
+            self.most_heap.set(self.most_heap.get().max(heap));
             for block in blocks.iter() {
                 if self.windows.is_first(block.address().addr(), class) {
                     survivors.push(block);
@@ -148,7 +210,7 @@ impl PinContext {
 
 /// The windows of addresses in which a block of a class has been seen.
 struct Windows {
-    bytes: usize,
+    bytes: Cell<usize>,
     /// A window's number, and the last class that was seen there. Entries of other classes count as
     /// empty.
     seen: HarnessTable<Cell<(usize, u32)>>,
@@ -158,13 +220,13 @@ impl Windows {
     /// For this many blocks of a class.
     fn new(bytes: usize, blocks: usize) -> Windows {
         Windows {
-            bytes,
+            bytes: Cell::new(bytes),
             seen: HarnessTable::zeroed((2 * blocks).next_power_of_two()),
         }
     }
 
     fn is_first(&self, address: usize, class: u32) -> bool {
-        let window = address / self.bytes;
+        let window = address / self.bytes.get();
         let mask = self.seen.len() - 1;
         let mut place = window.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20 & mask;
         loop {

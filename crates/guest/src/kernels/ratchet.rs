@@ -5,6 +5,7 @@
 use super::shape::{Blocks, Shape, ShapeThread, StampedBlock, idle_moments};
 use super::{Kernel, MemoryPoints};
 use crate::bench::Bench;
+use crate::clock::now_ns;
 use crate::memory::{HarnessTable, Padded};
 use crate::rng::SplitMix;
 use crate::sizes::Sizes;
@@ -31,6 +32,13 @@ pub const KERNEL: Kernel = Kernel {
     run,
 };
 
+/// The same on the clock: how long does a request take?
+pub const TIMED: Kernel = Kernel {
+    name: "ratchet-timed",
+    memory: MemoryPoints::Own,
+    ..KERNEL
+};
+
 /// About so many batches of requests have points.
 const MOST_POINTS: usize = 160;
 
@@ -49,6 +57,10 @@ struct RatchetContext<'a> {
     pins: Blocks,
     pinned: Cell<usize>,
     pins_taken: AtomicBool,
+    /// How long each request took, in nanoseconds, by its number from 1 on; the first ones of their
+    /// threads apart.
+    first_ns: HarnessTable<Cell<u64>>,
+    later_ns: HarnessTable<Cell<u64>>,
 }
 
 // SAFETY: `pins` and `pinned` are used below the lock `pins_taken`; seats are used by their thread
@@ -79,7 +91,7 @@ fn run(bench: &mut Bench) {
     // Two for each batch that has any, one after each idle time, one after purging.
     let idle_ms = bench.number("idle-ms");
     let places = 2 * (batches / every) + 8 + idle_moments(idle_ms).count();
-    let context = RatchetContext {
+    let mut context = RatchetContext {
         shape: Shape::new(bench, pool + 1, places),
         seed: bench.seed,
         sizes,
@@ -91,6 +103,8 @@ fn run(bench: &mut Bench) {
         pins: Blocks::new(pins.max(1)),
         pinned: Cell::new(0),
         pins_taken: AtomicBool::new(false),
+        first_ns: HarnessTable::zeroed(pool),
+        later_ns: HarnessTable::zeroed(batches * concurrent + 1),
     };
     let main = context.shape.thread(pool);
     let mut heaps = [0u64; 3];
@@ -103,8 +117,10 @@ fn run(bench: &mut Bench) {
         let mut random = SplitMix::new(bench.seed, u64::MAX);
         let volume = context.shape.volume();
         for batch in 0..batches {
-            let has_point =
-                batch % every == 0 || [1, 16, 64].contains(&(batch + 1)) || batch + 1 == batches;
+            let has_point = context.shape.points.wanted()
+                && (batch % every == 0
+                    || [1, 16, 64].contains(&(batch + 1))
+                    || batch + 1 == batches);
             // Different threads: each request of a batch has one of its own.
             let mut drawn = 0;
             while drawn < concurrent {
@@ -128,6 +144,7 @@ fn run(bench: &mut Bench) {
                 heaps[0] = context.shape.point();
             }
         }
+        let span = began.elapsed();
         let ops = 2 * (context.shape.volume() - volume);
         let mut slept_ms = 0;
         for until_ms in idle_moments(idle_ms).filter(|_| context.shape.points.wanted()) {
@@ -135,8 +152,10 @@ fn run(bench: &mut Bench) {
             slept_ms = slept_ms.max(until_ms);
             heaps[1] = context.shape.point();
         }
-        bench.purge.process();
-        heaps[2] = context.shape.point();
+        if context.shape.points.wanted() {
+            bench.purge.process();
+            heaps[2] = context.shape.point();
+        }
         for Padded(seat) in seats.iter() {
             seat.ends.set(true);
             seat.due.post();
@@ -146,11 +165,21 @@ fn run(bench: &mut Bench) {
         context.pins.all()[..left]
             .iter()
             .for_each(|pin| main.free(pin.get()));
-        bench.record(round, began.elapsed(), 0, ops);
+        bench.record(round, span, 0, ops);
         seats.iter().for_each(|Padded(seat)| seat.reset());
     }
     context.shape.account(bench, None);
     context.shape.tell_no_reuse(bench);
+    if !context.shape.points.wanted() {
+        let RatchetContext {
+            first_ns, later_ns, ..
+        } = &mut context;
+        for (name, times) in [("cold_request_ns", first_ns), ("warm_request_ns", later_ns)] {
+            if let Some(median) = median(times) {
+                bench.figure(name, median as f64);
+            }
+        }
+    }
     if context.shape.points.wanted() && live > 0 {
         let names = [
             "ratchet_ratio",
@@ -163,6 +192,13 @@ fn run(bench: &mut Bench) {
     }
 }
 
+/// Of those that are not 0; `None` without any.
+fn median(times: &mut [Cell<u64>]) -> Option<u64> {
+    times.sort_unstable_by_key(Cell::get);
+    let known = &times[times.partition_point(|time| time.get() == 0)..];
+    Some(known.get(known.len() / 2)?.get())
+}
+
 impl Seat {
     fn reset(&self) {
         self.request.set(0);
@@ -173,12 +209,20 @@ impl Seat {
 impl RatchetContext<'_> {
     fn serve(&self, worker: usize) {
         let (seat, thread) = (&self.seats[worker].0, self.shape.thread(worker));
+        let mut is_first = true;
         loop {
             seat.due.wait();
             if seat.ends.get() {
                 return;
             }
-            self.request(&thread, seat.request.get(), seat.has_point.get());
+            let (request, began_ns) = (seat.request.get(), now_ns());
+            self.request(&thread, request, seat.has_point.get());
+            let took_ns = now_ns() - began_ns;
+            match is_first {
+                true => self.first_ns[worker].set(took_ns),
+                false => self.later_ns[request as usize].set(took_ns),
+            }
+            is_first = false;
             self.served.post();
         }
     }

@@ -171,6 +171,37 @@ pub(super) const METRICS: &[Metric] = &[
     )
     .better(Better::Neither),
     figure(
+        "peak_over_peak_4_kib",
+        "peak over peak of 4 KiB",
+        Unit::Times,
+        "pin-windows: highest resident heap / most live bytes with one survivor per 4 KiB",
+    ),
+    figure(
+        "peak_over_peak_16_kib",
+        "peak over peak of 16 KiB",
+        Unit::Times,
+        "pin-windows: the same per 16 KiB",
+    ),
+    figure(
+        "peak_over_peak_64_kib",
+        "peak over peak of 64 KiB",
+        Unit::Times,
+        "pin-windows: the same per 64 KiB",
+    ),
+    figure(
+        "peak_over_peak_1024_kib",
+        "peak over peak of 1 MiB",
+        Unit::Times,
+        "pin-windows: the same per MiB",
+    ),
+    figure(
+        "worst_window_bytes",
+        "worst window",
+        Unit::Bytes,
+        "pin-windows: the window of these with the highest ratio",
+    )
+    .better(Better::Neither),
+    figure(
         "cycle_growth_share",
         "growth of the last cycle",
         Unit::Share,

@@ -153,6 +153,18 @@ pub(super) const METRICS: &[Metric] = &[
         "traverse: the same of a copy whose nodes lie anywhere in as much memory as was filled before",
     ),
     figure(
+        "cold_request_ns",
+        "time of a cold request",
+        Unit::Ns,
+        "ratchet-latency: time of the first request of a thread, median over its threads",
+    ),
+    figure(
+        "warm_request_ns",
+        "time of a warm request",
+        Unit::Ns,
+        "ratchet-latency: time of a later request, median over them",
+    ),
+    figure(
         "build_ns_per_node",
         "time of building",
         Unit::Ns,

@@ -74,11 +74,16 @@ const COLUMNS: [(&str, &str, &str, Spare); 16] = [
 
 /// Columns of kernels that take points themselves, which have a few each: title, metric, and what a
 /// narrow page does with it.
-const FIGURES: [(&str, &str, Spare); 45] = [
+const FIGURES: [(&str, &str, Spare); 50] = [
     ("worst", "worst_overhead", Spare::No),
     ("no reuse", "no_reuse_ratio", Spare::Late),
     ("page-sized", "robson_ratio", Spare::No),
     ("bound", "bound_ratio", Spare::No),
+    ("4 KiB", "peak_over_peak_4_kib", Spare::No),
+    ("16 KiB", "peak_over_peak_16_kib", Spare::No),
+    ("64 KiB", "peak_over_peak_64_kib", Spare::No),
+    ("1 MiB", "peak_over_peak_1024_kib", Spare::No),
+    ("worst window", "worst_window_bytes", Spare::No),
     ("last cycle", "cycle_growth_share", Spare::No),
     ("growth", "growth_bytes_per_iteration", Spare::No),
     ("at the end", "ratchet_ratio", Spare::No),
@@ -173,6 +178,10 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         (
             "robson_ratio",
             "page-sized, bound: a control of the measurement, at blocks of a page; an allocator that moves no blocks cannot be below the bound.",
+        ),
+        (
+            "worst_window_bytes",
+            "4 KiB ... 1 MiB: peak/peak with a window of that size, in a process of its own.",
         ),
         (
             "growth_bytes_per_iteration",

@@ -68,6 +68,10 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
             "ns/op: wall time x threads / operations; ops/s: of all threads. Medians over processes.",
         ),
         line(
+            |_, _, numbers| numbers.figures.contains_key("cold_request_ns"),
+            "cold, warm: time of the first request of a thread, and of a later one; medians. ns/op counts all threads, of which few work.",
+        ),
+        line(
             |case, _, _| case.whole_process,
             "wall, CPU: of the whole process, its start included; CPU: of all its threads. Peak RSS: of the whole process. \
              Medians over processes. Start-up: the same with next to nothing to do. Longest step: building one tree.",

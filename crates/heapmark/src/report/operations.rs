@@ -4,6 +4,9 @@ use super::sheet::{Spare, TableColumns, cpu_ratio, user_ratio, verdict};
 use super::{aged, units};
 use crate::analyse::{Case, MeanFootprint, Numbers};
 
+/// Columns of a workload that serves requests.
+const REQUESTS: [(&str, &str); 2] = [("cold", "cold_request_ns"), ("warm", "warm_request_ns")];
+
 pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
     if case.paced {
         return held(table);
@@ -24,6 +27,12 @@ pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
         table.column("CPU", cpu_ratio);
         table.words("by CPU", |_, n| verdict(n.cpu_verdict)).spare = Spare::Early;
         table.column("user", user_ratio).spare = Spare::Early;
+    }
+    for (title, key) in REQUESTS {
+        let of = |n: &Numbers| n.figures.get(key).copied();
+        if table.rows.iter().any(|(_, n)| of(n).is_some()) {
+            table.column(title, |_, n| of(n).map_or("-".into(), units::duration));
+        }
     }
     held(table);
     if table.rows.iter().any(|(_, n)| n.floor_share.is_some()) {

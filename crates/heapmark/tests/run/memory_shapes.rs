@@ -198,6 +198,67 @@ fn what_hoards_has_the_worst_memory_beside_times() {
 }
 
 #[test]
+fn the_worst_window_is_named_and_a_child_that_dies_is_a_failure() {
+    let place = Place::new();
+    let allocators = format!(
+        "glibc,holder={},aborter={}",
+        place.fake("holder").display(),
+        place.fake("fork_aborter").display()
+    );
+    let small = [
+        "--set",
+        "pin-windows.volume=1048576",
+        "--set",
+        "pin-windows.largest=512",
+    ];
+    let end = place.run_block("run", "pin-windows", &allocators, &small);
+    assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
+    assert!(
+        end.stdout.contains("SIGABRT") && end.stdout.contains("forked child"),
+        "{}",
+        end.stdout
+    );
+    let medians = medians(&place, "run");
+    let of = |allocator: &str, metric: &str| {
+        medians
+            .get(&["pin-windows", allocator, metric].map(str::to_owned))
+            .copied()
+    };
+    // What frees nothing holds the same however few survive.
+    assert_eq!(of("holder", "worst_window_bytes"), Some(1_048_576.0));
+    let windows = ["4", "16", "64", "1024"].map(|kib| {
+        let key = format!("peak_over_peak_{kib}_kib");
+        of("holder", &key).unwrap_or_else(|| panic!("{key}: {medians:?}"))
+    });
+    assert!(windows.is_sorted() && windows[0] > 1.0, "{windows:?}");
+    // The process itself has this window, and a heap as fresh.
+    let own = of("holder", "peak_over_peak").unwrap();
+    assert!((windows[2] / own - 1.0).abs() < 0.02, "{windows:?}, {own}");
+    assert_eq!(of("aborter", "worst_window_bytes"), None);
+}
+
+#[test]
+fn a_request_on_a_thread_that_has_not_allocated_yet_is_told_apart() {
+    let place = Place::new();
+    let allocators = format!("glibc,cold={}", place.fake("cold_starter").display());
+    let small = [
+        "--set",
+        "ratchet-latency.requests=40",
+        "--set",
+        "ratchet-latency.pool=4",
+        "--set",
+        "ratchet-latency.blocks=100",
+    ];
+    let end = place.run_block("run", "ratchet-latency", &allocators, &small);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let medians = medians(&place, "run");
+    let of = |metric: &str| medians[&["ratchet-latency", "cold", metric].map(str::to_owned)];
+    let [cold, warm] = ["cold_request_ns", "warm_request_ns"].map(of);
+    // It sleeps before the first block of a thread, and then never again.
+    assert!(cold >= 20e6 && warm > 0.0 && warm < cold, "{cold}, {warm}");
+}
+
+#[test]
 fn a_page_left_by_each_thread_is_found() {
     let place = Place::new();
     let leaks = place.fake("thread_leaker");

@@ -27,6 +27,7 @@ fn vary(main: &Workload, variant: Variant, file: &str, faults: &mut Vec<Fault>) 
         variant_of: Some(main.name.clone()),
         ..main.clone()
     };
+    workload.kernel = variant.kernel.or(workload.kernel);
     workload.operation = variant.operation.unwrap_or(workload.operation);
     workload.rows = variant.rows.unwrap_or(workload.rows);
     workload.rounds = variant.rounds.unwrap_or(workload.rounds);

@@ -69,6 +69,7 @@ pub struct Workload {
 pub struct Variant {
     name: String,
     about: String,
+    kernel: Option<String>,
     operation: Option<String>,
     rounds: Option<Rounds>,
     rows: Option<Vec<ProgramRow>>,
