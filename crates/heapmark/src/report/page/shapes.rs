@@ -21,6 +21,8 @@ const NO_REUSE: &str = "no_reuse_ratio";
 const BOUND: &str = "bound_ratio";
 /// A figure of cases in which time passes while nothing is allocated.
 const WHILE_IDLE: &str = "returned_share";
+/// The name of the line of the most live bytes.
+const LIVE: &str = "1";
 /// The most points of a curve in the chart.
 const MOST_POINTS: usize = 400;
 /// A curve of few points shows them.
@@ -38,9 +40,9 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
     Section::of_views(
         "shapes",
         "Memory over operations",
-        "Resident heap of one process of each allocator over the most bytes that are live, at the points that the workload names (of \
-             several in one place the highest); the dotted curve is what is live. 1: nothing is wasted. No reuse: no byte that was freed is \
-             ever used again, which is the worst that an allocator can show. The scale is logarithmic.",
+        "Resident heap of one process of each allocator over the most bytes that are live (fan-in, relay: that can be), at the \
+             points that the workload names (of several in one place the highest); the dotted curve is what is live. 1: nothing is wasted. No \
+             reuse: no byte that was freed is ever used again, which is the worst that an allocator can show. The scale is logarithmic.",
         views::by_threads(&cases, |cases, heading, data| {
             let mut curves = Vec::new();
             for (run, case) in cases {
@@ -159,8 +161,7 @@ fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> 
     let named = [("bound", BOUND), ("no reuse", NO_REUSE)]
         .into_iter()
         .filter_map(|(name, key)| named_line(name, key, base, curves));
-    // The scale has the mark of the first one.
-    let lines: Vec<(String, f64)> = [(String::new(), 1.0)].into_iter().chain(named).collect();
+    let lines: Vec<(String, f64)> = [(LIVE.to_owned(), 1.0)].into_iter().chain(named).collect();
     let ratios = places().map(|(_, ratio, _)| *ratio);
     let heights: Vec<f64> = (ratios.filter(|ratio| *ratio >= LEAST))
         .chain(lines.iter().map(|(_, ratio)| *ratio))
@@ -227,10 +228,12 @@ fn named_line(name: &str, key: &str, base: &Curve, curves: &[Curve]) -> Option<(
 
 /// A horizontal line with its words above its start, where a narrow chart has room, too.
 fn across(words: &str, end: f64, ratio: f64) -> Box<Scatter<f64, f64>> {
+    // The scale has a mark there.
+    let written = if words == LIVE { "" } else { words };
     Scatter::new(vec![0.0, end], vec![short(ratio); 2])
         .name(words)
         .mode(Mode::LinesText)
-        .text_array(vec![words.to_owned(), String::new()])
+        .text_array(vec![written.to_owned(), String::new()])
         .text_position(Position::TopRight)
         .hover_info(HoverInfo::Skip)
 }

@@ -543,7 +543,7 @@ fn memory_of_a_kernel_is_drawn_along_what_was_allocated_between_the_lines_of_its
         (own["x"].clone(), own["y"].clone())
     };
     let across = |ratio: f64| (json!([0.0, 20.0]), json!([ratio, ratio]));
-    assert_eq!(drawn(""), across(1.0));
+    assert_eq!(drawn("1"), across(1.0));
     assert_eq!(drawn("bound: 4.50x"), across(4.5));
     assert_eq!(drawn("no reuse: 8.00x"), across(8.0));
     let along = json!([10.0, 20.0, 20.0]);
