@@ -54,6 +54,8 @@ struct Elsewhere {
     slots: Blocks,
     /// Held during a replacement, and while a point is taken.
     held: AtomicBool,
+    /// A point is due: on a busy machine the thread would take the lock again and again.
+    due: AtomicBool,
     ends: AtomicBool,
 }
 
@@ -106,6 +108,7 @@ fn run(bench: &mut Bench) {
         elsewhere: Elsewhere {
             slots: Blocks::new(BUSY_SLOTS),
             held: AtomicBool::new(false),
+            due: AtomicBool::new(false),
             ends: AtomicBool::new(false),
         },
         sizes,
@@ -143,7 +146,9 @@ fn run(bench: &mut Bench) {
             if shape.points.wanted() {
                 let ticks = (during == "tick").then(|| shape.thread(threads));
                 idle(start_ns + until_ms * 1_000_000, ticks);
+                context.elsewhere.due.store(true, Ordering::Release);
                 context.elsewhere.hold();
+                context.elsewhere.due.store(false, Ordering::Release);
                 heaps[place + 1] = (until_ms, shape.point());
                 context.elsewhere.let_go();
             }
@@ -285,6 +290,9 @@ impl IdleReturnContext {
         }
         let mut random = SplitMix::new(0, 0);
         while !self.elsewhere.ends.load(Ordering::Acquire) {
+            while self.elsewhere.due.load(Ordering::Acquire) {
+                sys::give_way();
+            }
             self.elsewhere.hold();
             slots.swap_free(&thread, random.below(BUSY_SLOTS as u32) as usize);
             slots.push(thread.allocate(SMALL_BYTES, 0));
