@@ -62,7 +62,7 @@ false-alarms: build         ## 40 comparisons of glibc with its own copy: counts
 	HEAPMARK=$(HEAPMARK) scripts/false-alarms.sh
 
 dist: build                 ## target/dist/: a tarball of the program, manual pages, completions, checksums; says which glibc it needs
-	scripts/dist.sh
+	HEAPMARK=$(HEAPMARK) scripts/dist.sh
 
 docs:                       ## the code's own documentation
 	$(CARGO) doc --locked --workspace --no-deps

@@ -1,14 +1,15 @@
 #!/bin/sh
-# Makes target/dist/heapmark-VERSION-ARCH-linux-gnu.tar.gz: the program, manual pages, completions, licences and checksums; prints the
-# oldest glibc on which it runs. The program is built by `make build`.
+# dist.sh [FOLDER]: makes heapmark-VERSION-ARCH-linux-gnu.tar.gz there: the program, manual pages, completions, licences and
+# checksums; prints the oldest glibc on which it runs. The program is $HEAPMARK, or what `make build` leaves.
 set -eu
 cd "$(dirname "$0")/.."
-program=$PWD/target/release/heapmark
+program=${HEAPMARK:-target/release/heapmark}
+folder=${1:-target/dist}
 [ -x "$program" ] || { echo "dist: no $program: make build" >&2; exit 1; }
 
 name=$("$program" --version | tr ' ' -)-$(uname -m)-linux-gnu
-to=target/dist/$name
-rm -rf target/dist
+to=$folder/$name
+rm -rf "$to" "$to.tar.gz" "$to.tar.gz.sha256"
 mkdir -p "$to/bin" "$to/share/man/man1" "$to/share/completions"
 cp "$program" "$to/bin/"
 cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/INSTALL.md "$to/"
@@ -21,6 +22,6 @@ done
 grep -aoE 'GLIBC_[0-9]+(\.[0-9]+)+' "$program" | sort -uV | tail -n 1 | sed 's/GLIBC_/glibc /' >"$to/NEEDS"
 
 (cd "$to" && find . -type f ! -name SHA256SUMS | sort | xargs sha256sum >SHA256SUMS)
-tar -C target/dist -czf "target/dist/$name.tar.gz" --owner 0 --group 0 --sort name "$name"
-(cd target/dist && sha256sum "$name.tar.gz" >"$name.tar.gz.sha256")
-echo "target/dist/$name.tar.gz needs $(cat "$to/NEEDS") or newer"
+tar -C "$folder" -czf "$to.tar.gz" --owner 0 --group 0 --sort name "$name"
+(cd "$folder" && sha256sum "$name.tar.gz" >"$name.tar.gz.sha256")
+echo "$to.tar.gz needs $(cat "$to/NEEDS") or newer"

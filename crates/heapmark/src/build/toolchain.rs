@@ -167,6 +167,7 @@ fn compiler(language: Language) -> Result<Compiler, String> {
         .pic(true)
         .warnings(false)
         .cargo_metadata(false)
+        .cargo_warnings(false)
         .cpp(cpp)
         .try_get_compiler()
         .map_err(|error| format!("{remedy} ({error})"))?;

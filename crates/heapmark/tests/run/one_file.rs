@@ -1,7 +1,7 @@
 //! The binary is all of heapmark: alone in a folder, under a home without anything, on a machine without a compiler, with what it carries
 //! damaged, and in the layout of a distribution.
 
-use crate::support::{End, SMALL};
+use crate::support::{End, SMALL, repository};
 use heapmark::build::{GUEST, TIMER, WITNESS};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -113,6 +113,8 @@ fn a_copied_binary_is_all_that_is_needed() {
     ] {
         let end = machine.run(args);
         assert_eq!(end.code, Some(0), "{args:?}: {}{}", end.stdout, end.stderr);
+        // Of the library that looks for compilers.
+        assert!(!end.stderr.contains("cargo:"), "{}", end.stderr);
     }
 }
 
@@ -182,6 +184,55 @@ fn nothing_is_unpacked_of_what_a_distribution_installs() {
         "{}",
         end.stderr
     );
+}
+
+#[test]
+fn a_tarball_has_all_and_its_checksums_and_says_which_glibc_it_needs() {
+    let machine = Machine::new();
+    let dist = |program: PathBuf| {
+        let mut script = Command::new(repository().join("scripts/dist.sh"));
+        script.arg(machine.at("dist")).env("HEAPMARK", program);
+        End::of(script.output().unwrap())
+    };
+    let end = dist(machine.at("none"));
+    assert_eq!((end.code, end.stderr.lines().count()), (Some(1), 1));
+    let end = dist(machine.at("bin/heapmark"));
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let (tarball, needs) = end.stdout.trim().split_once(" needs ").unwrap();
+
+    let shell = |script: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).current_dir(machine.at("work"));
+        End::of(shell.output().unwrap())
+    };
+    let end = shell(&format!(
+        "tar --strip-components 1 -xzf {tarball} && sha256sum -c SHA256SUMS"
+    ));
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    for name in [
+        "bin/heapmark",
+        "share/man/man1/heapmark-run.1",
+        "LICENSE-MIT",
+        "NEEDS",
+    ] {
+        assert!(
+            end.stdout.contains(&format!("./{name}: OK")),
+            "{}",
+            end.stdout
+        );
+    }
+    // The dynamic linker's own words: the newest version of a symbol that the program and its guest want.
+    let guest = GUEST.find().unwrap();
+    let versions = format!(
+        "objdump -p bin/heapmark {} | grep -oE 'GLIBC_[0-9.]+' | sort -V | tail -n 1",
+        guest.display()
+    );
+    let newest = shell(&versions).stdout.trim().replace("GLIBC_", "glibc ");
+    assert_eq!(needs, format!("{newest} or newer"));
+    let end = shell("./bin/heapmark --version");
+    assert!(end.stdout.starts_with("heapmark "), "{}", end.stderr);
+    let end = shell("echo >> NEEDS; sha256sum -c --quiet SHA256SUMS");
+    assert!(end.stdout.contains("./NEEDS: FAILED"), "{}", end.stdout);
 }
 
 #[test]
