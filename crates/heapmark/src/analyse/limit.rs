@@ -9,7 +9,7 @@ use super::spread::Spread;
 use super::table::{Table, TableRow, TriedLimit};
 use super::table_cell::{THRESHOLD, TableCell, by_range};
 use crate::metric::{self, Judged, OVERHEAD_FROM_BYTES, Process};
-use crate::plan::limit::{TIMED_PERCENT, TRIES};
+use crate::plan::limit::TIMED_PERCENT;
 use crate::plan::{Case, LimitKind, Mode};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use std::collections::BTreeMap;
@@ -70,7 +70,8 @@ fn row(run: &RunFile, case: &Case, allocator: &AllocatorInfo, records: &RecordsB
         let cell = value.and_then(|value| TableCell::new(metric::named(key), &[value]));
         row.cells.extend(cell);
     };
-    let found = smallest(&row.limits);
+    let smallest = smallest(&row.limits);
+    let found = smallest.map(|limit| limit.bytes as f64);
     // The process without a limit.
     let free = own.iter().find(|record| record.demand.is_some());
     let live_bytes = free
@@ -81,24 +82,29 @@ fn row(run: &RunFile, case: &Case, allocator: &AllocatorInfo, records: &RecordsB
     let large = live_bytes.filter(|bytes| *bytes >= OVERHEAD_FROM_BYTES);
     let headroom = found
         .zip(large)
-        .map(|(it, live_bytes)| it.median / live_bytes);
+        .map(|(bytes, live_bytes)| bytes / live_bytes);
     add("headroom_ratio", headroom);
+    let failed = found.and_then(|bytes| still_failed(&row.limits, bytes));
+    add("failed_up_to_bytes", failed);
     let unlimited = free.map(|free| free.most_bytes.saturating_sub(free.harness_bytes) as f64);
     add("unlimited_bytes", unlimited);
     let reclaimable = free
         .filter(|_| is_cgroup)
         .map(|free| free.reclaimable_bytes as f64);
     add("reclaimable_bytes", reclaimable);
-    if let Some(spread) = found {
-        let smallest = TableCell::new(metric::named(SMALLEST), &[spread.median]);
-        row.cells.splice(
-            0..0,
-            smallest.map(|cell| TableCell {
-                spread,
-                n: TRIES.into(),
-                ..cell
-            }),
-        );
+    if let Some(limit) = smallest {
+        let between = [too_small(&row.limits, limit), limit.bytes as f64];
+        let cell = TableCell::new(metric::named(SMALLEST), &between);
+        let n = limit.outcomes.len() as u64;
+        let cell = cell.map(|cell| TableCell {
+            spread: Spread {
+                median: limit.bytes as f64,
+                ..cell.spread
+            },
+            n,
+            ..cell
+        });
+        row.cells.splice(0..0, cell);
     }
     for percent in TIMED_PERCENT {
         let cell = TableCell::new(metric::named("limit_slowdown"), &slowdowns(&own, percent));
@@ -129,20 +135,29 @@ fn tried(records: &[&Record]) -> Vec<TriedLimit> {
     all.into_iter().map(of).collect()
 }
 
-/// The smallest limit that does: between the largest one that was too small, and itself, or a larger
-/// one under which a process still failed, since what it needs is not the same each time. `None` if
-/// none did so far.
-fn smallest(tried: &[TriedLimit]) -> Option<Spread> {
-    let mut searched = tried.iter().filter(|limit| limit.percent.is_none());
-    let does = |limit: &&TriedLimit| limit.word() == "ok" && limit.outcomes.len() >= TRIES as usize;
-    let smallest = searched.find(does)?.bytes as f64;
-    let dead = || tried.iter().filter(|limit| limit.word() != "ok");
-    let dead = || dead().map(|limit| limit.bytes as f64);
-    Some(Spread {
-        median: smallest,
-        min: dead().filter(|bytes| *bytes < smallest).fold(0.0, f64::max),
-        max: dead().fold(smallest, f64::max),
-    })
+/// The smallest limit that does; `None` if none did so far.
+fn smallest(tried: &[TriedLimit]) -> Option<&TriedLimit> {
+    searched(tried).find(|limit| limit.does() == Some(true))
+}
+
+/// The largest limit below it.
+fn too_small(tried: &[TriedLimit], smallest: &TriedLimit) -> f64 {
+    let below = searched(tried).take_while(|limit| limit.bytes < smallest.bytes);
+    below.last().map_or(0.0, |limit| limit.bytes as f64)
+}
+
+/// The largest limit, not below the smallest one, under which some process still failed: what it needs
+/// is not the same each time.
+fn still_failed(tried: &[TriedLimit], smallest_bytes: f64) -> Option<f64> {
+    let failed = tried.iter().filter(|limit| limit.word() != "ok");
+    let failed = failed.map(|limit| limit.bytes as f64);
+    failed
+        .filter(|bytes| *bytes >= smallest_bytes)
+        .max_by(f64::total_cmp)
+}
+
+fn searched(tried: &[TriedLimit]) -> impl Iterator<Item = &TriedLimit> {
+    tried.iter().filter(|limit| limit.percent.is_none())
 }
 
 /// How much slower it was in each block; none if a process there did not end `ok`.

@@ -7,7 +7,7 @@ use super::latency::{TimedCalls, Timing};
 use super::role::Role;
 use super::table_cell::TableCell;
 use crate::metric;
-use crate::plan::Case;
+use crate::plan::{Case, limit};
 use crate::store::{AllocatorInfo, RunFile};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -78,6 +78,18 @@ impl TriedLimit {
     pub fn word(&self) -> &'static str {
         let bad = self.outcomes.iter().find(|word| **word != "ok");
         bad.copied().unwrap_or("ok")
+    }
+
+    /// How many processes ended `ok`.
+    pub fn ok(&self) -> usize {
+        let ok = self.outcomes.iter().filter(|word| **word == "ok");
+        ok.count()
+    }
+
+    /// Whether the search took it for one that does; `None` if the search has not decided that yet.
+    pub fn does(&self) -> Option<bool> {
+        let failed = self.outcomes.len() - self.ok();
+        limit::does(self.ok() as u32, failed as u32)
     }
 }
 

@@ -8,11 +8,18 @@ pub(super) const METRICS: &[Metric] = &[
         "smallest_limit_bytes",
         "smallest limit",
         Unit::Bytes,
-        "the smallest limit on memory under which 3 of 3 processes ended ok, without what the harness takes; its least value is the \
-         largest limit that was too small",
+        "the smallest limit on memory under which processes end ok (3 of 3, or most of 9), without what the harness takes; its least \
+         value is the largest limit that was too small",
         Value::Row,
     )
     .judged_by_range(),
+    described(
+        "failed_up_to_bytes",
+        "still failed under",
+        Unit::Bytes,
+        "the largest limit, from the smallest one on, under which some process did not end ok; absent if none failed there",
+        Value::Row,
+    ),
     described(
         "limited_live_bytes",
         "live bytes at their peak, without a limit",

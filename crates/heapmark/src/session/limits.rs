@@ -4,7 +4,7 @@
 use super::calibrate::Pace;
 use super::runner::Due;
 use super::{Progress, Session};
-use crate::plan::limit::{STEP, TRIES};
+use crate::plan::limit::{STEP, does};
 use crate::plan::{Cell, Limit};
 use crate::store::Purpose;
 use anyhow::Result;
@@ -17,7 +17,7 @@ const MOST: f64 = 8.0;
 const UNSEEN: f64 = 1.1;
 /// If the largest of the limits is too small, or the smallest still does, further ones are tried at
 /// this distance, and at most so many.
-const FURTHER: i32 = 35;
+const FURTHER: i32 = 70;
 const MOST_FURTHER: u32 = 8;
 /// No process runs in less.
 const LEAST_BYTES: u64 = 64 << 10;
@@ -42,7 +42,7 @@ impl Grid {
     }
 }
 
-/// The first step of a row of them that survives, as all after it do: between 0 and `last`, or
+/// The first step of a row of them that survives, if all after it do: between 0 and `last`, or
 /// beyond if it must be. `None` if there is none. `has_more` says whether a lower step is a limit.
 fn first_survivor(
     last: i32,
@@ -155,7 +155,7 @@ impl Session {
         })
     }
 
-    /// Whether a row ends `ok` under a limit each time.
+    /// Whether most processes of a row end `ok` under a limit.
     fn survives(
         &mut self,
         case: usize,
@@ -164,16 +164,20 @@ impl Session {
         pace: &Pace,
         progress: &mut dyn Progress,
     ) -> Result<bool> {
-        for which in 0..TRIES {
-            let cell = self.selection.plan.search(case, row, limit, which);
+        let mut ok = 0;
+        let mut failed = 0;
+        loop {
+            if let Some(does) = does(ok, failed) {
+                return Ok(does);
+            }
+            let cell = self.selection.plan.search(case, row, limit, ok + failed);
             progress.begin(&cell.id);
             self.searched(&cell, pace, progress)?;
-            let record = self.known.get(&cell.id);
-            if !record.is_some_and(|record| record.outcome.is_ok()) {
-                return Ok(false);
+            match self.known.get(&cell.id) {
+                Some(record) if record.outcome.is_ok() => ok += 1,
+                _ => failed += 1,
             }
         }
-        Ok(true)
     }
 
     /// Runs one process of a search, unless it is stored.
