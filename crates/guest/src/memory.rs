@@ -135,7 +135,11 @@ impl<T> HarnessTable<T> {
         };
         match NonNull::new(address.cast()) {
             Some(start) if address != libc::MAP_FAILED => {
-                published::know(address.addr(), bytes, RangeKind::Harness);
+                let range = match kind {
+                    libc::MAP_SHARED => RangeKind::Shared,
+                    _ => RangeKind::Harness,
+                };
+                published::know(address.addr(), bytes, range);
                 let table = HarnessTable {
                     start,
                     len,

@@ -16,7 +16,7 @@ pub fn start(page: &'static Page) {
     know(
         ptr::from_ref(page).addr(),
         size_of::<Page>(),
-        RangeKind::Harness,
+        RangeKind::Shared,
     );
 }
 

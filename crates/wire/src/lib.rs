@@ -8,6 +8,7 @@ mod buckets;
 pub mod capture;
 pub mod compiled;
 mod followed;
+mod high_water;
 mod launched;
 pub mod lent;
 mod page;

@@ -1,6 +1,7 @@
 //! Ranges of the address space that are not the allocator's: a guest publishes them, and its host
 //! reads them while it runs.
 
+use crate::high_water::HighWater;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Address ranges that can be published at a time: 1024 stacks and the harness's tables.
@@ -8,7 +9,11 @@ const RANGES: usize = 4096;
 
 /// All published ranges. All zero means none.
 #[repr(C)]
-pub struct Ranges([Slot; RANGES]);
+pub struct Ranges {
+    slots: [Slot; RANGES],
+    private: HighWater,
+    all: HighWater,
+}
 
 /// One published range. `end` is 0 while the slot is free or being written.
 #[repr(C)]
@@ -23,9 +28,13 @@ struct Slot {
 pub enum RangeKind {
     /// The stack of a worker.
     Stack = 1,
-    /// Tables of the harness, the shared page.
+    /// Tables of the harness.
     Harness = 2,
+    /// The same, but not private to the process or not writable: the shared page, a compiled trace.
+    Shared = 3,
 }
+
+const KINDS: [RangeKind; 3] = [RangeKind::Stack, RangeKind::Harness, RangeKind::Shared];
 
 impl RangeKind {
     /// Its name in texts.
@@ -33,14 +42,13 @@ impl RangeKind {
         match self {
             RangeKind::Stack => "stack",
             RangeKind::Harness => "harness",
+            RangeKind::Shared => "shared",
         }
     }
 
     /// The kind of this name.
     pub fn from_word(word: &str) -> Option<RangeKind> {
-        [RangeKind::Stack, RangeKind::Harness]
-            .into_iter()
-            .find(|kind| kind.word() == word)
+        KINDS.into_iter().find(|kind| kind.word() == word)
     }
 }
 
@@ -64,9 +72,23 @@ impl Ranges {
                 .compare_exchange(0, tagged, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
         };
-        if let Some(slot) = self.0.iter().find(free) {
+        if let Some(slot) = self.slots.iter().find(free) {
             slot.end.store(range.end, Ordering::Release);
+            self.count(range, 1);
         }
+    }
+
+    fn count(&self, range: Known, sign: i64) {
+        let bytes = sign * (range.end - range.start) as i64;
+        self.all.grow(bytes);
+        if range.kind != RangeKind::Shared {
+            self.private.grow(bytes);
+        }
+    }
+
+    /// The most bytes that were known at a time, in all ranges and in private ones.
+    pub fn most_bytes(&self) -> (u64, u64) {
+        (self.all.most(), self.private.most())
     }
 
     /// Called before the range that starts here is unmapped.
@@ -75,7 +97,10 @@ impl Ranges {
             slot.start.load(Ordering::Relaxed) & !0xfff == start
                 && slot.end.load(Ordering::Acquire) != 0
         };
-        if let Some(slot) = self.0.iter().find(ours) {
+        if let Some(slot) = self.slots.iter().find(ours) {
+            if let Some(range) = slot.known() {
+                self.count(range, -1);
+            }
             slot.end.store(0, Ordering::Release);
             slot.start.store(0, Ordering::Release);
         }
@@ -83,18 +108,22 @@ impl Ranges {
 
     /// The ranges published now. One that changes while it is read is left out.
     pub fn known(&self) -> impl Iterator<Item = Known> {
-        self.0.iter().filter_map(|slot| {
-            let end = slot.end.load(Ordering::Acquire);
-            let tagged = slot.start.load(Ordering::Acquire);
-            let kind = [RangeKind::Stack, RangeKind::Harness]
-                .into_iter()
-                .find(|kind| *kind as u64 == tagged & 0xfff)?;
-            let start = tagged & !0xfff;
-            (start < end && slot.end.load(Ordering::Acquire) == end).then_some(Known {
-                start,
-                end,
-                kind,
-            })
+        self.slots.iter().filter_map(Slot::known)
+    }
+}
+
+impl Slot {
+    fn known(&self) -> Option<Known> {
+        let end = self.end.load(Ordering::Acquire);
+        let tagged = self.start.load(Ordering::Acquire);
+        let kind = KINDS
+            .into_iter()
+            .find(|kind| *kind as u64 == tagged & 0xfff)?;
+        let start = tagged & !0xfff;
+        (start < end && self.end.load(Ordering::Acquire) == end).then_some(Known {
+            start,
+            end,
+            kind,
         })
     }
 }
@@ -138,6 +167,21 @@ mod tests {
             ranges.forget(round << 16);
         }
         assert_eq!(ranges.known().collect::<Vec<_>>(), [table]);
+    }
+
+    #[test]
+    fn the_most_that_was_known_at_a_time_is_counted_also_if_it_is_forgotten_before_it_is_looked_at()
+    {
+        let ranges = ranges();
+        let range = |start, end, kind| Known { start, end, kind };
+        ranges.know(range(0x1000, 0x2000, RangeKind::Shared));
+        for start in [0x3000, 0x5000] {
+            ranges.know(range(start, start + 0x2000, RangeKind::Stack));
+        }
+        ranges.forget(0x3000);
+        ranges.forget(0x5000);
+        ranges.know(range(0x3000, 0x6000, RangeKind::Harness));
+        assert_eq!(ranges.most_bytes(), (0x5000, 0x4000));
     }
 
     #[test]

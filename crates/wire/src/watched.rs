@@ -2,6 +2,7 @@
 //! and the ranges of the address space that are not the allocator's. Plain stores on one side,
 //! plain loads on the other.
 
+use crate::high_water::HighWater;
 use crate::{Ranges, ReplayProgress, STEPS};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -30,7 +31,7 @@ pub struct Watched {
 pub struct Held {
     live: AtomicU64,
     occupied: AtomicU64,
-    harness: AtomicU64,
+    harness: HighWater,
 }
 
 impl Held {
@@ -53,12 +54,17 @@ impl Held {
 
     /// The harness's tables take this many resident bytes more, or fewer if it is negative.
     pub fn harness_grows(&self, bytes: i64) {
-        self.harness.fetch_add(bytes as u64, Ordering::AcqRel);
+        self.harness.grow(bytes);
     }
 
     /// Resident bytes of the harness's tables.
     pub fn harness_bytes(&self) -> u64 {
-        self.harness.load(Ordering::Acquire)
+        self.harness.now()
+    }
+
+    /// The most that they have been.
+    pub fn most_harness_bytes(&self) -> u64 {
+        self.harness.most()
     }
 }
 

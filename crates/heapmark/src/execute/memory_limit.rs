@@ -5,6 +5,7 @@ use super::outcome::Outcome;
 use crate::file::WithPath;
 use crate::plan::LimitKind;
 use anyhow::{Context, Result};
+use heapmark_wire::Watched;
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -44,6 +45,18 @@ pub(super) struct UnderLimit {
 }
 
 impl MemoryLimit {
+    /// How much such a limit counts of the harness's own memory, at its peak. The guest counts that
+    /// itself: a thread that lives for some milliseconds has a stack of 8 MiB, which samples see or
+    /// not.
+    pub(super) fn harness_bytes(&self, watched: &Watched) -> u64 {
+        let (all, private) = watched.ranges().most_bytes();
+        match self.kind {
+            LimitKind::Cgroup => watched.held().most_harness_bytes(),
+            LimitKind::Data => private,
+            LimitKind::As => all,
+        }
+    }
+
     /// Before the process is started.
     pub(super) fn set(&self) -> Result<Limited> {
         let words = |word: &str, number: String| vec![word.to_owned(), number];

@@ -99,6 +99,8 @@ pub struct Attempt {
     pub report: String,
     /// Most bytes that its control group was charged, if it had one of its own.
     pub charged_bytes: Option<u64>,
+    /// What its limit counts of the harness's memory, in a guest that publishes it; else 0.
+    pub harness_bytes: u64,
 }
 
 impl Attempt {
@@ -116,6 +118,7 @@ impl Attempt {
         let ok = outcome.is_ok();
         Attempt {
             charged_bytes: end.under_limit.and_then(|it| it.charged_bytes),
+            harness_bytes: 0,
             outcome,
             measurement,
             usage: Some(end.launched.into()),
@@ -154,6 +157,7 @@ impl Attempt {
             stderr: String::new(),
             report: String::new(),
             charged_bytes: None,
+            harness_bytes: 0,
         }
     }
 }
@@ -226,6 +230,9 @@ pub fn run(
     let proof = proof.map(|proof| prove::relevant(subject, proof));
     let measurement = outcome.is_ok().then(|| report.measurement());
     let mut attempt = Attempt::of_process(outcome, end, measurement, said, proof, environment, job);
+    let watched = page.page().watched();
+    let limit = job.limit.as_ref();
+    attempt.harness_bytes = limit.map_or(0, |limit| limit.harness_bytes(watched));
     if let Some(stderr) = below {
         callgrind::note(&mut attempt, &stderr);
     }

@@ -116,14 +116,14 @@ impl Processes {
             }
             None => {
                 job.series = Some("polled".into());
-                let mut look = |pid, page: &_| sampler.look_at_guest(pid, page);
+                let mut look = |pid, _: &_| sampler.look(&[pid]);
                 self.start(due, &job, Some(&mut look))
             }
         };
         end_orphans();
         let attempt = attempt?;
         Ok(Observed {
-            demand: sampler.seen(attempt.charged_bytes),
+            demand: sampler.seen(attempt.charged_bytes, attempt.harness_bytes),
             ..Observed::from(attempt)
         })
     }

@@ -138,6 +138,16 @@ fn an_allocator_that_gives_back_what_it_kept_once_memory_is_refused_lives_with_l
         let ratio = value(row(&again, name), "smallest_limit_bytes") / smallest(name);
         assert!((0.98..1.0204).contains(&ratio), "{name}: {ratio}");
     }
+    // The stack of a thread that lives for a few milliseconds is in it each time.
+    let records = ["once", "again"]
+        .map(|run| samples(&place.at(run)))
+        .concat();
+    let harness = records
+        .iter()
+        .filter_map(|it| it["demand"]["harness_bytes"].as_u64());
+    let harness: Vec<u64> = harness.collect();
+    assert_eq!(harness, [harness[0]; 6]);
+    assert!(harness[0] > 1 << 20, "{harness:?}");
     let by = ["--by", "smallest_limit_bytes", "--to", "json"];
     let verdicts = |runs: &[&str]| {
         let end = place.run(&[&["compare"], runs, &by[..]].concat());

@@ -43,7 +43,7 @@ impl Sheet {
         // SAFETY: advice about a mapping of ours. If the kernel does not know it, pages come in as
         // they are read.
         unsafe { libc::madvise(bytes.as_ptr().cast_mut().cast(), bytes.len(), advice) };
-        published::know(bytes.as_ptr().addr(), bytes.len(), RangeKind::Harness);
+        published::know(bytes.as_ptr().addr(), bytes.len(), RangeKind::Shared);
         published::harness_grows(resident_bytes(bytes.len()));
         // SAFETY: the mapping is aligned to pages and never unmapped, and every number is a valid
         // word.

@@ -48,7 +48,7 @@ impl Mapped {
                 rest -= shared;
                 match range.kind {
                     RangeKind::Stack => mapped.stack += shared,
-                    RangeKind::Harness => mapped.harness += shared,
+                    RangeKind::Harness | RangeKind::Shared => mapped.harness += shared,
                 }
             }
             let purpose = match name {
@@ -76,18 +76,16 @@ impl Mapped {
 }
 
 /// One line of a maps file.
-pub(super) struct Region<'a> {
+struct Region<'a> {
     start: u64,
     end: u64,
     accessible: bool,
-    /// Whether it is private and can be written: what a limit on data counts.
-    pub is_data: bool,
     /// Path without ` (deleted)`, name in brackets, or empty.
     name: &'a str,
 }
 
 impl Region<'_> {
-    pub fn parse(line: &str) -> Option<Region<'_>> {
+    fn parse(line: &str) -> Option<Region<'_>> {
         // Address, permissions, offset, device, inode; the name may contain spaces.
         let mut words = line.splitn(6, ' ');
         let (start, end) = words.next()?.split_once('-')?;
@@ -98,13 +96,12 @@ impl Region<'_> {
             start: address(start)?,
             end: address(end)?,
             accessible: !permissions.starts_with("---"),
-            is_data: permissions.starts_with("rw") && permissions.ends_with('p'),
             name: name.strip_suffix(" (deleted)").unwrap_or(name),
         })
     }
 
     /// Bytes of a known range that lie in it.
-    pub fn shared(&self, range: &Known) -> u64 {
+    fn shared(&self, range: &Known) -> u64 {
         let (start, end) = (range.start.max(self.start), range.end.min(self.end));
         end.saturating_sub(start)
     }
