@@ -4,7 +4,7 @@ use super::group::{CaseGroups, Group};
 use super::ratio::Ratio;
 use super::role::Role;
 use super::spread::Spread;
-use super::verdict::{Verdict, Verdicts};
+use super::verdict::{TIME, Verdict, Verdicts};
 use crate::metric::Process;
 use heapmark_stats::{blocks_needed, judge_family};
 use serde::Serialize;
@@ -22,7 +22,6 @@ pub struct AgedOverFresh {
     pub verdict: Option<Verdict>,
 }
 
-const TIME: fn(&Process) -> Option<f64> = |process| Some(process.ns_per_op);
 const CPU: fn(&Process) -> Option<f64> = |process| process.cpu_ns_per_op;
 
 /// The rows of aged cases that are compared with those of the same allocators in a fresh heap: the

@@ -120,7 +120,7 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
                 missing: empty - failed,
             });
         } else {
-            let memory = rows.iter().map(|(row, _)| row.numbers()?.memory);
+            let memory = rows.iter().map(|(row, _)| row.numbers()?.memory());
             candidates.push(Candidate::new(name, &tables, memory.collect()));
         }
     }

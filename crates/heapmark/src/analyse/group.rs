@@ -5,7 +5,7 @@ use super::failure::Failed;
 use super::interference;
 use super::role::Role;
 use crate::execute::Measurement;
-use crate::metric::Process;
+use crate::metric::{Process, Sample};
 use crate::observe::mean_heap::MeanHeap;
 use crate::plan::Case as PlannedCase;
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
@@ -101,8 +101,8 @@ pub(super) struct Group<'a> {
     pub stalled: BTreeMap<PairKey, Vec<&'static str>>,
     /// The measurement of its check, which timed nothing.
     pub check: Option<&'a Measurement>,
-    /// Their mean heaps, for those whose memory was sampled.
-    pub mean_heaps: Vec<&'a MeanHeap>,
+    /// The mean heaps of those whose memory was sampled.
+    pub mean_heaps: BTreeMap<PairKey, &'a MeanHeap>,
     /// Samples that ended `ok` but allow no division.
     pub unusable: usize,
     /// Faults of the allocator in functions that few workloads call.
@@ -127,7 +127,7 @@ impl<'a> Group<'a> {
             disturbed: BTreeSet::new(),
             stalled: BTreeMap::new(),
             check: None,
-            mean_heaps: Vec::new(),
+            mean_heaps: BTreeMap::new(),
             unusable: 0,
             findings: findings.into_iter().flatten().copied().cloned().collect(),
         };
@@ -143,7 +143,8 @@ impl<'a> Group<'a> {
         let mut processes = Vec::new();
         for record in samples {
             let slot = (record.block, record.part);
-            group.mean_heaps.extend(record.mean_heap.as_deref());
+            let mean_heap = record.mean_heap.as_deref();
+            group.mean_heaps.extend(mean_heap.map(|it| (slot, it)));
             if !interference::causes(record).is_empty() {
                 group.disturbed.insert(slot);
             }
@@ -160,6 +161,20 @@ impl<'a> Group<'a> {
         // Collected at once: a map that grows in key order ends up half empty.
         group.processes = processes.into_iter().collect();
         group
+    }
+
+    /// Its processes as metrics see them.
+    pub fn samples(&self) -> Vec<(PairKey, Sample<'a>)> {
+        let sample = |(slot, (measurement, process)): (&PairKey, &(&'a Measurement, Process))| {
+            let sample = Sample {
+                measurement,
+                process: Some(*process),
+                memory: None,
+                mean_heap: self.mean_heaps.get(slot).copied(),
+            };
+            (*slot, sample)
+        };
+        self.processes.iter().map(sample).collect()
     }
 
     /// The number of blocks in which it has a process.

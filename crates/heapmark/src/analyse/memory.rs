@@ -1,9 +1,5 @@
 //! How much memory a row took. Must not show an overhead that is due to pages, not the allocator.
 
-use super::group::Group;
-use super::spread::Spread;
-use crate::metric::{OVERHEAD_FROM_BYTES, overhead_of};
-use crate::observe::mean_heap::MeanHeap;
 use heapmark_stats::geometric_mean;
 use serde::Serialize;
 
@@ -15,41 +11,6 @@ pub struct Memory {
     /// (peak RSS - RSS before the first operation) / highest sum of requested sizes; `None` if less
     /// than 1 MiB was requested.
     pub overhead: Option<f64>,
-}
-
-impl Memory {
-    pub(super) fn new(group: &Group) -> Option<Memory> {
-        let requested = group.median_of(|m, _| Some(m.requested_peak_bytes as f64))?;
-        Some(Memory {
-            peak_rss_bytes: group
-                .median_of(|m, _| Some(m.peak_rss_bytes as f64).filter(|bytes| *bytes > 0.0))?,
-            overhead: (requested >= OVERHEAD_FROM_BYTES)
-                .then(|| group.median_of(|m, _| overhead_of(m)))
-                .flatten(),
-        })
-    }
-}
-
-/// Memory over the time of the measured iterations.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct MeanFootprint {
-    /// Growth of the resident set since just before the first operation, mean over time.
-    pub bytes: Spread,
-    /// That times the wall time of one iteration.
-    pub gib_seconds: Spread,
-}
-
-impl MeanFootprint {
-    pub(super) fn new(group: &Group) -> Option<MeanFootprint> {
-        let of = |value: fn(&MeanHeap) -> f64| {
-            let heaps = group.mean_heaps.iter();
-            Spread::of(&Vec::from_iter(heaps.map(|it| value(it))))
-        };
-        Some(MeanFootprint {
-            bytes: of(|it| it.bytes as f64)?,
-            gib_seconds: of(MeanHeap::gib_seconds)?,
-        })
-    }
 }
 
 /// One allocator's memory over another's, geometric mean over cases.

@@ -16,6 +16,7 @@ pub mod held;
 pub mod interference;
 pub mod latency;
 mod limit;
+mod measured_cell;
 pub mod memory;
 pub mod noise;
 mod numbers;
@@ -45,7 +46,7 @@ pub use footprint::Sampling;
 pub use held::{Held, MemoryShape};
 pub use interference::InterferenceSummary;
 pub use latency::{LongestCall, TimedCalls, Timer, Timing};
-pub use memory::{MeanFootprint, Memory, MemoryMeasure, MemoryRatio};
+pub use memory::{Memory, MemoryMeasure, MemoryRatio};
 pub use numbers::{Numbers, PLACEMENT, Stalled, Timed, reads_figure};
 pub use overall::Overall;
 pub use pairwise::{Doubt, PairwiseTest};
@@ -66,6 +67,7 @@ use crate::plan::{Counter, HugePages, LimitKind, Mode};
 use crate::store::{Purpose, Record, RunFile};
 use group::{CaseGroups, Group, RecordsByRow};
 use heapmark_stats::{half_width, shift};
+use measured_cell::Beside;
 use serde::Serialize;
 use verdict::Verdicts;
 
@@ -228,17 +230,7 @@ impl Analysis {
     /// Judges the times of all cases.
     fn judge_times(&mut self, run: &RunFile, records: &RecordsByRow) {
         let tables = grid(run, records);
-        let calls = verdict::verdicts(&tables, run.plan.alpha());
-        self.cases = tables
-            .iter()
-            .zip(&calls)
-            .map(|(table, calls)| judged_case(run, table, calls))
-            .collect();
-        for (case, row, over) in aged::judge(&tables, &calls, run.plan.alpha()) {
-            if let State::Measured(numbers) = &mut self.cases[case].rows[row].state {
-                numbers.aged = Some(over);
-            }
-        }
+        self.cases = judged_cases(run, &tables, false);
         // What is said of allocators over all cases is said of fresh heaps.
         let judged = self.cases.iter().zip(&tables);
         let judged = judged.filter(|(case, _)| case.age.is_none());
@@ -308,7 +300,7 @@ pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64
         }
         for group in table.of(Role::Candidate) {
             if group.failed.is_none() {
-                let logs = table.logs(group, |process| Some(process.ns_per_op));
+                let logs = table.logs(group, verdict::TIME);
                 let name = format!("{} on {}", group.allocator.name, table.case.label());
                 add(name, &logs);
             }
@@ -359,29 +351,35 @@ fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<CaseGroups<'a>>
     timed.map(of_case).collect()
 }
 
-fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts) -> Case {
+/// All cases; `all`: with the ratios of metrics that are only described.
+fn judged_cases(run: &RunFile, tables: &[CaseGroups], all: bool) -> Vec<Case> {
+    let calls = verdict::verdicts(tables, run.plan.alpha());
+    let judged = tables.iter().zip(&calls);
+    let judged = judged.map(|(table, calls)| judged_case(run, table, calls, all));
+    let mut cases: Vec<Case> = judged.collect();
+    for (case, row, over) in aged::judge(tables, &calls, run.plan.alpha()) {
+        if let State::Measured(numbers) = &mut cases[case].rows[row].state {
+            numbers.aged = Some(over);
+        }
+    }
+    cases
+}
+
+fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -> Case {
     let (case, paced) = (table.case, table.case.is_paced());
-    let floor = table.fastest(Role::Floor);
+    let beside = Beside::new(table, all);
     let mut rows = Vec::new();
     for (group, calls) in table.groups.iter().zip(&calls.rows) {
-        let mut row = Row::new(group, table.baseline(), floor);
+        let mut row = Row::new(group, &beside);
         if let State::Measured(numbers) = &mut row.state {
-            [
-                numbers.verdict,
-                numbers.cpu_verdict,
-                numbers.memory_verdict,
-                numbers.user_verdict,
-            ] = *calls;
-            if paced {
-                (numbers.ratio, numbers.cpu_ratio, numbers.user_ratio) = (None, None, None);
-            }
+            numbers.judge(calls, paced);
         }
         rows.push(row);
     }
     let candidates = rows.iter().filter(|row| row.role == Role::Candidate);
     let least = candidates
         .filter(|_| case.whole_process && case.command().is_none())
-        .filter_map(|row| Some(row.numbers()?.cpu_ratio?.ratio))
+        .filter_map(|row| Some(row.numbers()?.ratio("cpu_ns_per_op")?.ratio))
         .min_by(f64::total_cmp);
     Case {
         workload: case.workload.clone(),

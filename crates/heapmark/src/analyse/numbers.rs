@@ -2,15 +2,15 @@
 
 use super::aged::AgedOverFresh;
 use super::group::{Group, PairKey};
-use super::memory::{MeanFootprint, Memory};
+use super::measured_cell::Beside;
+use super::memory::Memory;
 use super::ratio::Ratio;
 use super::role::Role;
 use super::spread::{Spread, TwoModes};
 use super::table_cell::TableCell;
-use super::verdict::Verdict;
+use super::verdict::{RowVerdicts, Verdict};
 use crate::execute::Measurement;
-use crate::metric::{self, Metric, Process, Sample, Value, faults_per_op};
-use crate::plan::Mode;
+use crate::metric::{self, Judged, Metric, Process, Unit, Value, WALL};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,42 +26,15 @@ pub struct Numbers {
     /// Samples among them with stalls that may be the allocator's own doing; `None` if there were
     /// none.
     pub stalled: Option<Stalled>,
-    /// Wall time x threads / operations.
-    pub ns_per_op: Spread,
-    /// Operations of all threads per microsecond.
-    pub mops_per_s: Spread,
-    /// CPU time / operations.
-    pub cpu_ns_per_op: Option<Spread>,
-    /// The purge's part of the wall time; `None` if the case does not count it.
-    pub purge_share: Option<f64>,
-    /// `ns_per_op` without the purge; `None` if the case does not count it.
-    pub ns_per_op_without_purge: Option<f64>,
-    /// `ns_per_op` over the baseline's; `None` for the floor, and if the baseline has no numbers.
-    pub ratio: Option<Ratio>,
-    /// `cpu_ns_per_op` over the baseline's; `None` as for `ratio`, and if a clock measured no CPU
-    /// time.
-    pub cpu_ratio: Option<Ratio>,
-    /// `user_ns_per_op` over the baseline's; `None` as for `cpu_ratio`.
-    pub user_ratio: Option<Ratio>,
-    /// The verdict on `user_ratio`.
-    pub user_verdict: Option<Verdict>,
-    /// Growth of the resident set over the baseline's; `None` as for `ratio`.
-    pub memory_ratio: Option<Ratio>,
-    /// The verdict on `memory_ratio`.
-    pub memory_verdict: Option<Verdict>,
-    /// The verdict on `ratio`; `None` for rows that are not judged.
-    pub verdict: Option<Verdict>,
+    /// `ns_per_op`, by which rows are ranked.
+    pub time: TableCell,
+    /// The other metrics.
+    pub cells: Vec<TableCell>,
     /// Over the same allocator in a fresh heap, if this case's heap was aged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aged: Option<AgedOverFresh>,
-    /// The verdict on `cpu_ratio`.
-    pub cpu_verdict: Option<Verdict>,
     /// The two modes of its times, if one median would describe neither.
     pub modes: Option<TwoModes>,
-    /// Memory at its peak; `None` if no process reported a resident set.
-    pub memory: Option<Memory>,
-    /// Memory over time; `None` if it was not sampled from outside.
-    pub mean_footprint: Option<MeanFootprint>,
     /// The floor's `ns_per_op` over this row's, the harness's share of it; `None` without a floor,
     /// and for rows that are not allocators.
     pub floor_share: Option<f64>,
@@ -72,9 +45,6 @@ pub struct Numbers {
     pub net_ns_per_op: Option<f64>,
     /// Where the time goes; `None` as for `floor_share`.
     pub parts: Option<TimeParts>,
-    /// The metrics of whole processes; only if the case's rows are such.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub cells: Vec<TableCell>,
     /// The workload's further figures.
     pub figures: BTreeMap<String, f64>,
     /// Every sample, in block order. Exports have the samples themselves.
@@ -96,15 +66,16 @@ pub struct TimeParts {
 }
 
 impl TimeParts {
-    fn new(group: &Group, floor: &Group) -> Option<TimeParts> {
-        let kernel_of = |group: &Group| group.median_of(|_, process| process.kernel_ns_per_op);
+    fn new(numbers: &Numbers, floor: &Group) -> Option<TimeParts> {
+        let floor_kernel_ns = floor.median_of(|_, process| process.kernel_ns_per_op);
         let harness_ns = floor.median_ns_per_op()?;
-        let kernel_ns = (kernel_of(group)? - kernel_of(floor).unwrap_or_default()).max(0.0);
+        let kernel_ns = numbers.median("kernel_ns_per_op")? - floor_kernel_ns.unwrap_or_default();
+        let kernel_ns = kernel_ns.max(0.0);
         Some(TimeParts {
             harness_ns,
             kernel_ns,
-            allocator_ns: group.median_ns_per_op()? - harness_ns - kernel_ns,
-            faults: group.median_of(|measurement, _| faults_per_op(measurement))?,
+            allocator_ns: numbers.time.spread.median - harness_ns - kernel_ns,
+            faults: numbers.median("faults_per_op")?,
         })
     }
 }
@@ -133,70 +104,90 @@ pub struct Timed {
 }
 
 impl Numbers {
-    pub(super) fn new(
-        group: &Group,
-        baseline: Option<&Group>,
-        floor: Option<&Group>,
-    ) -> Option<Numbers> {
-        let spread = |value: fn(&Process) -> Option<f64>| {
-            Spread::of(&group.values(|_, process| value(process)))
-        };
-        let ratio = |value: fn(&Process) -> Option<f64>| match group.role {
-            Role::Floor => None,
-            Role::Baseline => spread(value).map(|_| Ratio::baseline(group.blocks())),
-            Role::Candidate | Role::AaCopy | Role::Program => Ratio::of(group, baseline?, value),
-        };
-        let ns_per_op = spread(|process| Some(process.ns_per_op))?;
-        // Of a case that counts the purge.
-        let purged = |value: fn(&Process) -> Option<f64>| {
-            let counts = group.case.counts_purge;
-            group.median_of(|_, process| value(process).filter(|_| counts))
-        };
+    pub(super) fn new(group: &Group, beside: &Beside) -> Option<Numbers> {
+        let mut cells = beside.cells(group);
+        let place = cells.iter().position(|cell| cell.metric.key == WALL.key)?;
+        let time = cells.remove(place);
+        let ns_per_op = time.spread.median;
         // A program does not run in the guest, so its time does not include the guest's cost.
         let in_guest = matches!(group.role, Role::Baseline | Role::Candidate);
-        let floor = floor.filter(|_| in_guest);
+        let floor = beside.floor.filter(|_| in_guest);
         let floor_ns = floor.and_then(Group::median_ns_per_op);
-        let faster_ns = baseline
+        let faster_ns = beside
+            .baseline
             .and_then(Group::median_ns_per_op)
-            .map_or(ns_per_op.median, |theirs| theirs.min(ns_per_op.median));
-        Some(Numbers {
+            .map_or(ns_per_op, |theirs| theirs.min(ns_per_op));
+        let mut numbers = Numbers {
             samples: group.processes.len(),
             blocks: group.blocks(),
             unusable: group.unusable,
             stalled: stalled(group),
-            ns_per_op,
-            mops_per_s: spread(|process| Some(process.mops_per_s))?,
-            cpu_ns_per_op: spread(|process| process.cpu_ns_per_op),
-            purge_share: purged(|process| process.purge_share),
-            ns_per_op_without_purge: purged(Process::ns_per_op_without_purge),
-            ratio: ratio(|process| Some(process.ns_per_op)),
-            cpu_ratio: ratio(|process| process.cpu_ns_per_op),
-            user_ratio: ratio(|process| process.user_ns_per_op),
-            user_verdict: None,
-            memory_ratio: ratio(|process| process.grown_bytes),
-            memory_verdict: None,
-            verdict: None,
+            time,
+            cells,
             aged: None,
-            cpu_verdict: None,
             modes: TwoModes::among(group),
-            memory: Memory::new(group),
-            mean_footprint: MeanFootprint::new(group),
-            floor_share: floor_ns.map(|floor_ns| floor_ns / ns_per_op.median),
+            floor_share: floor_ns.map(|floor_ns| floor_ns / ns_per_op),
             ratio_is_bound: group.role == Role::Candidate
                 && floor_ns.is_some_and(|floor_ns| floor_ns > faster_ns / 2.0),
-            net_ns_per_op: floor_ns.map(|floor_ns| ns_per_op.median - floor_ns),
-            parts: floor.and_then(|floor| TimeParts::new(group, floor)),
-            cells: cells(group),
+            net_ns_per_op: floor_ns.map(|floor_ns| ns_per_op - floor_ns),
+            parts: None,
             figures: figures(group),
             times: times(group),
+        };
+        numbers.parts = floor.and_then(|floor| TimeParts::new(&numbers, floor));
+        Some(numbers)
+    }
+
+    /// All metrics.
+    pub fn all(&self) -> impl Iterator<Item = &TableCell> {
+        std::iter::once(&self.time).chain(&self.cells)
+    }
+
+    /// A metric.
+    pub fn cell(&self, key: &str) -> Option<&TableCell> {
+        self.all().find(|cell| cell.metric.key == key)
+    }
+
+    /// The median of a metric.
+    pub fn median(&self, key: &str) -> Option<f64> {
+        Some(self.cell(key)?.spread.median)
+    }
+
+    /// A metric over the baseline's; `None` for the floor, and if one of the two has no value.
+    pub fn ratio(&self, key: &str) -> Option<Ratio> {
+        self.cell(key)?.ratio
+    }
+
+    /// The verdict on that; `None` for rows that are not judged.
+    pub fn verdict(&self, key: &str) -> Option<Verdict> {
+        self.cell(key)?.verdict
+    }
+
+    /// Operations of all threads per microsecond.
+    pub fn rate(&self) -> Spread {
+        let rate = self.cell("mops_per_s");
+        rate.expect("what has a time has a rate").spread
+    }
+
+    /// Memory at its peak; `None` if no process reported a resident set.
+    pub fn memory(&self) -> Option<Memory> {
+        Some(Memory {
+            peak_rss_bytes: self.median("peak_rss_bytes")?,
+            overhead: self.median("overhead"),
         })
     }
 
-    /// The median of a metric of whole processes.
-    pub fn median(&self, key: &str) -> Option<f64> {
-        let mut cells = self.cells.iter();
-        let cell = cells.find(|cell| cell.metric.key == key)?;
-        Some(cell.spread.median)
+    /// Fills in the verdicts of tests, by the keys of their metrics. Recorded times say nothing
+    /// about allocators, so those of a paced case have no ratio.
+    pub(super) fn judge(&mut self, verdicts: &RowVerdicts, paced: bool) {
+        for cell in std::iter::once(&mut self.time).chain(&mut self.cells) {
+            if cell.metric.judged == Judged::ByTest {
+                cell.verdict = verdicts.get(cell.metric.key).copied();
+                cell.ratio = cell
+                    .ratio
+                    .filter(|_| !(paced && cell.metric.unit == Unit::Ns));
+            }
+        }
     }
 
     /// Whether another allocator would have changed a whole process; `None` if its calls were not
@@ -210,30 +201,6 @@ impl Numbers {
 /// With fewer calls per operation, malloc serves only start-up and heap growth; the objects come
 /// from elsewhere.
 const CALLS_THAT_MATTER: f64 = 0.01;
-
-fn cells(group: &Group) -> Vec<TableCell> {
-    let values = |metric: &Metric| match metric.of {
-        Value::Check(of) => group
-            .check
-            .and_then(|check| of(&check.figures))
-            .into_iter()
-            .collect(),
-        _ => group.values(|measurement, process| {
-            metric.value(&Sample {
-                measurement,
-                process: Some(*process),
-                memory: None,
-                mean_heap: None,
-            })
-        }),
-    };
-    let metrics = match group.case.whole_process {
-        true => metric::of_case(Mode::Time, group.case),
-        false => Vec::new(),
-    };
-    let cell = |metric: &'static Metric| TableCell::new(metric, &values(metric));
-    metrics.into_iter().filter_map(cell).collect()
-}
 
 fn stalled(group: &Group) -> Option<Stalled> {
     let mut stalled = Stalled {

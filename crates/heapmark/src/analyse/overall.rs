@@ -80,15 +80,19 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
     };
     let own = numbers_of(name)?;
     let memory_of = |numbers: &[&Numbers]| -> Vec<Option<Memory>> {
-        numbers.iter().map(|numbers| numbers.memory).collect()
+        numbers.iter().map(|numbers| numbers.memory()).collect()
     };
-    let with = |verdict| own.iter().filter(|it| it.verdict == Some(verdict)).count();
+    let with = |verdict| {
+        own.iter()
+            .filter(|it| it.time.verdict == Some(verdict))
+            .count()
+    };
     let base = numbers_of(&run.plan.baseline);
     let user = base.iter().flat_map(|base| own.iter().zip(base));
     let user = user.map(|(own, base)| user_ratio(own, base));
     let kernel = own.iter().map(|numbers| {
         let parts = numbers.parts?;
-        Some(parts.kernel_ns / numbers.ns_per_op.median)
+        Some(parts.kernel_ns / numbers.time.spread.median)
     });
     let ratio = shift.estimate.exp();
     let interval = shift.interval.filter(|_| role == Role::Candidate);
@@ -111,10 +115,10 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
 /// A time without the kernel's over the baseline's; both without the floor, if there is one.
 fn user_ratio(own: &Numbers, base: &Numbers) -> Option<f64> {
     let Some((ours, theirs)) = own.parts.zip(base.parts) else {
-        return Some(own.user_ratio?.ratio);
+        return Some(own.ratio("user_ns_per_op")?.ratio);
     };
     let rest = |parts: TimeParts, numbers: &Numbers| {
-        let ns = numbers.ns_per_op.median - parts.kernel_ns;
+        let ns = numbers.time.spread.median - parts.kernel_ns;
         above_floor(ns, parts.harness_ns)
     };
     Some(rest(ours, own) / rest(theirs, base))

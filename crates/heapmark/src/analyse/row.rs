@@ -3,6 +3,7 @@
 
 use super::failure::Failed;
 use super::group::Group;
+use super::measured_cell::Beside;
 use super::numbers::Numbers;
 use super::role::Role;
 use serde::Serialize;
@@ -76,8 +77,8 @@ pub enum State {
 }
 
 impl Row {
-    pub(super) fn new(group: &Group, baseline: Option<&Group>, floor: Option<&Group>) -> Row {
-        let state = match (&group.failed, Numbers::new(group, baseline, floor)) {
+    pub(super) fn new(group: &Group, beside: &Beside) -> Row {
+        let state = match (&group.failed, Numbers::new(group, beside)) {
             (Some(failed), _) => State::Failed(failed.clone()),
             (None, Some(numbers)) => State::Measured(Box::new(numbers)),
             (None, None) => State::Missing {

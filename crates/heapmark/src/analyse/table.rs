@@ -1,10 +1,10 @@
 //! One table for every kind of run: rows x metrics, a workload at a thread count.
 
-use super::Row;
 use super::failure::Failed;
 use super::footprint::Sampling;
 use super::latency::{TimedCalls, Timing};
 use super::role::Role;
+use super::row::State;
 use super::table_cell::TableCell;
 use crate::metric;
 use crate::plan::{Case, limit};
@@ -159,29 +159,32 @@ impl TableRow {
         cell.map(|cell| cell.spread.median as u64)
     }
 
-    /// The ratios and verdicts of a row of timed processes.
-    pub(super) fn take(&mut self, row: &Row) {
-        let Some(numbers) = row.numbers() else {
-            return;
+    /// A row of timed processes.
+    pub(super) fn timed(
+        run: &RunFile,
+        case: &Case,
+        allocator: &AllocatorInfo,
+        state: State,
+    ) -> TableRow {
+        let (numbers, failed) = match state {
+            State::Measured(numbers) => (Some(numbers), None),
+            State::Failed(failed) => (None, Some(failed)),
+            State::Missing { .. } => (None, None),
         };
-        for cell in &mut self.cells {
-            let known = match cell.metric.key {
-                "ns_per_op" => (numbers.ratio, numbers.verdict),
-                "cpu_ns_per_op" => (numbers.cpu_ratio, numbers.cpu_verdict),
-                "user_ns_per_op" => (numbers.user_ratio, numbers.user_verdict),
-                "grown_bytes" => (numbers.memory_ratio, numbers.memory_verdict),
-                _ => continue,
-            };
-            (cell.ratio, cell.verdict) = known;
+        let mut row = TableRow::new(run, case, allocator, failed);
+        if let Some(numbers) = numbers {
+            let over = numbers.aged.map(|over| TableCell {
+                metric: metric::named("aged_ratio"),
+                label: String::new(),
+                spread: over.blocks,
+                n: over.ratio.pairs as u64,
+                ratio: Some(over.ratio),
+                verdict: over.verdict,
+            });
+            row.cells.push(numbers.time);
+            row.cells.extend(numbers.cells);
+            row.cells.extend(over);
         }
-        let over = numbers.aged.map(|over| TableCell {
-            metric: metric::named("aged_ratio"),
-            label: String::new(),
-            spread: over.blocks,
-            n: over.ratio.pairs as u64,
-            ratio: Some(over.ratio),
-            verdict: over.verdict,
-        });
-        self.cells.extend(over);
+        row
     }
 }

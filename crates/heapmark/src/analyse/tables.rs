@@ -6,36 +6,38 @@ use super::footprint::{self, Sampling};
 use super::group::{PairKey, RecordsByRow};
 use super::latency::{self, TimedCalls, Timing};
 use super::limit;
+use super::measured_cell::MeasuredCell;
 use super::ratio::Ratio;
 use super::role::Role;
 use super::sample::sample;
 use super::table::{Table, TableRow};
-use super::table_cell::{THRESHOLD, TableCell, by_range};
-use crate::metric::{self, Judged, Sample, Value};
+use super::table_cell::TableCell;
+use crate::metric::{self, Sample};
 use crate::plan::{Case, Counter, Mode};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
-use std::collections::BTreeMap;
 
 /// All tables of a run, with their rows in plan order.
 pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
     let counting = super::counting(records);
     let of_part = |run: &RunFile| match run.plan.mode {
-        Mode::Time => {
-            // Ratios and verdicts are those of the analysis.
-            let mut tables = of_samples(run, Purpose::Sample, &counting);
-            let rows = tables.iter_mut().flat_map(|table| &mut table.rows);
-            let judged = super::analyse(run, records).cases;
-            for (row, known) in rows.zip(judged.iter().flat_map(|case| &case.rows)) {
-                row.take(known);
-            }
-            tables
-        }
+        Mode::Time => of_times(run, &counting),
         Mode::Latency { every } => of_calls(run, every, &counting),
         Mode::Count(_) => of_samples(run, Purpose::Count, &counting),
         Mode::Memory => of_memory(run, &counting),
         Mode::Limit(_) => limit::tables(run, &counting),
     };
     run.parts().iter().flat_map(of_part).collect()
+}
+
+/// Of timed processes, judged by tests.
+fn of_times(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
+    let judged = super::judged_cases(run, &super::grid(run, records), true);
+    let of_case = |(case, judged): (&Case, super::Case)| {
+        let rows = run.rows_of(case).zip(judged.rows);
+        let rows = rows.map(|(allocator, row)| TableRow::timed(run, case, allocator, row.state));
+        Table::new(run, case, rows.collect())
+    };
+    run.plan.cases.iter().zip(judged).map(of_case).collect()
 }
 
 /// Of processes: judged by ranges, for the metrics that are.
@@ -46,7 +48,13 @@ pub(super) fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow
             .map(|allocator| MeasuredRow::new(run, case, allocator, purpose, records))
             .collect();
         let base = rows.iter().find(|own| own.row.role == Role::Baseline);
-        let compared = rows.iter().map(|own| own.beside(base, is_exact(run)));
+        let base = base.map_or(&[][..], |base| &base.cells);
+        let compared = rows.iter().map(|own| TableRow {
+            cells: (own.cells.iter())
+                .map(|cell| cell.beside(own.row.role, base, is_exact(run)))
+                .collect(),
+            ..own.row.clone()
+        });
         Table::new(run, case, compared.collect())
     };
     run.plan.cases.iter().map(of_case).collect()
@@ -129,13 +137,10 @@ pub(super) fn of_memory(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
     tables
 }
 
-/// The values of processes, by their places in the run.
-type BySlot = BTreeMap<PairKey, f64>;
-
 /// A row that is not yet compared, with the values behind each of its cells.
 struct MeasuredRow {
     row: TableRow,
-    values: Vec<BySlot>,
+    cells: Vec<MeasuredCell>,
 }
 
 impl MeasuredRow {
@@ -147,77 +152,27 @@ impl MeasuredRow {
         records: &RecordsByRow,
     ) -> MeasuredRow {
         let own = records.of_row(case, allocator, purpose);
-        let failed = Failed::among(&own);
-        let samples: Vec<(PairKey, Sample)> = own
+        let mut row = TableRow::new(run, case, allocator, Failed::among(&own));
+        let mut samples: Vec<(PairKey, Sample)> = own
             .iter()
-            .filter(|record| record.purpose == purpose && failed.is_none())
+            .filter(|record| record.purpose == purpose && row.failed.is_none())
             .filter_map(|record| Some(((record.block, record.part), sample(record)?)))
             .collect();
-        let mut checks = own.iter().filter(|record| record.purpose == Purpose::Check);
-        let check = checks.find_map(|record| record.measurement.as_ref());
-        let (mut cells, mut values) = (Vec::new(), Vec::new());
-        let (mut why_not, mut details) = (BTreeMap::new(), BTreeMap::new());
-        for metric in metric::of_case(run.plan.mode, case) {
-            let of_sample =
-                |(slot, sample): &(PairKey, Sample)| Some((*slot, metric.value(sample)?));
-            let by_slot: BySlot = match metric.of {
-                Value::Check(of) => check
-                    .and_then(|check| Some((PairKey::default(), of(&check.figures)?)))
-                    .into_iter()
-                    .collect(),
-                _ => samples.iter().filter_map(of_sample).collect(),
-            };
-            let all: Vec<f64> = by_slot.values().copied().collect();
+        samples.sort_by_key(|(slot, _)| *slot);
+        let mut cells = Vec::new();
+        for metric in metric::of_mode(run.plan.mode) {
             let mut notes = samples.iter().map(|(_, sample)| &sample.measurement.notes);
             let note = notes.find_map(|notes| notes.get(metric.key));
             let note = note.map(|note| (metric.key.to_owned(), note.clone()));
-            if let Some(cell) = TableCell::new(metric, &all) {
+            if let Some(cell) = MeasuredCell::new(metric, &samples, None) {
                 cells.push(cell);
-                values.push(by_slot);
-                details.extend(note);
+                row.details.extend(note);
             } else {
-                why_not.extend(note);
+                row.why_not.extend(note);
             }
         }
-        let row = TableRow {
-            cells,
-            why_not,
-            details,
-            ..TableRow::new(run, case, allocator, failed)
-        };
-        MeasuredRow { row, values }
+        MeasuredRow { row, cells }
     }
-
-    /// With its ratios to the baseline, and the verdicts on them.
-    fn beside(&self, base: Option<&MeasuredRow>, exact: bool) -> TableRow {
-        let mut row = self.row.clone();
-        let base = base.filter(|_| row.role != Role::Floor);
-        for (cell, ours) in row.cells.iter_mut().zip(&self.values) {
-            let key = cell.metric.key;
-            let known = base.and_then(|base| {
-                let mut cells = base.row.cells.iter().zip(&base.values);
-                cells.find(|(other, _)| other.metric.key == key)
-            });
-            let Some((other, theirs)) = known else {
-                continue;
-            };
-            if row.role == Role::Baseline {
-                cell.ratio = Some(Ratio::baseline(ours.len()));
-                continue;
-            }
-            cell.ratio = Ratio::from_logs(&log_ratios(ours, theirs));
-            let judged = cell.metric.judged == Judged::ByRange;
-            cell.verdict = judged.then(|| by_range(cell, other, THRESHOLD, exact));
-        }
-        row
-    }
-}
-
-/// ln of one row's value over the other's, for each place that both have.
-fn log_ratios(ours: &BySlot, theirs: &BySlot) -> Vec<f64> {
-    let log = |(slot, ours): (&PairKey, &f64)| Some((ours / theirs.get(slot)?).ln());
-    let logs = ours.iter().filter_map(log);
-    logs.filter(|log| log.is_finite()).collect()
 }
 
 /// Whether the values of a run are exact: a simulated processor counts the same each time.

@@ -91,7 +91,7 @@ impl CommandFacts {
             silent: told(SILENT),
             unsearched: told(UNSEARCHED),
             left_behind: noted("left_behind").into_iter().filter_map(left).collect(),
-            short: numbers.is_some_and(|numbers| numbers.ns_per_op.median < SHORT_NS),
+            short: numbers.is_some_and(|numbers| numbers.time.spread.median < SHORT_NS),
         }
     }
 
@@ -110,7 +110,7 @@ fn above(ceiling: f64, rows: &[Row]) -> Vec<(String, f64)> {
     let least_gain = |ratio: Option<Ratio>| ratio?.interval.map(|(_, high)| 1.0 / high - 1.0);
     let of_row = |row: &Row| {
         let numbers = row.numbers().filter(|_| row.role == Role::Candidate)?;
-        let gains = [least_gain(numbers.ratio), least_gain(numbers.cpu_ratio)];
+        let gains = [numbers.time.ratio, numbers.ratio("cpu_ns_per_op")].map(least_gain);
         let most = gains.into_iter().flatten().max_by(f64::total_cmp)?;
         (most > ceiling).then(|| (row.allocator.clone(), most))
     };

@@ -3,10 +3,11 @@
 
 use super::group::CaseGroups;
 use super::role::Role;
-use crate::metric::{Metric, Process, Unit};
+use crate::metric::{self, Metric, Process, Unit, Value};
 use heapmark_stats::blocks_needed;
 use heapmark_stats::{BlocksMore, Finding, Judgement, Shift, judge_family, shift};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The verdict on a row relative to the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -73,22 +74,17 @@ pub(super) fn blocks_more(judgement: &Judgement) -> Option<u32> {
     }
 }
 
-/// What rows are judged by, with the place of its verdict: wall time, CPU time, growth of the
-/// resident set, and user time.
-const MEASURES: [fn(&Process) -> Option<f64>; 4] = [
-    |process| Some(process.ns_per_op),
-    |process| process.cpu_ns_per_op,
-    |process| process.grown_bytes,
-    |process| process.user_ns_per_op,
-];
-const WALL: usize = 0;
-const MEMORY: usize = 2;
+/// The verdicts on a row by the keys of metrics, where `Faster` is less and `Slower` is more; none
+/// if it is not judged, or has no values to judge by.
+pub(super) type RowVerdicts = BTreeMap<&'static str, Verdict>;
+
+/// What rows are ranked by.
+pub(super) const TIME: fn(&Process) -> Option<f64> = |process| Some(process.ns_per_op);
 
 /// The verdicts of one table.
 pub(super) struct Verdicts {
-    /// Of each row by each measure, where `Faster` is less and `Slower` is more; `None` for rows
-    /// that are not judged, or have no values to judge by.
-    pub rows: Vec<[Option<Verdict>; MEASURES.len()]>,
+    /// Of each row.
+    pub rows: Vec<RowVerdicts>,
     /// The A/A copy over the baseline; `None` if there is none.
     pub aa_copy: Option<Shift>,
     /// Whether the A/A copy came out different.
@@ -111,37 +107,41 @@ pub(super) fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
             .next()
             .filter(|_| !table.case.is_paced());
         all.push(Verdicts {
-            rows: vec![[None; MEASURES.len()]; table.groups.len()],
-            aa_copy: copy.and_then(|copy| shift(&table.logs(copy, MEASURES[WALL]))),
+            rows: vec![RowVerdicts::new(); table.groups.len()],
+            aa_copy: copy.and_then(|copy| shift(&table.logs(copy, TIME))),
             aa_copy_differs: false,
         });
     }
-    for (table, _, call) in family(tables, Role::AaCopy, WALL, alpha) {
+    for (table, _, call) in family(tables, Role::AaCopy, TIME, alpha) {
         let differs = matches!(call, Verdict::Faster | Verdict::Slower | Verdict::Small);
         all[table].aa_copy_differs |= differs && !tables[table].case.is_paced();
     }
     // Programs are a family of their own: they rank among themselves, not among allocators.
     for role in [Role::Candidate, Role::Program] {
-        for measure in 0..MEASURES.len() {
-            for (table, row, call) in family(tables, role, measure, alpha) {
+        for metric in metric::judged() {
+            let Value::Process(value) = metric.of else {
+                continue;
+            };
+            for (table, row, call) in family(tables, role, value, alpha) {
                 let calls = &mut all[table];
-                calls.rows[row][measure] = match measure {
+                let call = match metric.unit {
+                    Unit::Ns if tables[table].case.is_paced() => continue,
+                    Unit::Ns => calls.withheld().unwrap_or(call),
                     // A busy machine does not change how much memory a process takes.
-                    MEMORY => Some(call),
-                    _ if tables[table].case.is_paced() => None,
-                    _ => calls.withheld().or(Some(call)),
+                    _ => call,
                 };
+                calls.rows[row].insert(metric.key, call);
             }
         }
     }
     all
 }
 
-/// The verdicts by one measure on all rows of a role, with the places of table and row.
+/// The verdicts by one value on all rows of a role, with the places of table and row.
 fn family(
     tables: &[CaseGroups],
     role: Role,
-    measure: usize,
+    value: fn(&Process) -> Option<f64>,
     alpha: f64,
 ) -> Vec<(usize, usize, Verdict)> {
     let (mut places, mut logs) = (Vec::new(), Vec::new());
@@ -149,7 +149,7 @@ fn family(
         for (row, group) in table.groups.iter().enumerate() {
             if group.role == role {
                 places.push((place, row));
-                logs.push(table.logs(group, MEASURES[measure]));
+                logs.push(table.logs(group, value));
             }
         }
     }

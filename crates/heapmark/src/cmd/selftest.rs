@@ -6,6 +6,7 @@ use crate::analyse::{Analysis, Numbers, Ratio, Verdict, analyse};
 use crate::build;
 use crate::catalog::Catalog;
 use crate::execute::Subject;
+use crate::metric::WALL;
 use crate::observe::machine;
 use crate::plan::{Plan, cases};
 use anyhow::{Context, Result, bail};
@@ -114,17 +115,16 @@ fn told(analysis: &Analysis) -> Result<(String, bool)> {
             (TIME, format!("+{ns} ns per call"), format!("{ns} ns"))
         };
         let found = numbers(analysis, workload, name)?;
-        let (ratio, verdict) = if memory {
-            (&found.memory_ratio, found.memory_verdict)
-        } else {
-            (&found.ratio, found.verdict)
-        };
-        let mut found = is_found(verdict);
+        let metric = if memory { "grown_bytes" } else { WALL.key };
+        let ratio = found.ratio(metric);
+        let mut found = is_found(found.verdict(metric));
         let wrong = match must {
             Must::BeFound => !found,
             Must::NotBeFound => {
                 let dense = numbers(analysis, MEMORY, name)?;
-                found |= is_found(dense.verdict) || is_found(dense.memory_verdict);
+                found |= [WALL.key, "grown_bytes"]
+                    .iter()
+                    .any(|metric| is_found(dense.verdict(metric)));
                 found
             }
             Must::Show => false,

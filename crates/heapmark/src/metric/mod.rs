@@ -11,7 +11,7 @@ mod whole;
 
 pub use memory::{OVERHEAD_FROM_BYTES, blow_up, overhead_of};
 pub use process::Process;
-pub use time::{WALL, faults_per_op};
+pub use time::WALL;
 
 use crate::execute::Measurement;
 use crate::observe::mean_heap::MeanHeap;

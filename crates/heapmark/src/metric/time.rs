@@ -173,7 +173,7 @@ pub(super) const METRICS: &[Metric] = &[
 ];
 
 /// Minor page faults of an operation; `None` without operations.
-pub fn faults_per_op(measurement: &Measurement) -> Option<f64> {
+fn faults_per_op(measurement: &Measurement) -> Option<f64> {
     quotient(measurement, |one| one.minor_faults, |one| one.ops)
 }
 

@@ -76,13 +76,9 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
             "wall, CPU: of the whole process, its start included; CPU: of all its threads. Peak RSS: of the whole process. \
              Medians over processes. Start-up: the same with next to nothing to do. Longest step: building one tree.",
         ),
-        line(|_, _, numbers| numbers.ratio.is_some(), &ratio),
+        line(|_, _, numbers| numbers.time.ratio.is_some(), &ratio),
         line(
-            |_, _, numbers| {
-                numbers
-                    .memory
-                    .is_some_and(|memory| memory.overhead.is_some())
-            },
+            |_, _, numbers| numbers.cell("overhead").is_some(),
             "overhead: (peak RSS - RSS before the first operation) / peak of requested bytes. Where less than 1 MiB was \
              requested, pages decide it and the peak RSS itself is shown.",
         ),

@@ -251,14 +251,14 @@ fn cell(row: &Row) -> Cell {
         State::Missing { .. } => return Cell::of("-".into()),
         State::Measured(numbers) => numbers,
     };
-    let Some(ratio) = numbers.ratio else {
+    let Some(ratio) = numbers.time.ratio else {
         return Cell::of("-".into());
     };
     if row.role == Role::Baseline {
         return Cell::of("1".into());
     }
     let text = format!("{}{}", mark(numbers), short(ratio.ratio));
-    match numbers.verdict {
+    match numbers.time.verdict {
         Some(Verdict::Faster) => Cell::painted(text, GREEN),
         Some(Verdict::Slower) => Cell::painted(text, YELLOW),
         _ => Cell::of(text),
@@ -267,7 +267,7 @@ fn cell(row: &Row) -> Cell {
 
 /// `~` if the two cannot be told apart, or a bound.
 fn mark(numbers: &Numbers) -> &'static str {
-    match numbers.verdict {
+    match numbers.time.verdict {
         Some(Verdict::Unclear { .. } | Verdict::AaCopyDiffers) => "~",
         _ => bound(numbers).trim_end(),
     }

@@ -2,7 +2,7 @@
 
 use super::sheet::{Spare, TableColumns, cpu_ratio, user_ratio, verdict};
 use super::{aged, units};
-use crate::analyse::{Case, MeanFootprint, Numbers};
+use crate::analyse::{Case, Numbers};
 
 /// Columns of a workload that serves requests.
 const REQUESTS: [(&str, &str); 2] = [("cold", "cold_request_ns"), ("warm", "warm_request_ns")];
@@ -15,17 +15,19 @@ pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
         let values = table.rows.iter().map(|(_, n)| value(n));
         values.fold(f64::INFINITY, f64::min)
     };
-    let time = units::time(smallest(|n| n.ns_per_op.median));
-    let rate = units::rate(smallest(|n| n.mops_per_s.median));
-    table.column(time.name, |_, n| time.digits(n.ns_per_op.median));
+    let time = units::time(smallest(|n| n.time.spread.median));
+    let rate = units::rate(smallest(|n| n.rate().median));
+    table.column(time.name, |_, n| time.digits(n.time.spread.median));
     table
-        .column(rate.name, |_, n| rate.digits(n.mops_per_s.median))
+        .column(rate.name, |_, n| rate.digits(n.rate().median))
         .spare = Spare::Early;
-    if table.rows.iter().any(|(_, n)| n.ratio.is_some()) {
+    if table.rows.iter().any(|(_, n)| n.time.ratio.is_some()) {
         table.judged(&case.baseline);
         aged::columns(table);
         table.column("CPU", cpu_ratio);
-        table.words("by CPU", |_, n| verdict(n.cpu_verdict)).spare = Spare::Early;
+        table
+            .words("by CPU", |_, n| verdict(n.verdict("cpu_ns_per_op")))
+            .spare = Spare::Early;
         table.column("user", user_ratio).spare = Spare::Early;
     }
     for (title, key) in REQUESTS {
@@ -54,15 +56,12 @@ pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
 /// Memory, at its peak and over time.
 fn held(table: &mut TableColumns<'_>) {
     table.memory();
-    if table.rows.iter().any(|(_, n)| n.mean_footprint.is_some()) {
-        let told = |n: &Numbers, text: fn(MeanFootprint) -> String| {
-            n.mean_footprint.map_or_else(|| "-".into(), text)
-        };
-        table.column("mean footprint", |_, n| {
-            told(n, |mean| units::bytes(mean.bytes.median))
-        });
-        table.column("GiB*s", |_, n| {
-            told(n, |mean| units::digits(mean.gib_seconds.median))
-        });
+    if table
+        .rows
+        .iter()
+        .any(|(_, n)| n.cell("mean_footprint_bytes").is_some())
+    {
+        table.metric("mean footprint", "mean_footprint_bytes", units::bytes);
+        table.metric("GiB*s", "gib_seconds", units::digits);
     }
 }

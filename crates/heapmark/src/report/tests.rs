@@ -87,8 +87,7 @@ xmalloc, 2 threads
   rpmalloc    12.0  0.600 [0.600, 0.600]  faster        0.600     1.20x     2.00 + 1.25 + 8.75
   glibc       20.0  1 (baseline)                            1     1.20x     2.00 + 2.25 + 15.8
   hoard       20.0  1.000 [1.000, 1.000]  unclear (+1)  1.000     1.20x     2.00 + 2.25 + 15.8
-  rpmalloc: partial, purge 0.0 %
-  glibc: purge 0.0 %
+  rpmalloc: partial
   hoard: not purged, 9 of 10 blocks
   floor: null 2.00 ns/op
 

@@ -22,18 +22,21 @@ fn of_case(case: &Case, planned_blocks: u32) -> Sheet {
     // For a user's command, the conclusion below uses the ratios of pairs, and medians may have
     // another order.
     let by_ratio =
-        case.command.is_some() && rows.iter().all(|(_, numbers)| numbers.ratio.is_some());
-    let rank = |numbers: &Numbers| match (case.paced, numbers.mean_footprint, numbers.memory) {
-        _ if by_ratio => user_command::ratio(numbers),
-        (true, Some(mean), _) => mean.bytes.median,
-        (true, None, Some(memory)) => memory.peak_rss_bytes,
-        _ => numbers.ns_per_op.median,
+        case.command.is_some() && rows.iter().all(|(_, numbers)| numbers.time.ratio.is_some());
+    let held = |numbers: &Numbers| {
+        let mean = numbers.median("mean_footprint_bytes");
+        mean.or(numbers.median("peak_rss_bytes"))
+            .filter(|_| case.paced)
+    };
+    let rank = |numbers: &Numbers| match by_ratio {
+        true => user_command::ratio(numbers),
+        false => held(numbers).unwrap_or(numbers.time.spread.median),
     };
     rows.sort_by(|(_, a), (_, b)| rank(a).total_cmp(&rank(b)));
     rows.retain(|(row, _)| row.role != Role::AaCopy);
     let floors = rows.extract_if(.., |(row, _)| row.role == Role::Floor);
     let floors = floors.map(|(row, numbers)| {
-        let ns = numbers.ns_per_op.median;
+        let ns = numbers.time.spread.median;
         format!("floor: {} {}", row.allocator, units::time(ns).text(ns))
     });
     let mut floors: Vec<String> = floors.collect();
@@ -113,7 +116,7 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> Stri
         Purge::Unknown => notes.push("purge unknown".to_owned()),
         Purge::Configured => notes.push("purge configured".to_owned()),
         Purge::Called => {
-            let share = numbers.purge_share.map(units::percent);
+            let share = numbers.median("purge_share").map(units::percent);
             notes.extend(share.map(|share| format!("purge {share}")));
             let family = row.purged_as.iter();
             notes.extend(family.map(|family| format!("purged as {family}")));
@@ -140,7 +143,7 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> Stri
         ));
     }
     if let Some(parts) = numbers.parts
-        && parts.kernel_ns > KERNEL_SHARE * numbers.ns_per_op.median
+        && parts.kernel_ns > KERNEL_SHARE * numbers.time.spread.median
         && parts.faults > 0.0
     {
         notes.push(format!("{} faults/op", units::digits(parts.faults)));
@@ -149,7 +152,7 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> Stri
         let share = numbers.floor_share.map(units::percent);
         notes.extend(share.map(|share| format!("harness {share}")));
     }
-    if let Some(ratio) = numbers.ratio
+    if let Some(ratio) = numbers.time.ratio
         && ratio.pairs < numbers.blocks
     {
         notes.push(text::count(ratio.pairs, "pair"));

@@ -44,7 +44,7 @@ pub(super) fn heading(tried: &CommandFacts) -> String {
 
 /// The time over the baseline's, which ranks the rows.
 pub(super) fn ratio(numbers: &Numbers) -> f64 {
-    numbers.ratio.map_or(1.0, |ratio| ratio.ratio)
+    numbers.time.ratio.map_or(1.0, |ratio| ratio.ratio)
 }
 
 /// Sorted by the ratios of wall time.
@@ -199,7 +199,7 @@ pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
         .filter(|row| row.role == Role::Candidate)
         .filter_map(|row| {
             let numbers = row.numbers()?;
-            Some((row, numbers, numbers.verdict?))
+            Some((row, numbers, numbers.time.verdict?))
         })
         .collect();
     if candidates.is_empty() {
@@ -303,7 +303,7 @@ fn gain(ranking: &Ranking, faster: &[(&Row, &Numbers)], baseline: &str) -> Strin
 
 /// The ends of the 95 % interval of the ratio of times.
 fn interval(numbers: &Numbers) -> Option<(f64, f64)> {
-    numbers.ratio?.interval
+    numbers.time.ratio?.interval
 }
 
 /// The union of the candidates' intervals: `0.981 to 1.023 of its time`.

@@ -42,25 +42,24 @@ fn what_a_library_that_returns_memory_costs_more_is_the_kernels_part() {
     let stored = place.run(&["export", "run", "--to", "json"]).stdout;
     let stored: Value = serde_json::from_str(&stored).unwrap();
     let rows = stored["analysis"]["cases"][0]["rows"].as_array().unwrap();
-    let number = |name: &str, of: &[&str]| {
-        let row = rows.iter().find(|row| row["allocator"] == name).unwrap();
-        let value = of.iter().fold(&row["state"], |value, key| &value[key]);
-        value
-            .as_f64()
-            .unwrap_or_else(|| panic!("{name} {of:?}: {row}"))
+    let state = |name: &str| &rows.iter().find(|row| row["allocator"] == name).unwrap()["state"];
+    let part = |name, part| state(name)["parts"][part].as_f64().unwrap();
+    let faults = |name| part(name, "faults");
+    let cpu_ns = |name| {
+        let mut cells = state(name)["cells"].as_array().unwrap().iter();
+        let cell = cells
+            .find(|cell| cell["metric"] == "cpu_ns_per_op")
+            .unwrap();
+        cell["spread"]["median"].as_f64().unwrap()
     };
-    let faults = |name| number(name, &["parts", "faults"]);
     // Three or four pages for each pair of malloc and free.
     assert!(
         faults("returner") > 1.4 && faults("honest") < 0.2,
         "{rows:?}"
     );
-    let more = |of: &[&str]| number("returner", of) - number("honest", of);
     // CPU time, since waiting for a CPU of a busy machine is in the wall time.
-    let (kernel, cpu) = (
-        more(&["parts", "kernel_ns"]),
-        more(&["cpu_ns_per_op", "median"]),
-    );
+    let kernel = part("returner", "kernel_ns") - part("honest", "kernel_ns");
+    let cpu = cpu_ns("returner") - cpu_ns("honest");
     assert!(
         kernel > cpu / 2.0 && cpu > 0.0,
         "{kernel} of {cpu}: {rows:?}"

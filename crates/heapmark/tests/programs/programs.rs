@@ -158,9 +158,9 @@ fn a_programs_row_stands_beside_the_allocators_and_never_in_their_verdict() {
         .unwrap();
     let numbers = &row["state"];
     // 2 ms for 20 operations of one thread.
-    assert_eq!(numbers["ns_per_op"]["median"], 100_000.0, "{row}");
+    assert_eq!(numbers["time"]["spread"]["median"], 100_000.0, "{row}");
     assert_eq!(
-        (&row["role"], &numbers["ratio"]["pairs"]),
+        (&row["role"], &numbers["time"]["ratio"]["pairs"]),
         (&"program".into(), &2.into()),
         "{row}"
     );

@@ -92,7 +92,7 @@ fn an_allocator_that_stalls_itself_keeps_its_true_ratio() {
         for seed in 0..RUNS {
             let (gated, ungated) = scripted(stalling, seed);
             let log = |analysis: &Analysis| {
-                numbers(analysis, "greedy").ratio.unwrap().ratio.ln() / RUNS as f64
+                numbers(analysis, "greedy").time.ratio.unwrap().ratio.ln() / RUNS as f64
             };
             told += log(&gated);
             truth += log(&ungated);
@@ -183,7 +183,7 @@ fn chosen(attempts: [Interference; 2]) -> usize {
         ..first.clone()
     };
     lab.records.push(second);
-    numbers(&run(&lab), "glibc").ns_per_op.median as usize - 1
+    numbers(&run(&lab), "glibc").time.spread.median as usize - 1
 }
 
 fn others(foreign: f64, steal: f64) -> Interference {

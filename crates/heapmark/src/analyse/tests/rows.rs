@@ -10,12 +10,15 @@ use crate::store::Purpose;
 fn numbers_come_from_warm_iterations_only() {
     let analysis = run(&FakeRun::new(&["glibc"], &["larson"], 7).fill(|_, _, _| 20.0));
     let numbers = numbers(&analysis, "glibc");
-    assert!(close(numbers.ns_per_op.median, 20.0));
-    assert!(close(numbers.mops_per_s.median, 100.0));
-    assert!(close(numbers.cpu_ns_per_op.unwrap().median, 12.5));
+    assert!(close(numbers.time.spread.median, 20.0));
+    assert!(close(numbers.rate().median, 100.0));
+    assert!(close(numbers.median("cpu_ns_per_op").unwrap(), 12.5));
     assert_eq!(numbers.samples, 7);
     assert_eq!(
-        (numbers.purge_share, numbers.ns_per_op_without_purge),
+        (
+            numbers.median("purge_share"),
+            numbers.median("ns_per_op_without_purge")
+        ),
         (None, None)
     );
 }
@@ -24,14 +27,14 @@ fn numbers_come_from_warm_iterations_only() {
 fn a_ratio_below_one_is_faster() {
     let analysis =
         run(&FakeRun::new(&["glibc", "rpmalloc"], &["larson"], 12).fill(against_glibc(10.0)));
-    let ratio = numbers(&analysis, "rpmalloc").ratio.unwrap();
+    let ratio = numbers(&analysis, "rpmalloc").time.ratio.unwrap();
     let (low, high) = ratio.interval.unwrap();
     assert!(
         0.49 < low && low < ratio.ratio && ratio.ratio < high && high < 0.51,
         "{ratio:?}"
     );
     assert_eq!(ratio.pairs, 12);
-    let baseline = numbers(&analysis, "glibc").ratio.unwrap();
+    let baseline = numbers(&analysis, "glibc").time.ratio.unwrap();
     assert_eq!((baseline.ratio, baseline.interval), (1.0, None));
 }
 
@@ -41,7 +44,7 @@ fn ratios_pair_blocks_and_do_not_see_drift() {
         f64::from(block + 1) * if allocator == "glibc" { 10.0 } else { 11.0 }
     };
     let analysis = run(&FakeRun::new(&["glibc", "hoard"], &["larson"], 10).fill(drifting));
-    let ratio = numbers(&analysis, "hoard").ratio.unwrap();
+    let ratio = numbers(&analysis, "hoard").time.ratio.unwrap();
     assert!(
         close(ratio.ratio, 1.1) && close(ratio.interval.unwrap().1, 1.1),
         "{ratio:?}"
@@ -88,7 +91,7 @@ fn a_failed_baseline_takes_the_ratios_with_it() {
     let lab = FakeRun::new(&["glibc", "a", "b"], &["larson"], 12)
         .fill(|_, name, block| noise(name, block) * if name == "a" { 10.0 } else { 15.0 });
     let analysis = run(&lab.fail("larson@2/b00/glibc", crash()));
-    assert!(numbers(&analysis, "a").ratio.is_none());
+    assert!(numbers(&analysis, "a").time.ratio.is_none());
     let Conclusion::Fastest(ranking) = &analysis.conclusion else {
         panic!("{:?}", analysis.conclusion)
     };
@@ -133,7 +136,7 @@ fn missing_blocks_shorten_the_pairs_only() {
     let analysis = run(&lab);
     assert_eq!(numbers(&analysis, "glibc").samples, 10);
     assert_eq!(numbers(&analysis, "hoard").samples, 9);
-    assert_eq!(numbers(&analysis, "hoard").ratio.unwrap().pairs, 9);
+    assert_eq!(numbers(&analysis, "hoard").time.ratio.unwrap().pairs, 9);
 }
 
 #[test]
@@ -208,9 +211,9 @@ fn no_cpu_time_means_no_cpu_numbers() {
         }
     }
     let analysis = run(&lab);
-    assert!(numbers(&analysis, "hoard").cpu_ns_per_op.is_none());
-    assert!(numbers(&analysis, "hoard").cpu_ratio.is_none());
-    assert!(numbers(&analysis, "hoard").ratio.is_some());
+    assert!(numbers(&analysis, "hoard").cell("cpu_ns_per_op").is_none());
+    assert!(numbers(&analysis, "hoard").ratio("cpu_ns_per_op").is_none());
+    assert!(numbers(&analysis, "hoard").time.ratio.is_some());
 }
 
 #[test]
@@ -229,13 +232,13 @@ fn overhead_is_growth_over_requested_from_a_mebibyte_on() {
     let analysis = run(&lab);
     assert!(close(
         numbers(&analysis, "glibc")
-            .memory
+            .memory()
             .unwrap()
             .overhead
             .unwrap(),
         1.2
     ));
-    let small = numbers(&analysis, "small").memory.unwrap();
+    let small = numbers(&analysis, "small").memory().unwrap();
     assert_eq!(
         (small.overhead, small.peak_rss_bytes),
         (None, f64::from(14 << 20))
@@ -257,11 +260,13 @@ fn purge_is_shown_where_the_case_counts_it() {
     }
     let analysis = run(&lab);
     assert!(close(
-        numbers(&analysis, "glibc").purge_share.unwrap(),
+        numbers(&analysis, "glibc").median("purge_share").unwrap(),
         0.25
     ));
     assert!(close(
-        numbers(&analysis, "glibc").ns_per_op_without_purge.unwrap(),
+        numbers(&analysis, "glibc")
+            .median("ns_per_op_without_purge")
+            .unwrap(),
         15.0
     ));
     assert_eq!(
@@ -278,7 +283,7 @@ fn the_floor_never_ranks() {
     let analysis = run(&lab);
     assert_eq!(row(&analysis, "null").role, Role::Floor);
     assert!(
-        numbers(&analysis, "null").ratio.is_none()
+        numbers(&analysis, "null").time.ratio.is_none()
             && numbers(&analysis, "null").floor_share.is_none()
     );
     assert!((numbers(&analysis, "hoard").floor_share.unwrap() - 0.2).abs() < 0.01);
@@ -328,14 +333,17 @@ fn the_mean_footprint_is_that_of_the_samples_that_were_looked_at() {
         lab.cell(&format!("larson@2/b{block:02}/hoard")).mean_heap = Some(Box::new(seen));
     }
     let analysis = run(&lab);
-    let mean = numbers(&analysis, "hoard").mean_footprint.unwrap();
+    let hoard = numbers(&analysis, "hoard");
+    let gib_seconds = hoard.cell("gib_seconds").unwrap().spread;
     assert_eq!(
-        (mean.bytes.median, mean.gib_seconds.median),
-        (3.0 * f64::from(1 << 30), 1.5)
+        (hoard.median("mean_footprint_bytes"), gib_seconds.median),
+        (Some(3.0 * f64::from(1 << 30)), 1.5)
     );
-    assert_eq!((mean.gib_seconds.min, mean.gib_seconds.max), (1.0, 2.0));
+    assert_eq!((gib_seconds.min, gib_seconds.max), (1.0, 2.0));
     assert!(
-        numbers(&analysis, "glibc").mean_footprint.is_none(),
+        numbers(&analysis, "glibc")
+            .cell("mean_footprint_bytes")
+            .is_none(),
         "memory was not sampled"
     );
 }

@@ -116,7 +116,7 @@ fn a_run_that_may_end_as_soon_as_it_is_precise_is_held_against_a_smaller_p() {
             1.0
         }
     });
-    let called = |lab: &FakeRun| numbers(&run(lab), "a").verdict.unwrap();
+    let called = |lab: &FakeRun| numbers(&run(lab), "a").time.verdict.unwrap();
     assert_eq!(called(&lab), Verdict::Slower);
     assert!(matches!(run(&lab).conclusion, Conclusion::Fastest(_)));
     lab.run.plan.precision = Some(0.01);

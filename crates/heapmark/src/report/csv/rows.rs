@@ -1,7 +1,7 @@
 //! The derived export: the rows of all tables.
 
 use super::{CsvColumns, outcome, write};
-use crate::analyse::{Analysis, Case, Row, State, Verdict};
+use crate::analyse::{Analysis, Case, Numbers, Row, State, Verdict};
 use crate::report::text::join;
 use serde_json::{Value, json};
 
@@ -24,41 +24,38 @@ const COLUMNS: CsvColumns = &[
     ("stalled_samples", "/stalled_samples"),
     ("stalled_by", "/stalled_by"),
     ("planned_blocks", "/planned_blocks"),
-    ("ns_per_op", "/row/state/ns_per_op/median"),
-    ("ns_per_op_min", "/row/state/ns_per_op/min"),
-    ("ns_per_op_max", "/row/state/ns_per_op/max"),
+    ("ns_per_op", "/cells/ns_per_op/spread/median"),
+    ("ns_per_op_min", "/cells/ns_per_op/spread/min"),
+    ("ns_per_op_max", "/cells/ns_per_op/spread/max"),
     (
         "ns_per_op_without_purge",
-        "/row/state/ns_per_op_without_purge",
+        "/cells/ns_per_op_without_purge/spread/median",
     ),
-    ("purge_share", "/row/state/purge_share"),
-    ("mops_per_s", "/row/state/mops_per_s/median"),
-    ("mops_per_s_min", "/row/state/mops_per_s/min"),
-    ("mops_per_s_max", "/row/state/mops_per_s/max"),
-    ("cpu_ns_per_op", "/row/state/cpu_ns_per_op/median"),
-    ("cpu_ns_per_op_min", "/row/state/cpu_ns_per_op/min"),
-    ("cpu_ns_per_op_max", "/row/state/cpu_ns_per_op/max"),
-    ("ratio", "/row/state/ratio/ratio"),
-    ("ratio_low", "/row/state/ratio/interval/0"),
-    ("ratio_high", "/row/state/ratio/interval/1"),
-    ("ratio_pairs", "/row/state/ratio/pairs"),
-    ("cpu_ratio", "/row/state/cpu_ratio/ratio"),
-    ("cpu_ratio_low", "/row/state/cpu_ratio/interval/0"),
-    ("cpu_ratio_high", "/row/state/cpu_ratio/interval/1"),
-    ("cpu_ratio_pairs", "/row/state/cpu_ratio/pairs"),
-    ("peak_rss_bytes", "/row/state/memory/peak_rss_bytes"),
-    ("overhead", "/row/state/memory/overhead"),
-    ("memory_ratio", "/row/state/memory_ratio/ratio"),
-    ("memory_ratio_low", "/row/state/memory_ratio/interval/0"),
-    ("memory_ratio_high", "/row/state/memory_ratio/interval/1"),
+    ("purge_share", "/cells/purge_share/spread/median"),
+    ("mops_per_s", "/cells/mops_per_s/spread/median"),
+    ("mops_per_s_min", "/cells/mops_per_s/spread/min"),
+    ("mops_per_s_max", "/cells/mops_per_s/spread/max"),
+    ("cpu_ns_per_op", "/cells/cpu_ns_per_op/spread/median"),
+    ("cpu_ns_per_op_min", "/cells/cpu_ns_per_op/spread/min"),
+    ("cpu_ns_per_op_max", "/cells/cpu_ns_per_op/spread/max"),
+    ("ratio", "/cells/ns_per_op/ratio/ratio"),
+    ("ratio_low", "/cells/ns_per_op/ratio/interval/0"),
+    ("ratio_high", "/cells/ns_per_op/ratio/interval/1"),
+    ("ratio_pairs", "/cells/ns_per_op/ratio/pairs"),
+    ("cpu_ratio", "/cells/cpu_ns_per_op/ratio/ratio"),
+    ("cpu_ratio_low", "/cells/cpu_ns_per_op/ratio/interval/0"),
+    ("cpu_ratio_high", "/cells/cpu_ns_per_op/ratio/interval/1"),
+    ("cpu_ratio_pairs", "/cells/cpu_ns_per_op/ratio/pairs"),
+    ("peak_rss_bytes", "/cells/peak_rss_bytes/spread/median"),
+    ("overhead", "/cells/overhead/spread/median"),
+    ("memory_ratio", "/cells/grown_bytes/ratio/ratio"),
+    ("memory_ratio_low", "/cells/grown_bytes/ratio/interval/0"),
+    ("memory_ratio_high", "/cells/grown_bytes/ratio/interval/1"),
     (
         "mean_footprint_bytes",
-        "/row/state/mean_footprint/bytes/median",
+        "/cells/mean_footprint_bytes/spread/median",
     ),
-    (
-        "gib_seconds",
-        "/row/state/mean_footprint/gib_seconds/median",
-    ),
+    ("gib_seconds", "/cells/gib_seconds/spread/median"),
     ("floor_share", "/row/state/floor_share"),
     ("net_ns_per_op", "/row/state/net_ns_per_op"),
     ("verdict", "/verdict"),
@@ -88,6 +85,8 @@ fn line(case: &Case, row: &Row, planned_blocks: u32) -> Value {
     let stalled = numbers.and_then(|numbers| numbers.stalled.as_ref());
     let stalled_samples = stalled.map_or(0, |stalled| stalled.samples);
     let modes = numbers.and_then(|numbers| numbers.modes);
+    let cells = numbers.into_iter().flat_map(Numbers::all);
+    let verdict = |key: &str| numbers?.verdict(key).map(Verdict::word);
     let figures = numbers.into_iter().flat_map(|numbers| &numbers.figures);
     json!({
         "workload": case.workload,
@@ -100,11 +99,12 @@ fn line(case: &Case, row: &Row, planned_blocks: u32) -> Value {
         "left_to_libc": row.left_to_libc.join(" "),
         "findings": row.findings.join("; "),
         "samples": samples,
+        "cells": Value::Object(cells.map(|cell| (cell.metric.key.to_owned(), json!(cell))).collect()),
         "stalled_samples": numbers.map(|_| stalled_samples),
         "stalled_by": stalled.map(|stalled| join(&stalled.by, ";")),
         "planned_blocks": planned_blocks,
-        "verdict": numbers.and_then(|numbers| numbers.verdict).map(Verdict::word),
-        "cpu_verdict": numbers.and_then(|numbers| numbers.cpu_verdict).map(Verdict::word),
+        "verdict": verdict("ns_per_op"),
+        "cpu_verdict": verdict("cpu_ns_per_op"),
         "modes": modes.map(|m| {
             format!("{} ({});{} ({})", m.low, m.low_count, m.high, m.high_count)
         }),

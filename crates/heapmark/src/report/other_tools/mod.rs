@@ -63,25 +63,25 @@ impl ExportedRow<'_> {
             median: spread.median,
             range: Some([spread.min, spread.max]),
         };
-        let per_s = [numbers.mops_per_s.min, numbers.mops_per_s.max].map(|mops| mops * 1e6);
+        let mops = numbers.rate();
         let rate = Figure {
             unit: "ops/s",
             better: Better::Higher,
-            median: numbers.mops_per_s.median * 1e6,
-            range: Some(per_s),
-            ..time("throughput", "throughput", numbers.mops_per_s)
+            median: mops.median * 1e6,
+            range: Some([mops.min, mops.max].map(|mops| mops * 1e6)),
+            ..time("throughput", "throughput", mops)
         };
-        let memory = numbers.memory.map(|memory| Figure {
+        let memory = numbers.median("peak_rss_bytes").map(|bytes| Figure {
             slug: "peak-rss",
             title: "peak RSS",
             unit: "bytes",
             better: Better::Lower,
-            median: memory.peak_rss_bytes,
+            median: bytes,
             range: None,
         });
-        let cpu = numbers.cpu_ns_per_op;
-        let cpu = cpu.map(|spread| time("cpu-time", "CPU time", spread));
-        let wall = time("latency", "time", numbers.ns_per_op);
+        let cpu = numbers.cell("cpu_ns_per_op");
+        let cpu = cpu.map(|cell| time("cpu-time", "CPU time", cell.spread));
+        let wall = time("latency", "time", numbers.time.spread);
         [Some(wall), Some(rate), cpu, memory]
             .into_iter()
             .flatten()

@@ -37,10 +37,10 @@ fn of_cases<'a>(cases: &[Placed<'a, Case>], data: &mut Data) -> Vec<Dot<'a>> {
         numbers,
     } in views::rows(cases)
     {
-        let Some(ratio) = numbers.ratio.filter(|_| row.role != Role::Floor) else {
+        let Some(ratio) = numbers.time.ratio.filter(|_| row.role != Role::Floor) else {
             continue;
         };
-        let word = sheet::verdict(numbers.verdict);
+        let word = sheet::verdict(numbers.time.verdict);
         let (low, high) = ratio.interval.unzip();
         views::add_row(
             data,

@@ -4,23 +4,17 @@ use super::section::{Matrix, MatrixCell, MatrixRow, Section};
 use super::series_legend::SeriesLegend;
 use super::views::heading;
 use crate::analyse::{Analysis, Case, Numbers, Ratio, Role, Row, State, Verdict, distinct};
+use crate::metric::WALL;
 use crate::report::text::plain;
 use crate::report::{sheet, units};
 
 /// The ratio, up or down, of the strongest colour.
 const STRONGEST: f64 = 8.0;
 
-/// What a matrix compares.
-#[derive(Clone, Copy)]
-enum MatrixKind {
-    Time,
-    Memory,
-}
-
 pub(super) fn of_times(legend: &SeriesLegend) -> Section {
     section(
         legend,
-        MatrixKind::Time,
+        WALL.key,
         ("times", "Time in every case"),
         "Time over the baseline's: blue is faster, orange slower, the strongest colour is eight times. Grey with ~ is no \
          difference that this run can tell, × a failure or a gap; \u{2264} and \u{2265} are bounds, where the harness takes \
@@ -32,7 +26,7 @@ pub(super) fn of_times(legend: &SeriesLegend) -> Section {
 pub(super) fn of_memory(legend: &SeriesLegend) -> Section {
     section(
         legend,
-        MatrixKind::Memory,
+        "grown_bytes",
         ("heaps", "Memory in every case"),
         "Growth of the resident set over the baseline's: blue is less, orange more; the allocators in the order of time.",
     )
@@ -40,14 +34,14 @@ pub(super) fn of_memory(legend: &SeriesLegend) -> Section {
 
 fn section(
     legend: &SeriesLegend,
-    kind: MatrixKind,
+    by: &str,
     (id, heading): (&'static str, &str),
     text: &str,
 ) -> Section {
     let runs = legend.runs.iter().enumerate();
     let matrices = runs.filter_map(|(run, told)| {
         let caption = legend.caption(run).unwrap_or_default();
-        matrix(&told.analysis, kind, caption)
+        matrix(&told.analysis, by, caption)
     });
     Section {
         id,
@@ -59,10 +53,10 @@ fn section(
 }
 
 /// `None` for a single case, which has the ranking, and if there is nothing to compare.
-fn matrix(analysis: &Analysis, kind: MatrixKind, caption: String) -> Option<Matrix> {
-    let cases = analysis.cases.iter().filter(|case| match kind {
-        MatrixKind::Time => case.times_operations(),
-        MatrixKind::Memory => !case.whole_process || case.command.is_some(),
+fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
+    let cases = analysis.cases.iter().filter(|case| match by == WALL.key {
+        true => case.times_operations(),
+        false => !case.whole_process || case.command.is_some(),
     });
     let cases: Vec<&Case> = cases.collect();
     let names = columns(analysis, &cases);
@@ -70,7 +64,7 @@ fn matrix(analysis: &Analysis, kind: MatrixKind, caption: String) -> Option<Matr
         .iter()
         .map(|case| MatrixRow {
             heading: heading(*case),
-            cells: names.iter().map(|name| cell(case, name, kind)).collect(),
+            cells: names.iter().map(|name| cell(case, name, by)).collect(),
         })
         .collect();
     let cells = rows.iter().flat_map(|row| &row.cells);
@@ -91,7 +85,7 @@ pub(super) fn columns<'a>(analysis: &'a Analysis, cases: &[&'a Case]) -> Vec<&'a
     distinct(ranked.chain(present))
 }
 
-fn cell(case: &Case, name: &str, kind: MatrixKind) -> MatrixCell {
+fn cell(case: &Case, name: &str, by: &str) -> MatrixCell {
     let gap = |words: String| MatrixCell {
         shown: "×".into(),
         class: "gap",
@@ -102,22 +96,16 @@ fn cell(case: &Case, name: &str, kind: MatrixKind) -> MatrixCell {
         return gap("not measured".into());
     };
     match &row.state {
-        State::Measured(numbers) => {
-            let ratio = match kind {
-                MatrixKind::Time => numbers.ratio,
-                MatrixKind::Memory => numbers.memory_ratio,
-            };
-            match ratio {
-                Some(ratio) => of_ratio(row, numbers, ratio, kind),
-                None => gap("nothing to compare".into()),
-            }
-        }
+        State::Measured(numbers) => match numbers.ratio(by) {
+            Some(ratio) => of_ratio(row, numbers, ratio, by),
+            None => gap("nothing to compare".into()),
+        },
         State::Failed(failed) => gap(failed.summary()),
         State::Missing { .. } => gap("missing".into()),
     }
 }
 
-fn of_ratio(row: &Row, numbers: &Numbers, ratio: Ratio, kind: MatrixKind) -> MatrixCell {
+fn of_ratio(row: &Row, numbers: &Numbers, ratio: Ratio, by: &str) -> MatrixCell {
     if row.role == Role::Baseline {
         return MatrixCell {
             shown: "1".into(),
@@ -126,10 +114,8 @@ fn of_ratio(row: &Row, numbers: &Numbers, ratio: Ratio, kind: MatrixKind) -> Mat
             ..MatrixCell::default()
         };
     }
-    let (verdict, is_bound) = match kind {
-        MatrixKind::Time => (numbers.verdict, numbers.ratio_is_bound),
-        MatrixKind::Memory => (numbers.memory_verdict, false),
-    };
+    let verdict = numbers.verdict(by);
+    let is_bound = by == WALL.key && numbers.ratio_is_bound;
     let bound = match ratio.ratio {
         _ if !is_bound => "",
         ..1.0 => "\u{2264}",

@@ -56,7 +56,7 @@ fn again(head: &RunFile, blocks: u32) -> Option<String> {
 
 fn is_unclear(analysis: &Analysis) -> bool {
     let rows = analysis.cases.iter().flat_map(|case| &case.rows);
-    let mut verdicts = rows.filter_map(|row| row.numbers()?.verdict);
+    let mut verdicts = rows.filter_map(|row| row.numbers()?.time.verdict);
     verdicts.any(|verdict| matches!(verdict, Verdict::Unclear { .. }))
 }
 

@@ -30,10 +30,10 @@ fn plot(
     data: &mut Data,
 ) -> Option<Plot> {
     let mut points = views::ranked(cases);
-    points.retain(|point| point.numbers.memory.is_some());
+    points.retain(|point| point.numbers.memory().is_some());
     let memories: Vec<Memory> = points
         .iter()
-        .filter_map(|point| point.numbers.memory)
+        .filter_map(|point| point.numbers.memory())
         .collect();
     for (point, memory) in points.iter().zip(&memories) {
         views::add_row(
@@ -67,7 +67,7 @@ fn plot(
     let lines = views::grouped(&points, |point| point.subject);
     let traces = lines.iter().map(|line| {
         line_over_threads(legend, line, |point| {
-            let held = point.numbers.memory.as_ref().map_or(0.0, height);
+            let held = point.numbers.memory().as_ref().map_or(0.0, height);
             let words = format!("{}, {}", rate(point.rate()), word(held));
             (point.rate(), held, words)
         })

@@ -28,7 +28,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
 fn chart(legend: &SeriesLegend, cases: &[views::Placed<Case>]) -> Option<PartsChart> {
     let mut rows = views::rows(cases);
     rows.retain(|placed| placed.numbers.parts.is_some());
-    let total_ns = |placed: &PlacedRow| placed.numbers.ns_per_op.median;
+    let total_ns = |placed: &PlacedRow| placed.numbers.time.spread.median;
     rows.sort_by(|a, b| total_ns(a).total_cmp(&total_ns(b)));
     let unit = units::time(total_ns(rows.first()?));
     let most_ns = total_ns(rows.last()?);

@@ -142,21 +142,21 @@ fn of_case(case: &Case) -> Vec<Ranked> {
 
 fn of_row(row: &Row) -> Option<Ranked> {
     let numbers = row.numbers().filter(|_| !row.role.is_companion())?;
-    let ratio = numbers.ratio?;
+    let ratio = numbers.time.ratio?;
     let kernel = |numbers: &Numbers| {
         let kernel_ns = numbers.parts?.kernel_ns;
-        Some(units::percent(kernel_ns / numbers.ns_per_op.median))
+        Some(units::percent(kernel_ns / numbers.time.spread.median))
     };
     let verdict = match row.role {
         Role::Baseline => "baseline".into(),
-        _ => sheet::verdict(numbers.verdict),
+        _ => sheet::verdict(numbers.time.verdict),
     };
     let new = Ranked::new(&row.allocator, ratio.ratio, ratio.interval);
     let is_clear = matches!(
-        numbers.verdict,
+        numbers.time.verdict,
         Some(Verdict::Faster | Verdict::Slower | Verdict::Small)
     );
-    let memory = numbers.memory_ratio;
+    let memory = numbers.ratio("grown_bytes");
     Some(Ranked {
         memory: memory.map(|memory| units::times(memory.ratio)),
         kernel: kernel(numbers),

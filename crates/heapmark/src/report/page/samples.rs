@@ -40,13 +40,13 @@ fn plot(
 ) -> Plot {
     let mut rows = views::rows(cases);
     rows.sort_by(|a, b| {
-        let median = |placed: &PlacedRow| placed.numbers.ns_per_op.median;
+        let median = |placed: &PlacedRow| placed.numbers.time.spread.median;
         median(a).total_cmp(&median(b))
     });
     let mut ends = Vec::new();
     let mut traces = Vec::new();
     for placed in &rows {
-        let spread = placed.numbers.ns_per_op;
+        let spread = placed.numbers.time.spread;
         ends.extend([spread.min, spread.max]);
         let mut times: Vec<&Timed> = placed.numbers.times.iter().collect();
         times.sort_by(|a, b| a.ns_per_op.total_cmp(&b.ns_per_op));

@@ -41,7 +41,7 @@ fn plot(
     }
     let points = views::ranked(cases);
     for point in &points {
-        let spread = point.numbers.mops_per_s;
+        let spread = point.numbers.rate();
         views::add_row(
             data,
             point.subject,
@@ -59,7 +59,7 @@ fn plot(
     let in_order = lines.iter_mut().map(|line| {
         line.sort_by_key(|point| point.case.threads);
         line_over_threads(legend, line, |point| {
-            let spread = point.numbers.mops_per_s;
+            let spread = point.numbers.rate();
             let [median, low, high] = [spread.median, spread.min, spread.max].map(rate);
             let threads = f64::from(point.case.threads);
             (

@@ -59,7 +59,7 @@ pub(super) struct PlacedRow<'a> {
 impl PlacedRow<'_> {
     /// Millions of operations per second.
     pub fn rate(&self) -> f64 {
-        self.numbers.mops_per_s.median
+        self.numbers.rate().median
     }
 }
 

@@ -55,7 +55,7 @@ fn plots(
         let median = |key| placed.numbers.median(key);
         let subject = placed.subject;
         let cpu_ns = median("cpu_ns");
-        let peak_rss_bytes = placed.numbers.memory.map(|memory| memory.peak_rss_bytes);
+        let peak_rss_bytes = median("peak_rss_bytes");
         data.row(json!({
             "run": subject.run + 1,
             "workload": plain(&placed.case.workload),

@@ -13,7 +13,7 @@ pub fn ratio(row: &Row, ratio: Option<&Ratio>) -> String {
 
 /// `<= ` or `>= ` before a ratio that a high floor moves towards 1.
 pub fn bound(numbers: &Numbers) -> &'static str {
-    match &numbers.ratio {
+    match &numbers.time.ratio {
         Some(ratio) if numbers.ratio_is_bound && ratio.ratio < 1.0 => "<= ",
         Some(_) if numbers.ratio_is_bound => ">= ",
         _ => "",
@@ -45,11 +45,11 @@ pub fn verdict(verdict: Option<Verdict>) -> String {
 }
 
 pub fn cpu_ratio(row: &Row, numbers: &Numbers) -> String {
-    estimate(row, numbers.cpu_ratio)
+    estimate(row, numbers.ratio("cpu_ns_per_op"))
 }
 
 pub fn user_ratio(row: &Row, numbers: &Numbers) -> String {
-    estimate(row, numbers.user_ratio)
+    estimate(row, numbers.ratio("user_ns_per_op"))
 }
 
 /// A ratio without its interval.
@@ -62,7 +62,6 @@ fn estimate(row: &Row, ratio: Option<Ratio>) -> String {
 }
 
 pub fn peak_rss(numbers: &Numbers) -> String {
-    numbers
-        .memory
-        .map_or("-".into(), |memory| units::bytes(memory.peak_rss_bytes))
+    let bytes = numbers.median("peak_rss_bytes");
+    bytes.map_or("-".into(), units::bytes)
 }

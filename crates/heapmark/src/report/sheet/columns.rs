@@ -89,14 +89,14 @@ impl TableColumns<'_> {
     /// The time over the baseline's, and the verdict on it.
     pub fn judged(&mut self, baseline: &str) {
         self.words(&format!("time / {baseline} [95 %]"), |row, n| {
-            format!("{}{}", cells::bound(n), ratio(row, n.ratio.as_ref()))
+            format!("{}{}", cells::bound(n), ratio(row, n.time.ratio.as_ref()))
         });
-        self.words("verdict", |_, n| verdict(n.verdict));
+        self.words("verdict", |_, n| verdict(n.time.verdict));
     }
 
     /// Memory at its peak.
     pub fn memory(&mut self) {
-        let overhead = |n: &Numbers| n.memory?.overhead;
+        let overhead = |n: &Numbers| n.median("overhead");
         let told = self.rows.iter().filter(|(_, n)| overhead(n).is_some());
         let title = match told.count() {
             0 => "peak RSS",

@@ -142,28 +142,37 @@ fn each_number_of_a_row_stands_below_its_own_name() {
         .zip(&lines[1..])
     {
         let numbers = row.numbers().unwrap();
-        let (ratio, memory) = (numbers.ratio, numbers.memory);
+        let (ratio, memory) = (numbers.time.ratio, numbers.memory());
         for (column, number) in [
             ("threads", Some(2.0)),
             ("blocks", Some(numbers.blocks as f64)),
             ("samples", Some(numbers.samples as f64)),
             ("planned_blocks", Some(10.0)),
-            ("ns_per_op", Some(numbers.ns_per_op.median)),
-            ("ns_per_op_min", Some(numbers.ns_per_op.min)),
-            ("ns_per_op_max", Some(numbers.ns_per_op.max)),
-            ("purge_share", numbers.purge_share),
-            ("mops_per_s", Some(numbers.mops_per_s.median)),
-            ("mops_per_s_min", Some(numbers.mops_per_s.min)),
-            ("cpu_ns_per_op", numbers.cpu_ns_per_op.map(|it| it.median)),
-            ("cpu_ns_per_op_max", numbers.cpu_ns_per_op.map(|it| it.max)),
+            ("ns_per_op", Some(numbers.time.spread.median)),
+            ("ns_per_op_min", Some(numbers.time.spread.min)),
+            ("ns_per_op_max", Some(numbers.time.spread.max)),
+            ("purge_share", numbers.median("purge_share")),
+            ("mops_per_s", Some(numbers.rate().median)),
+            ("mops_per_s_min", Some(numbers.rate().min)),
+            ("cpu_ns_per_op", numbers.median("cpu_ns_per_op")),
+            (
+                "cpu_ns_per_op_max",
+                numbers.cell("cpu_ns_per_op").map(|it| it.spread.max),
+            ),
             ("ratio", ratio.map(|it| it.ratio)),
             ("ratio_low", ratio.and_then(|it| Some(it.interval?.0))),
             ("ratio_high", ratio.and_then(|it| Some(it.interval?.1))),
             ("ratio_pairs", ratio.map(|it| it.pairs as f64)),
-            ("cpu_ratio", numbers.cpu_ratio.map(|it| it.ratio)),
+            (
+                "cpu_ratio",
+                numbers.ratio("cpu_ns_per_op").map(|it| it.ratio),
+            ),
             ("peak_rss_bytes", memory.map(|it| it.peak_rss_bytes)),
             ("overhead", memory.and_then(|it| it.overhead)),
-            ("memory_ratio", numbers.memory_ratio.map(|it| it.ratio)),
+            (
+                "memory_ratio",
+                numbers.ratio("grown_bytes").map(|it| it.ratio),
+            ),
             ("floor_share", numbers.floor_share),
             ("net_ns_per_op", numbers.net_ns_per_op),
         ] {

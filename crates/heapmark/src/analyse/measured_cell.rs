@@ -1,0 +1,106 @@
+//! The metrics of a row with the values behind them, and their ratios to the baseline's: values of
+//! one slot are paired.
+
+use super::group::{CaseGroups, Group, PairKey};
+use super::ratio::Ratio;
+use super::role::Role;
+use super::table_cell::{THRESHOLD, TableCell, by_range};
+use crate::execute::Measurement;
+use crate::metric::{self, Judged, Metric, Sample, Value};
+use crate::plan::Mode;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A metric of a row that is not yet compared, and its values in the order of their slots: a table
+/// of a million samples has millions of these, too many for maps.
+pub(super) struct MeasuredCell {
+    cell: TableCell,
+    by_slot: Vec<(PairKey, f64)>,
+}
+
+impl MeasuredCell {
+    /// What a metric of some processes, in the order of their slots, or of the check of their row
+    /// comes to; `None` without a value.
+    pub fn new(
+        metric: &'static Metric,
+        samples: &[(PairKey, Sample)],
+        check: Option<&Measurement>,
+    ) -> Option<MeasuredCell> {
+        let of_check = |of: fn(&BTreeMap<String, f64>) -> Option<f64>| {
+            Some((PairKey::default(), of(&check?.figures)?))
+        };
+        let of_sample = |(slot, sample): &(PairKey, Sample)| Some((*slot, metric.value(sample)?));
+        let by_slot: Vec<(PairKey, f64)> = match metric.of {
+            Value::Check(of) => of_check(of).into_iter().collect(),
+            _ => samples.iter().filter_map(of_sample).collect(),
+        };
+        let values: Vec<f64> = by_slot.iter().map(|(_, value)| *value).collect();
+        let cell = TableCell::new(metric, &values)?;
+        Some(MeasuredCell { cell, by_slot })
+    }
+
+    /// All of a row of timed processes.
+    fn of_group(group: &Group) -> Vec<MeasuredCell> {
+        let samples = group.samples();
+        let metrics = metric::of_case(Mode::Time, group.case).into_iter();
+        metrics
+            .filter_map(|metric| MeasuredCell::new(metric, &samples, group.check))
+            .collect()
+    }
+
+    /// With its ratio to the baseline's, and the verdict on that if ranges decide.
+    pub fn beside(&self, role: Role, base: &[MeasuredCell], exact: bool) -> TableCell {
+        let mut cell = self.cell.clone();
+        let other = base
+            .iter()
+            .find(|other| other.cell.metric.key == cell.metric.key);
+        let Some(other) = other.filter(|_| role != Role::Floor) else {
+            return cell;
+        };
+        if role == Role::Baseline {
+            let blocks: BTreeSet<u32> = self.by_slot.iter().map(|((block, _), _)| *block).collect();
+            cell.ratio = Some(Ratio::baseline(blocks.len()));
+            return cell;
+        }
+        let log = |(slot, ours): &(PairKey, f64)| {
+            let place = other.by_slot.binary_search_by_key(slot, |(slot, _)| *slot);
+            Some((ours / other.by_slot[place.ok()?].1).ln())
+        };
+        let logs = self.by_slot.iter().filter_map(log);
+        let logs: Vec<f64> = logs.filter(|log| log.is_finite()).collect();
+        cell.ratio = Ratio::from_logs(&logs);
+        let judged = cell.metric.judged == Judged::ByRange;
+        cell.verdict = judged.then(|| by_range(&cell, &other.cell, THRESHOLD, exact));
+        cell
+    }
+}
+
+/// What the rows of a case are compared with.
+pub(super) struct Beside<'a> {
+    pub baseline: Option<&'a Group<'a>>,
+    pub floor: Option<&'a Group<'a>>,
+    base: Vec<MeasuredCell>,
+    /// Whether metrics that are only described have ratios, too. Those of a million samples take
+    /// seconds.
+    all: bool,
+}
+
+impl<'a> Beside<'a> {
+    pub fn new(table: &'a CaseGroups<'a>, all: bool) -> Beside<'a> {
+        let baseline = table.baseline();
+        Beside {
+            baseline,
+            floor: table.fastest(Role::Floor),
+            base: baseline.map(MeasuredCell::of_group).unwrap_or_default(),
+            all,
+        }
+    }
+
+    /// The cells of a row.
+    pub fn cells(&self, group: &Group) -> Vec<TableCell> {
+        let of_cell = |own: &MeasuredCell| match self.all || own.cell.metric.judged != Judged::No {
+            true => own.beside(group.role, &self.base, false),
+            false => own.cell.clone(),
+        };
+        MeasuredCell::of_group(group).iter().map(of_cell).collect()
+    }
+}
