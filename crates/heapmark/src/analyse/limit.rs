@@ -93,7 +93,8 @@ fn row(run: &RunFile, case: &Case, allocator: &AllocatorInfo, records: &RecordsB
         .map(|free| free.reclaimable_bytes as f64);
     add("reclaimable_bytes", reclaimable);
     if let Some(limit) = smallest {
-        let between = [too_small(&row.limits, limit), limit.bytes as f64];
+        let most = failed.unwrap_or(limit.bytes as f64);
+        let between = [too_small(&row.limits, limit), most];
         let cell = TableCell::new(metric::named(SMALLEST), &between);
         let n = limit.outcomes.len() as u64;
         let cell = cell.map(|cell| TableCell {
@@ -140,9 +141,10 @@ fn smallest(tried: &[TriedLimit]) -> Option<&TriedLimit> {
     searched(tried).find(|limit| limit.does() == Some(true))
 }
 
-/// The largest limit below it.
+/// The largest limit below it under which no process got through.
 fn too_small(tried: &[TriedLimit], smallest: &TriedLimit) -> f64 {
     let below = searched(tried).take_while(|limit| limit.bytes < smallest.bytes);
+    let below = below.filter(|limit| limit.ok() == 0);
     below.last().map_or(0.0, |limit| limit.bytes as f64)
 }
 

@@ -8,8 +8,8 @@ pub(super) const METRICS: &[Metric] = &[
         "smallest_limit_bytes",
         "smallest limit",
         Unit::Bytes,
-        "the smallest limit on memory under which processes end ok (3 of 3, or most of 9), without what the harness takes; its least \
-         value is the largest limit that was too small",
+        "the smallest limit on memory under which processes end ok (3 of 3, or most of 9), without what the harness takes; between \
+         the largest limit under which none did and the largest under which one failed",
         Value::Row,
     )
     .judged_by_range(),
