@@ -2,9 +2,9 @@
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use heapmark::cmd::{
-    EXIT_CODES, Exit, build, claims, clean, compare, completions, doctor, explain, export, fetch,
-    flags, list, man, noise, open, record, replay, report, run, selftest, show, signals, trace,
-    try_command,
+    EXIT_CODES, Exit, Manner, build, claims, clean, compare, completions, doctor, explain, export,
+    fetch, flags, help, list, man, noise, open, record, replay, report, run, selftest, show,
+    signals, trace, try_command,
 };
 use std::process::ExitCode;
 
@@ -12,6 +12,8 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(version, max_term_width = 100, after_help = EXIT_CODES)]
 struct Cli {
+    #[command(flatten)]
+    manner: Manner,
     #[command(subcommand)]
     command: Command,
 }
@@ -43,7 +45,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let line = flags::with_numbers_below_zero(Cli::command());
+    let line = help::arranged(flags::with_numbers_below_zero(Cli::command()));
     let read = line
         .clone()
         .try_get_matches()
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
     if let Err(error) = flags::refuse_idle(&line, &matches).and_then(|()| signals::watch()) {
         return Exit::of_error(&error).into();
     }
+    cli.manner.take_effect();
     let result = match cli.command {
         Command::Run(args) => run::run(*args),
         Command::Trial(args) => try_command::run(*args),

@@ -1,11 +1,11 @@
 //! `heapmark build`: libraries from pinned sources, and measured programs.
 
 use super::long::Long;
-use super::{Exit, refuse, usage};
+use super::{Exit, is_quiet, note, refuse, say, usage};
 use crate::build::{self, Built, State};
 use crate::catalog::{Allocator, Catalog, Program, Tier};
 use anyhow::Result;
-use indicatif::MultiProgress;
+use indicatif::{MultiProgress, ProgressDrawTarget};
 
 /// Build allocators from the sources that heapmark pins, and programs; what is already built is
 /// kept
@@ -104,8 +104,8 @@ pub(super) fn is_unbuilt(allocator: &Allocator, catalog: &Catalog) -> bool {
 pub(super) fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize) -> Vec<Built> {
     let pending = selected.iter().any(|one| is_unbuilt(one, catalog));
     if pending {
-        eprintln!(
-            "building allocators from their sources (once; tcmalloc and jemalloc take most of the time)"
+        note(
+            "building allocators from their sources (once; tcmalloc and jemalloc take most of the time)",
         );
         let not_taken = build::not_taken();
         if !not_taken.is_empty() {
@@ -115,7 +115,11 @@ pub(super) fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize)
             );
         }
     }
-    let built = build::build(selected, &catalog.allocators, jobs, &MultiProgress::new());
+    let progress = match is_quiet() {
+        true => MultiProgress::with_draw_target(ProgressDrawTarget::hidden()),
+        false => MultiProgress::new(),
+    };
+    let built = build::build(selected, &catalog.allocators, jobs, &progress);
     for one in &built {
         let words = match &one.result {
             Ok(_) if one.cached && pending => continue,
@@ -126,7 +130,11 @@ pub(super) fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize)
             Ok(_) => format!("built in {:.0} s", one.seconds),
             Err(error) => format!("failed: {error:#}"),
         };
-        eprintln!("{:24} {words}", one.name);
+        let line = format!("{:24} {words}", one.name);
+        match one.result.is_ok() {
+            true => note(line),
+            false => say(line),
+        }
     }
     built
 }

@@ -1,12 +1,13 @@
 //! `heapmark export`: a stored run in other formats.
 
-use super::output::Destination;
+use super::output::{Destination, Output};
 use super::{Exit, refuse, say, say_damage, usage};
 use crate::report::{Format, export, write_raw};
 use crate::store::{self, Purpose, Record};
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::io::IsTerminal;
+use std::path::Path;
 use std::slice;
 
 /// Write a stored run as CSV, JSON, Markdown, Parquet or another tool's file
@@ -70,4 +71,13 @@ pub fn run(args: ExportArgs) -> Result<Exit> {
     exported.note.iter().for_each(say);
     output.put(exported.bytes)?;
     Ok(Exit::Done)
+}
+
+/// Prints everything of a run as JSON.
+pub(super) fn print_json(dir: &Path) -> Result<()> {
+    let run = store::read_for_tables(dir, |_| true)?;
+    let (head, records) = (&run.head, &run.records);
+    let written = Output::stdout()
+        .write(|out| write_raw(Format::Json, head, records, run.lines.records(), out));
+    written.map(drop)
 }

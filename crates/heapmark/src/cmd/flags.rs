@@ -10,7 +10,15 @@ use clap::{Arg, ArgMatches, Command};
 
 const RESUME: &str = "resume";
 /// All flags that have an effect with `--resume`. A new flag is refused until it is listed here.
-const WITH_RESUME: [&str; 6] = [RESUME, "strict", "check_again", "dry_run", "cells", "cell"];
+const WITH_RESUME: [&str; 7] = [
+    RESUME,
+    "strict",
+    "check_again",
+    "dry_run",
+    "cells",
+    "cell",
+    "format",
+];
 
 /// A number below 0 is not a flag: the parser of the value reports the mistake.
 pub fn with_numbers_below_zero(command: Command) -> Command {

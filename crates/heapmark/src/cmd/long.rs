@@ -1,7 +1,7 @@
 //! Long work reports its progress on stderr after two seconds: on a terminal in one line that is
 //! rewritten, elsewhere in plain lines, each after twice the time of the previous one.
 
-use super::say;
+use super::{is_quiet, say};
 use crate::file::length;
 use crate::report::{plain, units};
 use heapmark_trace::Done;
@@ -28,6 +28,9 @@ pub struct Long {
 impl Long {
     /// Work on this many bytes, named `what`; 0 if the size is unknown.
     pub fn new(what: impl Into<String>, bytes: u64) -> Long {
+        if is_quiet() {
+            return Long::silent();
+        }
         let (done, what, began) = (Done::default(), what.into(), Instant::now());
         let (here, there) = channel();
         let seen = done.clone();

@@ -10,6 +10,7 @@ pub mod explain;
 pub mod export;
 pub mod fetch;
 pub mod flags;
+pub mod help;
 pub mod list;
 mod long;
 pub mod man;
@@ -35,6 +36,7 @@ use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 /// Shown below `--help`.
 pub const EXIT_CODES: &str = "\
@@ -134,6 +136,52 @@ fn print_json(value: &impl serde::Serialize) -> Result<()> {
     print(text + "\n")
 }
 
+/// How heapmark prints, whichever command runs.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Manner {
+    /// Print results and errors only: no progress, no remarks
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// Whether colours stress words [default: auto, which is on a terminal unless NO_COLOR is set]
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        hide_default_value = true,
+        default_value = "auto"
+    )]
+    color: Color,
+}
+
+/// When colours are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+static MANNER: OnceLock<Manner> = OnceLock::new();
+
+impl Manner {
+    /// Takes effect for the rest of the process.
+    pub fn take_effect(self) {
+        let _ = MANNER.set(self);
+    }
+}
+
+/// Whether only results and errors are wanted.
+fn is_quiet() -> bool {
+    MANNER.get().is_some_and(|manner| manner.quiet)
+}
+
+/// Prints a remark to stderr that a user may do without.
+fn note(text: impl AsRef<str>) {
+    if !is_quiet() {
+        say(text);
+    }
+}
+
 /// Prints to stderr, line by line: the text may quote a file or a process. Write errors are
 /// ignored, so that a run goes on if stderr is closed.
 fn say(text: impl AsRef<str>) {
@@ -171,9 +219,15 @@ fn say_damage(dir: &Path, run: &Run) {
 /// The screen behind stdout.
 fn screen() -> Screen {
     let (stdout, variable) = (std::io::stdout(), std::env::var_os);
-    let colour = stdout.is_terminal()
-        && variable("NO_COLOR").is_none_or(|value| value.is_empty())
-        && variable("TERM").is_none_or(|term| term != "dumb");
+    let colour = match MANNER.get().map_or(Color::Auto, |manner| manner.color) {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            stdout.is_terminal()
+                && variable("NO_COLOR").is_none_or(|value| value.is_empty())
+                && variable("TERM").is_none_or(|term| term != "dumb")
+        }
+    };
     Screen {
         width: width_of(stdout),
         colour,

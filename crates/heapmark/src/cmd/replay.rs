@@ -14,16 +14,16 @@ pub struct ReplayArgs {
     traces: Vec<String>,
     /// speed: threads wait only for what they need; memory: one at a time in recorded order, for
     /// --retained; paced: at the recorded times [default: speed, or memory with --retained]
-    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(choices("mode")))]
+    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(choices("mode")), help_heading = "How it is played")]
     mode: Option<String>,
     /// How much of each block to write to [default: recorded]
-    #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(choices("touch")))]
+    #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(choices("touch")), help_heading = "How it is played")]
     touch: Option<String>,
     /// How many events a thread may be ahead of another in recorded order [default: 1000000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "How it is played")]
     skew: Option<u64>,
     /// With --mode paced: play this many times faster than recorded [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "How it is played")]
     pace: Option<f64>,
     #[command(flatten)]
     run: run::RunFlags,

@@ -26,43 +26,48 @@ pub struct TryArgs {
     #[command(flatten)]
     comparison: Comparison,
     /// A command for sh before each process; it is not timed
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", help_heading = "The command")]
     prepare: Option<String>,
     /// Run each allocator N times before measuring; the results are discarded (the check is one
     /// more such run)
-    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000))]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000), help_heading = "The command")]
     warmup: u32,
     /// File for the command's stdin [default: empty]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "The command")]
     stdin: Option<PathBuf>,
     /// Compare what each allocator's check writes to stdout with what the baseline writes
-    #[arg(long, conflicts_with = "server")]
+    #[arg(long, conflicts_with = "server", help_heading = "Checks and controls")]
     check_output: bool,
     /// The exit code that the command is expected to end with [default: 0]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=255), conflicts_with = "server")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=255), conflicts_with = "server", help_heading = "The command")]
     expect_exit: Option<i32>,
     /// Allow the command to execute other programs, or more of them, under other allocators
-    #[arg(long)]
+    #[arg(long, help_heading = "The command")]
     tree_may_differ: bool,
     /// Add a row, as-called: the command with those variables of your environment that configure
     /// allocators; all other rows run without them
-    #[arg(long)]
+    #[arg(long, help_heading = "The command")]
     keep_env: bool,
     /// Name in the tables [default: the command's own name]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "The command")]
     name: Option<String>,
     /// Find the smallest limit on memory under which each allocator still does the work, and the
     /// slow-down near it
-    #[arg(long, value_name = "WHAT", conflicts_with_all = ["precision", "max_blocks", "budget"])]
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["precision", "max_blocks", "budget"], help_heading = "What is measured")]
     limit: Option<LimitKind>,
     /// Measure a server instead, while a client drives it; `{port}` stands for the port of --ready
-    #[arg(long, value_name = "CMD", requires_all = ["client", "ready"])]
+    #[arg(long, value_name = "CMD", requires_all = ["client", "ready"], help_heading = "Servers")]
     server: Option<String>,
     /// Command that drives the server and is timed; no allocator is preloaded into it
-    #[arg(long, value_name = "CMD", requires = "server")]
+    #[arg(
+        long,
+        value_name = "CMD",
+        requires = "server",
+        help_heading = "Servers"
+    )]
     client: Option<String>,
     /// Port on this machine that answers when the server is ready
-    #[arg(long, value_name = "PORT", requires = "server", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", requires = "server", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Servers")]
     ready: Option<u16>,
 }
 

@@ -59,7 +59,13 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
 /// One table.
 pub(super) fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>) -> String {
     let mut lines = vec![screen.paint(BOLD, &plain(&sheet.heading))];
-    let (columns, below) = fitting(sheet.columns, screen.width, dropped);
+    let (columns, below) =
+        if screen.width < CARDS_BELOW && too_wide(&sheet.columns, width_of, screen.width) {
+            lines.extend(cards(&sheet.columns, screen));
+            (Vec::new(), Vec::new())
+        } else {
+            fitting(sheet.columns, screen.width, dropped)
+        };
     if !columns.is_empty() {
         lines.push(table(&columns, screen));
     }
@@ -85,6 +91,32 @@ pub(super) fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>
     lines.join("\n") + "\n"
 }
 
+/// On narrower screens a table that is too wide becomes cards, which show all its numbers.
+const CARDS_BELOW: usize = 60;
+
+/// Each row as a card: its name, then a line for each of its numbers.
+fn cards(columns: &[Column], screen: Screen) -> Vec<String> {
+    let Some((names, numbers)) = columns.split_first() else {
+        return Vec::new();
+    };
+    let titles = numbers.iter().map(|column| plain(&column.title));
+    let titles: Vec<String> = titles.collect();
+    let widths = titles.iter().map(|title| title.chars().count());
+    let width = widths.max().unwrap_or_default();
+    let mut lines = Vec::new();
+    for (row, name) in names.cells.iter().enumerate() {
+        lines.push(format!("  {}", plain(name)));
+        for (title, column) in titles.iter().zip(numbers) {
+            let cell = plain(&column.cells[row]);
+            if !cell.is_empty() {
+                let line = format!("    {title:<width$}  {cell}");
+                lines.push(screen.wrap(&line, width + 6));
+            }
+        }
+    }
+    lines
+}
+
 /// If the columns are too wide, moves the notes below the table, then removes spare columns, the
 /// last ones first.
 fn fitting(
@@ -92,11 +124,8 @@ fn fitting(
     width: usize,
     dropped: &mut Vec<String>,
 ) -> (Vec<Column>, Vec<String>) {
-    let too_wide = |columns: &[Column], of: fn(&Column) -> usize| {
-        columns.iter().map(|one| of(one) + GAP).sum::<usize>() > width
-    };
     let mut below = Vec::new();
-    if too_wide(&columns, width_of)
+    if too_wide(&columns, width_of, width)
         && let Some(notes) = columns.pop_if(|column| column.notes)
     {
         // Rows with the same notes share a line.
@@ -115,7 +144,7 @@ fn fitting(
     }
     let needs: [fn(&Column) -> usize; 2] = [width_of, least_width_of];
     for (spare, of) in [Spare::Early, Spare::Late].into_iter().zip(needs) {
-        while too_wide(&columns, of)
+        while too_wide(&columns, of, width)
             && let Some(place) = columns.iter().rposition(|column| column.spare == spare)
         {
             let title = columns.remove(place).title;
@@ -125,6 +154,10 @@ fn fitting(
         }
     }
     (columns, below)
+}
+
+fn too_wide(columns: &[Column], of: fn(&Column) -> usize, width: usize) -> bool {
+    columns.iter().map(|one| of(one) + GAP).sum::<usize>() > width
 }
 
 /// Two characters before each column.

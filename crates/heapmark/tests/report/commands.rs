@@ -2,7 +2,7 @@
 //! turns measuring into a dry run, in a folder that has what the lines name.
 
 use super::outputs::unpacked;
-use crate::support::{Place, repository};
+use crate::support::{Place, commands, repository};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -53,7 +53,7 @@ case $1 in
     run | replay | try)
         case " $* " in
             *" --dry-run "*) exec "$HEAPMARK" "$@" ;;
-            *" --cell "*) exec "$HEAPMARK" "$@" --help ;;
+            *" --cell "* | *" --format "*) exec "$HEAPMARK" "$@" --help ;;
         esac
         command=$1
         shift
@@ -135,6 +135,20 @@ fn pages() -> Vec<(String, String)> {
         (name, text)
     };
     names.into_iter().map(read).collect()
+}
+
+/// The help of every command, as a page.
+fn help_pages(place: &Place) -> Vec<(String, String)> {
+    let mut pages = Vec::new();
+    for command in commands(place) {
+        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        let end = place.run(&words);
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        let examples = end.stdout.split("Examples:").nth(1);
+        let examples = examples.unwrap_or_else(|| panic!("{command} --help has no examples"));
+        pages.push((format!("{command} --help"), examples.to_owned()));
+    }
+    pages
 }
 
 /// A folder in which the lines can be typed.
@@ -239,7 +253,7 @@ fn every_command_line_of_the_documents_can_be_typed() {
     let place = desk();
     let mut seen = BTreeSet::new();
     let mut wrong = Vec::new();
-    for (name, page) in pages() {
+    for (name, page) in pages().into_iter().chain(help_pages(&place)) {
         for line in lines_of(&name, &page) {
             if !seen.insert(line.text.clone()) {
                 continue;

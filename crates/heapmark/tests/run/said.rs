@@ -510,3 +510,43 @@ fn a_folder_that_takes_no_results_is_said_with_the_flag_that_names_another() {
         end.stderr
     );
 }
+
+#[test]
+fn quiet_prints_results_and_errors_only() {
+    let place = Place::new();
+    let end = place.run_small("run", &["-a", "glibc", "--blocks", "1", "--quiet"]);
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
+    assert!(end.stdout.contains("Report: "), "{}", end.stdout);
+    refused(&place, &["-q", "show", "gone"], 2, &["gone"]);
+}
+
+#[test]
+fn json_of_a_run_is_its_export() {
+    let place = Place::new();
+    let flags = ["-a", "glibc", "--blocks", "1", "-q", "--format", "json"];
+    let end = place.run_small("run", &flags);
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
+    let exported = place.run(&["export", "run", "--to", "json"]);
+    assert_eq!(end.stdout, exported.stdout);
+    assert!(serde_json::from_str::<serde_json::Value>(&end.stdout).is_ok());
+    for idle in [&["--dry-run"][..], &["--cell", "churn@1/b00/glibc"]] {
+        let end = place.run(&[&["run", "--format", "json"], idle].concat());
+        assert_eq!(end.code, Some(2), "{}", end.stderr);
+        assert!(end.stderr.contains("--format"), "{}", end.stderr);
+    }
+}
+
+#[test]
+fn colours_are_printed_if_the_user_says_so() {
+    let place = stored();
+    let show = |words: &[&str]| {
+        let end = place.run(&[&["show", "run"], words].concat());
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        end.stdout
+    };
+    let plain = show(&[]);
+    assert_eq!(show(&["--color", "never"]), plain);
+    let coloured = show(&["--color", "always"]);
+    assert!(coloured.contains("\u{1b}["), "{coloured}");
+    assert!(!plain.contains("\u{1b}["), "{plain}");
+}

@@ -295,3 +295,28 @@ pub fn word<'a>(value: &'a Value, key: &str) -> &'a str {
         .as_str()
         .unwrap_or_else(|| panic!("no text `{key}` in {value}"))
 }
+
+/// All commands, as `--help` lists them; `trace` stands there by its own.
+pub fn commands(place: &Place) -> Vec<String> {
+    // Above the flags, in groups or not.
+    let listed = |of: &[&str]| -> Vec<String> {
+        let help = place.run(of).stdout;
+        let above = help.split("\nOptions:").next().unwrap();
+        let name = |line: &str| {
+            let line = line.strip_prefix("  ")?;
+            let is_name = line.starts_with(|first: char| first.is_ascii_lowercase());
+            is_name.then(|| line.split_whitespace().next().map(String::from))?
+        };
+        let names = above.lines().filter_map(name);
+        names.filter(|name| name != "help").collect()
+    };
+    let mut all = listed(&["--help"]);
+    all.retain(|name| name != "trace");
+    all.extend(
+        listed(&["trace", "--help"])
+            .iter()
+            .map(|name| format!("trace {name}")),
+    );
+    assert!(all.len() >= 19, "{all:?}");
+    all
+}

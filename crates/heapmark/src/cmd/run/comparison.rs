@@ -10,70 +10,97 @@ use std::time::Duration;
 #[derive(clap::Args, Debug)]
 pub struct Comparison {
     /// Allocators: names, short names or patterns from `heapmark list allocators`, ./lib.so,
-    /// NAME=/path/lib.so, or a commit, NAME=git:PATH@REF
-    #[arg(short, long, value_name = "A,...", value_delimiter = ',', value_parser = listed)]
+    /// NAME=/path/lib.so, or a commit, NAME=git:PATH@REF [default: the suite's, which are the main
+    /// ones]
+    #[arg(short, long, value_name = "A,...", value_delimiter = ',', value_parser = listed, help_heading = "Allocators")]
     pub allocators: Vec<String>,
     /// Allow a library of -a or --baseline to take a name of the catalogue, instead of heapmark's
     /// own allocator; `null` is never replaced
-    #[arg(long, overrides_with = "replace")]
+    #[arg(long, overrides_with = "replace", help_heading = "Allocators")]
     pub replace: bool,
-    /// The allocator that the others are compared with
-    #[arg(long, value_name = "A")]
+    /// The allocator that the others are compared with [default: glibc]
+    #[arg(long, value_name = "A", help_heading = "Allocators")]
     pub baseline: Option<String>,
     /// Number of blocks: each allocator runs each workload exactly this often, in fresh processes
-    #[arg(long, alias = "runs", value_name = "N", value_parser = blocks(), conflicts_with_all = ["precision", "max_blocks", "budget"])]
+    #[arg(long, alias = "runs", value_name = "N", value_parser = blocks(), conflicts_with_all = ["precision", "max_blocks", "budget"], help_heading = "How long")]
     pub blocks: Option<u32>,
-    /// Add blocks until half of each 95 % interval is at most this: 1%, 0.5%, ...
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    /// Add blocks until half of each 95 % interval is at most this: 1%, 0.5%, ... [default: the
+    /// suite's number of blocks]
+    #[arg(long, value_name = "PERCENT", value_parser = percent, help_heading = "How long")]
     pub precision: Option<f64>,
     /// Stop after N blocks [default: 40, or what a verdict needs]
-    #[arg(long, value_name = "N", value_parser = blocks())]
+    #[arg(long, value_name = "N", value_parser = blocks(), help_heading = "How long")]
     pub max_blocks: Option<u32>,
     /// Start no block after this time: 90s, 5min, 2h; a bare number: seconds
-    #[arg(long, value_name = "TIME", value_parser = budget)]
+    #[arg(long, value_name = "TIME", value_parser = budget, help_heading = "How long")]
     pub budget: Option<Duration>,
     /// Leave out the A/A check (an identical copy of the baseline that shows this run's noise)
-    #[arg(long, overrides_with = "no_aa_copy")]
+    #[arg(
+        long,
+        overrides_with = "no_aa_copy",
+        help_heading = "Checks and controls"
+    )]
     pub no_aa_copy: bool,
     /// Keep measurements that other programs disturbed, without repeating them
-    #[arg(long, overrides_with = "no_repeat")]
+    #[arg(
+        long,
+        overrides_with = "no_repeat",
+        help_heading = "Checks and controls"
+    )]
     pub no_repeat: bool,
-    /// Seed of every random choice; the same seed gives the same plan
-    #[arg(long, value_name = "N")]
+    /// Seed of every random choice; the same seed gives the same plan [default: from the clock]
+    #[arg(long, value_name = "N", help_heading = "Checks and controls")]
     pub seed: Option<u64>,
     /// A process that runs longer than this counts as hung: 90s, 5min; a bare number: seconds
     /// [default: 100 times the baseline, at least 20s]
-    #[arg(long, value_name = "TIME", value_parser = patience)]
+    #[arg(long, value_name = "TIME", value_parser = patience, help_heading = "How long")]
     pub timeout: Option<Duration>,
     /// Transparent huge pages of the measured processes
-    #[arg(long, value_name = "WHICH", default_value = "machine")]
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value = "machine",
+        help_heading = "What is measured"
+    )]
     pub thp: HugePages,
     /// Compare each allocator in an aged heap with itself in a fresh one: blocks are allocated,
     /// replaced and freed before the clock starts, until P % of them are left
-    #[arg(long, value_name = "P", value_parser = age)]
+    #[arg(long, value_name = "P", value_parser = age, help_heading = "What is measured")]
     pub age: Option<u8>,
     /// Run directory to create [default: heapmark-results/DATE-N]
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", help_heading = "Results")]
     pub output: Option<PathBuf>,
+    /// What is printed at the end
+    #[arg(long, value_name = "FORMAT", default_value = "text", conflicts_with_all = ["dry_run", "cells", "cell"], help_heading = "Results")]
+    pub format: Printed,
     /// Continue an interrupted run: a run directory, or `latest`
-    #[arg(long, value_name = "RUN")]
+    #[arg(long, value_name = "RUN", help_heading = "Results")]
     pub resume: Option<String>,
     /// Measure nothing if `heapmark doctor` has a warning: exit code 5
-    #[arg(long)]
+    #[arg(long, help_heading = "Checks and controls")]
     pub strict: bool,
     /// Repeat the checks that earlier runs have passed with the same library and the same work
-    #[arg(long)]
+    #[arg(long, help_heading = "Checks and controls")]
     pub check_again: bool,
     /// Print the plan and its estimated time, measure nothing
-    #[arg(long)]
+    #[arg(long, help_heading = "Results")]
     pub dry_run: bool,
     /// With --dry-run: also print every parameter, and every process that would run
-    #[arg(long, requires = "dry_run")]
+    #[arg(long, requires = "dry_run", help_heading = "Results")]
     pub cells: bool,
     /// Run one cell of the plan (or of the run named by --resume) alone, print the output of the
     /// guest, store nothing
-    #[arg(long, value_name = "ID", conflicts_with_all = ["output", "check_again", "dry_run"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["output", "check_again", "dry_run"], help_heading = "Results")]
     pub cell: Option<String>,
+}
+
+/// What a run prints when it has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Printed {
+    /// The answer, or the tables
+    Text,
+    /// Everything, as `heapmark export --to json`
+    Json,
 }
 
 /// The least time that a flag may give.

@@ -13,7 +13,7 @@ mod traces;
 
 use super::report::beside;
 use super::signals::{self, Answer};
-use super::{Exit, print, refuse, say, say_damage, screen, usage};
+use super::{Exit, note, print, refuse, say, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
 use crate::execute::{Guest, Subject, permit_huge_pages};
@@ -25,7 +25,7 @@ use crate::report::{self, Format, units};
 use crate::session::{DoesNotRun, Ended, Processes, Selection, Session};
 use crate::store::{self, Purpose, Record, Run, RunFile, Store};
 use anyhow::{Result, anyhow};
-use comparison::{Comparison, listed, target};
+use comparison::{Comparison, Printed, listed, target};
 use progress::TerminalProgress;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -40,7 +40,7 @@ pub struct RunArgs {
     #[arg(default_value = "quick")]
     pub(super) suite: String,
     /// Workloads: names or patterns from `heapmark list workloads`, or trace:FILE
-    #[arg(short, long, value_name = "GLOB,...", value_delimiter = ',', value_parser = listed)]
+    #[arg(short, long, value_name = "GLOB,...", value_delimiter = ',', value_parser = listed, help_heading = "What is measured")]
     pub(super) workloads: Vec<String>,
     #[command(flatten)]
     pub(super) args: RunFlags,
@@ -49,30 +49,38 @@ pub struct RunArgs {
 /// How to measure.
 #[derive(clap::Args)]
 pub struct RunFlags {
-    /// Thread counts; `all` is the number of usable CPUs
-    #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = listed)]
+    /// Thread counts; `all` is the number of usable CPUs [default: the suite's]
+    #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = listed, help_heading = "What is measured")]
     threads: Vec<String>,
-    /// quick, paper, or another preset of the workloads
-    #[arg(long, value_name = "NAME")]
+    /// quick, paper, or another preset of the workloads [default: the suite's]
+    #[arg(long, value_name = "NAME", help_heading = "What is measured")]
     preset: Option<String>,
     /// Set a parameter of a workload
-    #[arg(long, value_name = "WORKLOAD.PARAMETER=VALUE")]
+    #[arg(
+        long,
+        value_name = "WORKLOAD.PARAMETER=VALUE",
+        help_heading = "What is measured"
+    )]
     pub(super) set: Vec<Override>,
     #[command(flatten)]
     comparison: Comparison,
     /// Also measure libraries that pass calls on to libc; their rows report it
-    #[arg(long)]
+    #[arg(long, help_heading = "Allocators")]
     allow_forwarding: bool,
     /// Leave out the null allocator, which shows the cost of the harness itself
-    #[arg(long, overrides_with = "no_floor")]
+    #[arg(
+        long,
+        overrides_with = "no_floor",
+        help_heading = "Checks and controls"
+    )]
     no_floor: bool,
     /// How long one process should measure on the baseline, if the preset is calibrated: 1s; a bare
     /// number: milliseconds
-    #[arg(long, value_name = "TIME", value_parser = target)]
+    #[arg(long, value_name = "TIME", value_parser = target, help_heading = "How long")]
     target_ms: Option<u32>,
     /// Sample memory over time at this interval, for every workload (some always do): 1ms, 500us,
     /// ...
-    #[arg(long, value_name = "TIME", value_parser = time::interval)]
+    #[arg(long, value_name = "TIME", value_parser = time::interval, help_heading = "What is measured")]
     series: Option<std::time::Duration>,
     #[command(flatten)]
     pub(super) instead: Instead,
@@ -82,19 +90,20 @@ pub struct RunFlags {
 #[derive(clap::Args)]
 #[group(multiple = false, conflicts_with_all = ["series", "precision", "max_blocks", "budget"])]
 pub struct Instead {
-    /// Time single calls instead, 1 of K on average, in processes that measure nothing else
-    #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = LATENCY_EVERY, value_parser = every)]
+    /// Time single calls instead, 1 of K on average (16 if it is left out), in processes that measure
+    /// nothing else
+    #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = LATENCY_EVERY, value_parser = every, help_heading = "What is measured")]
     latency: Option<u32>,
     /// Count events per operation instead of timing
-    #[arg(long, value_name = "COUNTER")]
+    #[arg(long, value_name = "COUNTER", help_heading = "What is measured")]
     counter: Option<Counter>,
     /// Measure memory instead of time: how much is resident for the live bytes, and how much stays
     /// resident up to 5 s after everything was freed
-    #[arg(long)]
+    #[arg(long, help_heading = "What is measured")]
     pub(super) retained: bool,
     /// Find the smallest limit on memory under which each allocator still does the work, and the
     /// slow-down near it
-    #[arg(long, value_name = "WHAT")]
+    #[arg(long, value_name = "WHAT", help_heading = "What is measured")]
     limit: Option<LimitKind>,
 }
 
@@ -172,22 +181,22 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     } else {
         ""
     };
-    say(format!(
+    note(format!(
         "{}{more} processes in {}",
         plan.cells().len() + plan.checks().len(),
         dir.display()
     ));
-    say(report::warnings(&look.warnings()));
+    note(report::warnings(&look.warnings()));
     stored.store.keep_preflight(When::Before, look)?;
     if let Some(prices) = Prices::measure(&root) {
-        report::price_warning(&prices).iter().for_each(say);
+        report::price_warning(&prices).iter().for_each(note);
         stored.store.keep_prices(prices)?;
     }
     let timed = !plan.mode.is_for_kernels();
     let ended = measure(guest, selection, stored, stop, &root, args.check_again)?;
-    let all_ok = print_results(&dir)?;
+    let all_ok = print_results(&dir, args.format)?;
     if timed {
-        say(share(&ended));
+        note(share(&ended));
     }
     if !ended.whole {
         say(format!(
@@ -340,12 +349,16 @@ fn is_refused(look: &Preflight) -> bool {
 
 /// Prints the matrix of all cases, or the tables, to stdout and writes them as text and as a page into the run directory;
 /// returns whether every process ended `ok`.
-fn print_results(dir: &Path) -> Result<bool> {
+fn print_results(dir: &Path, format: Printed) -> Result<bool> {
     let run = store::read_for_tables(dir, reads_figure)?;
     let analysis = analyse(&run.head, &run.records);
     let html = beside(dir, &run)?;
     let text = report::export(Format::Markdown, &run.head, &run.records)?;
     store::keep(dir, "report.md", text.bytes)?;
+    if format == Printed::Json {
+        super::export::print_json(dir)?;
+        return Ok(all_ok(&run));
+    }
     let matrix = report::matrix(&run.head, &analysis, dir, screen());
     print(format!(
         "\n{}Report: {} (as text: {})   raw samples: {}\n",

@@ -2,7 +2,7 @@
 
 use super::outline::number_of_blocks;
 use crate::cmd::long::styled;
-use crate::cmd::say;
+use crate::cmd::{is_quiet, note, say};
 use crate::plan::Plan;
 use crate::session::Progress;
 use heapmark_stats::{Next, Stop};
@@ -23,7 +23,10 @@ pub struct TerminalProgress {
 impl TerminalProgress {
     /// Starts with none of `total` processes done.
     pub fn new(total: usize) -> TerminalProgress {
-        let bar = ProgressBar::new(total as u64);
+        let bar = match is_quiet() {
+            true => ProgressBar::hidden(),
+            false => ProgressBar::new(total as u64),
+        };
         TerminalProgress {
             bar: styled(bar, "{bar:30} {pos}/{len}  {eta} left  {msg}"),
             began: Instant::now(),
@@ -89,7 +92,7 @@ impl Progress for TerminalProgress {
         if std::io::stderr().is_terminal() {
             self.bar.set_message(line);
         } else {
-            say(line);
+            note(line);
         }
     }
 

@@ -5,10 +5,10 @@ use crate::report::sheet::{Column, Sheet, Spare};
 use crate::report::terminal::sheet_text;
 
 /// A table of four columns at this width, and the columns that were left out.
-fn at(width: usize) -> (String, Vec<String>) {
+fn at(width: usize, name: &str) -> (String, Vec<String>) {
     let numbers = |title: &str, cell: &str| Column::numbers(title, [cell.to_owned()]);
     let columns = vec![
-        Column::words("allocator", ["mimalloc3".to_owned()]),
+        Column::words("allocator", [name.to_owned()]),
         numbers("at peak RSS", "1.64x"),
         Column {
             spare: Spare::Late,
@@ -40,26 +40,25 @@ fn at(width: usize) -> (String, Vec<String>) {
 #[test]
 fn a_narrow_table_drops_what_it_can_do_without_then_breaks_headings_between_words_and_never_a_cell()
 {
-    let (whole, none) = at(48);
+    let name = "mimalloc3, whose name takes forty-nine characters";
+    assert_eq!(name.len(), "mimalloc3".len() + 40);
+    let (whole, none) = at(88, name);
     assert!(
-        whole.contains("allocator  at peak RSS  idle 0 s  sparse pages") && none.is_empty(),
+        whole.contains("  at peak RSS  idle 0 s  sparse pages") && none.is_empty(),
         "{whole}"
     );
-    let (dropped, early) = at(47);
-    assert!(
-        dropped.contains("allocator  at peak RSS  idle 0 s\n"),
-        "{dropped}"
-    );
+    let (dropped, early) = at(87, name);
+    assert!(dropped.contains("  at peak RSS  idle 0 s\n"), "{dropped}");
     assert_eq!(early, ["sparse pages"]);
-    let (broken, early) = at(30);
+    let (broken, early) = at(70, name);
     assert!(
-        broken.contains("mimalloc3    1.64x  16.1 MiB\n") && broken.contains("at peak"),
+        broken.contains("characters    1.64x  16.1 MiB\n") && broken.contains("at peak"),
         "{broken}"
     );
     assert_eq!(early, ["sparse pages"]);
-    let (narrow, all) = at(24);
+    let (narrow, all) = at(64, name);
     assert!(
-        narrow.contains("mimalloc3  ") && narrow.contains("1.64x\n"),
+        narrow.contains("characters  ") && narrow.contains("1.64x\n"),
         "{narrow}"
     );
     assert_eq!(all, ["sparse pages", "idle 0 s"]);
@@ -69,7 +68,7 @@ fn a_narrow_table_drops_what_it_can_do_without_then_breaks_headings_between_word
 fn what_room_there_is_goes_to_the_headings_that_are_broken_most() {
     let numbers = |title: &str| Column::numbers(title, ["1.00x".to_owned()]);
     let columns = vec![
-        Column::words("allocator", ["glibc".to_owned()]),
+        Column::words("allocator", ["glibc".repeat(9) + "1.23"]),
         numbers("at peak demand"),
         numbers("at peak RSS"),
     ];
@@ -81,7 +80,7 @@ fn what_room_there_is_goes_to_the_headings_that_are_broken_most() {
     let text = sheet_text(
         sheet,
         Screen {
-            width: 32,
+            width: 72,
             colour: false,
         },
         &mut Vec::new(),
@@ -90,5 +89,20 @@ fn what_room_there_is_goes_to_the_headings_that_are_broken_most() {
         text.lines().count(),
         4,
         "the heading, two lines of titles, a row: {text}"
+    );
+}
+
+#[test]
+fn a_table_that_is_too_wide_for_a_phone_becomes_cards_with_all_numbers() {
+    let (table, none) = at(48, "mimalloc3");
+    assert!(
+        table.contains("allocator  at peak RSS  idle 0 s"),
+        "{table}"
+    );
+    let (cards, all) = at(47, "mimalloc3");
+    assert_eq!((none.len(), all.len()), (0, 0));
+    assert_eq!(
+        cards,
+        "memory\n  mimalloc3\n    at peak RSS   1.64x\n    idle 0 s      16.1 MiB\n    sparse pages  0.4 %\n"
     );
 }

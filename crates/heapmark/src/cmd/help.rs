@@ -1,0 +1,177 @@
+//! What `--help` has besides flags: the commands in groups, and examples.
+
+use clap::Command;
+use std::fmt::Write;
+
+/// The commands as a newcomer meets them.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Measure", &["run", "try"]),
+    ("Your program's allocations", &["record", "replay", "trace"]),
+    (
+        "Results",
+        &["show", "report", "compare", "export", "claims"],
+    ),
+    ("This machine", &["doctor", "noise", "selftest"]),
+    (
+        "Setting up",
+        &[
+            "list",
+            "explain",
+            "build",
+            "fetch",
+            "clean",
+            "completions",
+            "man",
+        ],
+    ),
+];
+
+/// Lines to type, for each command; a test types them.
+const EXAMPLES: [(&str, &[&str]); 28] = [
+    (
+        "run",
+        &[
+            "heapmark run                                  # the answer of this machine, in minutes",
+            "heapmark run -a glibc,mimalloc,je -w larson -t 1,all",
+            "heapmark run memory-shapes                    # memory that stays",
+            "heapmark run -a old=git:libfoo@main,new=git:libfoo --baseline old",
+        ],
+    ),
+    (
+        "try",
+        &[
+            "heapmark try python3 build.py",
+            "heapmark try -a glibc,jemalloc --blocks 20 jq . big.json",
+            "heapmark try --server './server --port {port}' --client 'curl localhost:{port}' --ready 7391",
+        ],
+    ),
+    (
+        "replay",
+        &[
+            "heapmark replay build.trace",
+            "heapmark replay --retained build.trace        # memory for the live bytes",
+            "heapmark replay perl-hash                     # a trace that heapmark carries",
+        ],
+    ),
+    (
+        "record",
+        &["heapmark record -o build.trace python3 build.py"],
+    ),
+    (
+        "doctor",
+        &["heapmark doctor                               # what disturbs measurements here"],
+    ),
+    (
+        "list",
+        &["heapmark list allocators", "heapmark list workloads --json"],
+    ),
+    ("build", &["heapmark build jemalloc mimalloc"]),
+    ("show", &["heapmark show latest"]),
+    ("report", &["heapmark report latest -o result"]),
+    (
+        "compare",
+        &[
+            "heapmark compare latest --fail-on slower      # exit code 3 for a CI job",
+            "heapmark compare run-1 run-2 --by cpu",
+        ],
+    ),
+    (
+        "export",
+        &[
+            "heapmark export latest --to csv -o table.csv",
+            "heapmark export latest --to json",
+        ],
+    ),
+    ("claims", &["heapmark claims latest"]),
+    ("open", &["heapmark open latest"]),
+    ("explain", &["heapmark explain block"]),
+    ("fetch", &["heapmark fetch"]),
+    ("clean", &["heapmark clean cache"]),
+    (
+        "completions",
+        &["heapmark completions bash > heapmark.bash"],
+    ),
+    ("man", &["heapmark man man1"]),
+    ("noise", &["heapmark noise --minutes 5"]),
+    ("selftest", &["heapmark selftest"]),
+    ("trace finish", &["heapmark trace finish app.cap"]),
+    (
+        "trace import",
+        &["heapmark trace import mtrace.log -o app.trace"],
+    ),
+    (
+        "trace make-pack",
+        &["heapmark trace make-pack perl-hash -o pack"],
+    ),
+    ("trace stats", &["heapmark trace stats build.trace"]),
+    ("trace check", &["heapmark trace check build.trace"]),
+    (
+        "trace dump",
+        &["heapmark trace dump build.trace --events 0..10"],
+    ),
+    (
+        "trace cut",
+        &["heapmark trace cut build.trace --events 0..10 -o first.trace"],
+    ),
+    (
+        "trace export",
+        &["heapmark trace export build.trace --sizes"],
+    ),
+];
+
+/// The commands with all this.
+pub fn arranged(line: Command) -> Command {
+    let template = format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n{}\nOptions:\n{{options}}{{after-help}}",
+        groups(&line)
+    );
+    let with_examples = |line: Command, (path, examples): &(&str, &[&str])| {
+        let text = examples
+            .iter()
+            .fold("Examples:".to_owned(), |mut text, example| {
+                let _ = write!(text, "\n    {example}");
+                text
+            });
+        let names: Vec<&str> = path.split(' ').collect();
+        with_text(line, &names, text)
+    };
+    let line = line.help_template(template);
+    EXAMPLES.iter().fold(line, with_examples)
+}
+
+/// Below the help of the command at this path.
+fn with_text(line: Command, path: &[&str], text: String) -> Command {
+    match path {
+        [] => line.after_help(text),
+        [name, rest @ ..] => line.mut_subcommand(name, |command| with_text(command, rest, text)),
+    }
+}
+
+fn groups(line: &Command) -> String {
+    let mut text = String::new();
+    for (heading, names) in GROUPS {
+        let _ = writeln!(text, "\n{heading}:");
+        for name in names {
+            let Some(command) = line.find_subcommand(name) else {
+                continue;
+            };
+            let about = command.get_about().map(ToString::to_string);
+            // The first clause; `--help` of the command has the rest.
+            let about = about.unwrap_or_default();
+            let about = about.split([':', ';']).next().unwrap_or_default();
+            let _ = writeln!(text, "  {name:<11} {about}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_of_a_group_stands_there_with_its_first_clause() {
+        let line = Command::new("x").subcommand(Command::new("try").about("Run it: and more"));
+        assert!(groups(&line).contains("  try         Run it\n"));
+    }
+}
