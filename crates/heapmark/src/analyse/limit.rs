@@ -121,7 +121,7 @@ fn row(run: &RunFile, case: &Case, allocator: &AllocatorInfo, records: &RecordsB
 fn tried(records: &[&Record]) -> Vec<TriedLimit> {
     let mut all: BTreeMap<(Option<u32>, u64), Vec<&'static str>> = BTreeMap::new();
     for record in records {
-        if let Some(limit) = record.limit
+        if let Some(limit) = &record.limit
             && let Some(bytes) = limit.bytes
         {
             let outcomes = all.entry((limit.percent, bytes)).or_default();
@@ -169,7 +169,7 @@ fn slowdowns(records: &[&Record], percent: u32) -> Vec<f64> {
         Some(Process::new(measurement, record.threads)?.ns_per_op)
     };
     let of = |record: &&&Record| record.purpose == Purpose::Limited;
-    let under = |record: &Record| record.limit.and_then(|limit| limit.percent);
+    let under = |record: &Record| record.limit.as_ref()?.percent;
     let near = || {
         records
             .iter()

@@ -123,7 +123,7 @@ pub struct Record {
     pub mean_heap: Option<Box<MeanHeap>>,
     /// Its limit, in a run that looks for the smallest one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<Limit>,
+    pub limit: Option<Box<Limit>>,
     /// What it took of what is to be limited; only of the process with which that search begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub demand: Option<Box<Demand>>,
@@ -152,7 +152,11 @@ impl Record {
     /// Whether it did not end `ok` though no limit of its memory was tried: that is a failure, and
     /// under such a limit a result.
     pub fn has_failed(&self) -> bool {
-        !self.outcome.is_ok() && self.limit.is_none_or(|limit| limit.bytes.is_none())
+        !self.outcome.is_ok()
+            && self
+                .limit
+                .as_ref()
+                .is_none_or(|limit| limit.bytes.is_none())
     }
 
     /// From spawn to reaped, or that of the earlier check that replaces it.
@@ -189,7 +193,7 @@ impl Record {
             interference: None,
             memory: None,
             mean_heap: None,
-            limit: cell.limit,
+            limit: cell.limit.map(Box::new),
             demand: None,
             proof: None,
             environment: BTreeMap::new(),

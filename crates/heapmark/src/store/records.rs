@@ -2,36 +2,55 @@
 //! first.
 
 use super::Record;
-use crate::plan::CellId;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 
 /// Records, one per cell.
 #[derive(Default)]
-pub struct Records {
+pub struct Records<S = RandomState> {
     all: Vec<Record>,
-    places: HashMap<CellId, usize>,
+    /// Places by the hash of the cell's name, since the names of a million cells take much memory. Of
+    /// cells with the same hash, the second is under the next free number.
+    places: HashMap<u64, usize>,
+    hasher: S,
 }
 
-impl Records {
+impl<S: BuildHasher> Records<S> {
     /// Adds a record, replacing an earlier one of its cell; returns its place.
     pub fn add(&mut self, record: Record) -> usize {
-        let cell = record.cell.clone();
-        let place = *self.places.entry(cell).or_insert(self.all.len());
-        match self.all.get_mut(place) {
-            Some(earlier) => *earlier = record,
-            None => self.all.push(record),
+        match self.find(&record.cell) {
+            Ok(place) => {
+                self.all[place] = record;
+                place
+            }
+            Err(free) => {
+                self.places.insert(free, self.all.len());
+                self.all.push(record);
+                self.all.len() - 1
+            }
         }
-        place
+    }
+
+    /// The place of a cell's record, or the number under which it would be.
+    fn find(&self, cell: &str) -> Result<usize, u64> {
+        let mut number = self.hasher.hash_one(cell);
+        loop {
+            match self.places.get(&number) {
+                None => return Err(number),
+                Some(place) if self.all[*place].cell == *cell => return Ok(*place),
+                Some(_) => number = number.wrapping_add(1),
+            }
+        }
     }
 
     /// The record of a cell.
     pub fn get(&self, cell: &str) -> Option<&Record> {
-        self.places.get(cell).map(|place| &self.all[*place])
+        self.find(cell).ok().map(|place| &self.all[place])
     }
 
     /// Whether a cell has a record.
     pub fn has(&self, cell: &str) -> bool {
-        self.places.contains_key(cell)
+        self.find(cell).is_ok()
     }
 
     /// All of them, in the order of their cells' first ones.
@@ -50,5 +69,57 @@ impl FromIterator<Record> for Records {
         let mut kept = Records::default();
         records.into_iter().for_each(|record| _ = kept.add(record));
         kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execute::Outcome;
+    use crate::plan::Cell;
+    use crate::store::Purpose;
+    use std::hash::Hasher;
+
+    /// Gives all names the same number.
+    #[derive(Default)]
+    struct Same;
+
+    impl BuildHasher for Same {
+        type Hasher = Same;
+
+        fn build_hasher(&self) -> Same {
+            Same
+        }
+    }
+
+    impl Hasher for Same {
+        fn finish(&self) -> u64 {
+            u64::MAX
+        }
+
+        fn write(&mut self, _: &[u8]) {}
+    }
+
+    #[test]
+    fn cells_whose_names_have_one_hash_are_told_apart() {
+        let mut records = Records::<Same>::default();
+        let record = |cell: &str, seed| {
+            let cell = Cell {
+                id: cell.into(),
+                seed,
+                ..Cell::default()
+            };
+            Record::new(Purpose::Sample, &cell, "churn", 1, Outcome::Ok)
+        };
+        let places = [("a", 1), ("b", 2), ("c", 3), ("b", 4)]
+            .map(|(cell, seed)| records.add(record(cell, seed)));
+        assert_eq!(places, [0, 1, 2, 1]);
+        let seed = |cell| records.get(cell).map(|record| record.seed);
+        assert_eq!(
+            ["a", "b", "c", "d"].map(seed),
+            [Some(1), Some(4), Some(3), None]
+        );
+        assert!(records.has("b") && !records.has("d"));
+        assert_eq!(records.all().len(), 3);
     }
 }
