@@ -4,6 +4,7 @@
 use super::shape::{BlockList, Blocks, Shape, ShapeThread, StampedBlock, freed_again};
 use super::{Kernel, MemoryPoints};
 use crate::bench::{Bench, KernelWork};
+use crate::clock::now_ns;
 use crate::memory::HarnessTable;
 use crate::rng::SplitMix;
 use crate::sizes::Sizes;
@@ -71,6 +72,7 @@ fn run(bench: &mut Bench) {
         left_count: Cell::new(0),
     };
     let mut heaps = [0; 2];
+    let mut lives_ns = 0;
     let mut rounds = 0;
     bench.begin();
     for round in bench.rounds() {
@@ -78,11 +80,7 @@ fn run(bench: &mut Bench) {
         shape.points.begin();
         let began = crate::measured::Moment::start();
         for generation in 1..=generations {
-            let team = Team::gather(Workers::Threads(at_once), &context, |context, worker| {
-                context.live(worker)
-            });
-            let released = team.release();
-            team.join(&released, |_, _| {});
+            lives_ns += context.generation(at_once, |context, worker| context.live(worker));
             context.left_count.set(context.leaves.of(count));
             let is_half = generation == generations / 2;
             if generation % every == 0 || is_half || generation == generations {
@@ -106,6 +104,11 @@ fn run(bench: &mut Bench) {
         rounds += 1;
     }
     let threads = rounds * (generations * at_once) as u64;
+    let starts_ns: u64 = (0..rounds as usize * generations)
+        .map(|_| context.generation(at_once, |_, _| {}))
+        .sum();
+    let of_a_thread = (lives_ns as f64 - starts_ns as f64) / threads.max(1) as f64;
+    bench.figure("thread_ns", of_a_thread);
     let expected: KernelWork = freed_again(threads * count as u64, threads * bytes);
     context.shape.account(bench, Some(expected));
     context.shape.tell_worst(bench);
@@ -128,6 +131,15 @@ impl Leaves {
 }
 
 impl ChurnContext<'_> {
+    /// A generation of threads from its start to its end; how long that takes.
+    fn generation(&self, at_once: usize, life: fn(&Self, usize)) -> u64 {
+        let began_ns = now_ns();
+        let team = Team::gather(Workers::Threads(at_once), self, life);
+        let released = team.release();
+        team.join(&released, |_, _| {});
+        now_ns() - began_ns
+    }
+
     /// A thread's whole life.
     fn live(&self, worker: usize) {
         let thread = self.shape.thread(worker);

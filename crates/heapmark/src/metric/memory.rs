@@ -329,6 +329,12 @@ pub(super) const METRICS: &[Metric] = &[
         "thread-churn: growth of the resident heap over the second half of the threads, per thread",
     ),
     figure(
+        "thread_ns",
+        "time of a thread",
+        Unit::Ns,
+        "thread-churn: time of a thread above that of one that does nothing; one measurement",
+    ),
+    figure(
         "start_ns",
         "time of a start",
         Unit::Ns,

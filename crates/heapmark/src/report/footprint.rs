@@ -74,7 +74,7 @@ const COLUMNS: [(&str, &str, &str, Spare); 16] = [
 
 /// Columns of kernels that take points themselves, which have a few each: title, metric, and what a
 /// narrow page does with it.
-const FIGURES: [(&str, &str, Spare); 50] = [
+const FIGURES: [(&str, &str, Spare); 51] = [
     ("worst", "worst_overhead", Spare::No),
     ("no reuse", "no_reuse_ratio", Spare::Late),
     ("page-sized", "robson_ratio", Spare::No),
@@ -103,6 +103,7 @@ const FIGURES: [(&str, &str, Spare); 50] = [
     ("by parent", "parent_copied_bytes", Spare::Late),
     ("fork", "fork_ns", Spare::Late),
     ("per thread", "growth_bytes_per_thread", Spare::No),
+    ("time of a thread", "thread_ns", Spare::Late),
     ("time", "start_ns", Spare::No),
     ("CPU", "start_cpu_ns", Spare::Late),
     ("faults", "start_faults", Spare::Late),

@@ -259,6 +259,19 @@ fn a_request_on_a_thread_that_has_not_allocated_yet_is_told_apart() {
 }
 
 #[test]
+fn what_a_thread_takes_is_told_without_its_start() {
+    let place = Place::new();
+    let allocators = format!("glibc,cold={}", place.fake("cold_starter").display());
+    let small = ["--set", "thread-churn.generations=20"];
+    let end = place.run_block("run", "thread-churn", &allocators, &small);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let medians = medians(&place, "run");
+    let thread_ns = medians[&["thread-churn", "cold", "thread_ns"].map(str::to_owned)];
+    // It sleeps 20 ms before the first block of a thread; a thread that asks for none does not wait.
+    assert!(thread_ns >= 19e6, "{thread_ns}");
+}
+
+#[test]
 fn a_page_left_by_each_thread_is_found() {
     let place = Place::new();
     let leaks = place.fake("thread_leaker");
