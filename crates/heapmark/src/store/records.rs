@@ -9,9 +9,9 @@ use std::hash::{BuildHasher, RandomState};
 #[derive(Default)]
 pub struct Records<S = RandomState> {
     all: Vec<Record>,
-    /// Places by the hash of the cell's name, since the names of a million cells take much memory. Of
-    /// cells with the same hash, the second is under the next free number.
-    places: HashMap<u64, usize>,
+    /// Places by part of the hash of the cell's name, since the names of a million cells take much
+    /// memory. Of cells with the same number, the second is under the next free one.
+    places: HashMap<u32, u32>,
     hasher: S,
 }
 
@@ -24,20 +24,24 @@ impl<S: BuildHasher> Records<S> {
                 place
             }
             Err(free) => {
-                self.places.insert(free, self.all.len());
+                let place = self.all.len();
+                // A file of more lines would not fit into memory.
+                self.places.insert(free, place as u32);
                 self.all.push(record);
-                self.all.len() - 1
+                place
             }
         }
     }
 
     /// The place of a cell's record, or the number under which it would be.
-    fn find(&self, cell: &str) -> Result<usize, u64> {
-        let mut number = self.hasher.hash_one(cell);
+    fn find(&self, cell: &str) -> Result<usize, u32> {
+        let mut number = self.hasher.hash_one(cell) as u32;
         loop {
             match self.places.get(&number) {
                 None => return Err(number),
-                Some(place) if self.all[*place].cell == *cell => return Ok(*place),
+                Some(&place) if self.all[place as usize].cell == *cell => {
+                    return Ok(place as usize);
+                }
                 Some(_) => number = number.wrapping_add(1),
             }
         }

@@ -1,5 +1,6 @@
 //! The commands around runs: what is stored, shown, removed and explained, completions, manual pages, sources.
 
+use crate::support;
 use crate::support::home::Home;
 use crate::support::stored::stored;
 use crate::support::{End, Place, repository};
@@ -10,21 +11,12 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Stdio;
 
-/// All commands, as `heapmark --help` has them.
-fn commands() -> BTreeSet<String> {
-    let help = Place::new().run(&["--help"]).stdout;
-    let list = help.split("Commands:\n").nth(1).unwrap();
-    let lines = list.lines().take_while(|line| !line.is_empty());
-    let first = |line: &str| line.split_whitespace().next().unwrap().to_owned();
-    // The help goes on in columns further right.
-    let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    names.map(first).filter(|name| name != "help").collect()
-}
-
 #[test]
 fn completions_and_manual_pages_know_every_command() {
     let place = Place::new();
-    let commands = commands();
+    let all = support::commands(&place);
+    let word = |command: &String| command.split(' ').next().unwrap().to_owned();
+    let commands: BTreeSet<String> = all.iter().map(word).collect();
     assert!(commands.len() > 15, "{commands:?}");
     for shell in ["bash", "zsh", "fish"] {
         let end = place.run(&["completions", shell]);

@@ -261,6 +261,7 @@ fn taken() -> Vec<Line> {
             &[RECORD, &[("--raw", "")]],
             &["true", "--flag-of-true"],
         ),
+        line("clean", &[&[("--yes", "")]], &["cache"]),
         line(
             "trace make-pack",
             &[&[("--output", "pack"), ("--force", "")]],
