@@ -72,7 +72,7 @@ pub struct Comparison {
     pub output: Option<PathBuf>,
     /// What is printed at the end
     #[arg(long, value_name = "FORMAT", default_value = "text", conflicts_with_all = ["dry_run", "cells", "cell"], help_heading = "Results")]
-    pub format: Printed,
+    pub format: AnswerFormat,
     /// Continue an interrupted run: a run directory, or `latest`
     #[arg(long, value_name = "RUN", help_heading = "Results")]
     pub resume: Option<String>,
@@ -96,7 +96,7 @@ pub struct Comparison {
 
 /// What a run prints when it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Printed {
+pub enum AnswerFormat {
     /// The answer, or the tables
     Text,
     /// Everything, as `heapmark export --to json`

@@ -25,7 +25,7 @@ use crate::report::{self, Format, units};
 use crate::session::{DoesNotRun, Ended, Processes, Selection, Session};
 use crate::store::{self, Purpose, Record, Run, RunFile, Store};
 use anyhow::{Result, anyhow};
-use comparison::{Comparison, Printed, listed, target};
+use comparison::{AnswerFormat, Comparison, listed, target};
 use progress::TerminalProgress;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -349,13 +349,13 @@ fn is_refused(look: &Preflight) -> bool {
 
 /// Prints the matrix of all cases, or the tables, to stdout and writes them as text and as a page into the run directory;
 /// returns whether every process ended `ok`.
-fn print_results(dir: &Path, format: Printed) -> Result<bool> {
+fn print_results(dir: &Path, format: AnswerFormat) -> Result<bool> {
     let run = store::read_for_tables(dir, reads_figure)?;
     let analysis = analyse(&run.head, &run.records);
     let html = beside(dir, &run)?;
     let text = report::export(Format::Markdown, &run.head, &run.records)?;
     store::keep(dir, "report.md", text.bytes)?;
-    if format == Printed::Json {
+    if format == AnswerFormat::Json {
         super::export::print_json(dir)?;
         return Ok(all_ok(&run));
     }
