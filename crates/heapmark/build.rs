@@ -95,6 +95,7 @@ fn build_guest_and_recorder() {
 /// The libraries that `heapmark try` preloads. Of all compilers this one is there: rustc links with it.
 fn build_preloaded() {
     println!("cargo::rerun-if-env-changed=CC");
+    println!("cargo::rerun-if-changed=preloaded");
     for (name, more) in [
         ("witness", &[][..]),
         ("time-in-malloc", &[]),
@@ -102,7 +103,6 @@ fn build_preloaded() {
         ("litter", &["-pthread"]),
     ] {
         let (source, library) = (format!("preloaded/{name}.c"), format!("{name}.so"));
-        println!("cargo::rerun-if-changed={source}");
         let mut cc = Command::new(env::var_os("CC").unwrap_or("cc".into()));
         cc.args(["-std=gnu11", "-O2", "-Wall", "-shared", "-fPIC", "-s"])
             // Its calls of malloc are not to be recognised as such.

@@ -1,5 +1,5 @@
 /* Ages the heap of a program before its main: allocates blocks, replaces them, and frees a part in random order. The same as
- * crates/guest/src/kernels/litter.rs, with the same random numbers; a test compares the two. Preloaded behind the allocator;
+ * crates/guest/src/litter.rs, with the same random numbers; a test compares the two. Preloaded behind the allocator;
  * its own tables come from mmap.
  *
  * The file HEAPMARK_LITTER begins with a line: per cent of the blocks that stay, bytes, threads, random state, device and inode

@@ -2,19 +2,14 @@
  * in one of its processes, and the most threads of one that allocate. All is counted at once, so nothing is to do at the
  * end of a process. glibc serves all calls; live bytes are those that it reports as usable. */
 #define _GNU_SOURCE
-#include <errno.h>
+#include "libc.h"
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
-void *__libc_memalign(size_t, size_t);
-void __libc_free(void *);
 
 /* CLASS of each power of two; all in words of eight bytes. The reader has the same numbers. */
 enum { PROGRAMS = 64, PATH_WORDS = 64, CLASS_BITS = 4, CLASS = 1 << CLASS_BITS, CLASSES = 48 * CLASS };
@@ -90,14 +85,6 @@ void *realloc(void *old, size_t size) {
     void *block = __libc_realloc(old, size);
     if (block || !size) atomic_fetch_sub(&live_bytes, before);
     return added(block, size);
-}
-
-int posix_memalign(void **block, size_t align, size_t size) {
-    if (align < sizeof(void *) || align & (align - 1)) return EINVAL;
-    void *got = memalign(align, size);
-    if (!got) return ENOMEM;
-    *block = got;
-    return 0;
 }
 
 void free(void *block) {

@@ -3,18 +3,14 @@
  * bias the sample. Each timed call is added at once, so nothing is to do at the end of a thread or process. glibc
  * serves all calls. */
 #define _GNU_SOURCE
+#include "libc.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-
-void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
-void *__libc_memalign(size_t, size_t);
-void __libc_free(void *);
 
 enum { EVERY = 64, CALIBRATION = 255, LONG_NS = 20000 };
 enum { CALLS, TIMED, NANOSECONDS, TOTALS };
@@ -109,14 +105,6 @@ void *calloc(size_t count, size_t size) { TIMED(__libc_calloc(count, size)); }
 void *realloc(void *old, size_t size) { TIMED(__libc_realloc(old, size)); }
 void *memalign(size_t align, size_t size) { TIMED(__libc_memalign(align, size)); }
 void *aligned_alloc(size_t align, size_t size) { TIMED(__libc_memalign(align, size)); }
-
-int posix_memalign(void **block, size_t align, size_t size) {
-    if (align < sizeof(void *) || align & (align - 1)) return EINVAL;
-    void *got = memalign(align, size);
-    if (!got) return ENOMEM;
-    *block = got;
-    return 0;
-}
 
 void free(void *block) {
     int error = errno;

@@ -92,14 +92,7 @@ pub fn unpack(pin: &Pin, into: &Path, steps: &Steps) -> Result<PathBuf> {
     let own = into.join("archive");
     std::fs::copy(&archive, &own).with_path("reading", &archive)?;
     refuse_another(pin, &archive, &own)?;
-    let mut tar = Command::new("tar");
-    // Do not restore owners that the archive names.
-    tar.arg("-xzof")
-        .arg(&own)
-        .arg("-C")
-        .arg(into)
-        .env_remove("TAR_OPTIONS");
-    steps.run("unpacking", &mut tar)?;
+    steps.unpack(&own, into)?;
     Ok(into.join(unpacked.file_name().unwrap_or_default()))
 }
 

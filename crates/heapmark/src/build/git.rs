@@ -33,7 +33,10 @@ pub fn parts(text: &str) -> (&str, &str) {
 pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocator> {
     let (path, revision) = parts(text);
     let repository = absolute(Path::new(path))?;
-    if in_repository(&repository, &["rev-parse", "--git-dir"])?.is_none() {
+    if in_path("git").is_none() {
+        bail!("git: is not installed: apt-get install git");
+    }
+    if in_repository(&repository, &["rev-parse", "--git-dir"]).is_none() {
         bail!("{path} is no git repository that this user may read");
     }
     let wanted = format!("{revision}^{{commit}}");
@@ -44,20 +47,19 @@ pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocato
         "--end-of-options",
         &wanted,
     ];
-    let hash = in_repository(&repository, &find)?.with_context(|| {
+    let hash = in_repository(&repository, &find).with_context(|| {
         format!("no commit `{revision}` in {path}: git -C {path} log tells those that there are")
     })?;
     let hash = hash.trim().to_owned();
-    let ask =
-        |arguments: &[&str]| in_repository(&repository, arguments).map(Option::unwrap_or_default);
-    if revision == "HEAD" && !ask(&["status", "--porcelain", "--untracked-files=no"])?.is_empty() {
+    let ask = |arguments: &[&str]| in_repository(&repository, arguments).unwrap_or_default();
+    if revision == "HEAD" && !ask(&["status", "--porcelain", "--untracked-files=no"]).is_empty() {
         eprintln!(
             "warning: {path} has changes that are not committed; they are not in HEAD, and not measured"
         );
     }
-    let files = ask(&["ls-tree", "-r", "--name-only", "--full-tree", "-z", &hash])?;
+    let files = ask(&["ls-tree", "-r", "--name-only", "--full-tree", "-z", &hash]);
     let files: Vec<&str> = files.split_terminator('\0').collect();
-    let month = ask(&["show", "-s", "--format=%cs", &hash])?;
+    let month = ask(&["show", "-s", "--format=%cs", &hash]);
     let common = Allocator {
         name,
         tier: Tier::User,
@@ -81,14 +83,13 @@ pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocato
             ..common
         });
     }
-    let fits = |entry: &&Allocator| folder_for(entry, &files).is_some();
-    let entry = all.iter().find(fits).with_context(|| {
+    let fitting = |entry| Some((entry, folder_for(entry, &files)?));
+    let (entry, folder) = all.iter().find_map(fitting).with_context(|| {
         format!(
             "{path} has neither a {OWN_BUILD} nor the files of a known allocator: write {path}/{OWN_BUILD} with `command = \"make\"` \
              and `library = \"libNAME.so\"`"
         )
     })?;
-    let folder = folder_for(entry, &files).unwrap_or_default().to_owned();
     Ok(Allocator {
         family: entry.family.clone(),
         home: entry.home.clone(),
@@ -96,7 +97,9 @@ pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocato
         build: entry.build.clone(),
         purge: entry.purge.clone(),
         except: entry.except.clone(),
-        source: commit(CommitBuild::Recipe { folder }),
+        source: commit(CommitBuild::Recipe {
+            folder: folder.to_owned(),
+        }),
         ..common
     })
 }
@@ -106,7 +109,7 @@ fn own_build(repository: &Path, hash: &str, files: &[&str]) -> Result<Option<Own
     let beside = repository.join(OWN_BUILD);
     let (text, place) = if files.contains(&OWN_BUILD) {
         let place = format!("{hash}:{OWN_BUILD}");
-        let text = in_repository(repository, &["cat-file", "blob", &place])?;
+        let text = in_repository(repository, &["cat-file", "blob", &place]);
         (text.unwrap_or_default(), place)
     } else if beside.is_file() {
         let text = std::fs::read_to_string(&beside).with_path("reading", &beside)?;
@@ -162,7 +165,7 @@ impl Commit {
             "--match=[0-9]*.[0-9]*.[0-9]*",
             &self.hash,
         ];
-        let described = in_repository(&self.repository, &arguments).ok().flatten();
+        let described = in_repository(&self.repository, &arguments);
         let described = described.unwrap_or_else(|| format!("0.0.0-0-g{}", self.hash));
         format!("git+{}", described.trim())
     }
@@ -176,13 +179,7 @@ impl Commit {
             .arg(&archive)
             .arg(&self.hash);
         steps.run("reading the commit", &mut git)?;
-        let mut tar = Command::new("tar");
-        tar.arg("-xof")
-            .arg(&archive)
-            .arg("-C")
-            .arg(into)
-            .env_remove("TAR_OPTIONS");
-        steps.run("unpacking", &mut tar)?;
+        steps.unpack(&archive, into)?;
         std::fs::remove_file(&archive).with_path("removing", &archive)
     }
 }
@@ -213,11 +210,8 @@ impl OwnBuild {
 }
 
 /// What git prints; `None` if it fails.
-fn in_repository(repository: &Path, arguments: &[&str]) -> Result<Option<String>> {
-    if in_path("git").is_none() {
-        bail!("git: is not installed: apt-get install git");
-    }
-    Ok(output(git(repository).args(arguments)))
+fn in_repository(repository: &Path, arguments: &[&str]) -> Option<String> {
+    output(git(repository).args(arguments))
 }
 
 fn git(repository: &Path) -> Command {

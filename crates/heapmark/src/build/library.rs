@@ -135,17 +135,7 @@ impl<'a> Work<'a> {
         let built = match self.sources {
             Sources::Crate(pin, recipe) => {
                 let sources = cargo_sources::unpack(pin, &into, &steps)?;
-                let built = self.by_recipe(&bench(recipe, &sources), &pin.version, bar)?;
-                let inspection = inspect(&built)?;
-                let mut faults = check::completeness(self.allocator, &inspection.exports);
-                faults.extend(check::purity(recipe, &inspection));
-                if !faults.is_empty() {
-                    bail!(
-                        "the library is not what its entry says:\n{}",
-                        faults.join("\n")
-                    );
-                }
-                built
+                self.by_recipe(&bench(recipe, &sources), &pin.version, bar)?
             }
             Sources::Commit(commit, recipe, folder) => {
                 commit.unpack(&into.join(folder), &steps)?;
@@ -158,6 +148,16 @@ impl<'a> Work<'a> {
             }
         };
         let inspection = inspect(&built)?;
+        if let Sources::Crate(_, recipe) = self.sources {
+            let mut faults = check::completeness(self.allocator, &inspection.exports);
+            faults.extend(check::purity(recipe, &inspection));
+            if !faults.is_empty() {
+                bail!(
+                    "the library is not what its entry says:\n{}",
+                    faults.join("\n")
+                );
+            }
+        }
         let path = self.place.keep(&built, workshop)?;
         Ok(self.describe(path, inspection))
     }
@@ -185,9 +185,11 @@ impl<'a> Work<'a> {
 /// A hash of everything that affects the library.
 fn key(sources: &Sources, toolchain: &Toolchain) -> Result<String> {
     let (words, recipe) = match sources {
-        Sources::Crate(pin, recipe) => ([&pin.name, &pin.version, &pin.checksum], Some(*recipe)),
-        Sources::Commit(commit, recipe, folder) => ([&commit.hash, folder, folder], Some(*recipe)),
-        Sources::Own(commit, own) => ([&commit.hash, &own.command, &own.library], None),
+        Sources::Crate(pin, recipe) => {
+            (vec![&pin.name, &pin.version, &pin.checksum], Some(*recipe))
+        }
+        Sources::Commit(commit, recipe, folder) => (vec![&commit.hash, folder], Some(*recipe)),
+        Sources::Own(commit, own) => (vec![&commit.hash, &own.command, &own.library], None),
     };
     let recipe_text = recipe.map(serde_json::to_string).transpose();
     let recipe_text = recipe_text.context("writing the recipe down")?;

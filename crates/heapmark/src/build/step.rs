@@ -5,6 +5,7 @@ use crate::file::WithPath;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::Write;
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -46,7 +47,7 @@ pub struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     /// Creates the log.
-    pub fn new(log: &std::path::Path, slots: &'a Slots) -> Result<Steps<'a>> {
+    pub fn new(log: &Path, slots: &'a Slots) -> Result<Steps<'a>> {
         let log = Mutex::new(File::create(log).with_path("creating", log)?);
         Ok(Steps { log, slots })
     }
@@ -66,6 +67,18 @@ impl<'a> Steps<'a> {
             bail!("{step} failed ({}):\n{}", output.status, telling(&words));
         }
         Ok(())
+    }
+
+    /// Unpacks an archive of tar, compressed or not, into a folder.
+    pub fn unpack(&self, archive: &Path, into: &Path) -> Result<()> {
+        let mut tar = Command::new("tar");
+        // Do not restore owners that the archive names.
+        tar.arg("-xof")
+            .arg(archive)
+            .arg("-C")
+            .arg(into)
+            .env_remove("TAR_OPTIONS");
+        self.run("unpacking", &mut tar)
     }
 }
 

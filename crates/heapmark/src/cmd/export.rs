@@ -3,11 +3,10 @@
 use super::output::{Destination, Output};
 use super::{Exit, refuse, say, say_damage, usage};
 use crate::report::{Format, export, write_raw};
-use crate::store::{self, Purpose, Record};
+use crate::store::{self, Purpose, Record, Run};
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::io::IsTerminal;
-use std::path::Path;
 use std::slice;
 
 /// Write a stored run as CSV, JSON, Markdown, Parquet or another tool's file
@@ -64,7 +63,7 @@ pub fn run(args: ExportArgs) -> Result<Exit> {
                 "this run has timed no whole process, so there is nothing for {name}: json has all that is there"
             ));
         }
-        output.write(|out| write_raw(to, &run.head, &run.records, run.lines.records(), out))?;
+        write(&output, to, &run)?;
         return Ok(Exit::Done);
     }
     let exported = export(to, &run.head, &run.records).map_err(usage)?;
@@ -73,11 +72,9 @@ pub fn run(args: ExportArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Prints everything of a run as JSON.
-pub(super) fn print_json(dir: &Path) -> Result<()> {
-    let run = store::read_for_tables(dir, |_| true)?;
+/// Writes a run in a raw format; it must have been read with all its figures.
+pub(super) fn write(output: &Output, to: Format, run: &Run) -> Result<()> {
     let (head, records) = (&run.head, &run.records);
-    let written = Output::stdout()
-        .write(|out| write_raw(Format::Json, head, records, run.lines.records(), out));
+    let written = output.write(|out| write_raw(to, head, records, run.lines.records(), out));
     written.map(drop)
 }

@@ -1,7 +1,6 @@
 //! What `--help` has besides flags: the commands in groups, and examples.
 
 use clap::Command;
-use std::fmt::Write;
 
 /// The commands as a newcomer meets them.
 const GROUPS: [(&str, &[&str]); 5] = [
@@ -9,7 +8,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Your program's allocations", &["record", "replay", "trace"]),
     (
         "Results",
-        &["show", "report", "compare", "export", "claims"],
+        &["show", "open", "report", "compare", "export", "claims"],
     ),
     ("This machine", &["doctor", "noise", "selftest"]),
     (
@@ -126,14 +125,12 @@ pub fn arranged(line: Command) -> Command {
         groups(&line)
     );
     let with_examples = |line: Command, (path, examples): &(&str, &[&str])| {
-        let text = examples
-            .iter()
-            .fold("Examples:".to_owned(), |mut text, example| {
-                let _ = write!(text, "\n    {example}");
-                text
-            });
         let names: Vec<&str> = path.split(' ').collect();
-        with_text(line, &names, text)
+        with_text(
+            line,
+            &names,
+            format!("Examples:\n    {}", examples.join("\n    ")),
+        )
     };
     let line = line.help_template(template);
     EXAMPLES.iter().fold(line, with_examples)
@@ -148,21 +145,31 @@ fn with_text(line: Command, path: &[&str], text: String) -> Command {
 }
 
 fn groups(line: &Command) -> String {
+    let grouped: Vec<&str> = GROUPS
+        .iter()
+        .flat_map(|(_, names)| *names)
+        .copied()
+        .collect();
+    let all = || line.get_subcommands().map(Command::get_name);
+    let others: Vec<&str> = all().filter(|name| !grouped.contains(name)).collect();
+    let groups = GROUPS.into_iter().chain([("Others", &others[..])]);
     let mut text = String::new();
-    for (heading, names) in GROUPS {
-        let _ = writeln!(text, "\n{heading}:");
-        for name in names {
-            let Some(command) = line.find_subcommand(name) else {
-                continue;
-            };
-            let about = command.get_about().map(ToString::to_string);
-            // The first clause; `--help` of the command has the rest.
-            let about = about.unwrap_or_default();
-            let about = about.split([':', ';']).next().unwrap_or_default();
-            let _ = writeln!(text, "  {name:<11} {about}");
+    for (heading, names) in groups {
+        let commands = names.iter().filter_map(|name| line.find_subcommand(name));
+        let lines: String = commands.map(line_of).collect();
+        if !lines.is_empty() {
+            text += &format!("\n{heading}:\n{lines}");
         }
     }
     text
+}
+
+/// Its name and the first clause of what it is about; its own help has the rest.
+fn line_of(command: &Command) -> String {
+    let about = command.get_about().map(ToString::to_string);
+    let about = about.unwrap_or_default();
+    let about = about.split([':', ';']).next().unwrap_or_default();
+    format!("  {:<11} {about}\n", command.get_name())
 }
 
 #[cfg(test)]
@@ -173,5 +180,11 @@ mod tests {
     fn each_command_of_a_group_stands_there_with_its_first_clause() {
         let line = Command::new("x").subcommand(Command::new("try").about("Run it: and more"));
         assert!(groups(&line).contains("  try         Run it\n"));
+    }
+
+    #[test]
+    fn a_command_of_no_group_is_listed_all_the_same() {
+        let line = Command::new("x").subcommand(Command::new("new").about("Do it"));
+        assert_eq!(groups(&line), "\nOthers:\n  new         Do it\n");
     }
 }

@@ -3,6 +3,7 @@
 use crate::support;
 use crate::support::home::Home;
 use crate::support::stored::stored;
+use crate::support::tried::TRUE;
 use crate::support::{End, Place, repository};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -45,7 +46,7 @@ fn completions_and_manual_pages_know_every_command() {
     assert!(page.contains("no\\-aa\\-copy"));
     fs::write(place.at("file"), "").unwrap();
     let end = place.run(&["man", "file"]);
-    assert_eq!((end.code, end.stderr.lines().count()), (Some(1), 1));
+    end.is_one_line(1);
     assert!(end.stderr.contains("cannot create file"), "{}", end.stderr);
 }
 
@@ -144,12 +145,7 @@ fn a_page_is_opened_or_one_line_says_why_not() {
     let page = "heapmark-results/2026-01-02-1/report.html";
     let _ = fs::remove_file(place.at(page));
     let end = open();
-    assert_eq!(
-        (end.code, end.stderr.lines().count()),
-        (Some(1), 1),
-        "{}",
-        end.stderr
-    );
+    end.is_one_line(1);
     assert!(end.stderr.contains("no xdg-open here"), "{}", end.stderr);
     assert!(end.stderr.contains(page) && place.at(page).is_file());
 
@@ -165,24 +161,14 @@ fn a_page_is_opened_or_one_line_says_why_not() {
 
     executable(&place.at("bin/xdg-open"), "#!/bin/sh\nexit 3\n");
     let end = open();
-    assert_eq!(
-        (end.code, end.stderr.lines().count()),
-        (Some(1), 1),
-        "{}",
-        end.stderr
-    );
+    end.is_one_line(1);
     assert!(
         end.stderr.contains("xdg-open ended with exit status: 3"),
         "{}",
         end.stderr
     );
     let end = Place::new().run(&["open"]);
-    assert_eq!(
-        (end.code, end.stderr.lines().count()),
-        (Some(2), 1),
-        "{}",
-        end.stderr
-    );
+    end.is_one_line(2);
 }
 
 #[test]
@@ -195,12 +181,7 @@ fn nothing_is_removed_without_an_answer() {
             .output()
             .unwrap(),
     );
-    assert_eq!(
-        (end.code, end.stderr.lines().count()),
-        (Some(2), 1),
-        "{}",
-        end.stderr
-    );
+    end.is_one_line(2);
     assert!(end.stderr.contains("give --yes"), "{}", end.stderr);
     // `script` is a terminal; it types what it reads.
     let answered = |answer: &str| {
@@ -279,17 +260,7 @@ fn the_cache_is_removed_whole() {
             "--target-ms",
             "1",
         ],
-        &[
-            "try",
-            "-o",
-            "tried",
-            "-a",
-            "glibc",
-            "--blocks",
-            "1",
-            "--",
-            "/bin/true",
-        ],
+        &TRUE,
         &["replay", "perl-hash", "--dry-run"],
     ] {
         let end = heapmark(args);
@@ -343,12 +314,7 @@ fn sources_are_fetched_and_checked() {
     }
     let mut command = place.heapmark(&["fetch"]);
     let end = End::of(command.env("CARGO", place.at("cargo")).output().unwrap());
-    assert_eq!(
-        (end.code, end.stderr.lines().count()),
-        (Some(1), 1),
-        "{}",
-        end.stderr
-    );
+    end.is_one_line(1);
     assert!(
         end.stderr.contains("is not the archive that"),
         "{}",
@@ -357,12 +323,7 @@ fn sources_are_fetched_and_checked() {
 
     let mut command = place.heapmark(&["fetch"]);
     let end = End::of(command.env("CARGO", "/nonexistent/cargo").output().unwrap());
-    assert_eq!(
-        (end.code, end.stderr.lines().count()),
-        (Some(1), 1),
-        "{}",
-        end.stderr
-    );
+    end.is_one_line(1);
     assert!(
         end.stderr.contains("starting /nonexistent/cargo"),
         "{}",

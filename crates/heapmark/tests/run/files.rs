@@ -96,12 +96,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 fn is_refused(end: &End, name: &str) {
-    assert_eq!(
-        (end.code, end.stderr.lines().count()),
-        (Some(2), 1),
-        "{}",
-        end.stderr
-    );
+    end.is_one_line(2);
     let said =
         format!("{name} is there already: name another file with -o, or replace it with --force");
     assert!(end.stderr.contains(&said), "{}", end.stderr);
@@ -626,12 +621,7 @@ fn a_folder_with_somebodys_report_in_it_does_not_become_a_run() {
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join(name), "theirs").unwrap();
         let end = place.run_small(folder.to_str().unwrap(), &["-a", "glibc", "--blocks", "1"]);
-        assert_eq!(
-            (end.code, end.stderr.lines().count()),
-            (Some(2), 1),
-            "{}",
-            end.stderr
-        );
+        end.is_one_line(2);
         assert!(
             end.stderr.contains("is there already, and of no run"),
             "{}",

@@ -1,6 +1,7 @@
 //! The binary is all of heapmark: alone in a folder, under a home without anything, on a machine without a compiler, with what it carries
 //! damaged, and in the layout of a distribution.
 
+use crate::support::tried::TRUE;
 use crate::support::{End, SMALL, repository};
 use heapmark::build::{GUEST, TIMER, WITNESS};
 use std::fs;
@@ -80,17 +81,6 @@ impl Machine {
     }
 }
 
-const TRY: [&str; 9] = [
-    "try",
-    "-o",
-    "tried",
-    "-a",
-    "glibc",
-    "--blocks",
-    "1",
-    "--",
-    "/bin/true",
-];
 const RECORD: [&str; 5] = ["record", "-o", "a.trace", "--force", "--"];
 
 #[test]
@@ -103,7 +93,7 @@ fn a_copied_binary_is_all_that_is_needed() {
     for args in [
         &["run", "--dry-run"][..],
         &[&run[..], &SMALL].concat(),
-        &TRY,
+        &TRUE,
         &[
             "try", "-o", "aged", "-a", "glibc", "--blocks", "1", "--age", "50", "--", "/bin/ls",
             "/",
@@ -125,7 +115,7 @@ fn a_damaged_unpacked_file_is_unpacked_again() {
     for (name, args) in [
         ("heapmark-guest", &record[..]),
         ("libheapmark_recorder.so", &record),
-        ("witness.so", &TRY),
+        ("witness.so", &TRUE),
     ] {
         assert_eq!(machine.run_anew(args).code, Some(0));
         let file = machine.unpacked(name);
@@ -148,7 +138,7 @@ fn a_damaged_unpacked_file_is_unpacked_again() {
 fn the_environment_goes_before_the_layout_of_a_distribution_and_that_before_what_is_carried() {
     let machine = Machine::new();
     machine.marking_guest("lib/heapmark/heapmark-guest", "installed");
-    let end = machine.run(&TRY);
+    let end = machine.run(&TRUE);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     assert!(machine.at("installed").exists(), "another guest ran");
     assert!(!machine.has_unpacked("heapmark-guest"));
@@ -170,14 +160,14 @@ fn nothing_is_unpacked_of_what_a_distribution_installs() {
         let name = path.file_name().unwrap();
         fs::copy(&path, machine.at("lib/heapmark").join(name)).unwrap();
     }
-    let end = machine.run(&TRY);
+    let end = machine.run(&TRUE);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     assert!(!machine.at("home/.cache/heapmark/carried").exists());
 
     // It is the installed witness that is believed: one that is silent proves nothing.
     let silent = TIMER.find().unwrap();
     fs::copy(silent, machine.at("lib/heapmark/witness.so")).unwrap();
-    let end = machine.run_anew(&TRY);
+    let end = machine.run_anew(&TRUE);
     assert_ne!(end.code, Some(0), "{}", end.stdout);
     assert!(
         end.stderr.contains("not-loaded: no process of the command"),
@@ -195,7 +185,7 @@ fn a_tarball_has_all_and_its_checksums_and_says_which_glibc_it_needs() {
         End::of(script.output().unwrap())
     };
     let end = dist(machine.at("none"));
-    assert_eq!((end.code, end.stderr.lines().count()), (Some(1), 1));
+    end.is_one_line(1);
     let end = dist(machine.at("bin/heapmark"));
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let (tarball, needs) = end.stdout.trim().split_once(" needs ").unwrap();
@@ -241,12 +231,7 @@ fn what_cannot_be_found_or_unpacked_is_one_line() {
     let said = |variable: &str, value: PathBuf| {
         let mut command = machine.heapmark(&[&RECORD[..], &["/bin/true"]].concat());
         let end = End::of(command.env(variable, value).output().unwrap());
-        assert_eq!(
-            (end.code, end.stderr.lines().count()),
-            (Some(1), 1),
-            "{}",
-            end.stderr
-        );
+        end.is_one_line(1);
         end.stderr
     };
     for variable in ["HEAPMARK_GUEST", "HEAPMARK_RECORDER"] {

@@ -247,6 +247,13 @@ impl End {
             stderr,
         }
     }
+
+    /// Asserts that it ended with this code and one line on stderr.
+    #[track_caller]
+    pub fn is_one_line(&self, code: i32) {
+        let found = (self.code, self.stderr.lines().count());
+        assert_eq!(found, (Some(code), 1), "{}", self.stderr);
+    }
 }
 
 /// Whether a line is one of those that long work writes after two seconds: `trace stats a.trace: 43 %, about 12.0 s left`.

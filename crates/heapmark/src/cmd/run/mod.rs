@@ -11,9 +11,10 @@ pub(super) mod select;
 mod single_cell;
 mod traces;
 
+use super::output::Output;
 use super::report::beside;
 use super::signals::{self, Answer};
-use super::{Exit, note, print, refuse, say, say_damage, screen, usage};
+use super::{Exit, export, note, print, refuse, say, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
 use crate::execute::{Guest, Subject, permit_huge_pages};
@@ -351,14 +352,15 @@ fn is_refused(look: &Preflight) -> bool {
 /// returns whether every process ended `ok`.
 fn print_results(dir: &Path, format: AnswerFormat) -> Result<bool> {
     let run = store::read_for_tables(dir, reads_figure)?;
-    let analysis = analyse(&run.head, &run.records);
     let html = beside(dir, &run)?;
     let text = report::export(Format::Markdown, &run.head, &run.records)?;
     store::keep(dir, "report.md", text.bytes)?;
     if format == AnswerFormat::Json {
-        super::export::print_json(dir)?;
+        let run = store::read_for_tables(dir, |_| true)?;
+        export::write(&Output::stdout(), Format::Json, &run)?;
         return Ok(all_ok(&run));
     }
+    let analysis = analyse(&run.head, &run.records);
     let matrix = report::matrix(&run.head, &analysis, dir, screen());
     print(format!(
         "\n{}Report: {} (as text: {})   raw samples: {}\n",

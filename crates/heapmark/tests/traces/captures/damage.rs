@@ -58,12 +58,7 @@ fn a_capture_of_another_version_or_with_too_many_threads_ends_in_one_line() {
     ];
     capture(&place, "a.cap", &[], &events);
     let end = finish(&place);
-    assert_eq!(
-        (end.code, end.stderr.lines().count()),
-        (Some(7), 1),
-        "{}",
-        end.stderr
-    );
+    end.is_one_line(7);
     assert!(
         end.stderr.contains("a trace has 65535 threads at most") && !place.at("a.trace").exists(),
         "{}",
@@ -73,12 +68,7 @@ fn a_capture_of_another_version_or_with_too_many_threads_ends_in_one_line() {
     bytes[8] = 9;
     fs::write(place.at("a.cap"), &bytes).unwrap();
     let end = finish(&place);
-    assert_eq!(
-        (end.code, end.stderr.lines().count()),
-        (Some(1), 1),
-        "{}",
-        end.stderr
-    );
+    end.is_one_line(1);
     assert!(end.stderr.contains("version 9"), "{}", end.stderr);
 }
 
@@ -431,12 +421,7 @@ fn a_capture_of_more_streams_than_there_is_memory_for_is_refused() {
             .unwrap();
     }
     let end = finish(&place);
-    assert_eq!(
-        (end.code, end.stderr.lines().count()),
-        (Some(1), 1),
-        "{}",
-        end.stderr
-    );
+    end.is_one_line(1);
     assert!(
         end.stderr.contains("streams") && end.stderr.contains("to be read at once"),
         "{}",

@@ -102,12 +102,7 @@ fn what_mtrace_wrote_is_imported_and_what_cannot_be_replayed_is_refused_with_the
     for (bytes, words, code) in cases {
         fs::write(place.at("m.txt"), bytes).unwrap();
         let end = place.run(&["trace", "import", "m.txt", "-o", "b.trace"]);
-        assert_eq!(
-            (end.code, end.stderr.lines().count()),
-            (Some(code), 1),
-            "{}",
-            end.stderr
-        );
+        end.is_one_line(code);
         assert!(
             end.stderr.contains(words) && !place.at("b.trace").exists(),
             "{}",

@@ -295,11 +295,6 @@ fn a_cut_begins_with_what_was_alive_and_tells_the_rest_as_it_was() {
         let end = place.run(&[
             "trace", "cut", "a.trace", "--events", wrong, "-o", "c.trace",
         ]);
-        assert_eq!(
-            (end.code, end.stderr.lines().count()),
-            (Some(2), 1),
-            "{}",
-            end.stderr
-        );
+        end.is_one_line(2);
     }
 }
