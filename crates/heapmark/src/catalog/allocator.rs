@@ -119,7 +119,6 @@ pub enum Source {
         name: String,
         /// The folder of the crate that holds the authors' repository: a commit of it can be built
         /// by the same recipe.
-        #[serde(default)]
         repository: Option<String>,
     },
     /// Installed on the system, from a package.

@@ -18,7 +18,7 @@ pub struct ClaimsArgs {
     #[arg(default_value = "latest")]
     runs: Vec<String>,
     /// Write this format instead of a table for the terminal
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT")]
     to: Option<TableFormat>,
     /// Only the claims of one document: bt, mm, rp, za or ll
     #[arg(long, value_name = "NAME")]

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 pub struct CleanArgs {
     /// What to remove
-    #[arg(required = true, value_enum)]
+    #[arg(required = true)]
     what: Vec<What>,
     /// Do not ask
     #[arg(short, long)]

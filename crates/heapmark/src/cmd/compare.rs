@@ -23,7 +23,7 @@ pub struct CompareArgs {
     #[arg(value_name = "RUN", default_value = "latest", num_args = 1..=2)]
     runs: Vec<String>,
     /// Exit with code 3 if a row has one of these verdicts; `withheld` counts as `unclear`
-    #[arg(long, value_name = "WORD,...", value_enum, value_delimiter = ',')]
+    #[arg(long, value_name = "WORD,...", value_delimiter = ',')]
     fail_on: Vec<FailOn>,
     /// Differences up to this are too small to matter
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1%")]
@@ -33,7 +33,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "METRIC", default_value = "wall", value_parser = judged)]
     by: &'static Metric,
     /// Write this format instead of a table for the terminal
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT")]
     to: Option<TableFormat>,
     #[command(flatten)]
     destination: Destination,

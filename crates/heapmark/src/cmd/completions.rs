@@ -9,7 +9,6 @@ use clap_complete::Shell;
 #[derive(clap::Args)]
 pub struct CompletionsArgs {
     /// The shell
-    #[arg(value_enum)]
     shell: Shell,
 }
 

@@ -20,7 +20,6 @@ use std::path::Path;
 #[derive(clap::Args)]
 pub struct ListArgs {
     /// What to list
-    #[arg(value_enum)]
     what: What,
     /// Print JSON
     #[arg(long)]

@@ -44,7 +44,7 @@ pub struct NoiseArgs {
     #[arg(long, value_name = "TIME", default_value = "150ms", value_parser = target)]
     target_ms: u32,
     /// Only what this habit would have reported: all runs of one library, then all of the other
-    #[arg(long = "as", value_name = "HABIT", value_enum)]
+    #[arg(long = "as", value_name = "HABIT")]
     habit: Option<Habit>,
     /// Run directory to create [default: heapmark-results/DATE-N]
     #[arg(short, long, value_name = "DIR")]

@@ -31,7 +31,7 @@ use std::time::Duration;
 pub struct RecordArgs {
     /// The program and its arguments: everything after it belongs to it. It keeps its environment,
     /// its streams and its exit code
-    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, required = true)]
     command: Vec<OsString>,
     /// The trace; traces of further processes lie beside it [default: PROGRAM.trace, or
     /// PROGRAM-2.trace if there is an earlier one]

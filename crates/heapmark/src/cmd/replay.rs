@@ -14,7 +14,7 @@ pub struct ReplayArgs {
     traces: Vec<String>,
     /// speed: threads wait only for what they need; memory: one at a time in recorded order, for
     /// --retained; paced: at the recorded times [default: speed, or memory with --retained]
-    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(choices("mode")), help_heading = "How it is played")]
+    #[arg(long, value_parser = PossibleValuesParser::new(choices("mode")), help_heading = "How it is played")]
     mode: Option<String>,
     /// How much of each block to write to [default: recorded]
     #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(choices("touch")), help_heading = "How it is played")]

@@ -49,7 +49,7 @@ pub struct TryArgs {
     #[arg(long, help_heading = "The command")]
     keep_env: bool,
     /// Name in the tables [default: the command's own name]
-    #[arg(long, value_name = "NAME", help_heading = "The command")]
+    #[arg(long, help_heading = "The command")]
     name: Option<String>,
     /// Find the smallest limit on memory under which each allocator still does the work, and the
     /// slow-down near it

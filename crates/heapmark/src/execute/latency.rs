@@ -40,7 +40,7 @@ pub struct Stall {
     /// How long it took.
     pub ns: u64,
     /// Requested bytes; `None` for free, which does not receive a size.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// When it ended, counted from the guest's first clock reading just before the kernel.
     pub at_ns: u64,

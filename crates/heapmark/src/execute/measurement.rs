@@ -29,10 +29,10 @@ pub struct Measurement {
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
     /// How long single calls took, if the process timed calls: then nothing else of it is a result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Box<Latency>>,
     /// Its memory, if the process was sampled for that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub footprint: Option<Box<Footprint>>,
 }
 

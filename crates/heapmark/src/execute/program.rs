@@ -18,15 +18,12 @@ pub struct Program {
     /// The command that is started.
     pub executable: Executable,
     /// What it must print, if it does not speak the job protocol.
-    #[serde(default)]
     pub expects_stdout: Option<Prints>,
     /// For a program without the job protocol: a library that counts calls of the malloc family.
-    #[serde(default)]
     pub counter: Option<PathBuf>,
     /// Why it cannot be started: its cells end `unsupported`.
     pub refused: Option<String>,
     /// What it needs but this machine does not have: its cells end `absent`.
-    #[serde(default)]
     pub absent: Option<String>,
 }
 

@@ -48,10 +48,10 @@ pub struct Case {
     pub series_ns: Option<u64>,
     /// Whether its heap is aged before it begins, and how many of 100 blocks then stay. The case
     /// before it is the same with a fresh heap.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub age: Option<u8>,
     /// How many of its threads work at a time, if not all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub at_once: Option<u32>,
     /// Whether its memory is measured beside other cases' times: in one process of each allocator,
     /// before the blocks.

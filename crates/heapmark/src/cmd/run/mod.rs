@@ -96,7 +96,7 @@ pub struct Instead {
     #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = LATENCY_EVERY, value_parser = every, help_heading = "What is measured")]
     latency: Option<u32>,
     /// Count events per operation instead of timing
-    #[arg(long, value_name = "COUNTER", help_heading = "What is measured")]
+    #[arg(long, help_heading = "What is measured")]
     counter: Option<Counter>,
     /// Measure memory instead of time: how much is resident for the live bytes, and how much stays
     /// resident up to 5 s after everything was freed

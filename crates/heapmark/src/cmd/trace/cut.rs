@@ -15,7 +15,6 @@ use std::path::PathBuf;
 #[command(group = clap::ArgGroup::new("stretch").required(true))]
 pub struct CutArgs {
     /// Trace
-    #[arg(value_name = "TRACE")]
     trace: PathBuf,
     /// Range of events, as A..B: from A up to but not including B, counted from 0; either may be
     /// left out

@@ -12,7 +12,6 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct DumpArgs {
     /// Trace
-    #[arg(value_name = "TRACE")]
     trace: PathBuf,
     /// Print a line of JSON per event
     #[arg(long)]

@@ -11,7 +11,6 @@ use std::path::PathBuf;
 #[command(group = clap::ArgGroup::new("which").required(true))]
 pub struct TraceExportArgs {
     /// Trace
-    #[arg(value_name = "TRACE")]
     trace: PathBuf,
     /// Columns size,count: the input of the workloads' `distribution`
     #[arg(long, group = "which")]

@@ -15,7 +15,6 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct ImportArgs {
     /// The file that MALLOC_TRACE named
-    #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Trace; `-` is stdout
     #[arg(short, long, value_name = "TRACE")]

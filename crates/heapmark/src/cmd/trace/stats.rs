@@ -10,10 +10,9 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct StatsArgs {
     /// Trace
-    #[arg(value_name = "TRACE")]
     trace: PathBuf,
     /// table: for the terminal; page: HTML with charts; json: everything; csv: live bytes over time
-    #[arg(long, value_enum, default_value = "table", value_name = "FORMAT")]
+    #[arg(long, default_value = "table", value_name = "FORMAT")]
     to: StatsFormat,
     #[command(flatten)]
     destination: Destination,
