@@ -27,7 +27,7 @@ where
 }
 
 /// What happens to an existing file of the same name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub enum Existing {
     /// It stays, and nothing is written.
     Stays,

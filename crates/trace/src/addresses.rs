@@ -15,7 +15,7 @@ const SKEW: u64 = 1 << 12;
 const MOST_EARLY: usize = 1 << 12;
 
 /// What was found and repaired.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq)]
 pub struct Mended {
     /// Addresses that were given out just before they were freed: their previous object ends there.
     pub reused: u64,

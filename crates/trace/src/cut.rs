@@ -9,7 +9,6 @@ use std::io::{Read, Write};
 use std::ops::Range;
 
 /// Which events are kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stretch {
     /// By number, the first is 0.
     Events(Range<u64>),
@@ -35,7 +34,6 @@ impl Stretch {
 }
 
 /// The result of a cut.
-#[derive(Debug)]
 pub struct Stretched {
     /// What was written.
     pub totals: Totals,

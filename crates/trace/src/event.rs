@@ -5,7 +5,7 @@ use heapmark_wire::capture::{Call, Variant};
 
 /// Names an object by the thread that made it: threads and their allocations count from 0. No
 /// address is needed, and no event carries the token at birth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Token {
     /// The thread that allocated it.
     pub thread: u32,
@@ -29,7 +29,7 @@ impl Token {
 }
 
 /// One event of one thread. The thread's number is stored beside it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// `malloc(size)`, or `operator new(size)`.
     Malloc {

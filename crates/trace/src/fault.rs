@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// What a fault means for the reader of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FaultKind {
     /// It cannot be read: it is another kind of file, of another version, or the disk reports an
     /// error.
@@ -15,10 +15,10 @@ pub enum FaultKind {
 }
 
 /// A fault and where it is.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 pub struct Fault(Box<Inner>);
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 struct Inner {
     kind: FaultKind,
     place: Option<(u64, u64)>,

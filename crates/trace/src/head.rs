@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// Pairs in the order of the file. Values are escaped: plain ASCII, whatever the program's name and
 /// arguments.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct Head(pub(crate) Vec<(String, String)>);
 
 impl Head {

@@ -10,7 +10,6 @@ use std::io::{BufRead, Read, Write};
 const MOST_LINE: u64 = 64 << 10;
 
 /// The result of an import.
-#[derive(Debug)]
 pub struct Imported {
     /// What was written.
     pub totals: Totals,

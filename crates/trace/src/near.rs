@@ -12,7 +12,7 @@ const REGION_BITS: u32 = 5;
 const TAG_SHIFT: u32 = 57;
 
 /// Builds the hashers of a table.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Near(RandomState);
 
 /// Hashes an address.

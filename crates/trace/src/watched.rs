@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that have been read.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Done(Arc<AtomicU64>);
 
 impl Done {

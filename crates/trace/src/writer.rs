@@ -11,7 +11,7 @@ use zstd::bulk::Compressor;
 const LEVEL: i32 = 3;
 
 /// The totals of a trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub struct Totals {
     /// Events, without the changes of threads.
     pub events: u64,

@@ -19,7 +19,7 @@ const FILES: [(&str, &str); 3] = [
 const LOCK: &str = include_str!("../../../sources/Cargo.lock");
 
 /// A crate as the lock file pins it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub struct Pin {
     /// Its name.
     pub name: String,

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::{fmt, io};
 
 /// What a library's ELF file contains.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Inspection {
     /// Names of the malloc family (`catalog::malloc_api`) that it defines.
     pub exports: BTreeSet<String>,

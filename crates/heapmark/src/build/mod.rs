@@ -53,7 +53,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// A library ready to be preloaded.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Library {
     /// The value of `LD_PRELOAD`, in order; absolute, links resolved. Empty for libc and for the
     /// null allocator.
@@ -73,7 +73,6 @@ pub struct Library {
 }
 
 /// The result of building one allocator.
-#[derive(Debug)]
 pub struct Built {
     /// The allocator that was asked for.
     pub name: String,

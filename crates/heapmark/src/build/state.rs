@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use std::path::PathBuf;
 
 /// Whether an allocator (or a program) can be measured now.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum State<T = Library> {
     /// It can.
     Ready(T),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// One thing wrong in one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     /// The file as the user knows it: `allocators/mimalloc3.toml` or a path in the user's folder.
     pub file: String,
@@ -44,7 +44,7 @@ impl fmt::Display for Fault {
 }
 
 /// All faults of a folder, in the order of its files.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Faults(pub Vec<Fault>);
 
 impl fmt::Display for Faults {

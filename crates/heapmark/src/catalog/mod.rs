@@ -34,7 +34,6 @@ static WORKLOADS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../workloads");
 static SUITES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../suites");
 
 /// Everything that can be measured.
-#[derive(Clone, Debug)]
 pub struct Catalog {
     /// Allocators, sorted by tier and name.
     pub allocators: Vec<Allocator>,

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 /// A parameter and its allowed values.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Parameter {
     /// Its meaning.
@@ -16,7 +16,7 @@ pub struct Parameter {
 }
 
 /// Forms of parameter values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A size in bytes, below 2^32 except for volumes.

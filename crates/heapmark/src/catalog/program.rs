@@ -70,7 +70,7 @@ impl Program {
 }
 
 /// Texts that a program may be expected to print.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prints {
     /// The output of BT's binary trees.
@@ -78,7 +78,7 @@ pub enum Prints {
 }
 
 /// The allocator that serves a program's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Serves {
     /// The library that provides `malloc`: the program runs under every allocator, with the proof.

@@ -13,7 +13,7 @@ static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../real-programs");
 pub const SEED: u64 = 1;
 
 /// A program of a Linux distribution, with an input that is generated.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RealProgram {
     /// The folder's name; its trace in the pack is `NAME.trace`.

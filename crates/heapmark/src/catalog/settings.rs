@@ -15,7 +15,7 @@ const LINKER: [&str; 3] = ["LD_PRELOAD", "LD_AUDIT", "LD_PROFILE"];
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
 /// The variables: names, `PREFIX_*`, or `GLIBC_TUNABLES:PREFIX.*`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Settings(BTreeSet<String>);
 
 impl Settings {

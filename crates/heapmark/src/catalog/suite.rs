@@ -4,7 +4,7 @@ use super::faults::{self, Fault};
 use serde::Deserialize;
 
 /// The selection that `heapmark run NAME` measures without other flags.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Suite {
     /// The file's name.
@@ -45,7 +45,7 @@ pub struct Suite {
 }
 
 /// A suite reduced for a machine of few CPUs and a run of some minutes.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Quick {
     /// Thread counts.

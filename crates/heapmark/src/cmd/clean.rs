@@ -22,7 +22,7 @@ pub struct CleanArgs {
 }
 
 /// What can be removed.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 enum What {
     /// Built allocators and programs, compiled traces, passed checks: all of it is made again when it
     /// is needed

@@ -50,7 +50,7 @@ fn judged(name: &str) -> Result<&'static Metric, String> {
 }
 
 /// A verdict that fails a job.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 enum FailOn {
     /// Slower by more than the threshold; of what is no time: more of it
     Slower,

@@ -45,7 +45,7 @@ not end `ok` (what this machine lacks is `absent`, which is not a failure), 5 `-
 damage were read), 7 a trace is inconsistent (for example a block freed twice), 130 interrupted (what was measured is stored; `heapmark run --resume DIR` goes on).";
 
 /// Exit codes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Exit {
     /// Done.
     Done = 0,
@@ -137,7 +137,7 @@ fn print_json(value: &impl serde::Serialize) -> Result<()> {
 }
 
 /// How heapmark prints, whichever command runs.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Copy, clap::Args)]
 pub struct Manner {
     /// Print results and errors only: no progress, no remarks
     #[arg(short, long, global = true)]
@@ -154,7 +154,7 @@ pub struct Manner {
 }
 
 /// When colours are used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, clap::ValueEnum)]
 enum Color {
     Auto,
     Always,

@@ -28,7 +28,7 @@ pub struct SelftestArgs {
     output: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 enum Must {
     BeFound,
     NotBeFound,

@@ -21,7 +21,7 @@ pub struct Footprint {
 }
 
 /// What was in memory at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Resident {
     /// Resident set, the harness's tables included.
     pub rss_bytes: u64,
@@ -34,7 +34,7 @@ pub struct Resident {
 }
 
 /// What was in memory some time after everything was freed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Retained {
     /// Time without any operation.
     pub after_ms: u64,

@@ -15,7 +15,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The program that runs under the allocators.
-#[derive(Clone, Debug)]
 pub struct Guest {
     path: PathBuf,
 }

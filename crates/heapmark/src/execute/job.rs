@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 /// One process's work.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Job {
     /// The kernel or program that runs.
     pub kernel: String,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Everything that a process with outcome `ok` reports.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Measurement {
     /// Timed repetitions of the workload, in order; the cold ones first.
     pub iterations: Vec<Iteration>,
@@ -85,7 +85,7 @@ pub struct Iteration {
 }
 
 /// The clocks of one worker thread.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ThreadTime {
     /// From the start signal for all workers to this worker's end, summed over measured iterations.
     pub wall_ns: u64,
@@ -94,7 +94,7 @@ pub struct ThreadTime {
 }
 
 /// The kernel's account of the whole child process, start-up included (`wait4`).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// From spawn to wait.
     pub wall_ns: u64,

@@ -15,7 +15,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// A limit as a job has it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MemoryLimit {
     /// What is limited.
     pub kind: LimitKind,
@@ -34,7 +34,7 @@ pub(super) struct Limited {
 }
 
 /// What came of a limit.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct UnderLimit {
     /// False if what a group takes was only counted.
     pub is_limited: bool,

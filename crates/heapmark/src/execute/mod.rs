@@ -81,7 +81,6 @@ impl Subject {
 }
 
 /// The result of one process.
-#[derive(Clone, Debug)]
 pub struct Attempt {
     /// How it ended.
     pub outcome: Outcome,

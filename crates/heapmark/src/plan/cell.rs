@@ -7,7 +7,7 @@ use std::fmt;
 /// The name of a cell, unique in a run: `larson@2/b03/jemalloc`; `larson@2/b03.1/jemalloc` if the block has several parts,
 /// `larson@2/b03~1/jemalloc` if it is run once more; `larson@2/check/jemalloc`, `larson@2/calibration`;
 /// `larson@2/limit/23068672.0/jemalloc`, `larson@2/b03/x1.25/jemalloc` under a limit.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CellId(String);
 
@@ -99,7 +99,7 @@ impl<S: Into<String>> From<S> for CellId {
 }
 
 /// One process to run: holds all that is needed to run it again.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
     /// Unique in a plan.
     pub id: CellId,

@@ -4,7 +4,7 @@ use heapmark_guest::counted::{kernel, perf};
 use serde::{Deserialize, Serialize};
 
 /// The method of counting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counter {
     /// Instructions, by valgrind's callgrind.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The rule for all processes of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum HugePages {
     /// None, even where a program asks for them

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What is limited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitKind {
     /// What a control group (v2) may have in memory, without swap: what a container limits
@@ -36,7 +36,7 @@ impl LimitKind {
 }
 
 /// How one process is limited.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
     /// What the workload and its allocator may have; `None`: as much as they want.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -20,7 +20,7 @@ pub const LITTER: [&str; 3] = [
 ];
 
 /// The litter of one process.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Litter {
     /// So many of 100 blocks stay.
     pub stay: u8,

@@ -4,7 +4,7 @@ use super::{Counter, LimitKind};
 use serde::{Deserialize, Serialize};
 
 /// What the processes of a run measure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// The time of whole measured phases, and the memory of their processes.

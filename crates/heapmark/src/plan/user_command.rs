@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// The command that every allocator runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct UserCommand {
     /// What is started, an absolute path, then its arguments.
     pub command: Vec<String>,
@@ -40,7 +40,7 @@ pub struct UserCommand {
 }
 
 /// The client of a server. Runs under no allocator but its own.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Client {
     /// What is started once the server answers, an absolute path, then its arguments.
     pub command: Vec<String>,

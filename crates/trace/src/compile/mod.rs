@@ -22,7 +22,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 /// How closely the threads of a replay keep to the recorded order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Order {
     /// A thread waits for what its next op needs.
     Dependent,

@@ -26,7 +26,6 @@ const MOST_REPAIRS: f64 = 1e-4;
 const MOST_AT_ONCE: usize = 16;
 
 /// The result of finishing a capture.
-#[derive(Debug)]
 pub struct Finished {
     /// What is known of the process.
     pub head: Head,

@@ -11,7 +11,7 @@ const MOST_PAIRS: usize = 100;
 const MOST_COUNTED: usize = 1 << 16;
 
 /// One thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Default, Serialize)]
 pub struct Thread {
     /// Its number.
     pub thread: u32,
@@ -32,7 +32,7 @@ pub struct Thread {
 }
 
 /// One thread frees what another allocated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Serialize)]
 pub struct Pair {
     /// The thread that allocated.
     pub owner: u32,

@@ -6,7 +6,7 @@ use serde::Serialize;
 const MOST: usize = 1024;
 
 /// A range of events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Serialize)]
 pub struct TimelinePoint {
     /// Its last event.
     pub event: u64,

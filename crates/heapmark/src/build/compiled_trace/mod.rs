@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 const COMPILER: &str = env!("HEAPMARK_COMPILED_TRACE_SOURCES");
 
 /// A compiled trace that is ready; its file is kept while this value exists.
-#[derive(Debug)]
 pub struct CompiledTrace {
     /// Its file.
     pub path: PathBuf,

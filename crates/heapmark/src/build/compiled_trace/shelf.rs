@@ -159,7 +159,7 @@ impl Shelf {
 }
 
 /// Kinds of files that have one of our names.
-#[derive(PartialEq, Eq)]
+#[derive(PartialEq)]
 enum ShelfFile {
     /// `KEY.compiled`
     CompiledTrace,

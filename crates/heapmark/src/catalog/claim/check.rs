@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A statement about rows. `who` names rows of the document; without it, all of them except
 /// `except`.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(
     tag = "kind",
     rename_all = "kebab-case",
@@ -151,7 +151,7 @@ pub enum Check {
 }
 
 /// Rows against other rows.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Against {
     /// The rows that the check is about.

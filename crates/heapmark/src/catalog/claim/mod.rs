@@ -21,7 +21,7 @@ use std::path::Path;
 static CLAIMS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../claims");
 
 /// A reference document.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Document {
     /// The file's name: `bt`.
@@ -49,7 +49,7 @@ pub struct Document {
 }
 
 /// A row of a document, and its counterpart in a run.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DocumentRow {
     /// Names or patterns of allocators, or names of programs' rows; the first that a run has is
@@ -66,7 +66,7 @@ pub struct DocumentRow {
 }
 
 /// A published table: a column per thread count and measure.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Figure {
     /// What it shows.
@@ -84,7 +84,7 @@ pub struct Figure {
 }
 
 /// A row of a published table.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureRow {
     /// A name of `rows`.
@@ -94,7 +94,7 @@ pub struct FigureRow {
 }
 
 /// A document's claim in our words, and the checks that decide it.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Claim {
     /// `BT-1`.

@@ -5,7 +5,7 @@ use super::Measure;
 use serde::{Deserialize, Serialize};
 
 /// The places of a check, as far as they differ from its claim's.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Place {
     /// Workloads.
@@ -17,7 +17,7 @@ pub struct Place {
 }
 
 /// The divisor of a value: the same row at the same place, except for the keys set here.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Over {
     /// Another row.
@@ -34,7 +34,7 @@ pub struct Over {
 }
 
 /// The thread counts of a check.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(try_from = "toml::Value", rename_all = "kebab-case")]
 pub enum Threads {
     /// The largest count that does not exceed the usable cores.
@@ -65,7 +65,7 @@ impl TryFrom<toml::Value> for Threads {
 }
 
 /// How many of several comparisons have to agree.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needs {
     /// Every one.
@@ -76,7 +76,7 @@ pub enum Needs {
 }
 
 /// Which of several values is compared with the bounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Take {
     /// Each of them.
@@ -89,7 +89,7 @@ pub enum Take {
 }
 
 /// Shapes over thread counts.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
     /// More at the end than at the start, and no decrease at any step.

@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// A workload or a variant of one, with everything written out.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Workload {
     /// Name on the command line and in every table.
@@ -64,7 +64,7 @@ pub struct Workload {
 }
 
 /// Other values for some parameters, under a name of its own.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Variant {
     name: String,
@@ -105,7 +105,7 @@ pub struct ProgramRow {
 
 /// The rounds of a process that a workload measures. The first round works on fresh memory, later
 /// ones on memory that earlier ones left: different workloads, which no preset may swap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rounds {
     /// The first and no other, in every preset: work that the program does once.
@@ -132,7 +132,7 @@ pub struct Preset {
 }
 
 /// Measured iterations of one process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Iterations {
     /// As many as take the target time on the baseline.
@@ -142,7 +142,7 @@ pub enum Iterations {
 }
 
 /// The word `calibrated`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Calibrated {
     /// Found by a pilot process.

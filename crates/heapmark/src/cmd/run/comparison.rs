@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// What is compared, how long, and where it is stored.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args)]
 pub struct Comparison {
     /// Allocators: names, short names or patterns from `heapmark list allocators`, ./lib.so,
     /// NAME=/path/lib.so, or a commit, NAME=git:PATH@REF [default: the suite's, which are the main
@@ -95,7 +95,7 @@ pub struct Comparison {
 }
 
 /// What a run prints when it has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 pub enum AnswerFormat {
     /// The answer, or the tables
     Text,

@@ -25,7 +25,7 @@ const CPUS: &str = "/proc/cpuinfo";
 const CPU_BYTES: u64 = 2048;
 
 /// Nanoseconds of CPU time that recording an event takes on this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Cost {
     /// While a process has one thread.
     pub alone_ns: f64,

@@ -30,7 +30,7 @@ const EACH: usize = HEAD + 2 * CLASSES;
 pub(super) struct SizesFile(Handed);
 
 /// One program of the tree.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Default)]
 struct Requests {
     path: String,
     threads: u64,
@@ -108,7 +108,7 @@ fn requests(words: &[u64]) -> BTreeMap<(u64, u64), Requests> {
 pub(super) struct LitterFile(Handed);
 
 /// What one process did to age its heap.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy)]
 struct Littered {
     began_ns: u64,
     ended_ns: u64,

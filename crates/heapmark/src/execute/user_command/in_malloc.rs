@@ -16,7 +16,7 @@ const LEAST_TIMED: u64 = 30;
 pub(super) struct Times(Handed);
 
 /// The totals at one moment, or between two.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Calls {
     calls: u64,
     timed: u64,

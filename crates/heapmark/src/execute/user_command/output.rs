@@ -34,7 +34,7 @@ pub(super) fn nowhere() -> Result<Stdio> {
 }
 
 /// All that a process printed: its beginning as text, the rest as length and checksum.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Printed {
     beginning: Vec<u8>,
     bytes: u64,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const TOLD: usize = 3;
 
 /// What the baseline's processes had in common so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Trees {
     first: Option<Programs>,
     /// Programs whose count varied.

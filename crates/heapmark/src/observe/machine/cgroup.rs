@@ -8,7 +8,7 @@ use std::ops::Add;
 use std::path::Path;
 
 /// The groups of one controller.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Groups {
     /// The version, which decides the names of the files.
     pub version: Version,
@@ -17,7 +17,7 @@ pub struct Groups {
 }
 
 /// The version of control groups.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Version {
     /// One hierarchy per controller.
     One,
@@ -147,7 +147,7 @@ const MEMORY_LIMITS: [&str; 3] = ["memory.max", "memory.high", "memory.limit_in_
 const NO_LIMIT_BYTES: u64 = 1 << 60;
 
 /// Memory left below a limit.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemoryLeft {
     /// Bytes that are not used yet.
     pub bytes: u64,

@@ -4,7 +4,7 @@
 use std::ops::Add;
 
 /// CPU time since the machine started, in clock ticks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuTicks {
     /// What programs and the kernel took.
     pub programs: u64,
@@ -113,7 +113,7 @@ impl Stall {
 }
 
 /// How often, and for how long, a group was throttled because its CPU time was used up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throttled {
     /// Periods in which it was throttled.
     pub times: u64,

@@ -35,7 +35,7 @@ pub struct Counters {
 }
 
 /// Counters at one moment. A counter that the kernel does not report is absent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Snapshot {
     /// Time of the monotonic clock.
     pub at_ns: u64,

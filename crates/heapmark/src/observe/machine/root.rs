@@ -12,7 +12,6 @@ use std::str::FromStr;
 pub const VARIABLE: &str = "HEAPMARK_MACHINE_ROOT";
 
 /// The folder that paths like `proc/stat` are relative to.
-#[derive(Clone, Debug)]
 pub struct Root(PathBuf);
 
 impl Root {

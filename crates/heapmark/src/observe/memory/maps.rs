@@ -3,7 +3,7 @@
 use heapmark_wire::{Known, RangeKind};
 
 /// What a process has mapped, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mapped {
     /// The `[heap]` region, and every anonymous one that starts exactly where the previous one
     /// ended.

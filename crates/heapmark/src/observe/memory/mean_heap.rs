@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 const LEAST_LOOKS: usize = 10;
 
 /// A mean over time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeanHeap {
     /// Number of looks during measured iterations.
     pub looks: u64,

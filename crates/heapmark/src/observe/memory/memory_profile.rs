@@ -33,7 +33,7 @@ pub struct MemoryProfile {
 }
 
 /// What a process found when most bytes were live, block by block and page by page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AtPeak {
     /// Usable bytes of the live blocks, as the allocator reports them; 0 if it does not.
     pub usable_bytes: u64,
@@ -101,7 +101,7 @@ impl MemoryProfile {
 }
 
 /// Memory at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryPoint {
     /// Requested bytes of live blocks.
     pub live_bytes: u64,

@@ -41,7 +41,7 @@ pub fn csv_of_points(points: &[heapmark_wire::HeapPoint], before_bytes: u64) -> 
 const COLUMNS: &str = "time_ns,phase,requested_live_bytes,occupied_bytes,rss_bytes,harness_bytes,pss_bytes,anon_huge_bytes";
 
 /// One sample.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 struct MemorySample {
     time_ns: u64,
     running: bool,

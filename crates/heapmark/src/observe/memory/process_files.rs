@@ -67,7 +67,7 @@ fn kib_bytes(text: &str, key: &str) -> Option<u64> {
 }
 
 /// What a walk of the page tables found.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Walked {
     pub rss_bytes: u64,
     pub pss_bytes: u64,

@@ -7,7 +7,7 @@ use crate::observe::clock::thread_cpu_ns;
 use std::time::Duration;
 
 /// What was sampled of a tree of processes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub struct Tree {
     /// Highest sum of resident sets. Pages that processes share count once for each.
     pub peak_rss_bytes: u64,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The effect of a found value on results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ItemState {
     /// No effect.
@@ -27,7 +27,7 @@ impl ItemState {
 }
 
 /// One line of the preflight.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PreflightItem {
     /// Short, unique; a heading of docs/REDUCING-NOISE.md.
     pub name: String,

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// When the machine is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum When {
     /// Before the first process of a run: all load comes from other programs.
     Before,
@@ -27,7 +27,7 @@ pub enum When {
 }
 
 /// One check of the machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Preflight {
     /// UTC, RFC 3339.
     pub looked: String,

@@ -41,7 +41,7 @@ pub fn items(root: &Root) -> Vec<PreflightItem> {
 }
 
 /// A swap area: a partition, a file or a compressed disk.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 struct Area {
     bytes: u64,
     used_bytes: u64,
