@@ -223,7 +223,8 @@ impl<R: Read> Iterator for Reader<R> {
 pub fn events_of(trace: &Path) -> Result<u64> {
     let mut file = File::open(trace)?;
     file.seek(SeekFrom::Start(FILE_HEADER as u64))?;
-    let (mut events, mut header) = (0, [0; CHUNK_HEADER]);
+    let mut events = 0;
+    let mut header = [0; CHUNK_HEADER];
     while fill(&mut file, &mut header)? == CHUNK_HEADER
         && let Ok(chunk) = ChunkHeader::parse(&header)
     {

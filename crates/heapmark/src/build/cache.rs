@@ -156,7 +156,8 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 /// All digits of the SHA-256 of a file, which is read piece by piece.
 pub fn hash_of_file(path: &Path) -> Result<String> {
     let mut file = File::open(path).with_path("cannot read", path)?;
-    let (mut hash, mut room) = (Sha256::new(), vec![0; 1 << 20]);
+    let mut hash = Sha256::new();
+    let mut room = vec![0; 1 << 20];
     loop {
         match file.read(&mut room).with_path("cannot read", path)? {
             0 => return Ok(hex(&hash.finalize())),

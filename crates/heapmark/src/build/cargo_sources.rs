@@ -99,7 +99,8 @@ pub fn unpack(pin: &Pin, into: &Path, steps: &Steps) -> Result<PathBuf> {
 /// The archive of what cargo has unpacked: `registry/src/INDEX/NAME-VERSION` comes from
 /// `registry/cache/INDEX/NAME-VERSION.crate`.
 fn archive(unpacked: &Path) -> Option<PathBuf> {
-    let (index, name) = (unpacked.parent()?, unpacked.file_name()?.to_str()?);
+    let index = unpacked.parent()?;
+    let name = unpacked.file_name()?.to_str()?;
     let sources = index
         .parent()
         .filter(|sources| sources.ends_with("registry/src"))?;

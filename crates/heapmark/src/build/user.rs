@@ -57,7 +57,8 @@ pub fn library(name: &str, path: &Path) -> Result<Allocator> {
 /// Repairs words that were split at commas: if a file exists only under a name with commas, its
 /// parts are joined again.
 pub fn rejoined(words: &[String]) -> Vec<String> {
-    let (mut joined, mut rest) = (Vec::new(), words);
+    let mut joined = Vec::new();
+    let mut rest = words;
     while let Some(first) = rest.first() {
         let names_a_file = |parts: &usize| is_there(&rest[..*parts].join(","));
         let parts = (1..=rest.len()).find(names_a_file);

@@ -33,7 +33,8 @@ impl Settings {
         &self,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> (Vec<(OsString, OsString)>, BTreeMap<String, String>) {
-        let (mut stays, mut taken) = (Vec::new(), BTreeMap::new());
+        let mut stays = Vec::new();
+        let mut taken = BTreeMap::new();
         for (name, value) in environment {
             let text = value.to_string_lossy();
             match name.to_str() {

@@ -39,7 +39,8 @@ pub(super) fn jobs() -> usize {
 /// Runs the command.
 pub fn run(args: BuildArgs) -> Result<Exit> {
     let catalog = Catalog::load()?;
-    let (mut selected, mut programs): (Vec<&Allocator>, Vec<&Program>) = (Vec::new(), Vec::new());
+    let mut selected: Vec<&Allocator> = Vec::new();
+    let mut programs: Vec<&Program> = Vec::new();
     if args.names.is_empty() {
         let all = catalog.allocators.iter().filter(|one| {
             !args.programs && one.tier != Tier::Experimental && one.source.is_built()

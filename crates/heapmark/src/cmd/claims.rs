@@ -44,7 +44,8 @@ pub fn run(args: ClaimsArgs) -> Result<Exit> {
         runs.push(measured(dir, run));
     }
     if let Some(other) = of_another_preset(&runs) {
-        let (names, preset) = (&args.runs, |place: usize| &runs[place].head.preset);
+        let names = &args.runs;
+        let preset = |place: usize| &runs[place].head.preset;
         return refuse(format!(
             "{} has preset {} and {} has {}: give runs of one preset, as sizes of two are never compared",
             names[0],

@@ -65,7 +65,8 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
     if let [old, new] = &dirs[..]
         && is_same(&store::samples_of(old), &store::samples_of(new))
     {
-        let (old, new) = (old.display(), new.display());
+        let old = old.display();
+        let new = new.display();
         return refuse(format!(
             "{old} and {new} hold the same samples: a run says nothing beside itself"
         ));
@@ -93,7 +94,8 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
     if let Some(why) = sides.iter().find_map(|side| refusal(side, args.by)) {
         return refuse(format!("--by: {why}"));
     }
-    let (by, threshold) = (args.by, args.threshold);
+    let by = args.by;
+    let threshold = args.threshold;
     let (old, new, comparison) = match &sides[..] {
         [old, new] => (Some(old.head), new.head, between(old, new, by, threshold)),
         sides => (None, sides[0].head, within(&sides[0], by, threshold)),

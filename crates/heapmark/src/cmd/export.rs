@@ -44,7 +44,9 @@ fn format(name: &str) -> Result<Format, String> {
 
 /// Runs the command.
 pub fn run(args: ExportArgs) -> Result<Exit> {
-    let (to, name, destination) = (args.to, args.to.name(), args.destination);
+    let to = args.to;
+    let name = args.to.name();
+    let destination = args.destination;
     let to_stdout = destination.output.as_os_str() == "-";
     if to_stdout && to.is_binary() && std::io::stdout().is_terminal() {
         return refuse(format!(
@@ -74,7 +76,8 @@ pub fn run(args: ExportArgs) -> Result<Exit> {
 
 /// Writes a run in a raw format; it must have been read with all its figures.
 pub(super) fn write(output: &Output, to: Format, run: &Run) -> Result<()> {
-    let (head, records) = (&run.head, &run.records);
+    let head = &run.head;
+    let records = &run.records;
     let written = output.write(|out| write_raw(to, head, records, run.lines.records(), out));
     written.map(drop)
 }

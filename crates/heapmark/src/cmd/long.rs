@@ -31,7 +31,9 @@ impl Long {
         if is_quiet() {
             return Long::silent();
         }
-        let (done, what, began) = (Done::default(), what.into(), Instant::now());
+        let done = Done::default();
+        let what = what.into();
+        let began = Instant::now();
         let (here, there) = channel();
         let seen = done.clone();
         let teller = move || {

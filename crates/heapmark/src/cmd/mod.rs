@@ -218,7 +218,8 @@ fn say_damage(dir: &Path, run: &Run) {
 
 /// The screen behind stdout.
 fn screen() -> Screen {
-    let (stdout, variable) = (std::io::stdout(), std::env::var_os);
+    let stdout = std::io::stdout();
+    let variable = std::env::var_os;
     let colour = match MANNER.get().map_or(Color::Auto, |manner| manner.color) {
         Color::Always => true,
         Color::Never => false,

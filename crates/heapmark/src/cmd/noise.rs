@@ -92,8 +92,10 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
     };
     let original = Subject::new(allocator, library);
     let copy = controls::copy_of(&original)?;
-    let (name, copy_name) = (original.allocator.name.clone(), copy.allocator.name.clone());
-    let (threads, cpus) = (args.threads.unwrap_or(1), machine::usable_cpus());
+    let name = original.allocator.name.clone();
+    let copy_name = copy.allocator.name.clone();
+    let threads = args.threads.unwrap_or(1);
+    let cpus = machine::usable_cpus();
     let plan = Plan {
         seed: args.seed,
         blocks: args.blocks.unwrap_or(ENDLESS),

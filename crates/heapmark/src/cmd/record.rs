@@ -97,7 +97,8 @@ pub fn run(args: RecordArgs) -> Result<u8> {
     // Checked now: the program may run for hours before the trace is written.
     place.look()?;
     let subject = args.allocator.as_deref().map(allocator).transpose()?;
-    let (recorder, guest) = (Recorder::find()?, Guest::find()?);
+    let recorder = Recorder::find()?;
+    let guest = Guest::find()?;
     let cost = recorder.estimate(&guest, place.folder())?;
     // Another recording may run beside this one.
     let (folder, note) = ground::for_captures(place.folder());
@@ -293,7 +294,9 @@ fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> 
     } else {
         (Vec::new(), Existing::Stays)
     };
-    let (mut processes, mut running, mut failed) = (Vec::new(), false, None);
+    let mut processes = Vec::new();
+    let mut running = false;
+    let mut failed = None;
     for (capture, part) in parts {
         let main = Some(&capture) == main;
         let (part, finished) = match part {
@@ -394,7 +397,8 @@ fn from_here(file: &Path) -> PathBuf {
 
 /// `STEM.PID-PROGRAM.trace`, of a capture `CAPTURES.PID.cap`.
 fn beside(output: &Path, captures: &Path, capture: &Path, finished: &Finished) -> PathBuf {
-    let (stem, name) = (text(output.file_stem()), text(capture.file_stem()));
+    let stem = text(output.file_stem());
+    let name = text(capture.file_stem());
     let common = format!("{}.", text(captures.file_name()));
     let number = name.strip_prefix(&common).unwrap_or(&name);
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || "-_.+".contains(*c);
@@ -446,7 +450,8 @@ fn process(
     if main {
         remarks.extend(recorded.status.signal().map(killed));
     }
-    let (events, threads) = (finished.own_events(), finished.totals.threads);
+    let events = finished.own_events();
+    let threads = finished.totals.threads;
     RecordedProcess {
         program: called(finished),
         pid: finished.head.text("pid").unwrap_or_default(),
@@ -480,7 +485,8 @@ fn killed(signal: i32) -> String {
 
 /// Which memory of the process cannot be in the recording, as far as that shows.
 fn elsewhere(finished: &Finished) -> Vec<String> {
-    let (mut remarks, peak_live_bytes) = (Vec::new(), finished.peak_live_bytes);
+    let mut remarks = Vec::new();
+    let peak_live_bytes = finished.peak_live_bytes;
     if let Some(path) = finished.head.text("before") {
         remarks.push(format!(
             "{path} serves malloc before the recorder: only what it passes on is on record"

@@ -31,7 +31,8 @@ pub struct ReplayArgs {
 
 /// Runs the command.
 pub fn run(args: ReplayArgs) -> Result<Exit> {
-    let (mode, mut run) = (args.mode.as_deref(), args.run);
+    let mode = args.mode.as_deref();
+    let mut run = args.run;
     if args.pace.is_some() && mode != Some("paced") {
         return refuse("--pace: only --mode paced plays recorded times");
     }

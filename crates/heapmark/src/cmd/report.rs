@@ -26,7 +26,8 @@ pub struct ReportArgs {
 
 /// Runs the command.
 pub fn run(args: ReportArgs) -> Result<Exit> {
-    let (dirs, force) = (find_runs(&args.runs)?, args.force);
+    let dirs = find_runs(&args.runs)?;
+    let force = args.force;
     // The page in a run's own directory is heapmark's, which may replace it.
     let output = if args.output.is_none() && dirs.len() == 1 {
         None

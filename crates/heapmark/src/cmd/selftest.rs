@@ -102,7 +102,8 @@ fn told(analysis: &Analysis) -> Result<(String, bool)> {
         "Planted into glibc's malloc, {} blocks:\n\n",
         analysis.planned_blocks
     );
-    let (mut good, mut finest) = (true, [None, None]);
+    let mut good = true;
+    let mut finest = [None, None];
     for (name, ns, percent, must) in EFFECTS {
         let memory = percent > 0;
         let (workload, what, size) = if memory {

@@ -83,7 +83,8 @@ pub fn run(args: TryArgs) -> Result<Exit> {
 }
 
 fn selection(args: &TryArgs) -> Result<Selection> {
-    let (flags, catalog) = (&args.comparison, Catalog::load()?);
+    let flags = &args.comparison;
+    let catalog = Catalog::load()?;
     let folder = std::env::current_dir().context("cannot tell where this is")?;
     let mut command = command(args, &folder).map_err(usage)?;
     command.settings = Settings::of(&catalog.allocators);
@@ -98,7 +99,8 @@ fn selection(args: &TryArgs) -> Result<Selection> {
 
     let suite = catalog.suite("quick").map_err(usage)?;
     let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
-    let (own, words) = (recognised.linked.first(), &flags.allocators);
+    let own = recognised.linked.first();
+    let words = &flags.allocators;
     let names_own = words.iter().any(|word| word == OWN);
     if names_own && own.is_none() && catalog.allocator(OWN).is_err() {
         let program = recognised.program().display();
@@ -223,7 +225,8 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
 
 /// What users should know before they read a number.
 fn cautions(recognised: &Recognised, taken_out: &BTreeMap<String, String>) -> Vec<String> {
-    let (program, mut cautions) = (recognised.program().display(), Vec::new());
+    let program = recognised.program().display();
+    let mut cautions = Vec::new();
     if let Some(library) = recognised.linked.first() {
         cautions.push(format!(
             "{program} is linked to {library}. An allocator that is preloaded comes before it and serves instead; for the row \

@@ -119,7 +119,8 @@ fn follow(
     seen: &AtomicI32,
 ) -> Result<FoundPrograms> {
     let mut child = spawn(&mut command).context("cannot follow a command")?;
-    let (first, began) = (child.id() as i32, Instant::now());
+    let first = child.id() as i32;
+    let began = Instant::now();
     let late = || stop.load(Ordering::Relaxed) || began.elapsed() > limit;
     while !stopped(first)? && !late() {
         std::thread::sleep(WAIT);
@@ -134,7 +135,8 @@ fn follow(
     }
     signal(first, libc::SIGCONT);
     seen.store(first, Ordering::Relaxed);
-    let (mut alive, mut ending) = (BTreeSet::from([first]), None);
+    let mut alive = BTreeSet::from([first]);
+    let mut ending = None;
     loop {
         let mut status = 0;
         let options = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
@@ -188,7 +190,8 @@ fn go_on(
     alive: &mut BTreeSet<i32>,
     executed: &mut Vec<Executed>,
 ) {
-    let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
+    let signal = libc::WSTOPSIG(status);
+    let event = status >> 16;
     if event == libc::PTRACE_EVENT_EXEC {
         // A thread that executes takes its process's number; its own number never appears again.
         if let Some(former) = former(pid).filter(|former| *former != pid) {

@@ -66,10 +66,8 @@ impl Program {
         if asked {
             environment.insert("LD_DEBUG".into(), "bindings".into());
         }
-        let (mut input, output) = (
-            memory_file("heapmark-job")?,
-            stream_file("heapmark-report")?,
-        );
+        let mut input = memory_file("heapmark-job")?;
+        let output = stream_file("heapmark-report")?;
         input
             .write_all(job.text(subject).as_bytes())
             .and_then(|()| input.rewind())

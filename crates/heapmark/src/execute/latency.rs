@@ -77,7 +77,9 @@ fn calls(line: &str) -> Option<Calls> {
     let mut words = line.split(' ');
     let function = words.next()?.to_string();
     let mut number = || words.next()?.parse::<u64>().ok();
-    let (ns, bytes, at_ns) = (number()?, number()?, number()?);
+    let ns = number()?;
+    let bytes = number()?;
+    let at_ns = number()?;
     let buckets: Vec<Bucket> = words.map(bucket).collect::<Option<_>>()?;
     let count = buckets
         .iter()

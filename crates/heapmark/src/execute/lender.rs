@@ -42,7 +42,8 @@ impl Lender {
         let status = std::fs::read("/proc/self/status").unwrap_or_default();
         let own = filters(&status).unwrap_or(0);
         let word = format!("{address}{secret}{own}");
-        let (listener, stem) = (socket.clone(), stem.to_path_buf());
+        let listener = socket.clone();
+        let stem = stem.to_path_buf();
         let lend = move || {
             // `accept` fails once the socket is shut down.
             while let Ok((stream, _)) = listener.accept() {
@@ -94,7 +95,8 @@ fn asking(stream: &UnixStream) -> Option<i32> {
     // SAFETY: fills a local of that length, for which zeros are valid.
     let (told, peer) = unsafe {
         let mut peer: libc::ucred = std::mem::zeroed();
-        let (fd, to) = (stream.as_raw_fd(), (&raw mut peer).cast());
+        let fd = stream.as_raw_fd();
+        let to = (&raw mut peer).cast();
         let told = libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, to, &mut length);
         (told, peer)
     };
@@ -132,7 +134,9 @@ fn create(stem: &Path, pid: i32) -> Result<Option<File>> {
 
 /// Sends a byte, and the file with it.
 fn send(stream: &UnixStream, file: &File) -> Result<()> {
-    let (mut byte, mut room, fd) = ([1_u8], [0_u64; 4], file.as_raw_fd());
+    let mut byte = [1_u8];
+    let mut room = [0_u64; 4];
+    let fd = file.as_raw_fd();
     let mut part = libc::iovec {
         iov_base: byte.as_mut_ptr().cast(),
         iov_len: 1,

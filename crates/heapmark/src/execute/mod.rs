@@ -196,7 +196,8 @@ pub fn run(
     let environment = subject.environment();
     let page = SharedPage::new(&job.text(subject))?;
     let mut look = watch.map(|watch| {
-        let (page, mut process) = (page.page(), None);
+        let page = page.page();
+        let mut process = None;
         move |launcher| {
             process = process.or_else(|| descendants(launcher).first().copied());
             process.map_or(NOT_YET, |process| watch(process, page))

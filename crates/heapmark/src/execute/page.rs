@@ -17,7 +17,8 @@ pub(super) struct SharedPage {
 impl SharedPage {
     pub fn new(job: &str) -> Result<SharedPage> {
         let file = mapped_file("heapmark-page", size_of::<Page>())?;
-        let (no_place, bytes) = (std::ptr::null_mut(), size_of::<Page>());
+        let no_place = std::ptr::null_mut();
+        let bytes = size_of::<Page>();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a fresh shared mapping of a file of that size; zeroed memory is a valid page.
         let address = unsafe { mmap(no_place, bytes, protection, MapFlags::SHARED, &file, 0) }

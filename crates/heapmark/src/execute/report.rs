@@ -126,7 +126,8 @@ impl<'a> Report<'a> {
         if let Some(thread) = self.threads().find(too_much) {
             return Some(contradict("a thread", thread.cpu_ns, thread.wall_ns));
         }
-        let (iterations, cpus) = (self.iterations(), self.number("cpus"));
+        let iterations = self.iterations();
+        let cpus = self.number("cpus");
         let cpu_ns: u64 = iterations.iter().map(|one| one.user_ns + one.sys_ns).sum();
         let wall_ns: u64 = iterations.iter().map(|one| one.wall_ns).sum();
         let impossible = cpus > 0 && cpu_ns > most_ns(wall_ns, iterations.len() as u64, cpus);

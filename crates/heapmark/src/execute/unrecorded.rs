@@ -148,7 +148,8 @@ impl Watch {
             .expect("a thread that panics ends heapmark");
         let mut words: BTreeMap<String, usize> = BTreeMap::new();
         for look in seen.values() {
-            let (pid, program) = (look.own_pid, &look.executed.program);
+            let pid = look.own_pid;
+            let program = &look.executed.program;
             let is_of_it = |one: &Captured| one.pid == pid && one.program == *program;
             // It made no call that could have been recorded.
             let is_idle = look.forked && look.executed.loaded == Some(true);

@@ -76,7 +76,9 @@ pub fn classes(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
         text.parse()
             .with_context(|| format!("parameter `{name}` = `{text}` is no number"))
     };
-    let (min, max, step) = (number("min-size")?, number("max-size")?, number("step")?);
+    let min = number("min-size")?;
+    let max = number("max-size")?;
+    let step = number("step")?;
     if max < min {
         bail!("max-size = {max} is below min-size = {min}");
     }

@@ -375,7 +375,8 @@ impl Plan {
                 .seconds()
                 .map(|seconds| seconds * f64::from(count) + START_S),
         };
-        let (mut seconds, mut unknown) = (0.0, 0);
+        let mut seconds = 0.0;
+        let mut unknown = 0;
         for case in &self.cases {
             let each = match self.mode.limit() {
                 _ if case.beside => 1,

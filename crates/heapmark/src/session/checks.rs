@@ -112,7 +112,8 @@ impl Session {
             }));
         };
         let case = self.case(cell);
-        let (workload, threads) = (&case.workload, case.threads);
+        let workload = &case.workload;
+        let threads = case.threads;
         let record = Record {
             started: now(),
             measurement: kept.measurement,

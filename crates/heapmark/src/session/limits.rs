@@ -49,7 +49,8 @@ fn first_survivor(
     has_more: impl Fn(i32) -> bool,
     mut survives: impl FnMut(i32) -> Result<bool>,
 ) -> Result<Option<i32>> {
-    let (mut dead, mut alive) = (-1, last);
+    let mut dead = -1;
+    let mut alive = last;
     let mut dead_is_known = false;
     let mut further = 0;
     while !survives(alive)? {

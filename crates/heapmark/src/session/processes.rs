@@ -60,8 +60,11 @@ impl Processes {
 
     /// Runs the guest under an allocator, a program under one, or a program by itself.
     fn start(&self, due: &Due, job: &Job, watch: Option<Watch>) -> Result<Attempt> {
-        let (timeout, guest, stop) = (due.timeout, &self.guest, &*self.stop);
-        let (case, allocator) = (self.case(due), &due.cell.allocator);
+        let timeout = due.timeout;
+        let guest = &self.guest;
+        let stop = &*self.stop;
+        let case = self.case(due);
+        let allocator = &due.cell.allocator;
         if let Some(command) = case.command() {
             return self.tried(command, &due.cell, job, timeout, None);
         }
@@ -192,7 +195,8 @@ impl Runner for Processes {
             anyhow::Ok((subject, due))
         });
         let work: Vec<_> = work.collect::<Result<_>>()?;
-        let (guest, stop) = (&self.guest, &*self.stop);
+        let guest = &self.guest;
+        let stop = &*self.stop;
         let next = AtomicUsize::new(0);
         let (sender, endings) = channel();
         let lane = |number: usize, sender: Sender<_>| {
@@ -206,7 +210,8 @@ impl Runner for Processes {
                 let Some((subject, due)) = work.get(index) else {
                     return;
                 };
-                let (started, mut watcher) = (now(), watcher_of(due.purpose));
+                let started = now();
+                let mut watcher = watcher_of(due.purpose);
                 let attempt = below(&mut watcher, &due.job, |job, watch| {
                     execute::run(guest, subject, job, due.timeout, stop, watch)
                 });
@@ -217,7 +222,8 @@ impl Runner for Processes {
         };
         let done = scope(|scope| {
             for number in 0..lanes.min(work.len()) {
-                let (lane, sender) = (&lane, sender.clone());
+                let lane = &lane;
+                let sender = sender.clone();
                 scope.spawn(move || lane(number, sender));
             }
             drop(sender);

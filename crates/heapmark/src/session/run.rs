@@ -142,7 +142,8 @@ impl Session {
         if known.is_some_and(|record| record.outcome.is_ok()) {
             return Ok(());
         }
-        let (libc, started) = (Subject::libc(), now());
+        let libc = Subject::libc();
+        let started = now();
         let attempt = self.runner.control()?;
         let outcome = attempt.outcome.clone();
         let cell = Cell {
@@ -179,8 +180,11 @@ impl Session {
         observed: Observed,
         progress: &dyn Progress,
     ) -> Result<()> {
-        let (cell, case, attempt) = (&due.cell, self.case(&due.cell), observed.attempt);
-        let (workload, threads) = (&case.workload, case.threads);
+        let cell = &due.cell;
+        let case = self.case(&due.cell);
+        let attempt = observed.attempt;
+        let workload = &case.workload;
+        let threads = case.threads;
         let record = Record {
             interference: observed.interference,
             memory: observed.memory.map(Box::new),

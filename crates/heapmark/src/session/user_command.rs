@@ -20,8 +20,10 @@ impl Processes {
         timeout: Duration,
         mut watch: Option<&mut dyn FnMut(i32) -> Duration>,
     ) -> Result<Attempt> {
-        let (tools, baseline) = (self.tools()?, &self.selection.plan.baseline);
-        let (launcher, stop) = (self.guest.path(), &*self.stop);
+        let tools = self.tools()?;
+        let baseline = &self.selection.plan.baseline;
+        let launcher = self.guest.path();
+        let stop = &*self.stop;
         let is_baseline = cell.allocator == *baseline
             || self.selection.plan.aa_copy.as_ref() == Some(&cell.allocator);
         let of = |subject, job| CommandRunner {
@@ -120,7 +122,8 @@ impl Session {
             match &record.outcome {
                 Outcome::Ok => {}
                 Outcome::Exit { code, .. } => {
-                    let (line, under) = (command.line(), &check.allocator);
+                    let line = command.line();
+                    let under = &check.allocator;
                     let words = record.stderr.lines().last();
                     let words = words.map_or(String::new(), |words| format!(": {words}"));
                     let meant = match command.expect_exit {

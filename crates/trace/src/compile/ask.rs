@@ -88,7 +88,8 @@ impl Ask<'_> {
         if self.has_pages() {
             words.add(&[Rare::Pages.word(ALL_PAGES)]);
         }
-        let (bytes, align) = (self.bytes, self.align);
+        let bytes = self.bytes;
+        let align = self.align;
         match *self.event {
             Calloc { count: 1, .. } if bytes <= MOST_SIZE => {
                 words.add(&[Op::Calloc.word(slot, bytes)]);

@@ -45,7 +45,8 @@ impl Reader<'_> {
         let start = self.text.find(&format!("\"{after}\"")).unwrap_or(0);
         let at = self.text[start..].find(at).map_or(start, |at| start + at);
         let line = self.text[..at].matches('\n').count() + 1;
-        let (key, what) = (format!("{key} of {after}"), format!("{what} (line {line})"));
+        let key = format!("{key} of {after}");
+        let what = format!("{what} (line {line})");
         self.faults.push(Fault::new(self.file, key, what, mend));
     }
 
@@ -72,7 +73,8 @@ impl Reader<'_> {
         self.workloads("workload", title, [&figure.workload]);
         let columns = figure.threads.len() * figure.measures.len();
         for row in &figure.rows {
-            let (name, count) = (&row.row, row.values.len());
+            let name = &row.row;
+            let count = row.values.len();
             self.row("row", title, name);
             if count != columns {
                 let at = format!("row = \"{name}\"");
@@ -101,7 +103,8 @@ impl Reader<'_> {
             }
             self.workloads("checks", id, check.workloads());
             let own = check.at().workloads.as_ref().unwrap_or(&claim.workloads);
-            let (own, paired) = (own.len(), check.paired().map(Vec::len));
+            let own = own.len();
+            let paired = check.paired().map(Vec::len);
             if let Some(paired) = paired.filter(|paired| *paired != own) {
                 let what = format!("{paired} workloads beside {own}");
                 self.add("checks", id, "checks", &what, "name one for each");

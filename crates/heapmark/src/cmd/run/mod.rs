@@ -218,7 +218,8 @@ pub(super) fn nested(
     output: Option<PathBuf>,
 ) -> Result<(Run, bool)> {
     let selection = Selection::of_parts(name, plan, subjects);
-    let (guest, root) = (Guest::find()?, Root::find().map_err(usage)?);
+    let guest = Guest::find()?;
+    let root = Root::find().map_err(usage)?;
     let stored = Stored::begin(&selection, &guest, output.as_deref())?;
     let look = Preflight::look(&root, When::Before);
     stored.store.keep_preflight(When::Before, look)?;

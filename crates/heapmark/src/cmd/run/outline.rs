@@ -153,7 +153,9 @@ fn named(mut names: Vec<String>) -> String {
 
 /// The user's command, with all its settings.
 fn described(command: &UserCommand) -> String {
-    let (stdin, prepare, warmup) = (&command.stdin, &command.prepare, command.warmup);
+    let stdin = &command.stdin;
+    let prepare = &command.prepare;
+    let warmup = command.warmup;
     let client = command.client.as_ref();
     let words = [
         Some(command.line()),

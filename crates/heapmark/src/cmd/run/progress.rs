@@ -56,7 +56,9 @@ impl Progress for TerminalProgress {
     }
 
     fn block(&mut self, block: u32, plan: &Plan, widths: &[(String, Option<f64>)], next: Next) {
-        let (done, least, most) = (block + 1, plan.blocks, plan.most_blocks());
+        let done = block + 1;
+        let least = plan.blocks;
+        let most = plan.most_blocks();
         let precise = widths
             .iter()
             .filter_map(|(row, width)| Some((row, (*width)?)));

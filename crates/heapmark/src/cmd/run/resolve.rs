@@ -69,7 +69,8 @@ fn add_word(chosen: &mut Chosen, word: &str, replace: bool, catalog: &Catalog) -
         return meant.try_for_each(|one| add(chosen, one, true));
     }
     let glob = globset::Glob::new(word).with_context(|| format!("-a {word}"))?;
-    let (glob, mut is_known) = (glob.compile_matcher(), false);
+    let glob = glob.compile_matcher();
+    let mut is_known = false;
     for allocator in &catalog.allocators {
         if glob.is_match(&allocator.name) {
             add(chosen, allocator, false)?;
@@ -91,7 +92,8 @@ pub fn choose(
     replace: bool,
     catalog: &Catalog,
 ) -> Result<(String, Chosen)> {
-    let (words, mut chosen) = (build::rejoined(words), Chosen::new());
+    let words = build::rejoined(words);
+    let mut chosen = Chosen::new();
     for word in &words {
         add_word(&mut chosen, word, replace, catalog).map_err(usage)?;
     }

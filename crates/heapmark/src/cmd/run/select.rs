@@ -20,7 +20,8 @@ use std::path::Path;
 
 impl Selection {
     pub(crate) fn of_flags(command: &RunArgs) -> Result<Selection> {
-        let (args, flags) = (&command.args, &command.args.comparison);
+        let args = &command.args;
+        let flags = &command.args.comparison;
         let catalog = Catalog::load()?;
         let suite = catalog
             .suite(&command.suite)
@@ -80,7 +81,8 @@ impl Selection {
 
         let mut cases = with_aged(cases, flags.age, mode)?;
         let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
-        let (words, tiers) = (&flags.allocators, &suite.tiers);
+        let words = &flags.allocators;
+        let tiers = &suite.tiers;
         let (baseline, chosen) = choose(words, tiers, baseline, flags.replace, &catalog)?;
         let mut subjects = resolve(chosen, &catalog, flags.dry_run)?;
         for subject in &mut subjects {
@@ -143,7 +145,8 @@ impl Selection {
     pub(crate) fn of_stored(run: &str) -> Result<Selection> {
         let dir = store::find(run).map_err(usage)?;
         store::refuse_of_others(&dir)?;
-        let (head, here) = (store::read(&dir)?.head, machine::describe());
+        let head = store::read(&dir)?.head;
+        let here = machine::describe();
         for key in ["architecture", "cpu_model"] {
             if let Some((then, now)) = head.machine.get(key).zip(here.get(key))
                 && then != now
@@ -160,7 +163,8 @@ impl Selection {
                 }
             }
         }
-        let (mut plan, mut compiled_traces) = (head.plan, Vec::new());
+        let mut plan = head.plan;
+        let mut compiled_traces = Vec::new();
         for case in &mut plan.cases {
             compiled_traces.extend(traces::take_up(case)?);
         }
@@ -381,7 +385,8 @@ pub(crate) fn plan(
 }
 
 fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<AllocatorInfo> {
-    let (allocator, library) = (&subject.allocator, &subject.library);
+    let allocator = &subject.allocator;
+    let library = &subject.library;
     let purge = match &allocator.purge {
         None => "none",
         Some(Purge::Call { .. }) => "called",

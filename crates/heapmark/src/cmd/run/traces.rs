@@ -145,7 +145,8 @@ pub fn make_ready(
     cpus: u32,
     patience_s: f64,
 ) -> Result<(Vec<Case>, Vec<CompiledTrace>)> {
-    let (mut ready, mut compiled_traces) = (Vec::new(), Vec::new());
+    let mut ready = Vec::new();
+    let mut compiled_traces = Vec::new();
     for mut case in cases {
         if !case.is_replay() {
             ready.push(case);
@@ -260,7 +261,8 @@ fn check(case: &mut Case, retained: bool) -> Result<()> {
 
 /// Compiles the trace of a case.
 fn compile(case: &mut Case, cpus: u32) -> Result<CompiledTrace> {
-    let (mode, compiled) = (word(case, "mode").to_owned(), compiled(case)?);
+    let mode = word(case, "mode").to_owned();
+    let compiled = compiled(case)?;
     let head = &compiled.head;
     if mode == "paced" && head.recorded_ns == 0 {
         bail!(

@@ -51,7 +51,8 @@ pub fn run(args: FinishArgs) -> Result<Exit> {
         |capture: Unfinished| into_file(capture, args.without_argv, &mut outputs, &mut finished);
     finish_all(&args.captures, long.done(), &mut each);
     drop(long);
-    let (mut end, mut failed) = (Exit::Done, None);
+    let mut end = Exit::Done;
+    let mut failed = None;
     // In the order of the arguments, whichever is the child of which.
     for capture in &args.captures {
         let (output, finished) = match finished.remove(capture) {

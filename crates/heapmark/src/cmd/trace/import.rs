@@ -34,7 +34,8 @@ pub fn run(args: ImportArgs) -> Result<Exit> {
     let Some(imported) = written else {
         return Ok(Exit::Done);
     };
-    let (mended, name) = (imported.mended, args.file.display());
+    let mended = imported.mended;
+    let name = args.file.display();
     if mended.unknown > 0 {
         say(format!(
             "{name}: {} objects ended that had begun before; they are left out",

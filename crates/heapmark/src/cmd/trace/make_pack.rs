@@ -143,7 +143,8 @@ fn chosen<'p>(programs: &'p [RealProgram], names: &[String]) -> Result<Vec<&'p R
 
 /// Those that can run here. Names the others, and the packages that they need.
 fn installed<'p>(chosen: &[&'p RealProgram]) -> Vec<&'p RealProgram> {
-    let (mut installed, mut packages) = (Vec::new(), Vec::new());
+    let mut installed = Vec::new();
+    let mut packages = Vec::new();
     for program in chosen {
         let is_missing = |need: &&String| find(need, Path::new("/")).is_err();
         let missing: Vec<&str> = program
@@ -171,7 +172,8 @@ fn installed<'p>(chosen: &[&'p RealProgram]) -> Vec<&'p RealProgram> {
 /// Generates the input of a program, and records it.
 fn record<'p>(program: &'p RealProgram, scratch: &Path) -> Result<Packed<'p>> {
     let folder = scratch.join(&program.name);
-    let (input, traces) = (folder.join("input"), folder.join("traces"));
+    let input = folder.join("input");
+    let traces = folder.join("traces");
     for new in [&folder, &input, &traces] {
         std::fs::create_dir(new).with_path("cannot make", new)?;
     }
@@ -241,7 +243,8 @@ fn command(
 /// Runs `heapmark record` with the program; a server ends when its client has.
 fn recorded(program: &RealProgram, input: &Path, trace: &Path, said: &Path) -> Result<ExitStatus> {
     let own = std::env::current_exe().context("cannot tell where heapmark itself is")?;
-    let (own, trace) = (own.to_str(), trace.to_str());
+    let own = own.to_str();
+    let trace = trace.to_str();
     let (own, trace) = own.zip(trace).context("a path is not UTF-8")?;
     let mut words: Vec<String> = [own, "record", "-o", trace].map(String::from).into();
     words.extend(program.run.iter().cloned());
@@ -386,7 +389,8 @@ fn shorten(packed: &mut [Packed], most_bytes: u64) -> Result<()> {
     let share = share(sizes, most_bytes);
     for it in packed {
         while it.totals.file_bytes > share {
-            let (events, bytes) = (it.totals.events, it.totals.file_bytes);
+            let events = it.totals.events;
+            let bytes = it.totals.file_bytes;
             // A little less than in proportion: the first events may take more bytes than the rest.
             let fewer = (events as f64 * share as f64 / bytes as f64 * 0.99) as u64;
             if fewer == 0 {

@@ -92,7 +92,8 @@ impl Recorder {
             .env(&*VARIABLE.to_string_lossy(), &lender.word)
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
-        let (pid, handle) = (child.id(), signals.handle());
+        let pid = child.id();
+        let handle = signals.handle();
         // Its number may belong to another process once it has been waited for.
         let it = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
             .inspect_err(|_| _ = child.kill());

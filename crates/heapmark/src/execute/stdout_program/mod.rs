@@ -97,7 +97,8 @@ impl Printed<'_> {
 
     /// Makes the smallest run first, which times the start of the runtime, then the timed run.
     fn measure(&self) -> Result<Attempt> {
-        let (command, parameters) = (&self.program.executable.command, &self.job.parameters);
+        let command = &self.program.executable.command;
+        let parameters = &self.job.parameters;
         let smallest = resized(parameters, binary_trees::SMALLEST);
         let start = self.start(command, &smallest, &self.environment)?;
         if let Some(outcome) = start.fault() {
@@ -242,7 +243,8 @@ impl Printed<'_> {
 /// The first line in which two different texts differ.
 fn difference(said: &str, wanted: &str) -> String {
     // Line ends included: a line without its newline differs.
-    let (mut said, mut wanted) = (said.split_inclusive('\n'), wanted.split_inclusive('\n'));
+    let mut said = said.split_inclusive('\n');
+    let mut wanted = wanted.split_inclusive('\n');
     let word = |line: Option<&str>| line.map_or("nothing more".into(), |line| format!("{line:?}"));
     std::iter::repeat_with(|| (said.next(), wanted.next()))
         .find(|(said, wanted)| said != wanted || said.is_none())

@@ -127,7 +127,8 @@ impl LitterFile {
         let handed = Handed::new(0o666)?;
         let mut program = litter.program.split(' ');
         let [device, inode] = [(); 2].map(|()| program.next().filter(|word| !word.is_empty()));
-        let (device, inode) = (device.unwrap_or("0"), inode.unwrap_or("0"));
+        let device = device.unwrap_or("0");
+        let inode = inode.unwrap_or("0");
         let threads = 1 + u8::from(litter.by_threads);
         let Litter {
             stay, bytes, sizes, ..

@@ -38,7 +38,8 @@ pub(super) fn parse(text: &str) -> Vec<Witnessed> {
 /// Why a tree does not count: the first of its processes that another allocator served.
 pub(super) fn unproven(subject: &Subject, witnessed: &[Witnessed]) -> Option<String> {
     witnessed.iter().find_map(|process| {
-        let (program, pid) = (&process.program, process.pid);
+        let program = &process.program;
+        let pid = process.pid;
         let why = prove::verify(subject, &process.proof).err()?;
         Some(format!("{why} in {program} (process {pid})"))
     })

@@ -106,8 +106,9 @@ fn piece<'b>(pipe: &mut Pipe, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
 /// What is printed, and its first difference from the wanted output. Only of the reference, for
 /// which nothing is wanted, the beginning is kept.
 fn read(mut pipe: Pipe, wanted: Option<&Printed>) -> Result<(Printed, Option<String>)> {
-    let (mut printed, mut sum, mut buffer) =
-        (Printed::default(), crc32fast::Hasher::new(), Vec::new());
+    let mut printed = Printed::default();
+    let mut sum = crc32fast::Hasher::new();
+    let mut buffer = Vec::new();
     let mut found = None;
     loop {
         let ours = piece(&mut pipe, &mut buffer)?;
@@ -156,11 +157,9 @@ fn difference(ours: &[u8], theirs: &[u8], lines: usize) -> String {
         .rposition(|byte| *byte == b'\n')
         .map_or(0, |end| end + 1);
     let start = start.max(same.saturating_sub(SHOWN / 2));
-    let (line, ours, theirs) = (
-        lines + newlines(&ours[..same]) + 1,
-        shown(&ours[start..]),
-        shown(&theirs[start..]),
-    );
+    let line = lines + newlines(&ours[..same]) + 1;
+    let ours = shown(&ours[start..]);
+    let theirs = shown(&theirs[start..]);
     format!("line {line} of the output: {ours}, but {theirs}")
 }
 

@@ -41,7 +41,8 @@ impl Trees {
         };
         let names: BTreeSet<&String> = first.keys().chain(programs.keys()).collect();
         for name in names {
-            let (before, now) = (of(first, name), of(&programs, name));
+            let before = of(first, name);
+            let now = of(&programs, name);
             if before != now {
                 self.names_change |= before == 0 || now == 0;
                 self.unsteady.insert(name.clone());
@@ -57,7 +58,8 @@ impl Trees {
         let new = programs.keys();
         let new = new.filter(|name| !self.names_change && !first.contains_key(*name));
         let differing = steady.chain(new).filter_map(|name| {
-            let (times, wanted) = (of(programs, name), of(first, name));
+            let times = of(programs, name);
+            let wanted = of(first, name);
             (times != wanted).then(|| format!("{name} {times}x, not {wanted}x"))
         });
         let mut words: Vec<String> = differing.collect();
@@ -65,7 +67,8 @@ impl Trees {
             let more = words.split_off(TOLD).len();
             words.push(format!("{more} more"));
         }
-        let (ours, wanted) = (total(programs), total(first));
+        let ours = total(programs);
+        let wanted = total(first);
         if words.is_empty() && !self.total_changes && ours != wanted {
             words.push(format!("{ours} programs in all, not {wanted}"));
         }

@@ -75,7 +75,8 @@ pub fn describe() -> BTreeMap<String, String> {
     let caches = (0..4).map(|index| {
         let cache = format!("sys/devices/system/cpu/cpu0/cache/index{index}");
         let text = |file: &str| root.text(&format!("{cache}/{file}")).unwrap_or_default();
-        let (level, kind) = (text("level"), text("type").to_lowercase());
+        let level = text("level");
+        let kind = text("type").to_lowercase();
         (format!("cache_l{level}_{kind}"), text("size"))
     });
     facts

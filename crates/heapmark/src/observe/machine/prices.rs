@@ -326,7 +326,8 @@ struct LineOfItsOwn(AtomicU32);
 /// stays as it is.
 fn line_passes() -> Option<Vec<f64>> {
     let cpus = allowed_cpus();
-    let (first, last) = (*cpus.first()?, *cpus.last()?);
+    let first = *cpus.first()?;
+    let last = *cpus.last()?;
     if first == last {
         return None;
     }

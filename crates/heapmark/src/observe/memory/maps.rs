@@ -32,7 +32,8 @@ impl Mapped {
         let mut mapped = Mapped::default();
         let mut heap_end = None;
         for region in maps.lines().filter_map(Region::parse) {
-            let (name, size) = (region.name, region.end - region.start);
+            let name = region.name;
+            let size = region.end - region.start;
             let is_anonymous = name.is_empty() || name.starts_with("[anon");
             let is_heap = name == "[heap]" || is_anonymous && heap_end == Some(region.start);
             if is_heap {
@@ -102,7 +103,8 @@ impl Region<'_> {
 
     /// Bytes of a known range that lie in it.
     fn shared(&self, range: &Known) -> u64 {
-        let (start, end) = (range.start.max(self.start), range.end.min(self.end));
+        let start = range.start.max(self.start);
+        let end = range.end.min(self.end);
         end.saturating_sub(start)
     }
 }

@@ -75,10 +75,12 @@ impl SeriesSampler {
     fn point(&mut self, pid: i32, phase: Phase, watched: &Watched) -> Option<SeriesPoint> {
         let files = self.files.get_or_insert_with(|| ProcessFiles::of(pid));
         let mut known: Vec<Known> = watched.ranges().known().collect();
-        let (live_before, time_ns) = (watched.live_bytes(), now_ns());
+        let live_before = watched.live_bytes();
+        let time_ns = now_ns();
         let rss_bytes = files.resident_bytes()?;
         let maps = files.maps()?;
-        let (live_after, took_ns) = (watched.live_bytes(), now_ns() - time_ns);
+        let live_after = watched.live_bytes();
+        let took_ns = now_ns() - time_ns;
         // A stack that was created or freed meanwhile may be in the maps, so ranges known before or
         // after count.
         for range in watched.ranges().known() {
@@ -198,7 +200,8 @@ fn csv(points: &[SeriesPoint]) -> String {
             harness,
             reserved,
         } = point.mapped;
-        let (total, accessible) = (point.mapped.total_dynamic(), point.mapped.accessible());
+        let total = point.mapped.total_dynamic();
+        let accessible = point.mapped.accessible();
         let live = point
             .requested_live_bytes
             .map(|bytes| bytes.to_string())

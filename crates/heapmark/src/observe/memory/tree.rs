@@ -34,7 +34,8 @@ impl Tree {
         let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
         let looks = self.looks;
         if (self.walked_rss_bytes as f64) < largest_bytes as f64 * SEEN {
-            let (saw, was) = (mib(self.walked_rss_bytes), mib(largest_bytes));
+            let saw = mib(self.walked_rss_bytes);
+            let was = mib(largest_bytes);
             return Some(format!("{looks} looks, which saw {saw} of {was} at most"));
         }
         (programs > 1 && looks < LEAST_LOOKS)

@@ -38,7 +38,8 @@ fn listeners(table: &str, port: u16) -> impl Iterator<Item = &str> {
     let end = format!(":{port:04X}");
     table.lines().filter_map(move |line| {
         let mut fields = line.split_whitespace().skip(1);
-        let (own, state) = (fields.next()?, fields.nth(1)?);
+        let own = fields.next()?;
+        let state = fields.nth(1)?;
         (own.ends_with(&end) && state == LISTENS).then(|| fields.nth(5))?
     })
 }

@@ -112,7 +112,8 @@ impl<'a> Drive<'a> {
 
     /// Takes the next step if it is time to.
     fn go_on(&mut self, launcher: i32) -> Result<(), Outcome> {
-        let (port, patience_s) = (self.port, PATIENCE.as_secs());
+        let port = self.port;
+        let patience_s = PATIENCE.as_secs();
         let server_has_ended = self.server.metadata().is_ok_and(|file| file.len() > 0);
         let step = self.step;
         match step {

@@ -10,7 +10,8 @@ use super::memory::{LITTLE_BYTES, mib};
 use crate::observe::machine::cgroup::{Groups, Version};
 
 pub fn items(root: &Root) -> Vec<PreflightItem> {
-    let (cpu, memory) = (Groups::of(root, "cpu"), Groups::of(root, "memory"));
+    let cpu = Groups::of(root, "cpu");
+    let memory = Groups::of(root, "memory");
     vec![
         item(
             "cpu-limit",
@@ -46,7 +47,9 @@ pub fn items(root: &Root) -> Vec<PreflightItem> {
                 let Some(left) = tightest else {
                     return ("none".into(), Fine);
                 };
-                let (limit, bytes, folder) = (mib(left.limit_bytes), left.bytes, left.folder);
+                let limit = mib(left.limit_bytes);
+                let bytes = left.bytes;
+                let folder = left.folder;
                 (
                     format!("{limit}, {} left ({folder})", mib(bytes)),
                     if bytes < LITTLE_BYTES { Warning } else { Note },
@@ -92,7 +95,8 @@ fn cpus_of_max(text: &str) -> Option<Option<f64>> {
     if quota == "max" {
         return Some(None);
     }
-    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
+    let quota: f64 = quota.parse().ok()?;
+    let period: f64 = period.parse().ok()?;
     Some(Some(quota / period))
 }
 

@@ -121,7 +121,8 @@ fn clock_source(root: &Root) -> PreflightItem {
 pub fn count(list: &str) -> Option<u64> {
     list.split(',').try_fold(0, |sum, part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u64, u64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        let first: u64 = first.trim().parse().ok()?;
+        let last: u64 = last.trim().parse().ok()?;
         Some(sum + last.checked_sub(first)? + 1)
     })
 }

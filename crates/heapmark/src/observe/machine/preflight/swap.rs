@@ -23,7 +23,8 @@ pub fn items(root: &Root) -> Vec<PreflightItem> {
                     return ("none".into(), Fine);
                 }
                 let sum = |bytes: fn(&Area) -> u64| mib(areas.iter().map(bytes).sum());
-                let (size, in_use) = (sum(|area| area.bytes), sum(|area| area.used_bytes));
+                let size = sum(|area| area.bytes);
+                let in_use = sum(|area| area.used_bytes);
                 (format!("{size}, {in_use} used"), state)
             },
         ),
@@ -53,7 +54,8 @@ fn areas(swaps: &str) -> Vec<Area> {
         // From the right: the name may contain spaces.
         let mut words = line.split_whitespace().rev().skip(1);
         let mut bytes = || Some(words.next()?.parse::<u64>().ok()? * 1024);
-        let (used_bytes, bytes) = (bytes()?, bytes()?);
+        let used_bytes = bytes()?;
+        let bytes = bytes()?;
         Some(Area { bytes, used_bytes })
     };
     swaps.lines().skip(1).filter_map(area).collect()
