@@ -131,9 +131,10 @@ const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# What lies
 /// Makes a folder of the cache, and marks it as one. A folder that exists already is not marked: it
 /// may be the user's own.
 pub fn make(folder: &Path) -> std::io::Result<()> {
-    match make_folder(folder)? {
-        true => file::replace(&folder.join(TAG), TAG_TEXT.as_bytes(), PUBLIC),
-        false => Ok(()),
+    if make_folder(folder)? {
+        file::replace(&folder.join(TAG), TAG_TEXT.as_bytes(), PUBLIC)
+    } else {
+        Ok(())
     }
 }
 
@@ -309,9 +310,10 @@ impl CachePlace {
 
 /// Removes a folder if it is there.
 fn clear(folder: &Path) -> std::io::Result<()> {
-    match folder.exists() {
-        true => std::fs::remove_dir_all(folder),
-        false => Ok(()),
+    if folder.exists() {
+        std::fs::remove_dir_all(folder)
+    } else {
+        Ok(())
     }
 }
 

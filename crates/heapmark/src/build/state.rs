@@ -80,9 +80,10 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
             let found = files.iter().map(|file| system::find(file).ok_or(file));
             match found.collect::<Result<Vec<PathBuf>, _>>() {
                 Err(missing) => State::Absent {
-                    why: match missing.starts_with('/') {
-                        true => format!("there is no {missing}"),
-                        false => format!("{missing} is not in the dynamic linker's folders"),
+                    why: if missing.starts_with('/') {
+                        format!("there is no {missing}")
+                    } else {
+                        format!("{missing} is not in the dynamic linker's folders")
                     },
                     line: format!("apt-get install {package}"),
                 },

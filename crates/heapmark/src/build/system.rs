@@ -35,9 +35,12 @@ fn newest(pattern: &str) -> Option<PathBuf> {
             let name = path.file_name().and_then(|name| name.to_str());
             name.is_some_and(|name| crate::catalog::malloc_api::matches(part, name))
         };
-        let inside = |folder: &PathBuf| match part.contains('*') {
-            false => vec![folder.join(part)],
-            true => listing(folder).filter(is_wanted).collect(),
+        let inside = |folder: &PathBuf| {
+            if part.contains('*') {
+                listing(folder).filter(is_wanted).collect()
+            } else {
+                vec![folder.join(part)]
+            }
         };
         found = found
             .iter()

@@ -81,9 +81,12 @@ pub fn joined(name: &str, first: &str, second: &str) -> String {
 
 /// The removed variables, in words: names, and for a list which of its settings.
 pub fn named(taken: &BTreeMap<String, String>) -> Vec<String> {
-    let words = |(name, value): (&String, &String)| match name == TUNABLES {
-        true => format!("{name} ({value})"),
-        false => name.clone(),
+    let words = |(name, value): (&String, &String)| {
+        if name == TUNABLES {
+            format!("{name} ({value})")
+        } else {
+            name.clone()
+        }
     };
     taken.iter().map(words).collect()
 }

@@ -116,9 +116,10 @@ pub(super) fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize)
             );
         }
     }
-    let progress = match is_quiet() {
-        true => MultiProgress::with_draw_target(ProgressDrawTarget::hidden()),
-        false => MultiProgress::new(),
+    let progress = if is_quiet() {
+        MultiProgress::with_draw_target(ProgressDrawTarget::hidden())
+    } else {
+        MultiProgress::new()
     };
     let built = build::build(selected, &catalog.allocators, jobs, &progress);
     for one in &built {
@@ -132,9 +133,10 @@ pub(super) fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize)
             Err(error) => format!("failed: {error:#}"),
         };
         let line = format!("{:24} {words}", one.name);
-        match one.result.is_ok() {
-            true => note(line),
-            false => say(line),
+        if one.result.is_ok() {
+            note(line)
+        } else {
+            say(line)
         }
     }
     built

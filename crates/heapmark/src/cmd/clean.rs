@@ -94,8 +94,9 @@ fn agrees(what: &str) -> Result<bool> {
 
 /// Of a link only the link.
 fn remove(path: &Path) -> std::io::Result<()> {
-    match path.symlink_metadata()?.is_dir() {
-        true => fs::remove_dir_all(path),
-        false => fs::remove_file(path),
+    if path.symlink_metadata()?.is_dir() {
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_file(path)
     }
 }

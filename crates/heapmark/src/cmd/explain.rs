@@ -87,9 +87,10 @@ fn entries(page: &str) -> Vec<Entry> {
         };
         found.push(Entry {
             names: names.clone(),
-            meaning: match others.is_empty() {
-                true => meaning.clone(),
-                false => format!("{meaning} ({})", others.join("; ")),
+            meaning: if others.is_empty() {
+                meaning.clone()
+            } else {
+                format!("{meaning} ({})", others.join("; "))
             },
         });
     }

@@ -211,9 +211,10 @@ fn go_on(
     // A new process, and one that continues after a stop, report that with SIGTRAP.
     let stays = event == libc::PTRACE_EVENT_STOP && signal != libc::SIGTRAP;
     let delivered = if event == 0 { signal as usize } else { 0 };
-    let request = match stays {
-        true => libc::PTRACE_LISTEN,
-        false => libc::PTRACE_CONT,
+    let request = if stays {
+        libc::PTRACE_LISTEN
+    } else {
+        libc::PTRACE_CONT
     };
     trace(request, pid, delivered);
 }

@@ -150,9 +150,10 @@ impl Job {
             if null { "null" } else { "library" },
         );
         if self.check && !null && !subject.library.files.is_empty() {
-            text.push_str(match subject.allocator.wrapper {
-                true => "wrapper=allowed\n",
-                false => "wrapper=refused\n",
+            text.push_str(if subject.allocator.wrapper {
+                "wrapper=allowed\n"
+            } else {
+                "wrapper=refused\n"
             });
         }
         if let Some(series) = &self.series {

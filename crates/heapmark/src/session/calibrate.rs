@@ -115,9 +115,10 @@ impl Session {
 
     /// The timeout of a check.
     pub(super) fn check_timeout(&self, cell: &Cell, pace: &Pace) -> Duration {
-        let longer = match self.runs_kernel(cell) {
-            true => Duration::from_secs_f64(pace.expected_s * CHECKED),
-            false => Duration::ZERO,
+        let longer = if self.runs_kernel(cell) {
+            Duration::from_secs_f64(pace.expected_s * CHECKED)
+        } else {
+            Duration::ZERO
         };
         pace.timeout.max(longer)
     }

@@ -142,9 +142,10 @@ impl Session {
         let harness_bytes = demand.harness_bytes;
         let taken_bytes = demand.most_bytes.saturating_sub(harness_bytes) as f64 * UNSEEN;
         let is_known = live_bytes >= LEAST_BYTES;
-        let anchor_bytes = match is_known {
-            true => live_bytes,
-            false => ((taken_bytes / MOST) as u64).max(LEAST_BYTES),
+        let anchor_bytes = if is_known {
+            live_bytes
+        } else {
+            ((taken_bytes / MOST) as u64).max(LEAST_BYTES)
         };
         let step_of = |bytes: f64| (bytes / anchor_bytes as f64).max(1.0).ln() / STEP.ln();
         // What lies reserved may be far more than what is live.

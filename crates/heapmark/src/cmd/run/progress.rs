@@ -23,9 +23,10 @@ pub struct TerminalProgress {
 impl TerminalProgress {
     /// Starts with none of `total` processes done.
     pub fn new(total: usize) -> TerminalProgress {
-        let bar = match is_quiet() {
-            true => ProgressBar::hidden(),
-            false => ProgressBar::new(total as u64),
+        let bar = if is_quiet() {
+            ProgressBar::hidden()
+        } else {
+            ProgressBar::new(total as u64)
         };
         TerminalProgress {
             bar: styled(bar, "{bar:30} {pos}/{len}  {eta} left  {msg}"),

@@ -371,9 +371,10 @@ fn nameless(word: &str, scratch: &Path) -> String {
 fn copy(from: &Path, to: &Path, head: &Head, most_events: u64) -> Result<Totals> {
     let stretch = Stretch::Events(0..most_events);
     let copied = || -> Result<Totals, Fault> {
-        let head = match events_of(from)? > most_events {
-            true => stretch.noted(head),
-            false => head.clone(),
+        let head = if events_of(from)? > most_events {
+            stretch.noted(head)
+        } else {
+            head.clone()
         };
         let mut to = BufWriter::new(File::create(to)?);
         let copied = cut(Reader::open(from)?, &mut to, &stretch, &head)?;

@@ -135,9 +135,10 @@ fn read(mut pipe: Pipe, wanted: Option<&Printed>) -> Result<(Printed, Option<Str
     if let (None, Some(wanted)) = (&found, wanted)
         && (printed.bytes, printed.sum) != (wanted.bytes, wanted.sum)
     {
-        let how = match printed.bytes == wanted.bytes {
-            true => "not the same text as".into(),
-            false => format!("{} bytes in all, but {}", printed.bytes, wanted.bytes),
+        let how = if printed.bytes == wanted.bytes {
+            "not the same text as".into()
+        } else {
+            format!("{} bytes in all, but {}", printed.bytes, wanted.bytes)
         };
         let place = format!("the output behind its first {} MiB", KEPT_BYTES >> 20);
         found = Some(format!("{place}: {how}"));
