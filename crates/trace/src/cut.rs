@@ -157,8 +157,11 @@ impl Tokens {
         let Some(token) = event.names_mut() else {
             return;
         };
-        let threads = self.threads.get(token.thread as usize);
-        let (allocated, alive) = threads.copied().unwrap_or_default();
+        let (allocated, alive) = self
+            .threads
+            .get(token.thread as usize)
+            .copied()
+            .unwrap_or_default();
         let packed = token.packed();
         token.index = match self.inherited.get(&packed) {
             Some(index) => *index,

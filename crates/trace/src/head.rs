@@ -28,8 +28,9 @@ impl Head {
 
     /// The value of a key, escaped.
     pub fn get(&self, key: &str) -> Option<&str> {
-        let mut pairs = self.0.iter();
-        pairs.find_map(|(name, value)| (name == key).then_some(value.as_str()))
+        self.0
+            .iter()
+            .find_map(|(name, value)| (name == key).then_some(value.as_str()))
     }
 
     /// The value of a key that is a number.

@@ -93,8 +93,9 @@ impl<T> Live<T> {
     /// Ends an object; returns its value.
     #[inline]
     pub fn end(&mut self, token: Token) -> Result<T> {
-        let object = self.objects.remove(&token.packed());
-        object.map_or_else(|| self.allocations.dead(token), Ok)
+        self.objects
+            .remove(&token.packed())
+            .map_or_else(|| self.allocations.dead(token), Ok)
     }
 
     /// The value of a live object.
@@ -104,8 +105,9 @@ impl<T> Live<T> {
 
     /// The same, mutable.
     pub fn get_mut(&mut self, token: Token) -> Result<&mut T> {
-        let object = self.objects.get_mut(&token.packed());
-        object.map_or_else(|| self.allocations.dead(token), Ok)
+        self.objects
+            .get_mut(&token.packed())
+            .map_or_else(|| self.allocations.dead(token), Ok)
     }
 
     /// How many objects are live.

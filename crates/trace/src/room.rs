@@ -72,8 +72,11 @@ fn number(file: impl AsRef<Path>, words: &str) -> Option<u64> {
     let text = read_to_string(file).ok()?;
     let mut lines = text.lines();
     lines.find_map(|line| {
-        let rest = line.strip_prefix(words)?;
-        rest.split_whitespace().next()?.parse().ok()
+        line.strip_prefix(words)?
+            .split_whitespace()
+            .next()?
+            .parse()
+            .ok()
     })
 }
 

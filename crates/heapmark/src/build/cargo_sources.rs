@@ -39,8 +39,11 @@ pub fn pin(name: &str) -> Result<&'static Pin> {
     static LOCKED: LazyLock<Result<Lock, String>> = LazyLock::new(|| {
         toml::from_str(LOCK).map_err(|error| format!("crates/sources/Cargo.lock: {error}"))
     });
-    let lock = LOCKED.as_ref().map_err(|why| anyhow!("{why}"))?;
-    let mut pins = lock.package.iter();
+    let mut pins = LOCKED
+        .as_ref()
+        .map_err(|why| anyhow!("{why}"))?
+        .package
+        .iter();
     pins.find(|pin| pin.name == name)
         .ok_or_else(|| anyhow!("crate `{name}` is not pinned; add it to crates/sources/Cargo.toml"))
 }

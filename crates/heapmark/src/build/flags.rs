@@ -37,8 +37,10 @@ pub fn flags(allocator: &Allocator) -> Option<Flags<'_>> {
     let here = by_processor.get(ARCH).into_iter().flatten();
     let mut upstream: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (place, flags) in allocator.upstream_flags.iter().chain(here) {
-        let known = upstream.entry(place).or_default();
-        known.extend(flags.iter().map(String::as_str));
+        upstream
+            .entry(place)
+            .or_default()
+            .extend(flags.iter().map(String::as_str));
     }
     // A later flag of the same kind counts.
     let replaced = |flag: &str| {
@@ -54,8 +56,10 @@ pub fn flags(allocator: &Allocator) -> Option<Flags<'_>> {
         .filter(|flag| !wanted.contains(flag) && !is_for_all(flag));
     let only_theirs = theirs.filter(|flag| !has(flag));
     let reason = |flag: &str| {
-        let mut known = allocator.differences.iter();
-        let (_, reason) = known.find(|(pattern, _)| malloc_api::matches(pattern, flag))?;
+        let (_, reason) = allocator
+            .differences
+            .iter()
+            .find(|(pattern, _)| malloc_api::matches(pattern, flag))?;
         Some(reason.as_str())
     };
     let differences: Vec<Difference> = only_theirs
@@ -72,15 +76,22 @@ pub fn flags(allocator: &Allocator) -> Option<Flags<'_>> {
         .filter(|(processor, _)| *processor != ARCH)
         .flat_map(|(_, flags)| flags.values().flatten())
         .map(String::as_str);
-    let here = differences.iter().map(|difference| difference.flag);
-    let differing: Vec<&str> = here.chain(elsewhere).collect();
+    let differing: Vec<&str> = differences
+        .iter()
+        .map(|difference| difference.flag)
+        .chain(elsewhere)
+        .collect();
     let fits = |pattern: &str| {
         differing
             .iter()
             .any(|flag| malloc_api::matches(pattern, flag))
     };
-    let patterns = allocator.differences.keys().map(String::as_str);
-    let needless = patterns.filter(|pattern| !fits(pattern)).collect();
+    let needless = allocator
+        .differences
+        .keys()
+        .map(String::as_str)
+        .filter(|pattern| !fits(pattern))
+        .collect();
     Some(Flags {
         upstream,
         ours,

@@ -145,8 +145,12 @@ fn folder_for<'a>(entry: &'a Allocator, files: &[&str]) -> Option<&'a str> {
         let matcher = super::files::matcher(pattern);
         matcher.is_ok_and(|matcher| paths.iter().any(|path| matcher.is_match(path)))
     };
-    let mut patterns = recipe.compile.iter().flat_map(|unit| &unit.files);
-    patterns.all(is_there).then_some(folder)
+    recipe
+        .compile
+        .iter()
+        .flat_map(|unit| &unit.files)
+        .all(is_there)
+        .then_some(folder)
 }
 
 impl Commit {
@@ -165,8 +169,8 @@ impl Commit {
             "--match=[0-9]*.[0-9]*.[0-9]*",
             &self.hash,
         ];
-        let described = in_repository(&self.repository, &arguments);
-        let described = described.unwrap_or_else(|| format!("0.0.0-0-g{}", self.hash));
+        let described = in_repository(&self.repository, &arguments)
+            .unwrap_or_else(|| format!("0.0.0-0-g{}", self.hash));
         format!("git+{}", described.trim())
     }
 

@@ -38,8 +38,10 @@ impl<'a> Work<'a> {
     /// Finds the library's place in the cache; builds nothing yet.
     pub fn new(allocator: &'a Allocator) -> Result<Work<'a>> {
         let recipe = || {
-            let recipe = allocator.build.as_ref();
-            recipe.with_context(|| format!("{}: add `[build]`", allocator.name))
+            allocator
+                .build
+                .as_ref()
+                .with_context(|| format!("{}: add `[build]`", allocator.name))
         };
         let mut name = &allocator.family;
         let sources = match &allocator.source {
@@ -191,10 +193,14 @@ fn key(sources: &Sources, toolchain: &Toolchain) -> Result<String> {
         Sources::Commit(commit, recipe, folder) => (vec![&commit.hash, folder], Some(*recipe)),
         Sources::Own(commit, own) => (vec![&commit.hash, &own.command, &own.library], None),
     };
-    let recipe_text = recipe.map(serde_json::to_string).transpose();
-    let recipe_text = recipe_text.context("writing the recipe down")?;
-    let units = recipe.iter().flat_map(|recipe| &recipe.compile);
-    let extras = units.flat_map(|unit| &unit.extra);
+    let recipe_text = recipe
+        .map(serde_json::to_string)
+        .transpose()
+        .context("writing the recipe down")?;
+    let extras = recipe
+        .iter()
+        .flat_map(|recipe| &recipe.compile)
+        .flat_map(|unit| &unit.extra);
     let identity = toolchain.identity();
     let parts = [&identity].into_iter().chain(words).chain(&recipe_text);
     Ok(short_hash(parts.map(String::as_str).chain(

@@ -27,8 +27,10 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
 
 /// `libfoo-2.so.1` -> `foo-2`.
 pub(super) fn name_of(path: &str) -> String {
-    let file = Path::new(path).file_name().unwrap_or_default();
-    let file = file.to_string_lossy();
+    let file = Path::new(path)
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy();
     let stem = file.split(".so").next().unwrap_or_default();
     valid_name(stem.strip_prefix("lib").unwrap_or(stem))
 }
@@ -36,6 +38,8 @@ pub(super) fn name_of(path: &str) -> String {
 /// What a text has of letters that names may have, others as `-`.
 pub(super) fn valid_name(text: &str) -> String {
     let is_invalid = |c: char| !is_name(c.encode_utf8(&mut [0; 4]));
-    let name = text.to_ascii_lowercase().replace(is_invalid, "-");
-    name.trim_matches('-').to_string()
+    text.to_ascii_lowercase()
+        .replace(is_invalid, "-")
+        .trim_matches('-')
+        .to_string()
 }

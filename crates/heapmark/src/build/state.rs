@@ -103,8 +103,10 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
             }
         }
         Source::Path { files } => {
-            let files = files.iter().map(|file| absolute(file));
-            let files = files.collect::<Result<Vec<PathBuf>>>()?;
+            let files = files
+                .iter()
+                .map(|file| absolute(file))
+                .collect::<Result<Vec<PathBuf>>>()?;
             let found = inspected(&files)?;
             State::Ready(Library {
                 purged_as: purged_as(allocator, &found, all),

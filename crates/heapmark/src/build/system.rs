@@ -19,10 +19,11 @@ pub fn find(soname: &str) -> Option<PathBuf> {
         .iter()
         .filter_map(|folder| folder.join(soname).canonicalize().ok())
         .collect();
-    let fit = found
+    found
         .iter()
-        .find(|path| super::inspect::inspect_any(path).is_ok());
-    fit.or(found.first()).cloned()
+        .find(|path| super::inspect::inspect_any(path).is_ok())
+        .or(found.first())
+        .cloned()
 }
 
 /// The file that matches a pattern with `*` and has the highest numbers in its path; `{arch}` is
@@ -94,10 +95,11 @@ pub fn package_version(package: &str) -> String {
             .collect()
     });
     // Ubuntu renamed many libraries when `time_t` grew.
-    let version = VERSIONS
+    VERSIONS
         .get(package)
-        .or_else(|| VERSIONS.get(&format!("{package}t64")));
-    version.cloned().unwrap_or_default()
+        .or_else(|| VERSIONS.get(&format!("{package}t64")))
+        .cloned()
+        .unwrap_or_default()
 }
 
 /// The package that a file belongs to, if it is not the one that an entry names: another release

@@ -61,8 +61,10 @@ pub fn rejoined(words: &[String]) -> Vec<String> {
     let mut rest = words;
     while let Some(first) = rest.first() {
         let names_a_file = |parts: &usize| is_there(&rest[..*parts].join(","));
-        let parts = (1..=rest.len()).find(names_a_file);
-        let parts = parts.filter(|_| path_of(first).is_some()).unwrap_or(1);
+        let parts = (1..=rest.len())
+            .find(names_a_file)
+            .filter(|_| path_of(first).is_some())
+            .unwrap_or(1);
         joined.push(rest[..parts].join(","));
         rest = &rest[parts..];
     }

@@ -58,8 +58,11 @@ pub fn users(folder: &str) -> Option<PathBuf> {
 
 /// What is in a folder; nothing if it cannot be read.
 pub fn listing(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path())
+    std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
 }
 
 fn collect(dir: &Dir<'static>, folder: &Path, all: &mut Vec<Text>) {

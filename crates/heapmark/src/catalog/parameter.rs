@@ -74,8 +74,12 @@ impl Parameter {
                     Some(ending) => is_path && value.ends_with(ending),
                     None => choice == value,
                 };
-                let good = self.choices.iter().any(is);
-                return good.then_some(()).ok_or_else(|| self.choices.join(" or "));
+                return self
+                    .choices
+                    .iter()
+                    .any(is)
+                    .then_some(())
+                    .ok_or_else(|| self.choices.join(" or "));
             }
         };
         good.then_some(()).ok_or_else(|| expected.into())

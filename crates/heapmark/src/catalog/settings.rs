@@ -64,8 +64,9 @@ impl Settings {
     }
 
     fn has(&self, name: &str) -> bool {
-        let mut patterns = self.0.iter();
-        patterns.any(|pattern| malloc_api::matches(pattern, name))
+        self.0
+            .iter()
+            .any(|pattern| malloc_api::matches(pattern, name))
     }
 }
 

@@ -81,8 +81,10 @@ pub(super) fn of_page(dirs: &[PathBuf]) -> Result<Vec<JudgedClaim>> {
     if bytes.sum::<u64>() > MOST_BYTES {
         return Ok(Vec::new());
     }
-    let runs = dirs.iter().map(|dir| Ok(measured(dir, store::read(dir)?)));
-    let runs: Vec<Measured> = runs.collect::<Result<_>>()?;
+    let runs: Vec<Measured> = dirs
+        .iter()
+        .map(|dir| Ok(measured(dir, store::read(dir)?)))
+        .collect::<Result<_>>()?;
     if of_another_preset(&runs).is_some() {
         return Ok(Vec::new());
     }

@@ -48,8 +48,11 @@ fn clean(what: What, yes: bool) -> Result<()> {
     let (folder, name, paths) = match what {
         What::Cache => {
             let root = cache_root()?;
-            let shelves = SHELVES.iter().map(|name| root.join(name));
-            let paths = shelves.filter(|path| is_there(path)).collect();
+            let paths = SHELVES
+                .iter()
+                .map(|name| root.join(name))
+                .filter(|path| is_there(path))
+                .collect();
             (root, "cache".to_owned(), paths)
         }
         What::Runs => {

@@ -43,8 +43,9 @@ pub struct CompareArgs {
 fn judged(name: &str) -> Result<&'static Metric, String> {
     let found = metric::judged().find(|metric| metric.is_named(name));
     found.ok_or_else(|| {
-        let words = metric::judged().map(|metric| metric.alias.unwrap_or(metric.key));
-        let words: Vec<&str> = words.collect();
+        let words: Vec<&str> = metric::judged()
+            .map(|metric| metric.alias.unwrap_or(metric.key))
+            .collect();
         format!("expected one of {}", words.join(", "))
     })
 }
@@ -101,8 +102,10 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
         sides => (None, sides[0].head, within(&sides[0], by, threshold)),
     };
     if comparison.rows.is_empty() {
-        let left_out = comparison.left_out.first();
-        let why = left_out.map_or("the run has only the baseline", |left| &left.why);
+        let why = comparison
+            .left_out
+            .first()
+            .map_or("the run has only the baseline", |left| &left.why);
         bail!("nothing can be compared: {why}");
     }
     let subject = report::ComparisonSubject {

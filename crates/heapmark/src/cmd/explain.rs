@@ -75,8 +75,10 @@ fn entries(page: &str) -> Vec<Entry> {
             headings = row;
             continue;
         }
-        let place = headings.iter().position(|heading| heading == "meaning");
-        let place = place.unwrap_or(row.len() - 1);
+        let place = headings
+            .iter()
+            .position(|heading| heading == "meaning")
+            .unwrap_or(row.len() - 1);
         let others = headings.iter().zip(&row).enumerate().skip(1);
         let others: Vec<String> = others
             .filter(|(at, (_, cell))| *at != place && !cell.is_empty())

@@ -78,6 +78,7 @@ pub fn run(args: ExportArgs) -> Result<Exit> {
 pub(super) fn write(output: &Output, to: Format, run: &Run) -> Result<()> {
     let head = &run.head;
     let records = &run.records;
-    let written = output.write(|out| write_raw(to, head, records, run.lines.records(), out));
-    written.map(drop)
+    output
+        .write(|out| write_raw(to, head, records, run.lines.records(), out))
+        .map(drop)
 }

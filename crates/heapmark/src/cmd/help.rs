@@ -155,8 +155,11 @@ fn groups(line: &Command) -> String {
     let groups = GROUPS.into_iter().chain([("Others", &others[..])]);
     let mut text = String::new();
     for (heading, names) in groups {
-        let commands = names.iter().filter_map(|name| line.find_subcommand(name));
-        let lines: String = commands.map(line_of).collect();
+        let lines: String = names
+            .iter()
+            .filter_map(|name| line.find_subcommand(name))
+            .map(line_of)
+            .collect();
         if !lines.is_empty() {
             text += &format!("\n{heading}:\n{lines}");
         }
@@ -166,8 +169,10 @@ fn groups(line: &Command) -> String {
 
 /// Its name and the first clause of what it is about; its own help has the rest.
 fn line_of(command: &Command) -> String {
-    let about = command.get_about().map(ToString::to_string);
-    let about = about.unwrap_or_default();
+    let about = command
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let about = about.split([':', ';']).next().unwrap_or_default();
     format!("  {:<11} {about}\n", command.get_name())
 }

@@ -134,8 +134,10 @@ fn table(columns: &[&str], entries: &[Value]) -> String {
     if let Some(names) = table.column_mut(0) {
         names.set_constraint(ColumnConstraint::ContentWidth);
     }
-    let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
-    lines.collect()
+    table
+        .lines()
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect()
 }
 
 fn of_metric(metric: &Metric) -> Value {

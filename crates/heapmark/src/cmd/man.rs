@@ -31,6 +31,7 @@ fn write(command: &Command, folder: &Path) -> Result<()> {
     page.render(&mut text)
         .and_then(|()| file::replace(&file, &text, PUBLIC))
         .with_path("cannot write", &file)?;
-    let mut commands = command.get_subcommands();
-    commands.try_for_each(|command| write(command, folder))
+    command
+        .get_subcommands()
+        .try_for_each(|command| write(command, folder))
 }

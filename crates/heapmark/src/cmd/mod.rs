@@ -185,14 +185,17 @@ fn note(text: impl AsRef<str>) {
 /// Prints to stderr, line by line: the text may quote a file or a process. Write errors are
 /// ignored, so that a run goes on if stderr is closed.
 fn say(text: impl AsRef<str>) {
-    let lines = text.as_ref().lines();
-    lines.for_each(|line| drop(writeln!(std::io::stderr(), "{}", plain(line))));
+    text.as_ref()
+        .lines()
+        .for_each(|line| drop(writeln!(std::io::stderr(), "{}", plain(line))));
 }
 
 /// The directories of the runs that a command line names.
 fn find_runs(runs: &[String]) -> Result<Vec<PathBuf>> {
-    let found = runs.iter().map(|run| store::find(run));
-    found.collect::<Result<_>>().map_err(usage)
+    runs.iter()
+        .map(|run| store::find(run))
+        .collect::<Result<_>>()
+        .map_err(usage)
 }
 
 /// Reports which parts of a run are left out because they are damaged or missing.

@@ -142,8 +142,9 @@ impl Output {
         let (draft, file) = Draft::file(&self.path, self.mode).map_err(cannot)?;
         let to = file.try_clone().map_err(cannot)?;
         let written = self.write_to(Box::new(to), write)?;
-        let synced = file.sync_all();
-        let kept = synced.and_then(|()| draft.keep(&self.path, self.existing));
+        let kept = file
+            .sync_all()
+            .and_then(|()| draft.keep(&self.path, self.existing));
         kept.map(|()| written).map_err(cannot)
     }
 

@@ -154,8 +154,10 @@ fn told(analysis: &Analysis) -> Result<(String, bool)> {
 }
 
 fn numbers<'a>(analysis: &'a Analysis, workload: &str, allocator: &str) -> Result<&'a Numbers> {
-    let cases = analysis.cases.iter();
-    let cases = cases.filter(|case| case.workload == workload);
+    let cases = analysis
+        .cases
+        .iter()
+        .filter(|case| case.workload == workload);
     let mut rows = cases.flat_map(|case| &case.rows);
     rows.find(|row| row.allocator == allocator)
         .and_then(|row| row.numbers())

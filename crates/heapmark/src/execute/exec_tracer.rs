@@ -128,8 +128,10 @@ fn follow(
     let mut found = FoundPrograms::default();
     if !trace(libc::PTRACE_SEIZE, first, OPTIONS as usize) {
         let error = std::io::Error::last_os_error();
-        let ended = child.kill().and_then(|()| child.wait());
-        ended.context("cannot end a command")?;
+        child
+            .kill()
+            .and_then(|()| child.wait())
+            .context("cannot end a command")?;
         found.cut = Some(format!("the kernel does not allow tracing it ({error})"));
         return Ok(found);
     }

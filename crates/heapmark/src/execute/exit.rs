@@ -55,8 +55,9 @@ impl End {
 
     /// Its exit code, if it ended by itself.
     pub fn code(&self) -> Option<i32> {
-        let status = ExitStatus::from_raw(self.launched.status);
-        status.code().filter(|_| self.hang.is_none())
+        ExitStatus::from_raw(self.launched.status)
+            .code()
+            .filter(|_| self.hang.is_none())
     }
 
     /// CPU time of all its processes.

@@ -197,8 +197,12 @@ impl Job {
                     .collect();
                 // An allocator may consist of two libraries, and the purge function may be in the
                 // one that does not define malloc.
-                let owner = subject.library.files.first();
-                let owner = owner.and_then(|file| file.file_name()).unwrap_or_default();
+                let owner = subject
+                    .library
+                    .files
+                    .first()
+                    .and_then(|file| file.file_name())
+                    .unwrap_or_default();
                 let _ = writeln!(
                     text,
                     "purge.kind=call\npurge.symbol={symbol}\npurge.args={}\npurge.per_thread={}\npurge.owner={}",
@@ -217,8 +221,12 @@ impl Subject {
     /// user's shell can configure an allocator unnoticed.
     pub(super) fn environment(&self) -> BTreeMap<String, String> {
         let mut environment = self.allocator.environment.clone();
-        let files = self.library.files.iter();
-        let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
+        let files: Vec<_> = self
+            .library
+            .files
+            .iter()
+            .map(|file| file.display().to_string())
+            .collect();
         if !files.is_empty() {
             environment.insert("LD_PRELOAD".into(), files.join(":"));
         }
@@ -244,8 +252,11 @@ impl Subject {
         }
         let calls = heapmark_guest::kernels::find(kernel)?.calls;
         let preloads = !self.library.files.is_empty();
-        let further = job.parameters.get("calls").into_iter();
-        let further = further.flat_map(|calls| calls.split(' '));
+        let further = job
+            .parameters
+            .get("calls")
+            .into_iter()
+            .flat_map(|calls| calls.split(' '));
         let calls = calls.iter().copied().chain(further);
         let names: Vec<&str> = calls
             .filter(|call| !self.library.exports.contains(*call))

@@ -78,8 +78,9 @@ fn answer(mut stream: &UnixStream, secret: &[u8], stem: &Path) -> Result<()> {
     stream.read_exact(&mut question)?;
     let (told, inode) = question.split_at(SECRET_BYTES);
     let inode = u64::from_le_bytes(inode.try_into()?);
-    let pid = asking(stream).filter(|_| told == secret);
-    let pid = pid.context("a stranger asks")?;
+    let pid = asking(stream)
+        .filter(|_| told == secret)
+        .context("a stranger asks")?;
     let file = match inode {
         0 => create(stem, pid)?,
         inode => names(stem, pid)

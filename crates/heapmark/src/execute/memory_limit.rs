@@ -151,13 +151,15 @@ impl Group {
     }
 
     fn number(&self, file: &str) -> Option<u64> {
-        let text = fs::read_to_string(self.folder.join(file)).ok()?;
-        text.trim().parse().ok()
+        fs::read_to_string(self.folder.join(file))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
     }
 
     fn killed(&self) -> u64 {
-        let events = fs::read_to_string(self.folder.join("memory.events"));
-        let events = events.unwrap_or_default();
+        let events = fs::read_to_string(self.folder.join("memory.events")).unwrap_or_default();
         let killed = events
             .lines()
             .find_map(|line| line.strip_prefix("oom_kill "));

@@ -34,8 +34,10 @@ impl<'a> Report<'a> {
     }
 
     fn number(&self, key: &str) -> u64 {
-        let number = self.lines.value(key).and_then(|value| value.parse().ok());
-        number.unwrap_or(0)
+        self.lines
+            .value(key)
+            .and_then(|value| value.parse().ok())
+            .unwrap_or(0)
     }
 
     /// Why the guest gave up: the outcome's word, and the reason.
@@ -51,8 +53,11 @@ impl<'a> Report<'a> {
         if self.lines.value("done").is_some() {
             return Phase::Done;
         }
-        let phases = self.lines.values("phase").filter_map(Phase::from_word);
-        phases.last().unwrap_or(Phase::Load)
+        self.lines
+            .values("phase")
+            .filter_map(Phase::from_word)
+            .last()
+            .unwrap_or(Phase::Load)
     }
 
     /// As [`Report::verify_work`], for a program: it must also have done the requested number of

@@ -53,10 +53,14 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     let mut all = vec![pid];
     for place in 0.. {
         let Some(parent) = all.get(place) else { break };
-        let tasks = read_dir(format!("/proc/{parent}/task"));
-        let tasks = tasks.into_iter().flatten().flatten();
-        let children = tasks.filter_map(|task| read_to_string(task.path().join("children")).ok());
-        let children = children.collect::<Vec<_>>().join(" ");
+        let tasks = read_dir(format!("/proc/{parent}/task"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let children = tasks
+            .filter_map(|task| read_to_string(task.path().join("children")).ok())
+            .collect::<Vec<_>>()
+            .join(" ");
         let children = children.split_whitespace();
         all.extend(children.filter_map(|word| word.parse::<i32>().ok()));
     }

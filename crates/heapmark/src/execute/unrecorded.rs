@@ -206,8 +206,11 @@ pub(super) fn silent(
 
 /// Processes of the tree, even those that left it: only their environment contains the word.
 fn going_on(word: &str) -> Vec<(i32, String)> {
-    let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let pids = std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let is_ours = |pid: &i32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         holds(&environment, Path::new(word))
@@ -255,8 +258,11 @@ fn look(pid: i32, library: &Path, seen: &mut Seen) {
 /// The last number of a line of `/proc/PID/status`.
 fn number(pid: i32, name: &str) -> Option<i32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let numbers = tree::field(&status, name)?.split_whitespace();
-    numbers.last()?.parse().ok()
+    tree::field(&status, name)?
+        .split_whitespace()
+        .last()?
+        .parse()
+        .ok()
 }
 
 /// The reason, as far as the file and the kernel show it.

@@ -353,12 +353,20 @@ pub fn cases(
         let classes =
             distribution::of_file(&parameters).map_err(|why| anyhow!("{name}: {why:#}"))?;
         parameters.extend(classes.map(|classes| ("classes".to_owned(), classes)));
-        let implied = workload.threads(&parameters).transpose();
-        let implied = implied.map_err(|why| anyhow!("{name}: {why}"))?;
-        let at_once = workload.at_once(&parameters).transpose();
-        let at_once = at_once.map_err(|why| anyhow!("{name}: {why}"))?;
-        let interval = workload.series.as_deref().map(time::interval).transpose();
-        let interval = interval.map_err(|why| anyhow!(why))?;
+        let implied = workload
+            .threads(&parameters)
+            .transpose()
+            .map_err(|why| anyhow!("{name}: {why}"))?;
+        let at_once = workload
+            .at_once(&parameters)
+            .transpose()
+            .map_err(|why| anyhow!("{name}: {why}"))?;
+        let interval = workload
+            .series
+            .as_deref()
+            .map(time::interval)
+            .transpose()
+            .map_err(|why| anyhow!(why))?;
         let first = Case {
             workload: name.clone(),
             target: match (&workload.kernel, &workload.program) {

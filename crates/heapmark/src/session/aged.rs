@@ -19,12 +19,14 @@ impl Session {
             let record = self.known.get(&fresh.id);
             let counted = record.and_then(|record| record.measurement.as_ref());
             let figure = |name: &str| {
-                let figure = counted.and_then(|counted| counted.figures.get(name));
-                figure.map_or(0, |value| *value as u64)
+                counted
+                    .and_then(|counted| counted.figures.get(name))
+                    .map_or(0, |value| *value as u64)
             };
             let note = |name: &str| {
-                let note = counted.and_then(|counted| counted.notes.get(name));
-                note.map_or("", String::as_str)
+                counted
+                    .and_then(|counted| counted.notes.get(name))
+                    .map_or("", String::as_str)
             };
             let by_threads = figure(ALLOCATING_THREADS) > 1;
             Litter {

@@ -132,8 +132,11 @@ impl Session {
     /// interruption.
     fn over_budget(&self) -> bool {
         self.selection.plan.budget_s.is_some_and(|budget_s| {
-            let known = self.known.all().iter();
-            let usages = known.filter_map(|record| record.usage.as_ref());
+            let usages = self
+                .known
+                .all()
+                .iter()
+                .filter_map(|record| record.usage.as_ref());
             usages.map(|usage| usage.wall_ns).sum::<u64>() as f64 / 1e9 >= budget_s
         })
     }

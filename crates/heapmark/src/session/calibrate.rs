@@ -132,15 +132,20 @@ impl Session {
 
     /// How long a stored process took.
     fn seconds_of(&self, cell: &Cell) -> f64 {
-        let wall_ns = self.known.get(&cell.id).and_then(Record::wall_ns);
-        wall_ns.unwrap_or(0) as f64 / 1e9
+        self.known
+            .get(&cell.id)
+            .and_then(Record::wall_ns)
+            .unwrap_or(0) as f64
+            / 1e9
     }
 }
 
 /// The median of the measured iterations.
 fn one_iteration_ns(measurement: &Measurement) -> u64 {
-    let measured = measurement.measured();
-    let mut walls: Vec<u64> = measured.map(|iteration| iteration.wall_ns).collect();
+    let mut walls: Vec<u64> = measurement
+        .measured()
+        .map(|iteration| iteration.wall_ns)
+        .collect();
     walls.sort_unstable();
     walls.get(walls.len() / 2).copied().unwrap_or(0)
 }

@@ -193,8 +193,10 @@ impl Session {
         let (Some(place), Some(record)) = (&check.place, self.known.get(&check.cell.id)) else {
             return Ok(());
         };
-        let is_ok = record.outcome.is_ok();
-        let kept = is_ok.then(|| Kept::of(record, check.job.iterations));
+        let kept = record
+            .outcome
+            .is_ok()
+            .then(|| Kept::of(record, check.job.iterations));
         passed::keep(place, kept.as_ref())
     }
 }

@@ -33,8 +33,10 @@ impl Session {
             Purpose::Memory => self.runs_kernel(&due.cell) && case.names_its_points(),
             _ => due.place.is_some(),
         };
-        let record = self.known.get(&plan.check_of_baseline(due.cell.case).id);
-        let peak = record.and_then(Record::peak_rss_bytes);
+        let peak = self
+            .known
+            .get(&plan.check_of_baseline(due.cell.case).id)
+            .and_then(Record::peak_rss_bytes);
         match (peak, self.memory_bytes) {
             (Some(peak), Some(available)) if may_share => {
                 let by_cpus = usable_cpus() / case.busy_cpus();

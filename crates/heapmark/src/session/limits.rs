@@ -80,8 +80,7 @@ fn first_survivor(
 impl Session {
     /// Finds the smallest limit of each row, then times all rows near theirs.
     pub(super) fn limits(&mut self, paces: &[Pace], progress: &mut dyn Progress) -> Result<()> {
-        let selection = self.selection.clone();
-        let plan = &selection.plan;
+        let plan = &self.selection.clone().plan;
         let mut found = Vec::new();
         for (case, planned) in plan.cases.iter().enumerate() {
             for row in plan.rows_of(planned) {

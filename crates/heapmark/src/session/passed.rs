@@ -55,8 +55,10 @@ pub struct Shelf {
 impl Shelf {
     /// The folder for this guest and for the C library that the negative control has shown.
     pub fn open(guest: &Guest, control: &Record) -> Result<Shelf> {
-        let proof = control.proof.as_ref();
-        let proof = proof.context("the negative control shows no C library")?;
+        let proof = control
+            .proof
+            .as_ref()
+            .context("the negative control shows no C library")?;
         let objects = proof.objects.iter().map(|object| Path::new(&object.path));
         let common = objects
             .chain([guest.path()])

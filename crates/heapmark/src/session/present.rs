@@ -19,8 +19,11 @@ const PAGE_BYTES: usize = 4096;
 /// evicted for it. If memory is short, the measured process itself reports it.
 pub fn make_present(root: &Root, bytes: u64) {
     let limit = Groups::of(root, "memory").and_then(|groups| groups.memory_left(root));
-    let available = root.memory_bytes("MemAvailable").into_iter();
-    let left = available.chain(limit.map(|left| left.bytes)).min();
+    let left = root
+        .memory_bytes("MemAvailable")
+        .into_iter()
+        .chain(limit.map(|left| left.bytes))
+        .min();
     let bytes = bytes.min(left.unwrap_or(0) / 2) as usize;
     if bytes == 0 {
         return;

@@ -91,10 +91,10 @@ impl Processes {
                 let why = why.into();
                 Ok(Attempt::without_process(Outcome::Unsupported { why }))
             }
-            Some(name) => {
-                let program = self.selection.program(name)?;
-                program.run(guest, row, subject, job, timeout, stop)
-            }
+            Some(name) => self
+                .selection
+                .program(name)?
+                .run(guest, row, subject, job, timeout, stop),
         }
     }
 

@@ -205,15 +205,22 @@ impl Session {
 
     /// The largest resident set that any process of the run has had.
     fn largest_of_all(&self) -> u64 {
-        let known = self.known.all().iter();
-        known.filter_map(Record::peak_rss_bytes).max().unwrap_or(0)
+        self.known
+            .all()
+            .iter()
+            .filter_map(Record::peak_rss_bytes)
+            .max()
+            .unwrap_or(0)
     }
 
     /// The largest resident set that any process of this case has had.
     fn largest_bytes(&self, cell: &Cell) -> u64 {
         let case = self.case(cell);
-        let known = self.known.all().iter();
-        let of_case = known.filter(|it| it.workload == case.workload && it.threads == case.threads);
+        let of_case = self
+            .known
+            .all()
+            .iter()
+            .filter(|it| it.workload == case.workload && it.threads == case.threads);
         of_case
             .filter_map(Record::peak_rss_bytes)
             .max()

@@ -29,8 +29,11 @@ pub struct Selection {
 impl Selection {
     /// The allocator of a row.
     pub fn subject(&self, name: &str) -> Result<&Subject> {
-        let mut all = self.subjects.iter().chain(&self.pinned);
-        let found = all.find(|subject| subject.allocator.name == name);
+        let found = self
+            .subjects
+            .iter()
+            .chain(&self.pinned)
+            .find(|subject| subject.allocator.name == name);
         found.ok_or_else(|| anyhow!("the plan names `{name}`, which this run does not have"))
     }
 

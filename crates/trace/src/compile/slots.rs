@@ -73,8 +73,10 @@ impl Slots {
     /// Enters a thread among the donors by its oldest slot, if it has one.
     fn enter(&mut self, thread: u32) {
         let own = self.own(thread);
-        let oldest = own.freed.front();
-        let entry = oldest.map(|freed| Reverse((freed.number, thread)));
+        let entry = own
+            .freed
+            .front()
+            .map(|freed| Reverse((freed.number, thread)));
         own.is_donor = entry.is_some();
         self.donors.extend(entry);
     }
@@ -89,20 +91,24 @@ impl Slots {
             self.donors.pop();
             let frees = self.frees;
             let own = self.own(donor);
-            let oldest = own.freed.iter().take(BATCH);
-            let rested = oldest.take_while(|freed| frees >= freed.number + QUARANTINE);
+            let rested = own
+                .freed
+                .iter()
+                .take(BATCH)
+                .take_while(|freed| frees >= freed.number + QUARANTINE);
             let count = rested.count();
             let batch: Vec<Freed> = own.freed.drain(..count).collect();
             self.enter(donor);
             if let Some(until) = batch.iter().map(|freed| freed.ops).max() {
                 // From now on they belong to this thread, as if it had freed them itself; and it
                 // has waited once its next op is done.
-                let own = self.own(thread);
-                own.freed.extend(batch.into_iter().map(|freed| Freed {
-                    ops: ops + 1,
-                    number: frees,
-                    ..freed
-                }));
+                self.own(thread)
+                    .freed
+                    .extend(batch.into_iter().map(|freed| Freed {
+                        ops: ops + 1,
+                        number: frees,
+                        ..freed
+                    }));
                 return Some((donor, until));
             }
         }

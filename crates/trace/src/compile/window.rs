@@ -14,10 +14,11 @@ pub type ThreadEvent = (u32, Event);
 
 /// Moves the ends of threads behind their late events.
 pub fn put_ends_last(events: &mut Vec<ThreadEvent>) {
-    let ends = events
+    let mut ended: HashSet<u32> = events
         .iter()
-        .filter(|(_, event)| *event == Event::ThreadExit);
-    let mut ended: HashSet<u32> = ends.map(|(thread, _)| *thread).collect();
+        .filter(|(_, event)| *event == Event::ThreadExit)
+        .map(|(thread, _)| *thread)
+        .collect();
     if ended.is_empty() {
         return;
     }

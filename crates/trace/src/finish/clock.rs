@@ -16,8 +16,11 @@ impl Rate {
     pub fn of(capture: &Capture) -> Rate {
         let told: Option<f64> = capture.head.number("stamps-per-second");
         let told = told.filter(|told| *told > 0.0 && told.is_finite());
-        let starts = capture.streams.iter().flatten();
-        let moments = starts.map(|start| (start.ns, start.stamp));
+        let moments = capture
+            .streams
+            .iter()
+            .flatten()
+            .map(|start| (start.ns, start.stamp));
         let ns_per_stamp = match (told, moments.clone().min(), moments.max()) {
             (None, ..) => 0.0,
             (_, Some(first), Some(last)) if last.0 - first.0 >= FAR_NS && last.1 > first.1 => {

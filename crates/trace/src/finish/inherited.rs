@@ -25,10 +25,10 @@ impl Heritage {
 
     /// Addresses and calls, in the order in which the objects were allocated.
     pub fn alive(&self, addresses: &Addresses) -> Vec<(u64, Event)> {
-        let objects = addresses
+        let mut alive: Vec<_> = addresses
             .live()
-            .filter_map(|(address, token)| Some((address, self.live.get(token)?)));
-        let mut alive: Vec<_> = objects.collect();
+            .filter_map(|(address, token)| Some((address, self.live.get(token)?)))
+            .collect();
         alive.sort_unstable_by_key(|(_, (number, _))| *number);
         alive
             .into_iter()

@@ -105,8 +105,13 @@ impl<'a> Stream<'a> {
     }
 
     fn record(&self) -> Option<&Record<'_>> {
-        let reading = self.opened.as_ref()?.borrow_dependent();
-        reading.next.as_ref()?.as_ref().ok()
+        self.opened
+            .as_ref()?
+            .borrow_dependent()
+            .next
+            .as_ref()?
+            .as_ref()
+            .ok()
     }
 
     /// Advances to the next event.
@@ -178,8 +183,9 @@ impl<'a> Stream<'a> {
                 continue;
             }
             let opened = Opened::try_new_or_recover(std::mem::take(&mut self.room), |bytes| {
-                let chunk = Chunk::parse(bytes).map_err(|wrong| wrong.to_string())?;
-                let chunk = chunk.ok_or("it was there, and is not any more")?;
+                let chunk = Chunk::parse(bytes)
+                    .map_err(|wrong| wrong.to_string())?
+                    .ok_or("it was there, and is not any more")?;
                 Ok::<_, String>(Reading {
                     chunk,
                     records: chunk.records(),

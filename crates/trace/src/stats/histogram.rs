@@ -48,8 +48,7 @@ impl Histogram {
 
     /// The non-empty buckets, smallest first.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
-        let counts = std::iter::zip(0.., &self.buckets);
-        let filled = counts.filter(|(_, (count, _))| *count > 0);
+        let filled = std::iter::zip(0.., &self.buckets).filter(|(_, (count, _))| *count > 0);
         filled.filter_map(|(place, &(count, sum))| {
             let (low, high) = bucket_range(place)?;
             Some(Bucket {

@@ -51,8 +51,11 @@ pub(super) fn look(data: &[u8]) -> Recognised {
         return made_for(format!("{:?}", elf.architecture()));
     }
     let go = elf.section_by_name(".go.buildinfo").is_some();
-    let headers = elf.elf_header().program_headers(elf.endian(), data);
-    let mut headers = headers.unwrap_or_default().iter();
+    let mut headers = elf
+        .elf_header()
+        .program_headers(elf.endian(), data)
+        .unwrap_or_default()
+        .iter();
     let Some(interp) = headers.find(|header| header.p_type(elf.endian()) == object::elf::PT_INTERP)
     else {
         let what = if go { "a static Go program" } else { "static" };

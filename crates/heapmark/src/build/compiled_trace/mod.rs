@@ -65,8 +65,11 @@ pub fn compiled_trace(
         let bytes = BYTES_AN_EVENT * events_of(trace)?;
         told(bytes, shelf.folder());
         has_room(bytes, free_bytes(&file), shelf.folder())?;
-        let page = reader.head().get("page-bytes");
-        let page = page.and_then(|bytes| bytes.parse().ok()).unwrap_or(PAGE);
+        let page = reader
+            .head()
+            .get("page-bytes")
+            .and_then(|bytes| bytes.parse().ok())
+            .unwrap_or(PAGE);
         compile(reader.map(|told| in_pages(told, page)), order, file)
     });
     let head = compiled.with_context(|| format!("{} cannot be replayed", trace.display()))?;

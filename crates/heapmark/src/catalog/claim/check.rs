@@ -216,8 +216,11 @@ impl Check {
             Check::Correlates { with, .. } => Some(with),
             _ => None,
         };
-        let own = self.at().workloads.iter().flatten();
-        own.chain(self.paired().into_iter().flatten())
+        self.at()
+            .workloads
+            .iter()
+            .flatten()
+            .chain(self.paired().into_iter().flatten())
             .chain(with)
             .collect()
     }

@@ -53,8 +53,7 @@ impl Reader<'_> {
     fn rows(&mut self) {
         let catalog = self.catalog;
         for (name, row) in &self.document.rows {
-            let allocators = catalog.allocators.iter();
-            let allocators = allocators.map(|allocator| &allocator.name);
+            let allocators = catalog.allocators.iter().map(|allocator| &allocator.name);
             let programs = catalog.workloads.iter().flat_map(|workload| &workload.rows);
             let mut known = allocators.chain(programs.map(|program| &program.name));
             let ours = |name: &String| row.ours.iter().any(|pattern| matches(pattern, name));
@@ -102,8 +101,12 @@ impl Reader<'_> {
                 self.row("checks", id, row);
             }
             self.workloads("checks", id, check.workloads());
-            let own = check.at().workloads.as_ref().unwrap_or(&claim.workloads);
-            let own = own.len();
+            let own = check
+                .at()
+                .workloads
+                .as_ref()
+                .unwrap_or(&claim.workloads)
+                .len();
             let paired = check.paired().map(Vec::len);
             if let Some(paired) = paired.filter(|paired| *paired != own) {
                 let what = format!("{paired} workloads beside {own}");

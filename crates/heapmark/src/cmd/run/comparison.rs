@@ -146,6 +146,5 @@ pub fn budget(text: &str) -> Result<Duration, String> {
 /// How long one process should measure, in milliseconds.
 pub fn target(text: &str) -> Result<u32, String> {
     let hour = Duration::from_secs(3600);
-    let time = between(text, ("milliseconds", 0.001), LEAST, hour)?;
-    Ok(time.as_millis() as u32)
+    Ok(between(text, ("milliseconds", 0.001), LEAST, hour)?.as_millis() as u32)
 }

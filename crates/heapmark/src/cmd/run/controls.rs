@@ -57,8 +57,10 @@ pub fn aa_copy(
 }
 
 fn null(catalog: &Catalog) -> Option<Subject> {
-    let mut all = catalog.allocators.iter();
-    let null = all.find(|one| one.tier == Tier::Floor)?;
+    let null = catalog
+        .allocators
+        .iter()
+        .find(|one| one.tier == Tier::Floor)?;
     Some(Subject::new(null.clone(), Default::default()))
 }
 

@@ -20,8 +20,11 @@ pub fn outline(selection: &Selection, flags: &Comparison, dir: &Path) -> String 
     let is_compared = |one: &&Subject| plan.allocators.contains(&one.allocator.name);
     let mut compared = selection.subjects.iter().filter(is_compared);
     let copy = plan.aa_copy.as_ref();
-    let copy = copy.map(|_| format!("a copy of {}", plan.baseline));
-    let beside: Vec<String> = copy.into_iter().chain(plan.floor.clone()).collect();
+    let beside: Vec<String> = copy
+        .map(|_| format!("a copy of {}", plan.baseline))
+        .into_iter()
+        .chain(plan.floor.clone())
+        .collect();
     let lines = [
         (
             "suite",
@@ -91,10 +94,10 @@ pub fn outline(selection: &Selection, flags: &Comparison, dir: &Path) -> String 
                 .then(|| "without warnings, which --strict asks for".into()),
         ),
     ];
-    let lines = lines
+    let text: String = lines
         .into_iter()
-        .filter_map(|(label, words)| Some(format!("{label:<12}{}\n", words?)));
-    let text: String = lines.collect();
+        .filter_map(|(label, words)| Some(format!("{label:<12}{}\n", words?)))
+        .collect();
     let cells = if flags.cells {
         cells(plan)
     } else {
@@ -118,8 +121,10 @@ fn workloads(plan: &Plan, beside: bool) -> String {
 fn allocators(selection: &Selection) -> String {
     let plan = &selection.plan;
     let of = |name: &String| {
-        let mut subjects = selection.subjects.iter();
-        let subject = subjects.find(|subject| subject.allocator.name == *name);
+        let subject = selection
+            .subjects
+            .iter()
+            .find(|subject| subject.allocator.name == *name);
         match (*name == plan.baseline, subject.and_then(state)) {
             (true, Some(state)) => format!("{name} (baseline, {state})"),
             (true, None) => format!("{name} (baseline)"),

@@ -120,12 +120,18 @@ pub fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<AllocatorInfo>> 
         let program = programs.iter().find(|program| program.name == row.program);
         let program =
             program.with_context(|| format!("row {}: no program {}", row.name, row.program))?;
-        let started = program.executable.command.first();
-        let started = started.map(|word| fill(word, &row.parameters));
+        let started = program
+            .executable
+            .command
+            .first()
+            .map(|word| fill(word, &row.parameters));
         // If the file is missing, its cells report that.
         let started = started.filter(|file| Path::new(file).is_file());
-        let versions = program.executable.versions.iter();
-        let versions = versions.map(|(what, version)| format!("{what}: {version}"));
+        let versions = program
+            .executable
+            .versions
+            .iter()
+            .map(|(what, version)| format!("{what}: {version}"));
         let version = versions.collect::<Vec<_>>().join("; ");
         all.push(AllocatorInfo {
             name: row.name.clone(),

@@ -65,11 +65,14 @@ fn add_word(chosen: &mut Chosen, word: &str, replace: bool, catalog: &Catalog) -
         return add(chosen, &user, true);
     }
     if !word.contains(['*', '?', '[']) {
-        let mut meant = catalog.meant(word)?.into_iter();
-        return meant.try_for_each(|one| add(chosen, one, true));
+        return catalog
+            .meant(word)?
+            .into_iter()
+            .try_for_each(|one| add(chosen, one, true));
     }
-    let glob = globset::Glob::new(word).with_context(|| format!("-a {word}"))?;
-    let glob = glob.compile_matcher();
+    let glob = globset::Glob::new(word)
+        .with_context(|| format!("-a {word}"))?
+        .compile_matcher();
     let mut is_known = false;
     for allocator in &catalog.allocators {
         if glob.is_match(&allocator.name) {
@@ -112,8 +115,9 @@ pub fn choose(
     if chosen.iter().any(|(one, _)| one.name == baseline) {
         return Ok((baseline.to_owned(), chosen));
     }
-    let meant = catalog.only(baseline);
-    let meant = meant.map_err(|why| usage(why.context("--baseline")))?;
+    let meant = catalog
+        .only(baseline)
+        .map_err(|why| usage(why.context("--baseline")))?;
     add(&mut chosen, meant, true)?;
     Ok((meant.name.clone(), chosen))
 }

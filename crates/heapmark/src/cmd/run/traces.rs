@@ -71,8 +71,10 @@ pub fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
     // A name with the suffix of later rounds could equal the later rounds of another trace.
     let own = |path: &Path| {
         let name = stem(path);
-        let name = name.strip_suffix(MEMORY).unwrap_or(&name);
-        name.trim_end_matches(REUSE).to_owned()
+        name.strip_suffix(MEMORY)
+            .unwrap_or(&name)
+            .trim_end_matches(REUSE)
+            .to_owned()
     };
     let all = traces.iter().map(|(path, sha256)| {
         let alike = traces.iter().filter(|(other, _)| own(other) == own(path));
@@ -371,8 +373,11 @@ fn calls(head: &CompiledHead) -> String {
         ("realloc", head.realloc),
         ("posix_memalign", head.aligned),
     ];
-    let made = made.into_iter().filter(|(_, count)| *count > 0);
-    let names: Vec<&str> = made.map(|(name, _)| name).collect();
+    let names: Vec<&str> = made
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, _)| name)
+        .collect();
     names.join(" ")
 }
 

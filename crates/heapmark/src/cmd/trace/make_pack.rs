@@ -78,8 +78,10 @@ pub fn run(args: MakePackArgs) -> Result<Exit> {
     // All are checked first, so that one that cannot be written is found before anything runs.
     let output = |name: &str| Output::new(&folder.join(name), args.force, [] as [&Path; 0]);
     let table = output(TABLE)?;
-    let traces = installed.iter().map(|program| output(&file_of(program)));
-    let traces: Vec<Output> = traces.collect::<Result<_>>()?;
+    let traces: Vec<Output> = installed
+        .iter()
+        .map(|program| output(&file_of(program)))
+        .collect::<Result<_>>()?;
     file::make_folder(folder).with_path("cannot make", folder)?;
     let temporary = std::env::temp_dir();
     let scratch = Draft::folder(&temporary).with_path("cannot write in", &temporary)?;
@@ -91,8 +93,10 @@ pub fn run(args: MakePackArgs) -> Result<Exit> {
             Err(error) => say(format!("{}: not made: {error:#}", program.name)),
         }
     }
-    let others = programs.iter().map(file_of);
-    let others = others.filter(|file| packed.iter().all(|it| file_of(it.program) != *file));
+    let others = programs
+        .iter()
+        .map(file_of)
+        .filter(|file| packed.iter().all(|it| file_of(it.program) != *file));
     let others_bytes: u64 = others.map(|name| file::length(folder.join(name))).sum();
     shorten(&mut packed, MOST_BYTES.saturating_sub(others_bytes))?;
     for (program, output) in installed.iter().zip(&traces) {
@@ -256,8 +260,9 @@ fn recorded(program: &RealProgram, input: &Path, trace: &Path, said: &Path) -> R
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()?
         .port();
-    let mut recording = command(program, &words, input, Some(port))?;
-    let mut server = recording.stderr(File::create(said)?).spawn()?;
+    let mut server = command(program, &words, input, Some(port))?
+        .stderr(File::create(said)?)
+        .spawn()?;
     let handle = pidfd_open(Pid::from_child(&server), PidfdFlags::empty())
         .context("cannot watch the server")?;
     let driven = drive(&mut server, program, input, port);

@@ -96,8 +96,8 @@ impl Recorder {
         let handle = signals.handle();
         // Its number may belong to another process once it has been waited for.
         let it = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
-            .inspect_err(|_| _ = child.kill());
-        let it = it.context("cannot watch the program")?;
+            .inspect_err(|_| _ = child.kill())
+            .context("cannot watch the program")?;
         let watch = Watch::new(pid as i32, &self.0).context("cannot start a thread")?;
         let watcher = std::thread::spawn(move || {
             for signal in signals.forever() {
@@ -134,8 +134,10 @@ impl Recorder {
 
     fn command(&self, program: &OsStr, subject: Option<&Subject>, stem: &Path) -> Command {
         let mut command = Command::new(program);
-        let files = subject.iter().flat_map(|subject| &subject.library.files);
-        let files = files.map(|file| file.clone().into_os_string());
+        let files = subject
+            .iter()
+            .flat_map(|subject| &subject.library.files)
+            .map(|file| file.clone().into_os_string());
         let own = std::env::var_os("LD_PRELOAD").filter(|files| !files.is_empty());
         let mut preload = self.0.clone().into_os_string();
         for file in files.chain(own) {

@@ -63,8 +63,10 @@ impl SizesFile {
         let Some(((device, inode), program)) = most else {
             return Ok(());
         };
-        let sizes = program.classes.values();
-        let sizes = sizes.map(|(count, bytes)| format!("{}:{count}", (bytes + count / 2) / count));
+        let sizes = program
+            .classes
+            .values()
+            .map(|(count, bytes)| format!("{}:{count}", (bytes + count / 2) / count));
         measurement.figures.extend([
             (MOST_LIVE.to_owned(), program.most_live_bytes as f64),
             (ALLOCATING_THREADS.to_owned(), program.threads as f64),
@@ -86,8 +88,10 @@ fn requests(words: &[u64]) -> BTreeMap<(u64, u64), Requests> {
         .filter(|program| program[1] != 0)
     {
         let found = all.entry((program[0], program[1])).or_default();
-        let path = program[2..2 + PATH_WORDS].iter();
-        let path: Vec<u8> = path.flat_map(|word| word.to_ne_bytes()).collect();
+        let path: Vec<u8> = program[2..2 + PATH_WORDS]
+            .iter()
+            .flat_map(|word| word.to_ne_bytes())
+            .collect();
         let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
         found.path = String::from_utf8_lossy(path).into_owned();
         found.threads = found.threads.max(program[2 + PATH_WORDS]);

@@ -156,8 +156,8 @@ fn difference(ours: &[u8], theirs: &[u8], lines: usize) -> String {
     let start = ours[..same]
         .iter()
         .rposition(|byte| *byte == b'\n')
-        .map_or(0, |end| end + 1);
-    let start = start.max(same.saturating_sub(SHOWN / 2));
+        .map_or(0, |end| end + 1)
+        .max(same.saturating_sub(SHOWN / 2));
     let line = lines + newlines(&ours[..same]) + 1;
     let ours = shown(&ours[start..]);
     let theirs = shown(&theirs[start..]);

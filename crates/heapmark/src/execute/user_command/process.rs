@@ -175,8 +175,10 @@ impl CommandRunner<'_> {
         let mut launch = self.launch(&["inherit"], &variables)?;
         let (output, stdout) = output.unzip();
         launch.command.stdout(stdout.map_or_else(nowhere, Ok)?);
-        let words = launch.stderr.try_clone();
-        let words = words.context("cannot hand on a memory file")?;
+        let words = launch
+            .stderr
+            .try_clone()
+            .context("cannot hand on a memory file")?;
         let mut drive = Drive::of(self, &launch.account, times)?;
         let mut look = look.map(paced);
         // An error while trimming the file in memory occurs again when the rest is read, and is

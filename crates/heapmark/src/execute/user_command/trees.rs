@@ -55,8 +55,9 @@ impl Trees {
     pub fn difference(&self, programs: &Programs) -> Option<String> {
         let first = self.first.as_ref()?;
         let steady = first.keys().filter(|name| !self.unsteady.contains(*name));
-        let new = programs.keys();
-        let new = new.filter(|name| !self.names_change && !first.contains_key(*name));
+        let new = programs
+            .keys()
+            .filter(|name| !self.names_change && !first.contains_key(*name));
         let differing = steady.chain(new).filter_map(|name| {
             let times = of(programs, name);
             let wanted = of(first, name);

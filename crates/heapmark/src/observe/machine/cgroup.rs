@@ -56,8 +56,9 @@ impl Groups {
         let folders = Path::new(inside.trim_matches('/'))
             .ancestors()
             .map(|group| {
-                let folder = format!("{}/{}", mount.point, group.display());
-                folder.trim_end_matches('/').to_string()
+                format!("{}/{}", mount.point, group.display())
+                    .trim_end_matches('/')
+                    .to_string()
             });
         Some(Groups {
             version,
@@ -108,13 +109,15 @@ impl Groups {
             return Err("this machine limits memory by control groups of version 1".into());
         }
         let hands_on = |(folder, text): (String, String)| {
-            let hands_on = text
-                .split_whitespace()
-                .any(|controller| controller == "memory");
-            hands_on.then_some(folder)
+            text.split_whitespace()
+                .any(|controller| controller == "memory")
+                .then_some(folder)
         };
-        let texts = groups.texts(root, "cgroup.subtree_control").into_iter();
-        let mut folders = texts.filter_map(hands_on).peekable();
+        let mut folders = groups
+            .texts(root, "cgroup.subtree_control")
+            .into_iter()
+            .filter_map(hands_on)
+            .peekable();
         if folders.peek().is_none() {
             return Err("no group above this process limits the memory of those below it (cgroup.subtree_control)".into());
         }

@@ -34,14 +34,18 @@ impl CpuTicks {
         });
         let ticks: Option<Vec<CpuTicks>> =
             wanted.map(|(_, rest)| CpuTicks::of_line(rest)).collect();
-        let ticks = ticks.filter(|ticks| ticks.len() == cpus.len())?;
-        ticks.into_iter().reduce(CpuTicks::add)
+        ticks
+            .filter(|ticks| ticks.len() == cpus.len())?
+            .into_iter()
+            .reduce(CpuTicks::add)
     }
 
     /// Guests' time is already part of that of programs.
     fn of_line(line: &str) -> Option<CpuTicks> {
-        let words = line.split_whitespace();
-        let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+        let ticks: Vec<u64> = line
+            .split_whitespace()
+            .map_while(|word| word.parse().ok())
+            .collect();
         let [
             user,
             nice,
@@ -148,8 +152,11 @@ impl Add for Throttled {
 /// The number after a key, in a file of lines `key number`.
 pub fn value(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
-        let number = line.strip_prefix(key)?.strip_prefix(' ')?;
-        number.trim().parse().ok()
+        line.strip_prefix(key)?
+            .strip_prefix(' ')?
+            .trim()
+            .parse()
+            .ok()
     })
 }
 

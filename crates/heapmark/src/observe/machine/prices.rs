@@ -139,8 +139,10 @@ pub struct Price {
 impl Price {
     fn new(event: &PricedEvent, samples: Vec<f64>) -> Option<Price> {
         // Hundredths of a nanosecond: a file has no digits that mean nothing.
-        let rounded = samples.iter().map(|ns| (ns * 100.0).round() / 100.0);
-        let mut samples: Vec<f64> = rounded.collect();
+        let mut samples: Vec<f64> = samples
+            .iter()
+            .map(|ns| (ns * 100.0).round() / 100.0)
+            .collect();
         samples.sort_by(f64::total_cmp);
         Some(Price {
             name: event.name.into(),
@@ -182,8 +184,10 @@ impl Prices {
 
     /// The dearest of those that are above what is typical. Only page faults have a typical price.
     pub fn unusual(&self) -> Option<&Price> {
-        let unusual = self.prices.iter().filter(|price| price.is_above_typical());
-        unusual.max_by(|a, b| a.median_ns.total_cmp(&b.median_ns))
+        self.prices
+            .iter()
+            .filter(|price| price.is_above_typical())
+            .max_by(|a, b| a.median_ns.total_cmp(&b.median_ns))
     }
 }
 

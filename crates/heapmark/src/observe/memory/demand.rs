@@ -55,8 +55,10 @@ impl DemandSampler {
             // Each process has a limit of its own.
             LimitKind::Data | LimitKind::As => of_each.max().unwrap_or(0),
         };
-        let walked = files().filter_map(|mut files| files.walked());
-        let reclaimable = walked.map(|it: Walked| it.lazily_free_bytes).sum();
+        let reclaimable = files()
+            .filter_map(|mut files| files.walked())
+            .map(|it: Walked| it.lazily_free_bytes)
+            .sum();
         let demand = &mut self.demand;
         demand.most_bytes = demand.most_bytes.max(bytes);
         demand.reclaimable_bytes = demand.reclaimable_bytes.max(reclaimable);

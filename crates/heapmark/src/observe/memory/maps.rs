@@ -104,8 +104,7 @@ impl Region<'_> {
     /// Bytes of a known range that lie in it.
     fn shared(&self, range: &Known) -> u64 {
         let start = range.start.max(self.start);
-        let end = range.end.min(self.end);
-        end.saturating_sub(start)
+        range.end.min(self.end).saturating_sub(start)
     }
 }
 

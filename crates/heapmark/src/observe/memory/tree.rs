@@ -70,8 +70,7 @@ impl TreeSampler {
         let seen = &mut self.seen;
         seen.peak_rss_bytes = seen.peak_rss_bytes.max(resident.sum());
         if self.walks {
-            let walked = files().filter_map(|mut files| files.walked());
-            let walked: Vec<Walked> = walked.collect();
+            let walked: Vec<Walked> = files().filter_map(|mut files| files.walked()).collect();
             let sum = |bytes: fn(&Walked) -> u64| walked.iter().map(bytes).sum::<u64>();
             seen.peak_pss_bytes = seen.peak_pss_bytes.max(sum(|one| one.pss_bytes));
             seen.walked_rss_bytes = seen.walked_rss_bytes.max(sum(|one| one.rss_bytes));

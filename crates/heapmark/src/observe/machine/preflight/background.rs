@@ -39,8 +39,11 @@ fn damon(root: &Root) -> PreflightItem {
         "echo off | sudo tee /sys/kernel/mm/damon/admin/kdamonds/*/state; echo N | sudo tee /sys/module/damon_*/parameters/enabled",
         told.then_some(all),
         |all| {
-            let on = all.into_iter().filter(|(_, on)| *on);
-            let on: Vec<String> = on.map(|(name, _)| name).collect();
+            let on: Vec<String> = all
+                .into_iter()
+                .filter(|(_, on)| *on)
+                .map(|(name, _)| name)
+                .collect();
             let words = match on[..] {
                 [] => "off".into(),
                 _ => format!("on: {}", on.join(", ")),
