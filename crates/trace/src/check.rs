@@ -31,12 +31,11 @@ pub struct Checked {
 impl Checked {
     /// The kind of the worst fault; `None` if there is none.
     pub fn worst(&self) -> Option<FaultKind> {
-        let worst = self
-            .faults
+        self.faults
             .iter()
             .map(Fault::kind)
-            .find(|kind| *kind != FaultKind::Impossible);
-        worst.or((self.impossible > 0).then_some(FaultKind::Impossible))
+            .find(|kind| *kind != FaultKind::Impossible)
+            .or((self.impossible > 0).then_some(FaultKind::Impossible))
     }
 }
 

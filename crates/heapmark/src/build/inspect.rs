@@ -145,10 +145,10 @@ pub fn dynamic_tls(path: &Path) -> Result<Option<String>> {
     if symbols.any(|symbol| symbol.is_undefined() && symbol.name() == Ok("__tls_get_addr")) {
         return Ok(Some("it calls __tls_get_addr".into()));
     }
-    let sections = file
+    let mut relocations = file
         .sections()
-        .flat_map(|section| section.relocations().collect::<Vec<_>>());
-    let mut relocations = sections.chain(file.dynamic_relocations().into_iter().flatten());
+        .flat_map(|section| section.relocations().collect::<Vec<_>>())
+        .chain(file.dynamic_relocations().into_iter().flatten());
     let dynamic = relocations.find_map(|(_, relocation)| match relocation.flags() {
         RelocationFlags::Elf { r_type } if is_dynamic_tls(r_type) => {
             Some(format!("it has TLS relocations of type {}", r_type.0))

@@ -50,8 +50,9 @@ fn newest(pattern: &str) -> Option<PathBuf> {
             .collect();
     }
     let numbers = |path: &PathBuf| -> Vec<u64> {
-        let text = path.display().to_string();
-        text.split(|c: char| !c.is_ascii_digit())
+        path.display()
+            .to_string()
+            .split(|c: char| !c.is_ascii_digit())
             .filter_map(|digits| digits.parse().ok())
             .collect()
     };
@@ -115,8 +116,8 @@ pub fn libc_version() -> String {
     if !version.is_empty() {
         return version;
     }
-    let text = step::output(Command::new("getconf").arg("GNU_LIBC_VERSION"));
-    text.unwrap_or_default()
+    step::output(Command::new("getconf").arg("GNU_LIBC_VERSION"))
+        .unwrap_or_default()
         .trim()
         .trim_start_matches("glibc ")
         .to_string()

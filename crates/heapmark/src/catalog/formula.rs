@@ -4,8 +4,7 @@
 pub fn evaluate(formula: &str, value: impl Fn(&str) -> Option<u64>) -> Result<u64, String> {
     let factor = |word: &str| {
         let word = word.trim();
-        let known = word.parse().ok().or_else(|| value(word));
-        known.ok_or_else(|| {
+        word.parse().ok().or_else(|| value(word)).ok_or_else(|| {
             format!("`{formula}`: `{word}` is no number and no parameter with a number")
         })
     };

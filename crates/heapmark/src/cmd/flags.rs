@@ -77,10 +77,10 @@ pub fn told(error: &clap::Error) -> Exit {
             };
         }
         ErrorKind::InvalidUtf8 => {
-            let wrong = std::env::args_os()
+            let (place, word) = std::env::args_os()
                 .enumerate()
-                .find(|(_, word)| word.to_str().is_none());
-            let (place, word) = wrong.unwrap_or_default();
+                .find(|(_, word)| word.to_str().is_none())
+                .unwrap_or_default();
             format!(
                 "argument {place}, {word:?}, is not UTF-8: rename the file, or name a link to it"
             )

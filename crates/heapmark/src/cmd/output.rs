@@ -142,10 +142,10 @@ impl Output {
         let (draft, file) = Draft::file(&self.path, self.mode).map_err(cannot)?;
         let to = file.try_clone().map_err(cannot)?;
         let written = self.write_to(Box::new(to), write)?;
-        let kept = file
-            .sync_all()
-            .and_then(|()| draft.keep(&self.path, self.existing));
-        kept.map(|()| written).map_err(cannot)
+        file.sync_all()
+            .and_then(|()| draft.keep(&self.path, self.existing))
+            .map(|()| written)
+            .map_err(cannot)
     }
 
     fn write_to<T>(

@@ -141,10 +141,10 @@ pub fn run(args: RecordArgs) -> Result<u8> {
 /// Prints where the captures are, and what ended them early.
 fn tell_raw(recorded: &Recorded) {
     for capture in &recorded.captures {
-        let early = finish::head_of(capture)
+        let words = finish::head_of(capture)
             .ok()
-            .and_then(|head| ended_early(&head));
-        let words = early.map_or(String::new(), |words| format!(": {words}"));
+            .and_then(|head| ended_early(&head))
+            .map_or(String::new(), |words| format!(": {words}"));
         say(format!("{}{words}", from_here(capture).display()));
     }
     recorded.status.signal().map(killed).iter().for_each(say);
@@ -385,8 +385,10 @@ fn called(finished: &Finished) -> String {
     let words = ["argv.0", "exe"]
         .into_iter()
         .filter_map(|key| finished.head.text(key));
-    let mut names = words.map(|word| word.rsplit('/').next().unwrap_or_default().to_owned());
-    names.find(|name| !name.is_empty()).unwrap_or_default()
+    words
+        .map(|word| word.rsplit('/').next().unwrap_or_default().to_owned())
+        .find(|name| !name.is_empty())
+        .unwrap_or_default()
 }
 
 /// The path as the user would write it.

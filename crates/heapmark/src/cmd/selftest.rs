@@ -154,11 +154,11 @@ fn told(analysis: &Analysis) -> Result<(String, bool)> {
 }
 
 fn numbers<'a>(analysis: &'a Analysis, workload: &str, allocator: &str) -> Result<&'a Numbers> {
-    let cases = analysis
+    let mut rows = analysis
         .cases
         .iter()
-        .filter(|case| case.workload == workload);
-    let mut rows = cases.flat_map(|case| &case.rows);
+        .filter(|case| case.workload == workload)
+        .flat_map(|case| &case.rows);
     rows.find(|row| row.allocator == allocator)
         .and_then(|row| row.numbers())
         .with_context(|| format!("{allocator} has no numbers on {workload}"))

@@ -160,10 +160,11 @@ impl Group {
 
     fn killed(&self) -> u64 {
         let events = fs::read_to_string(self.folder.join("memory.events")).unwrap_or_default();
-        let killed = events
+        events
             .lines()
-            .find_map(|line| line.strip_prefix("oom_kill "));
-        killed.and_then(|count| count.parse().ok()).unwrap_or(0)
+            .find_map(|line| line.strip_prefix("oom_kill "))
+            .and_then(|count| count.parse().ok())
+            .unwrap_or(0)
     }
 }
 

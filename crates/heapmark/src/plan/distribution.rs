@@ -27,9 +27,10 @@ pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
     else {
         return Ok(None);
     };
-    let mut reader = csv::Reader::from_path(path)
-        .with_context(|| format!("distribution = {path}: cannot be read"))?;
-    let lines: Result<Vec<Line>, csv::Error> = reader.deserialize().collect();
+    let lines: Result<Vec<Line>, csv::Error> = csv::Reader::from_path(path)
+        .with_context(|| format!("distribution = {path}: cannot be read"))?
+        .deserialize()
+        .collect();
     let lines = lines.with_context(|| {
         format!("distribution = {path}: expected lines SIZE,COUNT below `size,count`")
     })?;

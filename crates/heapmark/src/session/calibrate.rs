@@ -132,11 +132,8 @@ impl Session {
 
     /// How long a stored process took.
     fn seconds_of(&self, cell: &Cell) -> f64 {
-        self.known
-            .get(&cell.id)
-            .and_then(Record::wall_ns)
-            .unwrap_or(0) as f64
-            / 1e9
+        let wall_ns = self.known.get(&cell.id).and_then(Record::wall_ns);
+        wall_ns.unwrap_or(0) as f64 / 1e9
     }
 }
 

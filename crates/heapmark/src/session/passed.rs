@@ -55,11 +55,13 @@ pub struct Shelf {
 impl Shelf {
     /// The folder for this guest and for the C library that the negative control has shown.
     pub fn open(guest: &Guest, control: &Record) -> Result<Shelf> {
-        let proof = control
+        let objects = control
             .proof
             .as_ref()
-            .context("the negative control shows no C library")?;
-        let objects = proof.objects.iter().map(|object| Path::new(&object.path));
+            .context("the negative control shows no C library")?
+            .objects
+            .iter()
+            .map(|object| Path::new(&object.path));
         let common = objects
             .chain([guest.path()])
             .map(build::hash_of_file)

@@ -39,7 +39,9 @@ impl Selection {
 
     /// The program of a row.
     pub fn program(&self, name: &str) -> Result<&Program> {
-        let found = self.programs.iter().find(|program| program.name == name);
-        found.ok_or_else(|| anyhow!("the plan names `{name}`, which this run does not have"))
+        self.programs
+            .iter()
+            .find(|program| program.name == name)
+            .ok_or_else(|| anyhow!("the plan names `{name}`, which this run does not have"))
     }
 }

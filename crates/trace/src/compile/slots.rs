@@ -91,12 +91,12 @@ impl Slots {
             self.donors.pop();
             let frees = self.frees;
             let own = self.own(donor);
-            let rested = own
+            let count = own
                 .freed
                 .iter()
                 .take(BATCH)
-                .take_while(|freed| frees >= freed.number + QUARANTINE);
-            let count = rested.count();
+                .take_while(|freed| frees >= freed.number + QUARANTINE)
+                .count();
             let batch: Vec<Freed> = own.freed.drain(..count).collect();
             self.enter(donor);
             if let Some(until) = batch.iter().map(|freed| freed.ops).max() {

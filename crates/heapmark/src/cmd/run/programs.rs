@@ -127,12 +127,13 @@ pub fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<AllocatorInfo>> 
             .map(|word| fill(word, &row.parameters));
         // If the file is missing, its cells report that.
         let started = started.filter(|file| Path::new(file).is_file());
-        let versions = program
+        let version = program
             .executable
             .versions
             .iter()
-            .map(|(what, version)| format!("{what}: {version}"));
-        let version = versions.collect::<Vec<_>>().join("; ");
+            .map(|(what, version)| format!("{what}: {version}"))
+            .collect::<Vec<_>>()
+            .join("; ");
         all.push(AllocatorInfo {
             name: row.name.clone(),
             family: program.name.clone(),

@@ -68,8 +68,9 @@ pub fn range(text: &str) -> Result<Range<u64>> {
 
 fn times(text: &str) -> Result<Range<u64>> {
     ends(text, |end| {
-        let ns = time(end, 1.0).and_then(|time| u64::try_from(time.as_nanos()).ok());
-        ns.with_context(|| format!("`{end}` in `{text}` is no time, as 0.5, 90s, 2min"))
+        time(end, 1.0)
+            .and_then(|time| u64::try_from(time.as_nanos()).ok())
+            .with_context(|| format!("`{end}` in `{text}` is no time, as 0.5, 90s, 2min"))
     })
 }
 

@@ -127,8 +127,11 @@ fn tell(capture: &Path, finished: &Finished) {
             finished.inherited
         )
     });
-    let lines = inherited.into_iter().chain(ended(&finished.head));
-    for line in lines.chain(warnings(finished)) {
+    for line in inherited
+        .into_iter()
+        .chain(ended(&finished.head))
+        .chain(warnings(finished))
+    {
         say(format!("{}: {line}", capture.display()));
     }
 }

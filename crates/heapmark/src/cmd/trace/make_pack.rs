@@ -93,11 +93,12 @@ pub fn run(args: MakePackArgs) -> Result<Exit> {
             Err(error) => say(format!("{}: not made: {error:#}", program.name)),
         }
     }
-    let others = programs
+    let others_bytes: u64 = programs
         .iter()
         .map(file_of)
-        .filter(|file| packed.iter().all(|it| file_of(it.program) != *file));
-    let others_bytes: u64 = others.map(|name| file::length(folder.join(name))).sum();
+        .filter(|file| packed.iter().all(|it| file_of(it.program) != *file))
+        .map(|name| file::length(folder.join(name)))
+        .sum();
     shorten(&mut packed, MOST_BYTES.saturating_sub(others_bytes))?;
     for (program, output) in installed.iter().zip(&traces) {
         let Some(made) = packed.iter().find(|made| made.program.name == program.name) else {

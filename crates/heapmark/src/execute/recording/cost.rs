@@ -161,8 +161,8 @@ fn keep(place: &Path, cost: &Cost) -> Result<()> {
 fn cpu() -> String {
     let mut text = String::new();
     let _ = File::open(CPUS).and_then(|file| file.take(CPU_BYTES).read_to_string(&mut text));
-    let told = text
-        .lines()
-        .find(|line| line.starts_with("model name") || line.starts_with("CPU part"));
-    told.unwrap_or_default().to_owned()
+    text.lines()
+        .find(|line| line.starts_with("model name") || line.starts_with("CPU part"))
+        .unwrap_or_default()
+        .to_owned()
 }

@@ -157,11 +157,10 @@ impl Recorded {
     /// place leaves an earlier one.
     pub fn main(&self) -> Option<&PathBuf> {
         let start = format!("{}.{}.", self.stem.display(), self.pid);
-        let own = self
-            .captures
+        self.captures
             .iter()
-            .filter(|path| path.to_string_lossy().starts_with(&start));
-        own.max_by_key(|path| (path.as_os_str().len(), path.as_os_str()))
+            .filter(|path| path.to_string_lossy().starts_with(&start))
+            .max_by_key(|path| (path.as_os_str().len(), path.as_os_str()))
     }
 
     /// The exit code as a shell reports it: of the program, or 128 and the number of the signal.
@@ -203,8 +202,9 @@ fn captures(stem: &Path) -> Result<BTreeSet<PathBuf>> {
     let entries =
         std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let has_words = |entry: &DirEntry| entry.metadata().is_ok_and(|file| file.len() > 0);
-    let paths = entries
+    Ok(entries
         .flatten()
-        .filter(|entry| is_ours(&entry.file_name()) && has_words(entry));
-    Ok(paths.map(|entry| folder.join(entry.file_name())).collect())
+        .filter(|entry| is_ours(&entry.file_name()) && has_words(entry))
+        .map(|entry| folder.join(entry.file_name()))
+        .collect())
 }

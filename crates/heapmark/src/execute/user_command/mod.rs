@@ -170,8 +170,10 @@ impl CommandRunner<'_> {
         let mut launched = ran.end.launched;
         let littered = ran.litter.as_ref().zip(self.job.litter.as_ref());
         let is_server = self.command.client.is_some();
-        let littered = littered.map(|(file, order)| file.take_out(order, &mut launched, is_server));
-        let littered = match littered.transpose() {
+        let littered = match littered
+            .map(|(file, order)| file.take_out(order, &mut launched, is_server))
+            .transpose()
+        {
             Ok(figures) => figures.unwrap_or_default(),
             Err(outcome) => return Ok(self.attempt(outcome, ran, Measurement::default())),
         };

@@ -26,11 +26,13 @@ fn damon(root: &Root) -> PreflightItem {
         let state = root.text(&format!("{ADMIN}/{thread}/state"))?;
         Some((format!("kdamond {thread}"), state == "on"))
     });
-    let modules = root.names("sys/module", "damon_").into_iter();
-    let modules = modules.filter_map(|module| {
-        let enabled = root.text(&format!("sys/module/{module}/parameters/enabled"))?;
-        Some((module, enabled == "Y"))
-    });
+    let modules = root
+        .names("sys/module", "damon_")
+        .into_iter()
+        .filter_map(|module| {
+            let enabled = root.text(&format!("sys/module/{module}/parameters/enabled"))?;
+            Some((module, enabled == "Y"))
+        });
     let all: Vec<(String, bool)> = threads.chain(modules).collect();
     let told = !all.is_empty() || root.text(&format!("{ADMIN}/nr_kdamonds")).is_some();
     item(
