@@ -12,6 +12,8 @@ mod ladder;
 mod larson;
 pub(crate) mod late_free;
 mod memory;
+mod one_lap;
+mod pair_edge;
 mod pin;
 mod ratchet;
 mod relay;
@@ -89,6 +91,7 @@ pub const ALL: &[Kernel] = &[
     start::KERNEL,
     late_free::KERNEL,
     traverse::KERNEL,
+    pair_edge::KERNEL,
     replay::KERNEL,
 ];
 

@@ -1,5 +1,7 @@
 //! Writes into fresh blocks, as programs do, so that their pages become resident.
 
+use crate::fail;
+
 /// Bytes of a page in the documents' programs.
 const PAGE: usize = 4096;
 
@@ -30,4 +32,42 @@ unsafe fn further_pages(block: *mut u8, size: usize) {
         unsafe { block.add(offset).write_volatile(0) };
         offset += PAGE;
     }
+}
+
+/// Touches a block of at least two bytes as [`pages`] does, and writes a stamp into its first and
+/// its last byte.
+///
+/// # Safety
+/// The block must have that many bytes.
+#[inline(always)]
+pub unsafe fn stamp(block: *mut u8, size: usize, stamp: u8) {
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        pages(block, size);
+        block.write_volatile(stamp);
+        block.add(size - 1).write_volatile(!stamp);
+    }
+}
+
+/// Ends the process unless a block has its stamp.
+///
+/// # Safety
+/// The block must have that many bytes.
+#[inline(always)]
+pub unsafe fn verify(block: *mut u8, size: usize, stamp: u8) {
+    // SAFETY: as the caller guarantees.
+    let found = unsafe { [block.read_volatile(), block.add(size - 1).read_volatile()] };
+    if found != [stamp, !stamp] {
+        broken(size);
+    }
+}
+
+/// Ends the process.
+#[cold]
+#[inline(never)]
+pub fn broken(size: usize) -> ! {
+    fail::give_up(
+        "wrong-result",
+        format_args!("a block of {size} bytes does not hold what was written"),
+    )
 }

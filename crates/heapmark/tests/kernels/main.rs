@@ -5,12 +5,14 @@ mod counter;
 mod counting;
 mod counting_aged;
 mod counting_memory;
+mod counting_operations;
 mod counting_replay;
 mod counting_shapes;
 mod counting_vector_and_scatter;
 mod counting_zalloc_cache_speed;
 mod distributions;
 mod main_thread;
+mod operations;
 mod series;
 mod shape;
 #[path = "../support/mod.rs"]

@@ -60,6 +60,7 @@ fn small(kernel: &str) -> &'static [&'static str] {
         "shift" => &["live=65536", "octaves=3", "cycles=1"],
         "stranded" => &["large=10000", "iterations=3"],
         "traverse" => &["nodes=100", "litter=100000"],
+        "pair-edge" => &["pairs=40"],
         _ => panic!("say what little work is for {kernel}"),
     }
 }
