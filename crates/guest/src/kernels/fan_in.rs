@@ -11,7 +11,7 @@ use crate::retained;
 use crate::rng::SplitMix;
 use crate::sizes::Sizes;
 use crate::sys;
-use crate::threads::{Rendezvous, wait_until};
+use crate::threads::{Rendezvous, Turns, wait_until};
 use crate::timed_phases::Load;
 use core::cell::Cell;
 use core::hint::spin_loop;
@@ -28,6 +28,7 @@ pub const KERNEL: Kernel = Kernel {
         "queue",
         "operations",
         "consumer",
+        "order",
     ],
     memory: MemoryPoints::Own,
     has_floor: true,
@@ -38,7 +39,7 @@ pub const KERNEL: Kernel = Kernel {
 const SPINS: u32 = 64;
 /// Frees of a consumer that works for each pair of its own.
 const FREES_PER_PAIR: u64 = 64;
-/// Points while the threads work, this far apart, and one after idle time.
+/// Points while the threads work, and one after idle time. Of threads that race, so far apart.
 const MOST_POINTS: usize = 1000;
 const BETWEEN_POINTS_MS: u64 = 3;
 const IDLE_MS: u64 = 1000;
@@ -61,6 +62,7 @@ struct FanInContext<'a> {
     counts: &'a [Padded<FanInCounts>],
     producing: AtomicU32,
     working: AtomicU32,
+    turns: Turns,
     end: Rendezvous,
 }
 
@@ -134,6 +136,10 @@ fn run(bench: &mut Bench) {
         counts: &counts,
         producing: AtomicU32::new(0),
         working: AtomicU32::new(0),
+        turns: Turns::of(match bench.parameter("order") {
+            "turns" if retained::is_wanted() => bench.threads,
+            _ => 0,
+        }),
         end: Rendezvous::new(bench.threads + 1),
     };
     let points = HeapPoints::new(if retained::is_wanted() {
@@ -156,10 +162,9 @@ fn run(bench: &mut Bench) {
         if points.wanted() {
             let team = bench.gather(&context, |context, worker| context.watched(worker));
             let began = team.release();
-            while context.working.load(Ordering::Acquire) > 0 {
-                sys::sleep_ms(BETWEEN_POINTS_MS);
+            context.look(|| {
                 most = most.max(points.take(context.volume(), context.live_bytes(all)));
-            }
+            });
             sys::sleep_ms(IDLE_MS);
             idle_bytes = points.take(context.volume(), context.live_bytes(all));
             context.end.wait();
@@ -214,11 +219,40 @@ fn run(bench: &mut Bench) {
 impl FanInContext<'_> {
     /// In a process that measures memory: waits at the end, until the last point has been taken.
     fn watched(&self, worker: usize) {
+        self.turns.begin(worker);
         self.before(worker, 0);
         self.timed(worker, 0);
         self.working.fetch_sub(1, Ordering::AcqRel);
+        self.turns.leave(worker);
         self.end.wait();
         self.after(worker, 0);
+    }
+
+    /// Takes points until all threads have done their work: when all rings are full and when they are
+    /// empty, or by the clock.
+    fn look(&self, mut point: impl FnMut()) {
+        if !self.turns.are_taken() {
+            while self.working.load(Ordering::Acquire) > 0 {
+                sys::sleep_ms(BETWEEN_POINTS_MS);
+                point();
+            }
+            return;
+        }
+        self.turns.again();
+        let every = (2 * self.operations / self.queue).div_ceil(MOST_POINTS).max(1);
+        for turn in 0.. {
+            let has_point = turn % every == 0;
+            if !self.turns.give(0..self.producers) {
+                break;
+            }
+            if has_point {
+                point();
+            }
+            self.turns.give(self.producers..self.producers + 1);
+            if has_point {
+                point();
+            }
+        }
     }
 
     fn volume(&self) -> u64 {
@@ -257,7 +291,11 @@ impl FanInContext<'_> {
         let ring = &self.rings[producer * self.queue..][..self.queue];
         let mut bytes = counts.allocated_bytes.load(Ordering::Relaxed);
         let (mut waited, mut next) = (0, 0);
-        for (&slot, &size) in slots.iter().zip(sizes) {
+        for (number, (&slot, &size)) in slots.iter().zip(sizes).enumerate() {
+            if number > 0 && number % self.queue == 0 {
+                // The ring is full; unless threads race, all of it is freed now.
+                self.turns.pass(producer);
+            }
             let block = self.allocate(size);
             bytes += u64::from(size);
             counts.allocated_bytes.store(bytes, Ordering::Relaxed);
@@ -307,7 +345,11 @@ impl FanInContext<'_> {
                 if last {
                     break;
                 }
-                sys::give_way();
+                if self.turns.are_taken() {
+                    self.turns.pass(self.producers);
+                } else {
+                    sys::give_way();
+                }
             }
         }
         work.free = work.malloc + freed;

@@ -9,7 +9,7 @@ use crate::memory::{HarnessTable, Padded};
 use crate::retained;
 use crate::rng::SplitMix;
 use crate::sys;
-use crate::threads::wait_until;
+use crate::threads::Turns;
 use core::cell::Cell;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -24,6 +24,7 @@ pub const KERNEL: Kernel = Kernel {
         "batches",
         "outstanding",
         "link",
+        "order",
     ],
     memory: MemoryPoints::Own,
     has_floor: true,
@@ -36,7 +37,7 @@ const SIZES: [u64; 4] = [48, 64, 96, 128];
 const LARGEST: u64 = 128;
 /// Batches that a queue holds.
 const QUEUE: usize = 4096;
-/// Points while the threads work, this far apart.
+/// Points while the threads work. Of threads that race, so far apart.
 const MOST_POINTS: usize = 1000;
 const BETWEEN_POINTS_MS: u64 = 3;
 
@@ -60,6 +61,7 @@ struct RelayContext<'a> {
     /// Messages that are not yet freed.
     under_way: AtomicU64,
     working: AtomicU32,
+    turns: Turns,
 }
 
 /// A batch, drawn before the clock.
@@ -141,6 +143,10 @@ fn run(bench: &mut Bench) {
         producing: AtomicU32::new(0),
         under_way: AtomicU64::new(0),
         working: AtomicU32::new(0),
+        turns: Turns::of(match bench.parameter("order") {
+            "turns" if retained::is_wanted() => bench.threads,
+            _ => 0,
+        }),
     };
     let points = HeapPoints::new(if retained::is_wanted() {
         MOST_POINTS
@@ -158,10 +164,11 @@ fn run(bench: &mut Bench) {
         points.begin();
         let team = bench.gather(&context, |context, worker| context.work(worker));
         let began = team.release();
-        while points.wanted() && context.working.load(Ordering::Acquire) > 0 {
-            let [made, freed] = context.bytes();
-            most = most.max(points.take(made, made.saturating_sub(freed)));
-            sys::sleep_ms(BETWEEN_POINTS_MS);
+        if points.wanted() {
+            context.look(made.malloc, || {
+                let [made, freed] = context.bytes();
+                most = most.max(points.take(made, made.saturating_sub(freed)));
+            });
         }
         bench.join(round, team, &began);
         bench.record(round, began.elapsed(), 0, 2 * made.malloc);
@@ -194,13 +201,56 @@ fn run(bench: &mut Bench) {
 }
 
 impl RelayContext<'_> {
+    /// Takes points until all threads have done their work: when as many messages are under way as
+    /// may be and when all are freed, or by the clock.
+    fn look(&self, messages: u64, mut point: impl FnMut()) {
+        if !self.turns.are_taken() {
+            while self.working.load(Ordering::Acquire) > 0 {
+                point();
+                sys::sleep_ms(BETWEEN_POINTS_MS);
+            }
+            return;
+        }
+        self.turns.again();
+        let consumers = self.producers..self.producers + self.consumers;
+        let all = self.counts.len();
+        let every = (2 * messages / self.outstanding).div_ceil(MOST_POINTS as u64).max(1);
+        for turn in 0.. {
+            let has_point = turn % every == 0;
+            let mut any = self.turns.give(0..self.producers);
+            if has_point {
+                point();
+            }
+            // Proxies post to lower queues only: after these turns no message is under way.
+            any |= self.turns.give((consumers.end..all).rev());
+            any |= self.turns.give(consumers.clone());
+            if has_point {
+                point();
+            }
+            if !any {
+                break;
+            }
+        }
+    }
+
+    /// How many messages may be under way before a producer makes more: in turns each has its share.
+    fn most_under_way(&self, producer: usize) -> u64 {
+        if self.turns.are_taken() {
+            self.outstanding * (producer as u64 + 1) / self.producers as u64
+        } else {
+            self.outstanding
+        }
+    }
+
     fn work(&self, worker: usize) {
+        self.turns.begin(worker);
         match worker.checked_sub(self.producers) {
             None => self.produce(worker),
             Some(queue) if queue < self.consumers => self.consume(worker, queue),
-            Some(queue) => self.pass_on(queue),
+            Some(queue) => self.pass_on(worker, queue),
         }
         self.working.fetch_sub(1, Ordering::AcqRel);
+        self.turns.leave(worker);
     }
 
     /// Bytes allocated, and bytes freed.
@@ -219,10 +269,12 @@ impl RelayContext<'_> {
         let nodes = &self.nodes[producer * own..][..own];
         let drawn = &self.drawn[producer * self.batches..][..self.batches];
         let counts = &self.counts[producer].0;
+        let most = self.most_under_way(producer);
         let (mut next, mut bytes) = (0, 0);
         let mut work = KernelWork::default();
         for (number, batch) in drawn.iter().enumerate() {
-            wait_until(|| self.under_way.load(Ordering::Acquire) <= self.outstanding);
+            let has_room = || self.under_way.load(Ordering::Acquire) <= most;
+            self.turns.wait(producer, has_room);
             self.under_way
                 .fetch_add(u64::from(batch.messages), Ordering::AcqRel);
             while nodes[next].busy.load(Ordering::Acquire) != 0 {
@@ -251,25 +303,27 @@ impl RelayContext<'_> {
             work.malloc += u64::from(batch.messages);
             bytes += u64::from(batch.messages) * u64::from(batch.size);
             counts.bytes.store(bytes, Ordering::Relaxed);
-            self.post(batch.queue as usize, node);
+            self.post(producer, batch.queue as usize, node);
         }
         counts.work.set(work);
         self.producing.fetch_sub(1, Ordering::AcqRel);
     }
 
-    fn post(&self, queue: usize, node: &Node) {
+    fn post(&self, worker: usize, queue: usize, node: &Node) {
         let ticket = self.tails[queue].0.fetch_add(1, Ordering::AcqRel) as usize;
         let place = &self.places[queue * QUEUE + ticket % QUEUE];
-        wait_until(|| place.load(Ordering::Acquire).is_null());
+        self.turns
+            .wait(worker, || place.load(Ordering::Acquire).is_null());
         place.store(ptr::from_ref(node).cast_mut(), Ordering::Release);
     }
 
     /// The batches of a queue in their order, until all messages of all producers are freed.
-    fn each(&self, queue: usize, mut with: impl FnMut(&Node)) {
+    fn each(&self, worker: usize, queue: usize, mut with: impl FnMut(&Node)) {
         let mut next = 0;
         loop {
             let place = &self.places[queue * QUEUE + next % QUEUE];
-            wait_until(|| !place.load(Ordering::Acquire).is_null() || self.is_over());
+            let goes_on = || !place.load(Ordering::Acquire).is_null() || self.is_over();
+            self.turns.wait(worker, goes_on);
             let node = place.swap(ptr::null_mut(), Ordering::AcqRel);
             // SAFETY: null, or a node of the table, which its producer does not touch before it is
             // free again.
@@ -289,10 +343,10 @@ impl RelayContext<'_> {
     }
 
     /// A proxy posts to a queue with a lower number than its own.
-    fn pass_on(&self, queue: usize) {
+    fn pass_on(&self, worker: usize, queue: usize) {
         let mut random = SplitMix::new(queue as u64, 0);
-        self.each(queue, |node| {
-            self.post(random.below(queue as u32) as usize, node)
+        self.each(worker, queue, |node| {
+            self.post(worker, random.below(queue as u32) as usize, node)
         });
     }
 
@@ -300,7 +354,7 @@ impl RelayContext<'_> {
         let counts = &self.counts[worker].0;
         let mut work = KernelWork::default();
         let (mut bytes, mut numbers) = (0, 0);
-        self.each(queue, |node| {
+        self.each(worker, queue, |node| {
             let count = node.count.load(Ordering::Relaxed);
             for place in &node.messages[..count as usize] {
                 // SAFETY: live, released once.

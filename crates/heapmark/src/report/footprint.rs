@@ -3,7 +3,7 @@
 use super::sheet::{Column, Numberless, Sheet, Spare, heading, missing};
 use super::{text, units};
 use crate::analyse::{Analysis, Role, Table, TableCell, TableRow};
-use crate::metric::Unit;
+use crate::metric::{Metric, Unit};
 
 /// The metric that each process has whose memory was seen.
 const PEAK_DEMAND: &str = "peak_demand_bytes";
@@ -249,7 +249,10 @@ fn of_case(case: &Table, planned_blocks: u32) -> Sheet {
             heading(&case.workload, case.threads, case.oversubscribed)
         ),
         columns: columns(&rows),
-        trust: sampled.into_iter().chain(growing(&rows)).collect(),
+        trust: (sampled.into_iter())
+            .chain(growing(&rows))
+            .chain(varying(&rows))
+            .collect(),
         caution: case.caution.clone(),
         numberless: others
             .into_iter()
@@ -279,6 +282,47 @@ fn growing(rows: &[&TableRow]) -> Option<String> {
     };
     let all: Vec<String> = rows.iter().filter_map(grows).collect();
     (!all.is_empty()).then(|| format!("still growing: {}", text::list(all)))
+}
+
+/// Processes of a row may differ by so much, as a share, before a table says so.
+const ALIKE: f64 = 0.02;
+/// Of differences of memory, those of a page more or less say nothing.
+const PAGE_BYTES: f64 = 4096.0;
+/// Ratios of times.
+const OF_TIMES: [&str; 2] = ["next_burst_ratio", "late_free_ratio"];
+
+/// `from process to process: jemalloc (worst 5.53x to 5.97x)`: what is not the same in each process
+/// of a row, by the column that differs most.
+fn varying(rows: &[&TableRow]) -> Option<String> {
+    let columns = COLUMNS.iter().map(|(title, key, ..)| (*title, *key));
+    let columns = columns.chain(FIGURES.iter().map(|(title, key, _)| (*title, *key)));
+    let columns: Vec<_> = columns.filter(|(_, key)| !OF_TIMES.contains(key)).collect();
+    let of_row = |row: &&TableRow| {
+        let wide = columns.iter().filter_map(|(title, key)| {
+            let cell = row.cell(key)?;
+            Some((*title, cell, difference(cell)?))
+        });
+        let (title, cell, _) = wide.max_by(|one, other| one.2.total_cmp(&other.2))?;
+        let [least, most] = [cell.spread.min, cell.spread.max].map(|end| value(cell.metric, end));
+        Some(format!("{} ({title} {least} to {most})", row.allocator))
+    };
+    let all: Vec<String> = rows.iter().filter_map(of_row).collect();
+    (!all.is_empty()).then(|| format!("from process to process: {}", all.join(", ")))
+}
+
+/// By how much the processes of a row differ, as a share; `None` if that is little, or no memory.
+fn difference(cell: &TableCell) -> Option<f64> {
+    let TableCell { metric, spread, .. } = cell;
+    let apart = spread.max - spread.min;
+    let share = apart / spread.min.abs().max(f64::MIN_POSITIVE);
+    let is_wide = match metric.unit {
+        Unit::Bytes => apart > PAGE_BYTES && share > ALIKE,
+        Unit::Times | Unit::GibSeconds => share > ALIKE,
+        // Of the whole.
+        Unit::Share => return (apart > ALIKE).then_some(apart),
+        _ => false,
+    };
+    is_wide.then_some(share)
 }
 
 /// `jemalloc: also calls sched_getaffinity; opens /proc/cpuinfo`: what starts ask of the kernel, and
@@ -347,16 +391,17 @@ fn columns(rows: &[&TableRow]) -> Vec<Column> {
 }
 
 fn median(cell: Option<&TableCell>) -> String {
-    let Some(TableCell { metric, spread, .. }) = cell else {
-        return "-".into();
-    };
+    cell.map_or("-".into(), |cell| value(cell.metric, cell.spread.median))
+}
+
+fn value(metric: &Metric, value: f64) -> String {
     match metric.unit {
-        Unit::Bytes => units::bytes(spread.median),
-        Unit::Share => units::percent(spread.median),
-        Unit::Times => units::times(spread.median),
-        Unit::Ns => units::duration(spread.median),
-        Unit::Count if spread.median.fract() == 0.0 => format!("{:.0}", spread.median),
-        _ => units::digits(spread.median),
+        Unit::Bytes => units::bytes(value),
+        Unit::Share => units::percent(value),
+        Unit::Times => units::times(value),
+        Unit::Ns => units::duration(value),
+        Unit::Count if value.fract() == 0.0 => format!("{value:.0}"),
+        _ => units::digits(value),
     }
 }
 
@@ -387,6 +432,21 @@ mod tests {
             page.contains("3 processes ended before a sample saw live memory"),
             "{page}"
         );
+    }
+
+    #[test]
+    fn what_differs_from_process_to_process_is_said_and_what_hardly_does_is_not() {
+        let lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
+        let mut lab = lab.following_memory(|_| Some((8, 16)));
+        let told = "from process to process: hoard (at peak RSS 2.00x to 2.06x)";
+        for (more, says_so) in [(1.01, false), (1.03, true)] {
+            let of_hoard = lab.records.iter_mut().filter(|it| it.allocator == "hoard");
+            let memory = of_hoard.filter_map(|it| it.memory.as_mut()).next().unwrap();
+            memory.peak_footprint.heap_bytes = (16.0 * more * f64::from(1 << 20)) as u64;
+            let page = exported(Format::Markdown, &lab);
+            assert_eq!(page.contains("from process to process"), says_so, "{page}");
+            assert!(!says_so || page.contains(told), "{page}");
+        }
     }
 
     #[test]

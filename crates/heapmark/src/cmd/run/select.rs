@@ -11,7 +11,7 @@ use crate::catalog::{Catalog, Workload};
 use crate::cmd::{refuse, say, usage, version};
 use crate::execute::{Guest, Subject};
 use crate::observe::machine;
-use crate::plan::{Case, Counter, Mode, Override, Plan, cases, comparisons};
+use crate::plan::{Case, Counter, Mode, Override, Plan, SEED_OF_MEMORY, cases, comparisons};
 use crate::session::{FIRST_TIMEOUT, Selection};
 use crate::store::{self, AllocatorInfo, RunFile, SCHEMA};
 use anyhow::{Result, anyhow, bail};
@@ -100,13 +100,20 @@ impl Selection {
         let length =
             run_length::of_run(args, mode, &suite, comparisons(cases.len(), subjects.len()));
         cases.extend(beside);
-        let plan = plan(flags, length, baseline, cases, &subjects, aa_copy.as_ref());
+        let plan = plan(
+            flags,
+            mode,
+            length,
+            baseline,
+            cases,
+            &subjects,
+            aa_copy.as_ref(),
+        );
         let plan = Plan {
             // Counts and memory hardly change on a busy machine, and nothing is judged by times near a
             // limit.
             repeats: plan.repeats && matches!(mode, Mode::Time | Mode::Latency { .. }),
             target_ms: args.target_ms.unwrap_or(suite.target_ms),
-            mode,
             named: command
                 .workloads
                 .iter()
@@ -364,6 +371,7 @@ fn without_threads(word: &str, error: anyhow::Error, catalog: &Catalog) -> anyho
 /// The plan of a comparison, from its flags and a plan of its length.
 pub(crate) fn plan(
     flags: &Comparison,
+    mode: Mode,
     length: Plan,
     baseline: String,
     cases: Vec<Case>,
@@ -372,8 +380,13 @@ pub(crate) fn plan(
 ) -> Plan {
     let name = |subject: &Subject| subject.allocator.name.clone();
     let of_now = || jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff;
+    let seed = match mode {
+        Mode::Memory => SEED_OF_MEMORY,
+        _ => of_now(),
+    };
     Plan {
-        seed: flags.seed.unwrap_or_else(of_now),
+        seed: flags.seed.unwrap_or(seed),
+        mode,
         repeats: !flags.no_repeat,
         huge_pages: flags.thp,
         baseline,

@@ -1,0 +1,90 @@
+//! Threads that work one at a time, in an order that the main thread decides: what they leave in
+//! memory then follows from that order, and not from the scheduler.
+
+use super::wait::{Semaphore, wait_until};
+use crate::memory::{HarnessTable, Padded};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// The turns of some threads; none if they race.
+pub struct Turns {
+    seats: HarnessTable<Padded<TurnSeat>>,
+    /// Posted at the end of each turn.
+    over: Semaphore,
+}
+
+/// Of one thread.
+#[derive(Default)]
+struct TurnSeat {
+    due: Semaphore,
+    has_left: AtomicBool,
+}
+
+impl Turns {
+    /// Of so many threads; 0 if they race.
+    pub fn of(threads: usize) -> Turns {
+        Turns {
+            seats: HarnessTable::zeroed(threads),
+            over: Semaphore::default(),
+        }
+    }
+
+    /// Whether there are any.
+    pub fn are_taken(&self) -> bool {
+        !self.seats.is_empty()
+    }
+
+    /// By a thread, before its first work.
+    pub fn begin(&self, worker: usize) {
+        if self.are_taken() {
+            self.seats[worker].0.due.wait();
+        }
+    }
+
+    /// By a thread that cannot go on: others work until this is done.
+    pub fn wait(&self, worker: usize, done: impl Fn() -> bool) {
+        if !self.are_taken() {
+            return wait_until(done);
+        }
+        while !done() {
+            self.pass(worker);
+        }
+    }
+
+    /// By a thread that has done its share: its turn ends.
+    pub fn pass(&self, worker: usize) {
+        if self.are_taken() {
+            self.over.post();
+            self.seats[worker].0.due.wait();
+        }
+    }
+
+    /// By a thread, after its last work.
+    pub fn leave(&self, worker: usize) {
+        if self.are_taken() {
+            self.seats[worker].0.has_left.store(true, Ordering::Release);
+            self.over.post();
+        }
+    }
+
+    /// By the main thread: gives one turn to each of these, in this order. Returns whether any of
+    /// them still had work.
+    pub fn give(&self, workers: impl Iterator<Item = usize>) -> bool {
+        let mut any = false;
+        for worker in workers {
+            let seat = &self.seats[worker].0;
+            if !seat.has_left.load(Ordering::Acquire) {
+                seat.due.post();
+                self.over.wait();
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// By the main thread, before another round of the same threads.
+    pub fn again(&self) {
+        for Padded(seat) in &self.seats[..] {
+            seat.has_left.store(false, Ordering::Release);
+        }
+    }
+}
