@@ -239,7 +239,9 @@ impl FanInContext<'_> {
             return;
         }
         self.turns.again();
-        let every = (2 * self.operations / self.queue).div_ceil(MOST_POINTS).max(1);
+        let every = (2 * self.operations / self.queue)
+            .div_ceil(MOST_POINTS)
+            .max(1);
         for turn in 0.. {
             let has_point = turn % every == 0;
             if !self.turns.give(0..self.producers) {

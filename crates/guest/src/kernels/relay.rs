@@ -214,7 +214,9 @@ impl RelayContext<'_> {
         self.turns.again();
         let consumers = self.producers..self.producers + self.consumers;
         let all = self.counts.len();
-        let every = (2 * messages / self.outstanding).div_ceil(MOST_POINTS as u64).max(1);
+        let every = (2 * messages / self.outstanding)
+            .div_ceil(MOST_POINTS as u64)
+            .max(1);
         for turn in 0.. {
             let has_point = turn % every == 0;
             let mut any = self.turns.give(0..self.producers);

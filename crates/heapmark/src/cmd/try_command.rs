@@ -167,7 +167,15 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     let caution = (!cautions.is_empty()).then(|| cautions.join(" "));
     let cases = vec![command.case(&name, caution)];
     let cases = select::with_aged(cases, flags.age, mode)?;
-    let plan = select::plan(flags, mode, length, baseline, cases, &subjects, aa_copy.as_ref());
+    let plan = select::plan(
+        flags,
+        mode,
+        length,
+        baseline,
+        cases,
+        &subjects,
+        aa_copy.as_ref(),
+    );
     let plan = Plan {
         repeats: plan.repeats && mode == Mode::Time,
         ..plan
