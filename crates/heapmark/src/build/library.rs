@@ -6,10 +6,10 @@ use super::compile::{self, Bench};
 use super::configure;
 use super::inspect::{Inspection, inspect};
 use super::step::{Slots, Steps};
-use super::toolchain::Toolchain;
+use super::toolchain::{self, Toolchain};
 use super::{Library, cargo_sources, check, link};
 use crate::catalog::allocator::{Allocator, Commit, CommitBuild, OwnBuild, Recipe, Source};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
 
@@ -55,7 +55,8 @@ impl<'a> Work<'a> {
             },
             _ => bail!("{}: it is not built from sources", allocator.name),
         };
-        let toolchain = Toolchain::find()?;
+        let toolchain =
+            Toolchain::find().map_err(|why| anyhow!("{why}; {}", toolchain::PACKAGE))?;
         let place = CachePlace::new("libraries", name, &key(&sources, toolchain)?)?;
         Ok(Work {
             allocator,

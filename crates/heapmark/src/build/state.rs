@@ -3,6 +3,7 @@
 
 use super::inspect::{Inspection, inspect_any, no_malloc};
 use super::paths::absolute;
+use super::toolchain::{self, Toolchain};
 use super::{Library, known, system};
 use crate::catalog::allocator::{Allocator, Source};
 use anyhow::{Result, bail};
@@ -61,10 +62,10 @@ pub fn state(allocator: &Allocator, all: &[Allocator]) -> State {
 fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
     Ok(match &allocator.source {
         Source::Crate { .. } | Source::Git(_) => {
-            if let Err(error) = super::toolchain::Toolchain::find() {
+            if let Err(error) = Toolchain::find() {
                 return Ok(State::Absent {
                     why: format!("{error:#}"),
-                    line: "apt-get install build-essential".into(),
+                    line: toolchain::PACKAGE.into(),
                 });
             }
             let work = super::library::Work::new(allocator)?;

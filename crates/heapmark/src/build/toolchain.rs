@@ -108,6 +108,9 @@ impl Compiler {
     }
 }
 
+/// The command that installs compilers.
+pub const PACKAGE: &str = "apt-get install build-essential";
+
 /// The C and the C++ compiler.
 pub struct Toolchain {
     c: Compiler,
@@ -115,7 +118,8 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// The compilers that `$CC` and `$CXX` name, or the usual ones; searched for once.
+    /// The compilers that `$CC` and `$CXX` name, or the usual ones; searched for once. The error
+    /// is what is missing, without [`PACKAGE`].
     pub fn find() -> Result<&'static Toolchain> {
         static TOOLCHAIN: LazyLock<Result<Toolchain, String>> = LazyLock::new(|| {
             Ok(Toolchain {
@@ -154,8 +158,7 @@ impl Toolchain {
 fn compiler(language: Language) -> Result<Compiler, String> {
     let cpp = language == Language::Cpp;
     let (kind, variable) = if cpp { ("C++", "CXX") } else { ("C", "CC") };
-    let remedy =
-        format!("no {kind} compiler: apt-get install build-essential, or name one in ${variable}");
+    let none = |why: String| format!("no {kind} compiler ({why}; ${variable} may name another)");
     // What cargo passes to a build script; heapmark does not run in one.
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let tool = cc::Build::new()
@@ -170,9 +173,9 @@ fn compiler(language: Language) -> Result<Compiler, String> {
         .cargo_warnings(false)
         .cpp(cpp)
         .try_get_compiler()
-        .map_err(|error| format!("{remedy} ({error})"))?;
+        .map_err(|error| none(error.to_string()))?;
     let version = super::step::output(Command::new(tool.path()).arg("--version"))
-        .ok_or_else(|| format!("{remedy} ({} does not run)", tool.path().display()))?;
+        .ok_or_else(|| none(format!("{} does not run", tool.path().display())))?;
     let mut arguments = tool.args().to_vec();
     arguments.extend(FLAGS.map(OsString::from));
     if !cpp {

@@ -123,11 +123,15 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         .into_iter()
         .partition(|(one, named)| *named || one.name == baseline || !is_unbuilt(one, &catalog));
     if !later.is_empty() {
-        let names: Vec<String> = later.into_iter().map(|(one, _)| one.name).collect();
+        let later: Vec<Allocator> = later.into_iter().map(|(one, _)| one).collect();
+        let names: Vec<&str> = later.iter().map(|one| one.name.as_str()).collect();
         say(format!(
             "not built yet and left out: {0}; heapmark build {0}",
             names.join(" ")
         ));
+        let there: Vec<&Allocator> = chosen.iter().map(|(one, _)| one).collect();
+        let stand_ins = resolve::stand_ins(&later, &there, &catalog);
+        chosen.extend(stand_ins.into_iter().map(|one| (one, false)));
     }
     if let Some(own) = own
         && takes_own

@@ -315,39 +315,80 @@ fn a_run_that_is_not_there_cannot_go_on() {
     );
 }
 
-#[test]
-fn glibc_alone_is_measured_where_nothing_else_is_ready() {
-    let place = Place::new();
-    // Libraries of the system can be had everywhere: here their names stand for files that are not there.
-    let folder = place.at("config/heapmark/allocators");
-    std::fs::create_dir_all(&folder).unwrap();
-    for name in ["gperftools", "scudo", "tbbmalloc"] {
-        let source = format!(
-            "source = {{ kind = \"path\", files = [\"{}\"] }}",
-            place.text("none.so")
-        );
+/// A machine without a compiler on which nothing is built. The libraries of its packages are `files`;
+/// the others of that kind are not there.
+fn without_a_compiler(place: &Place, files: &[(&str, &str)]) -> End {
+    let names = [
+        "gperftools",
+        "scudo",
+        "tbbmalloc",
+        "jemalloc-debian",
+        "mimalloc-debian",
+    ];
+    for name in names {
+        let there = files.iter().find(|(known, _)| *known == name);
+        let file = there.map_or("/nowhere/none.so", |(_, file)| *file);
+        let family = name.trim_end_matches("-debian");
+        let tier = if family == name { "main" } else { "variant" };
         let entry = format!(
-            "name = \"{name}\"\nreplace = true\nfamily = \"{name}\"\nabout = \"x\"\ntier = \"main\"\n{source}\n"
+            "name = \"{name}\"\nreplace = true\nfamily = \"{family}\"\nabout = \"x\"\ntier = \"{tier}\"\n\
+             source = {{ kind = \"system\", files = [\"{file}\"], package = \"lib{name}\" }}\n"
         );
+        let folder = place.at("config/heapmark/allocators");
+        std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(format!("{name}.toml")), entry).unwrap();
     }
     let args = [&["run", "-o", "run", "--blocks", "2"], &SMALL[..]].concat();
-    // No compiler, and nothing built.
     let mut command = place.heapmark(&args);
     command
         .env("PATH", place.at("bin"))
         .env("HEAPMARK_CACHE", place.at("cache"));
     let end = End::of(command.output().unwrap());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    for told in [
-        "mimalloc3: absent: ",
-        "build-essential",
-        "gperftools: refused: ",
-    ] {
-        assert!(end.stderr.contains(told), "no `{told}` in {}", end.stderr);
+    end
+}
+
+#[test]
+fn glibc_alone_is_measured_where_nothing_else_is_ready() {
+    let place = Place::new();
+    let end = without_a_compiler(&place, &[]);
+    // A line for each reason, which names the package once.
+    let lines: Vec<&str> = end
+        .stderr
+        .lines()
+        .filter(|line| line.contains("absent"))
+        .collect();
+    assert_eq!(lines.len(), 4, "{}", end.stderr);
+    assert!(
+        lines[0].starts_with("dlmalloc, hoard, jemalloc, mimalloc2, "),
+        "{}",
+        lines[0]
+    );
+    for line in &lines {
+        assert_eq!(line.matches("apt-get install ").count(), 1, "{line}");
     }
+    assert!(
+        lines[0].ends_with("; apt-get install build-essential"),
+        "{}",
+        lines[0]
+    );
+    assert!(!end.stderr.contains("instead"), "{}", end.stderr);
     assert_eq!(plan(&place.at("run")).allocators, ["glibc"]);
     assert_eq!(place.rows("run")[0]["samples"], "2");
+}
+
+#[test]
+fn what_cannot_be_built_is_taken_from_the_distribution() {
+    let place = Place::new();
+    let library = place.fake("honest");
+    let end = without_a_compiler(&place, &[("mimalloc-debian", library.to_str().unwrap())]);
+    // Two that are absent have one build.
+    let told = "mimalloc: mimalloc-debian is taken instead";
+    assert_eq!(end.stderr.matches(told).count(), 1, "{}", end.stderr);
+    assert_eq!(
+        plan(&place.at("run")).allocators,
+        ["glibc", "mimalloc-debian"]
+    );
 }
 
 #[test]

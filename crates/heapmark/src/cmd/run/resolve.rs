@@ -1,7 +1,7 @@
 //! From the words of `-a` and `--baseline` to libraries that can be preloaded.
 
 use crate::build::{self, State};
-use crate::catalog::{Allocator, Catalog, Tier};
+use crate::catalog::{Allocator, Catalog, Source, Tier};
 use crate::cmd::build::{build_all, is_unbuilt, jobs};
 use crate::cmd::{refuse, say, unexpected, usage};
 use crate::execute::{Guest, Subject};
@@ -122,8 +122,9 @@ pub fn choose(
     Ok((meant.name.clone(), chosen))
 }
 
-/// Builds what is not built yet. Reports what is absent; an allocator that the user named and that
-/// is not available stays in the run and ends `not-loaded`.
+/// Builds what is not built yet. Reports what is absent: an allocator that the user named and that
+/// is not available stays in the run and ends `not-loaded`; for another one its distribution's build
+/// is taken.
 pub fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<Subject>> {
     let missing: Vec<&Allocator> = chosen
         .iter()
@@ -134,35 +135,89 @@ pub fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<S
         build_all(&missing, catalog, jobs());
     }
     let mut subjects = Vec::new();
+    let mut left_out = Vec::new();
+    // Names of those that cannot be measured, by the reason.
+    let mut refusals: Vec<(String, Vec<String>)> = Vec::new();
     for (allocator, named) in chosen {
-        let state = build::state(&allocator, &catalog.allocators);
-        let mut subject = Subject::new(allocator, Default::default());
-        let refusal = match state {
-            State::Ready(library) => {
-                if let Some(family) = &library.purged_as {
-                    subject.allocator.purge = build::purge_of_family(family, &catalog.allocators);
-                }
-                subject.library = library;
-                let why = match subject.allocator.expects {
-                    Some(_) => unexpected(&Guest::find()?, &subject)?,
-                    None => None,
-                };
-                why.map(|why| ("absent", why))
-            }
-            State::NotBuilt { .. } if dry_run => None,
-            State::NotBuilt { line } => Some(("could not be built", line)),
-            State::Absent { why, line } => Some(("absent", format!("{why}; {line}"))),
-            State::Refused { why } => Some(("refused", why)),
-        };
+        let (mut subject, refusal) = subject(allocator, catalog, dry_run)?;
         if let Some((word, why)) = refusal {
-            say(format!("{}: {word}: {why}", subject.allocator.name));
+            let name = subject.allocator.name.clone();
+            let reason = format!("{word}: {why}");
+            match refusals.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, names)) => names.push(name),
+                None => refusals.push((reason, vec![name])),
+            }
             if !named {
+                left_out.push(subject.allocator);
                 continue;
             }
-            subject.library = Default::default();
             subject.refused = Some(why);
         }
         subjects.push(subject);
     }
+    for (reason, names) in refusals {
+        say(format!("{}: {reason}", names.join(", ")));
+    }
+    let there: Vec<&Allocator> = subjects.iter().map(|one| &one.allocator).collect();
+    for allocator in stand_ins(&left_out, &there, catalog) {
+        subjects.push(subject(allocator, catalog, dry_run)?.0);
+    }
     Ok(subjects)
+}
+
+/// An allocator and its library; or, without it, a word and the reason.
+fn subject(
+    allocator: Allocator,
+    catalog: &Catalog,
+    dry_run: bool,
+) -> Result<(Subject, Option<(&'static str, String)>)> {
+    let state = build::state(&allocator, &catalog.allocators);
+    let mut subject = Subject::new(allocator, Default::default());
+    let refusal = match state {
+        State::Ready(library) => {
+            if let Some(family) = &library.purged_as {
+                subject.allocator.purge = build::purge_of_family(family, &catalog.allocators);
+            }
+            subject.library = library;
+            let why = match subject.allocator.expects {
+                Some(_) => unexpected(&Guest::find()?, &subject)?,
+                None => None,
+            };
+            why.map(|why| ("absent", why))
+        }
+        State::NotBuilt { .. } if dry_run => None,
+        State::NotBuilt { line } => Some(("could not be built", line)),
+        State::Absent { why, line } => Some(("absent", format!("{why}; {line}"))),
+        State::Refused { why } => Some(("refused", why)),
+    };
+    if refusal.is_some() {
+        subject.library = Default::default();
+    }
+    Ok((subject, refusal))
+}
+
+/// Builds of the same families that the system has: without a compiler or a network they are what a
+/// newcomer can compare.
+pub fn stand_ins(
+    left_out: &[Allocator],
+    there: &[&Allocator],
+    catalog: &Catalog,
+) -> Vec<Allocator> {
+    let stands_in = |one: &&Allocator| {
+        let is_it = |other: &Allocator| other.name == one.name;
+        left_out.iter().any(|other| other.family == one.family)
+            && !left_out.iter().chain(there.iter().copied()).any(is_it)
+            && matches!(one.source, Source::System { .. })
+            && matches!(build::state(one, &catalog.allocators), State::Ready(_))
+    };
+    let found: Vec<Allocator> = catalog
+        .allocators
+        .iter()
+        .filter(stands_in)
+        .cloned()
+        .collect();
+    for one in &found {
+        say(format!("{}: {} is taken instead", one.family, one.name));
+    }
+    found
 }
