@@ -5,7 +5,7 @@ HEAPMARK = target/release/heapmark
 # Tests and lints cover the whole code: one build with all features.
 WHOLE = --locked --workspace --features heapmark/parquet
 
-.PHONY: run test test-core check bench counts shape validity false-alarms pictures reproduction programs dist docs clean build setup setup-test setup-bench setup-counts setup-programs
+.PHONY: run test test-core check bench counts shape validity false-alarms pictures reproduction programs dist clean-roots docs clean build setup setup-test setup-bench setup-counts setup-programs
 
 run: setup build            ## measure: build what is missing, run the quick suite, print the answer
 	$(HEAPMARK) run $(ARGS)
@@ -63,6 +63,9 @@ false-alarms: build         ## 40 comparisons of glibc with its own copy: counts
 
 dist: build                 ## target/dist/: a tarball of the program, manual pages, completions, checksums; says which glibc it needs
 	HEAPMARK=$(HEAPMARK) scripts/dist.sh
+
+clean-roots:                ## what README says, typed in new Debian systems: clone, run and test; the tarball; ARGS=run, test or tarball for one; needs root
+	scripts/clean-root.sh $(ARGS)
 
 docs:                       ## the code's own documentation
 	$(CARGO) doc --locked --workspace --no-deps

@@ -221,19 +221,22 @@ fn say_damage(dir: &Path, run: &Run) {
 
 /// The screen behind stdout.
 fn screen() -> Screen {
-    let stdout = std::io::stdout();
+    screen_of(std::io::stdout())
+}
+
+fn screen_of(stream: impl AsFd + IsTerminal) -> Screen {
     let variable = std::env::var_os;
     let colour = match MANNER.get().map_or(Color::Auto, |manner| manner.color) {
         Color::Always => true,
         Color::Never => false,
         Color::Auto => {
-            stdout.is_terminal()
+            stream.is_terminal()
                 && variable("NO_COLOR").is_none_or(|value| value.is_empty())
                 && variable("TERM").is_none_or(|term| term != "dumb")
         }
     };
     Screen {
-        width: width_of(stdout),
+        width: width_of(stream),
         colour,
     }
 }

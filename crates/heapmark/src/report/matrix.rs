@@ -40,21 +40,12 @@ struct Cell {
 /// The matrix of a run, its sentences and what to do next; `None` if it has no two cases that could
 /// be put side by side: then its tables are short enough. `place` is the run's directory.
 pub fn matrix(run: &RunFile, analysis: &Analysis, place: &Path, screen: Screen) -> Option<String> {
-    let fits = analysis.overall.len() > 1
-        && analysis.later_rounds.is_none()
-        && analysis.cases.iter().all(Case::times_operations);
-    if !fits {
-        return None;
-    }
-    let names = names(analysis);
-    let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head(run, analysis), 2))];
-    let mut columns = vec![allocators(&names)];
-    columns.extend(over_all(&names, analysis));
-    columns.extend(analysis.cases.iter().map(|case| of_case(&names, case)));
-    let all = columns.iter().map(|column| column.width() + column.gap);
-    let is_wide = all.sum::<usize>() <= screen.width;
-    columns.retain(|column| is_wide || !column.spare);
-    lines.extend([bands(&columns, screen), String::new()]);
+    let (table, is_wide) = table(analysis, screen)?;
+    let mut lines = vec![
+        screen.paint(BOLD, &screen.wrap(&head(run, analysis), 2)),
+        table,
+        String::new(),
+    ];
     let mut remarks = legend(analysis, is_wide || analysis.held.is_empty());
     remarks.extend(cautions(analysis));
     remarks.extend(order_by_user_time(analysis));
@@ -92,6 +83,32 @@ pub fn matrix(run: &RunFile, analysis: &Analysis, place: &Path, screen: Screen) 
         lines.push(screen.wrap(&next, 2));
     }
     Some(lines.join("\n") + "\n")
+}
+
+/// The table of [`matrix`] of a run that goes on: so far `done` blocks, of as many as `of` says. It
+/// has no sentence that answers, since verdicts are made for the end of a run.
+pub fn provisional(analysis: &Analysis, done: u32, of: &str, screen: Screen) -> Option<String> {
+    let head = format!("Provisional, after {done} of {of} blocks; the answer follows:");
+    let (table, _) = table(analysis, screen)?;
+    Some([screen.paint(BOLD, &screen.wrap(&head, 2)), table].join("\n") + "\n")
+}
+
+/// The table, and whether the screen is wide enough for all its columns.
+fn table(analysis: &Analysis, screen: Screen) -> Option<(String, bool)> {
+    let fits = analysis.overall.len() > 1
+        && analysis.later_rounds.is_none()
+        && analysis.cases.iter().all(Case::times_operations);
+    if !fits {
+        return None;
+    }
+    let names = names(analysis);
+    let mut columns = vec![allocators(&names)];
+    columns.extend(over_all(&names, analysis));
+    columns.extend(analysis.cases.iter().map(|case| of_case(&names, case)));
+    let all = columns.iter().map(|column| column.width() + column.gap);
+    let is_wide = all.sum::<usize>() <= screen.width;
+    columns.retain(|column| is_wide || !column.spare);
+    Some((bands(&columns, screen), is_wide))
 }
 
 /// Rows of the matrix: the fastest over all cases first, then those that are not in all of them.

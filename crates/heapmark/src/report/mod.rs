@@ -47,7 +47,7 @@ pub use compare::{ComparisonSubject, comparison, comparison_json, comparison_mar
 pub use flags::text as flags;
 pub use format::{Exported, Format, export, write_raw};
 pub use machine::{doctor, price_warning, prices, warnings};
-pub use matrix::matrix;
+pub use matrix::{matrix, provisional};
 pub use metrics::metrics;
 pub use page::{PageRun, page, traced as trace_page};
 pub use recorded::{RecordedProcess, recorded};

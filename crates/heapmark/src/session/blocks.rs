@@ -25,6 +25,7 @@ impl Session {
         progress: &mut dyn Progress,
     ) -> Result<()> {
         let mut left_over = Vec::new();
+        let mut had_intervals = false;
         for block in 0..self.selection.plan.most_blocks() {
             let mut disturbed = Vec::new();
             let parts = self.selection.plan.block(block);
@@ -44,6 +45,10 @@ impl Session {
             progress.block(block, &self.selection.plan, &widths, next);
             if next != Next::GoOn {
                 break;
+            }
+            if !had_intervals && bare.iter().any(Option::is_some) {
+                had_intervals = true;
+                progress.provisional(block + 1, head, self.known.all());
             }
         }
         // What disturbed them before may be over now.

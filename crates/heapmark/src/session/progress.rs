@@ -1,6 +1,7 @@
 //! How far a run is, for those that show it.
 
 use crate::plan::Plan;
+use crate::store::{Record, RunFile};
 use heapmark_stats::Next;
 
 /// Gets to know what happens in a run.
@@ -15,4 +16,6 @@ pub trait Progress {
     fn say(&self, line: &str);
     /// A block is over, with the half width of the interval of each row, and what comes next.
     fn block(&mut self, block: u32, plan: &Plan, widths: &[(String, Option<f64>)], next: Next);
+    /// The first block after which there are intervals is over, others follow: what is stored so far.
+    fn provisional(&mut self, _done: u32, _head: &RunFile, _records: &[Record]) {}
 }

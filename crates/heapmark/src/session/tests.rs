@@ -11,7 +11,7 @@ use crate::execute::{Attempt, Corner, Measurement, Outcome, Subject, Usage};
 use crate::observe::interference::Interference;
 use crate::observe::root::Root;
 use crate::plan::Plan;
-use crate::store::{self, Purpose, Record, Store};
+use crate::store::{self, Purpose, Record, RunFile, Store};
 use anyhow::Result;
 use heapmark_stats::Next;
 use std::cell::RefCell;
@@ -152,6 +152,8 @@ impl Runner for Script {
 #[derive(Default)]
 struct Notes {
     blocks: Vec<Next>,
+    /// Blocks, and processes stored, of each provisional answer.
+    provisional: Vec<(u32, usize)>,
 }
 
 impl Progress for Notes {
@@ -161,6 +163,10 @@ impl Progress for Notes {
     fn say(&self, _: &str) {}
     fn block(&mut self, _: u32, _: &Plan, _: &[(String, Option<f64>)], next: Next) {
         self.blocks.push(next);
+    }
+    fn provisional(&mut self, done: u32, _: &RunFile, records: &[Record]) {
+        let samples = records.iter().filter(|it| it.purpose == Purpose::Sample);
+        self.provisional.push((done, samples.count()));
     }
 }
 
@@ -378,6 +384,16 @@ fn a_run_ends_as_soon_as_its_intervals_are_narrow_but_never_before_the_least_blo
             .len(),
         40 * 2
     );
+}
+
+#[test]
+fn a_provisional_answer_comes_once_when_there_are_intervals_and_only_if_blocks_follow() {
+    let provisional = |blocks| {
+        let done = Stage::new(blocks).run(|due, _| Some(wild(due, 20.0)));
+        done.notes.provisional
+    };
+    assert_eq!(provisional(8), [(6, 6 * 2)]);
+    assert_eq!(provisional(6), []);
 }
 
 #[test]

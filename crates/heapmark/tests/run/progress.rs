@@ -252,19 +252,17 @@ fn compiling_a_replay_that_has_to_wait_says_so() {
     assert!(child.wait().unwrap().success(), "{rest}");
 }
 
-#[test]
-fn on_a_terminal_it_is_one_line_that_is_written_anew_and_goes() {
-    let (place, bytes) = (Place::new(), trace());
-    pipe(&place.at("slow.trace"));
+/// A terminal of so many columns: our side, and that of a program.
+fn terminal(columns: u16) -> (File, OwnedFd) {
     let (mut ours, mut theirs) = (0, 0);
     let size = libc::winsize {
         ws_row: 24,
-        ws_col: 80,
+        ws_col: columns,
         ws_xpixel: 0,
         ws_ypixel: 0,
     };
     // SAFETY: fills two numbers of ours with descriptors that nothing else owns.
-    let (ours, theirs) = unsafe {
+    unsafe {
         assert_eq!(
             libc::openpty(
                 &mut ours,
@@ -275,8 +273,15 @@ fn on_a_terminal_it_is_one_line_that_is_written_anew_and_goes() {
             ),
             0
         );
-        (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs))
-    };
+        (File::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs))
+    }
+}
+
+#[test]
+fn on_a_terminal_it_is_one_line_that_is_written_anew_and_goes() {
+    let (place, bytes) = (Place::new(), trace());
+    pipe(&place.at("slow.trace"));
+    let (mut screen, theirs) = terminal(80);
     let mut command = place.heapmark(&["trace", "check", "slow.trace"]);
     command
         .env("TERM", "xterm")
@@ -289,7 +294,6 @@ fn on_a_terminal_it_is_one_line_that_is_written_anew_and_goes() {
         .open(place.at("slow.trace"))
         .unwrap();
     slow.write_all(&bytes[..100]).unwrap();
-    let mut screen = File::from(ours);
     let (mut said, mut room) = (Vec::new(), [0; 1000]);
     let times = |said: &[u8]| {
         String::from_utf8_lossy(said)
@@ -318,5 +322,61 @@ fn on_a_terminal_it_is_one_line_that_is_written_anew_and_goes() {
     assert!(
         said.ends_with("\u{1b}[2K"),
         "and nothing is left of it: {said:?}"
+    );
+}
+
+#[test]
+fn the_answer_is_there_provisionally_as_soon_as_there_are_intervals_and_only_on_a_terminal() {
+    let place = Place::new();
+    let run = |blocks: &str, flags: &[&str], name: &str| {
+        let args = ["run", "-w", "churn,larson", "-a", "glibc,glibc-arena1"];
+        let small = [
+            "--target-ms",
+            "1",
+            "--no-repeat",
+            "--no-aa-copy",
+            "--no-floor",
+        ];
+        let rest = ["--blocks", blocks, "-o", name];
+        place.heapmark(&[&args[..], &small[..], &rest[..], flags].concat())
+    };
+    let on_terminal = |blocks: &str, flags: &[&str], name: &str| {
+        let (mut screen, theirs) = terminal(120);
+        let mut command = run(blocks, flags, name);
+        command.stdout(Stdio::piped()).stderr(theirs);
+        command.env("TERM", "xterm").env("NO_COLOR", "1");
+        let child = command.spawn().unwrap();
+        drop(command);
+        let mut said = Vec::new();
+        // A terminal without a program reads as an error.
+        _ = screen.read_to_end(&mut said);
+        let end = End::of(child.wait_with_output().unwrap());
+        assert_eq!(end.code, Some(0), "{}", end.stdout);
+        assert!(!end.stdout.contains("Provisional"), "{}", end.stdout);
+        String::from_utf8_lossy(&said).into_owned()
+    };
+    let said = on_terminal("8", &[], "seen");
+    let heading = "Provisional, after 6 of 8 blocks";
+    let (_, table) = said.split_once(heading).expect(&said);
+    assert_eq!(table.matches("\nglibc-arena1 ").count(), 1, "{said}");
+    assert!(!table.contains(heading), "twice: {said}");
+    // It is nowhere in the run, which ends as one that nothing was said of.
+    assert!(
+        !fs::read_to_string(place.at("seen/report.md"))
+            .unwrap()
+            .contains("Provisional")
+    );
+    assert_eq!(crate::support::plan(&place.at("seen")).blocks, 8);
+
+    for (blocks, flags, name) in [("8", &["-q"][..], "quiet"), ("6", &[], "short")] {
+        let said = on_terminal(blocks, flags, name);
+        assert!(!said.contains("Provisional"), "{said}");
+    }
+    let end = End::of(run("8", &[], "piped").output().unwrap());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(
+        !end.stderr.contains("Provisional") && end.stderr.contains("block 6 of 8"),
+        "{}",
+        end.stderr
     );
 }

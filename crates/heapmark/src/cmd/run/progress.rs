@@ -1,13 +1,16 @@
 //! Progress on stderr: a bar on a terminal, a plain line per block otherwise.
 
 use super::outline::number_of_blocks;
+use crate::analyse::analyse;
 use crate::cmd::long::styled;
-use crate::cmd::{is_quiet, note, say};
+use crate::cmd::{is_quiet, note, say, screen_of};
 use crate::plan::Plan;
+use crate::report;
 use crate::session::Progress;
+use crate::store::{Record, RunFile};
 use heapmark_stats::{Next, Stop};
 use indicatif::ProgressBar;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
 /// The progress of a run.
@@ -96,6 +99,18 @@ impl Progress for TerminalProgress {
             self.bar.set_message(line);
         } else {
             note(line);
+        }
+    }
+
+    fn provisional(&mut self, done: u32, head: &RunFile, records: &[Record]) {
+        if is_quiet() || !std::io::stderr().is_terminal() {
+            return;
+        }
+        let of = number_of_blocks(&head.plan);
+        let screen = screen_of(std::io::stderr());
+        if let Some(table) = report::provisional(&analyse(head, records), done, &of, screen) {
+            self.bar
+                .suspend(|| drop(writeln!(std::io::stderr(), "\n{table}")));
         }
     }
 

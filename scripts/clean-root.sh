@@ -1,0 +1,116 @@
+#!/bin/sh
+# Types what README says on a system that has only what README asks for: a root made by debootstrap, in which a fresh clone of the
+# last commit is built and run; or one without a compiler, in which the tarball is used. Needs root and debootstrap.
+#
+#   clean-root.sh TARGET...   git clone, make TARGET...: run, test; `run ARGS="-w larson"` for less
+#   clean-root.sh tarball     heapmark try, with nothing but glibc and with allocators that Debian has
+#   clean-root.sh             run and test, then tarball
+#
+# $SUITE and $MIRROR are those of this machine if they are not set. The root gets this machine's settings of apt, cargo, proxies and
+# certificates, and its Rust, read-only. Mounts are in a namespace that ends with its first process, so nothing stays mounted, after
+# a failure or Ctrl-C either; then the root is removed.
+set -euf
+cd "$(dirname "$0")/.."
+say() { echo "clean-root: $*" >&2; }
+fail() { say "$*"; exit 1; }
+
+if [ $# = 0 ]; then
+    "$0" run test
+    exec "$0" tarball
+fi
+
+if [ -z "${CLEAN_ROOT-}" ]; then
+    [ "$(id -u)" = 0 ] || fail "needs root: sudo $0 $*"
+    command -v debootstrap >/dev/null || fail "no debootstrap: apt-get install debootstrap"
+    CLEAN_ROOT=$(mktemp -d "${TMPDIR:-/var/tmp}/heapmark-root.XXXXXX")
+    export CLEAN_ROOT
+    inside=""
+    # shellcheck disable=SC2317 # a trap calls it
+    end() {
+        if [ -n "$inside" ] && read -r first <"/proc/$inside/task/$inside/children"; then
+            kill -KILL "${first% }"
+        fi 2>/dev/null
+        wait
+        rm -rf --one-file-system "$CLEAN_ROOT"
+    }
+    trap end EXIT
+    trap 'exit 130' INT TERM HUP
+    if [ "$1" = tarball ]; then
+        make build
+        scripts/dist.sh "$CLEAN_ROOT/dist"
+    fi
+    # In the background, so that a signal ends it at once; what a shell starts there ignores SIGINT, which tests send.
+    setsid unshare --mount --pid --fork env --default-signal=INT,QUIT "$0" "$@" </dev/null &
+    inside=$!
+    wait "$inside"
+    say "$*: passed"
+    exit
+fi
+
+# From here on this is process 1 of the namespaces.
+root=$CLEAN_ROOT
+suite=${SUITE:-$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)}
+# shellcheck disable=SC2016 # these are apt's names
+mirror=${MIRROR:-$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
+    awk -v suite="$suite" '$1 == suite { print $2; exit }')}
+[ -n "$mirror" ] || fail "apt knows no mirror of $suite: set MIRROR"
+
+handed='[a-z]+_proxy|SSL_CERT_[A-Z]+|[A-Z_]+_CA_?(BUNDLE|CERTS)|GIT_SSL_CAINFO|CARGO_(HTTP|NET|REGISTR)[A-Z_]+|PIP_(CERT|INDEX_URL|PROXY)'
+
+# types USER LINE [ARGUMENT...]: a login, then a line of sh
+types() {
+    user=$1
+    line=$2
+    shift 2
+    say "$user types: $line $*"
+    # shellcheck disable=SC2046 # a word for each variable
+    env -i $(env | grep -iE "^($handed)=[^ ]+$") LANG=C.UTF-8 TERM="${TERM:-dumb}" DEBIAN_FRONTEND=noninteractive \
+        PATH=/opt/rust/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        chroot "$root" setpriv --reuid "$user" --regid "$user" --init-groups \
+        sh -euc "export HOME=~$user; cd; $line" sh "$@"
+}
+
+# debian VARIANT PACKAGE...: a root with these packages and an ordinary user
+debian() {
+    say "$suite from $mirror"
+    log=$(debootstrap ${1:+"--variant=$1"} --include=ca-certificates "$suite" "$root" "$mirror" 2>&1) || {
+        echo "$log" | tail >&2
+        fail "debootstrap failed"
+    }
+    shift
+    mount -t proc proc "$root/proc"
+    mount --rbind /sys "$root/sys"
+    mount --rbind /dev "$root/dev"
+    chmod 755 "$root"
+    rm -r "$root/etc/apt"
+    cp -r /etc/apt /etc/resolv.conf /etc/hosts "$root/etc/"
+    cp -rn /usr/share/keyrings "$root/usr/share/"
+    cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+    types root 'apt-get update -qq && apt-get install -qq --no-install-recommends "$@" >/dev/null' "$@"
+    types root 'useradd --create-home newcomer'
+}
+
+case $1 in
+    tarball)
+        debian minbase python3
+        types newcomer 'if command -v cc; then exit 1; fi'
+        types newcomer 'tar -xzf /dist/*.tar.gz && cd heapmark-* && sha256sum -c --quiet SHA256SUMS'
+        try="bin/heapmark try -- /usr/bin/python3 -c 'print(len([str(i) for i in range(200_000)]))'"
+        types newcomer "cd heapmark-*; $try"
+        types root 'apt-get install -qq libjemalloc2 libtbbmalloc2 >/dev/null'
+        types newcomer "cd heapmark-*; $try | tee said; grep '^ *jemalloc-debian  *[0-9.]' said; grep '^ *tbbmalloc  *[0-9.]' said"
+        ;;
+    *)
+        debian "" git make g++
+        mkdir "$root/opt/rust"
+        mount --bind -o ro "$(rustc --print sysroot)" "$root/opt/rust"
+        cargo_settings=${CARGO_HOME:-$HOME/.cargo}/config.toml
+        [ ! -f "$cargo_settings" ] || install -D -m 644 "$cargo_settings" "$root/root/.cargo/config.toml"
+        git bundle create -q "$root/heapmark.bundle" HEAD
+        [ -z "$(git status --porcelain)" ] || say "what is not committed is not in the clone"
+        # An ordinary user reads which packages are missing.
+        types newcomer 'git clone -q /heapmark.bundle heapmark && cd heapmark && make setup 2>&1 | tee said
+            grep -q "sudo apt-get install .*libjemalloc2" said'
+        types root 'git clone -q /heapmark.bundle heapmark && cd heapmark && make "$@"' "$@"
+        ;;
+esac
