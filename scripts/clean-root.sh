@@ -98,7 +98,10 @@ case $1 in
         try="bin/heapmark try -- /usr/bin/python3 -c 'print(len([str(i) for i in range(200_000)]))'"
         types newcomer "cd heapmark-*; $try"
         types root 'apt-get install -qq libjemalloc2 libtbbmalloc2 >/dev/null'
-        types newcomer "cd heapmark-*; $try | tee said; grep '^ *jemalloc-debian  *[0-9.]' said; grep '^ *tbbmalloc  *[0-9.]' said"
+        types newcomer "cd heapmark-*; $try | tee said"
+        for row in glibc jemalloc-debian tbbmalloc; do
+            types newcomer "grep '^ *$row  *[0-9.]' heapmark-*/said"
+        done
         ;;
     *)
         debian "" git make g++
