@@ -61,7 +61,7 @@ reproduction: setup build   ## the reference documents' figures and claims besid
 false-alarms: build         ## 40 comparisons of glibc with its own copy: counts those called different; about 5 minutes
 	HEAPMARK=$(HEAPMARK) scripts/false-alarms.sh
 
-dist: build                 ## target/dist/: a tarball of the program, manual pages, completions, checksums; says which glibc it needs
+dist: build                 ## target/dist/: a tarball of the program, manual pages, completions, checksums, and a Debian package of them; says which glibc it needs
 	HEAPMARK=$(HEAPMARK) scripts/dist.sh
 
 clean-roots:                ## what README says, typed in new Debian systems: clone, run and test; the tarball; ARGS=run, test or tarball for one; needs root

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Types what README says on a system that has only what README asks for: a root made by debootstrap, in which a fresh clone of the
-# last commit is built and run; or one without a compiler, in which the tarball is used. Needs root and debootstrap.
+# last commit is built and run; or one without a compiler, in which tarball and package are used. Needs root and debootstrap.
 #
 #   clean-root.sh TARGET...   git clone, make TARGET...: run, test; `run ARGS="-w larson"` for less
-#   clean-root.sh tarball     heapmark try, with nothing but glibc and with allocators that Debian has
+#   clean-root.sh tarball     heapmark try, with nothing but glibc and with allocators that Debian has; then the package
 #   clean-root.sh             run and test, then tarball
 #
 # $SUITE and $MIRROR are those of this machine if they are not set. The root gets this machine's settings of apt, cargo, proxies and
@@ -102,6 +102,8 @@ case $1 in
         for row in glibc jemalloc-debian tbbmalloc; do
             types newcomer "grep '^ *$row  *[0-9.]' heapmark-*/said"
         done
+        types root 'apt-get install -qq /dist/heapmark_*.deb >/dev/null'
+        types newcomer 'heapmark try true && zcat /usr/share/man/man1/heapmark-try.1.gz | grep -c . '
         ;;
     *)
         debian "" git make g++

@@ -3,7 +3,8 @@
 
 use crate::support::tried::TRUE;
 use crate::support::{End, SMALL, repository};
-use heapmark::build::{GUEST, TIMER, WITNESS};
+use heapmark::build::{GUEST, TIMER, WITNESS, in_path};
+use heapmark::catalog::{Catalog, Source};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -188,7 +189,12 @@ fn a_tarball_has_all_and_its_checksums_and_says_which_glibc_it_needs() {
     end.is_one_line(1);
     let end = dist(machine.at("bin/heapmark"));
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    let (tarball, needs) = end.stdout.trim().split_once(" needs ").unwrap();
+    let made: Vec<(&str, &str)> = end
+        .stdout
+        .lines()
+        .map(|line| line.split_once(" needs ").unwrap())
+        .collect();
+    let (tarball, needs) = made[0];
 
     let shell = |script: &str| {
         let mut shell = Command::new("sh");
@@ -223,6 +229,73 @@ fn a_tarball_has_all_and_its_checksums_and_says_which_glibc_it_needs() {
     assert!(end.stdout.starts_with("heapmark "), "{}", end.stderr);
     let end = shell("echo >> NEEDS; sha256sum -c --quiet SHA256SUMS");
     assert!(end.stdout.contains("./NEEDS: FAILED"), "{}", end.stdout);
+
+    if in_path("dpkg-deb").is_none() {
+        return assert_eq!(made.len(), 1);
+    }
+    let package = made[1].0;
+    let end = shell(&format!(
+        "dpkg-deb -x {package} unpacked && dpkg-deb -f {package} Depends && unpacked/usr/bin/heapmark --version"
+    ));
+    let glibc = newest.trim_start_matches("glibc ");
+    let expected = format!("libc6 (>= {glibc}), libgcc-s1\nheapmark ");
+    assert!(
+        end.stdout.starts_with(&expected),
+        "{}{}",
+        end.stdout,
+        end.stderr
+    );
+    for file in [
+        "man/man1/heapmark-run.1.gz",
+        "bash-completion/completions/heapmark",
+        "doc/heapmark/LICENSE-MIT",
+    ] {
+        assert!(
+            machine.at("work/unpacked/usr/share").join(file).is_file(),
+            "{file}"
+        );
+    }
+    // What the package wants is all that the program is linked to.
+    let linked =
+        shell("objdump -p unpacked/usr/bin/heapmark | awk '$1 == \"NEEDED\" { print $2 }'");
+    for library in linked.stdout.lines() {
+        let known = ["libc.so.", "libm.so.", "ld-linux", "libgcc_s.so."];
+        assert!(
+            known.iter().any(|one| library.starts_with(one)),
+            "{library}"
+        );
+    }
+    let folder = package.rsplit_once('/').unwrap().0;
+    let check = format!("cd {folder} && sha256sum -c --quiet *.sha256");
+    assert_eq!(shell(&check).code, Some(0));
+    assert_ne!(shell(&format!("echo >> {package}; {check}")).code, Some(0));
+}
+
+#[test]
+fn the_recipe_of_an_image_takes_what_is_there() {
+    let at = |name: &str| fs::read_to_string(repository().join(name)).unwrap();
+    let recipe = at("Containerfile");
+    let crates = at("Cargo.toml");
+    let (_, rest) = crates.split_once("rust-version = \"").unwrap();
+    let rust = rest.split_once('"').unwrap().0;
+    assert!(recipe.contains(&format!("\nFROM rust:{rust}-")), "{rust}");
+    let packages = recipe
+        .split_whitespace()
+        .filter(|word| word.starts_with("lib"));
+    let packages: Vec<&str> = packages.collect();
+    assert!(packages.len() > 2, "{packages:?}");
+    let catalog = Catalog::load().unwrap();
+    let packaged: Vec<&str> = catalog
+        .allocators
+        .iter()
+        .filter_map(|one| match &one.source {
+            Source::System { package, .. } => Some(package.as_str()),
+            _ => None,
+        })
+        .collect();
+    for package in packages {
+        assert!(packaged.contains(&package), "{package}");
+    }
 }
 
 #[test]
