@@ -26,7 +26,7 @@ const CPU: fn(&Process) -> Option<f64> = |process| process.cpu_ns_per_op;
 
 /// The rows of aged cases that are compared with those of the same allocators in a fresh heap: the
 /// place of the case and of the row, both rows.
-pub(super) fn pairs<'g, 'a>(
+pub fn pairs<'g, 'a>(
     tables: &'g [CaseGroups<'a>],
 ) -> impl Iterator<Item = (usize, usize, &'g Group<'a>, &'g Group<'a>)> {
     let aged = |place: &usize| tables[*place].case.age.is_some();
@@ -41,12 +41,12 @@ pub(super) fn pairs<'g, 'a>(
 }
 
 /// Their ln of aged over fresh, a block each.
-pub(super) fn logs(aged: &Group, fresh: &Group) -> Vec<f64> {
+pub fn logs(aged: &Group, fresh: &Group) -> Vec<f64> {
     aged.log_ratios(fresh, TIME).into_values().collect()
 }
 
 /// All comparisons of a run, by the places of case and row. They are one family.
-pub(super) fn judge(
+pub fn judge(
     tables: &[CaseGroups],
     calls: &[Verdicts],
     alpha: f64,

@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// An allocator with numbers in every case.
-pub(super) struct Candidate {
+pub struct Candidate {
     /// Its name.
     pub name: String,
     /// Per case: ln ns/op without a high floor by block, relative to the baseline's process of the same slot; 0 for the
@@ -60,7 +60,7 @@ fn logs(group: &Group, baseline: Option<&Group>, floor_ns: f64) -> BTreeMap<u32,
 
 /// The fastest first, by geometric mean of the ratios to the baseline, or to the first candidate if
 /// there is no baseline.
-pub(super) fn rank(
+pub fn rank(
     baseline: &str,
     candidates: Vec<Candidate>,
     left_out: &mut Vec<LeftOut>,

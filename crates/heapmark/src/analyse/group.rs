@@ -13,14 +13,14 @@ use heapmark_stats::{above_floor, median};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// One more than the last block that has a sample.
-pub(super) fn blocks_begun(records: &[&Record]) -> u32 {
+pub fn blocks_begun(records: &[&Record]) -> u32 {
     let is_sample = |record: &&&Record| record.purpose == Purpose::Sample;
     let blocks = records.iter().filter(is_sample).map(|record| record.block);
     blocks.max().map_or(0, |last| last.saturating_add(1))
 }
 
 /// Records by row, so that finding a row does not scan all others.
-pub(super) struct RecordsByRow<'a> {
+pub struct RecordsByRow<'a> {
     rows: HashMap<(&'a str, u32, &'a str), Vec<&'a Record>>,
     /// Faults found in functions that few workloads call, by allocator.
     findings: HashMap<&'a str, Vec<&'a String>>,
@@ -81,10 +81,10 @@ impl<'a> RecordsByRow<'a> {
 
 /// A block and its part: processes of the same slot are compared because they ran one after the
 /// other.
-pub(super) type PairKey = (u32, u32);
+pub type PairKey = (u32, u32);
 
 /// The processes of one row.
-pub(super) struct Group<'a> {
+pub struct Group<'a> {
     /// The case.
     pub case: &'a PlannedCase,
     /// The allocator.
@@ -227,7 +227,7 @@ impl<'a> Group<'a> {
 }
 
 /// The rows of a case.
-pub(super) struct CaseGroups<'a> {
+pub struct CaseGroups<'a> {
     /// The case.
     pub case: &'a PlannedCase,
     /// In plan order.

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 const SMALLEST: &str = "smallest_limit_bytes";
 
 /// All tables.
-pub(super) fn tables(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
+pub fn tables(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
     let of_case = |case: &Case| {
         let rows = run.rows_of(case);
         let rows = rows.map(|allocator| row(run, case, allocator, records));

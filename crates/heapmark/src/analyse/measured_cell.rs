@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A metric of a row that is not yet compared, and its values in the order of their slots: a table
 /// of a million samples has millions of these, too many for maps.
-pub(super) struct MeasuredCell {
+pub struct MeasuredCell {
     cell: TableCell,
     by_slot: Vec<(PairKey, f64)>,
 }
@@ -75,7 +75,7 @@ impl MeasuredCell {
 }
 
 /// What the rows of a case are compared with.
-pub(super) struct Beside<'a> {
+pub struct Beside<'a> {
     pub baseline: Option<&'a Group<'a>>,
     pub floor: Option<&'a Group<'a>>,
     base: Vec<MeasuredCell>,

@@ -52,7 +52,7 @@ fn run_to_run(ratio: f64, (low, high): (f64, f64)) -> (f64, f64) {
 /// Covers these cases. The fastest first; only allocators with numbers in every case that counts,
 /// and only if there are several such cases. A case in which the A/A copy differs counts like any
 /// other: its ratios are noisier, not biased, and a mean over fewer cases would answer another question.
-pub(super) fn overall(run: &RunFile, judged: &[JudgedCase]) -> Vec<Overall> {
+pub fn overall(run: &RunFile, judged: &[JudgedCase]) -> Vec<Overall> {
     let mut tables = judged.to_vec();
     tables.retain(|judged| judged.case.times_operations());
     // For a single case, its table is enough.

@@ -4,7 +4,7 @@ use crate::metric::{Process, Sample};
 use crate::store::Record;
 
 /// A record as metrics see it; `None` without a measurement.
-pub(super) fn sample(record: &Record) -> Option<Sample<'_>> {
+pub fn sample(record: &Record) -> Option<Sample<'_>> {
     let measurement = record.measurement.as_ref()?;
     Some(Sample {
         measurement,

@@ -54,12 +54,7 @@ const LEAST: u64 = 3;
 /// heavy-tailed scatter, that calls up to 1.4 % of equals different with 3 processes on each side,
 /// and 0.02 % with 5 (3.2 % and 0.3 % if values fall into two modes at random); with 2 it would be
 /// 13 %.
-pub(super) fn by_range(
-    ours: &TableCell,
-    theirs: &TableCell,
-    threshold: f64,
-    exact: bool,
-) -> Verdict {
+pub fn by_range(ours: &TableCell, theirs: &TableCell, threshold: f64, exact: bool) -> Verdict {
     let unclear = Verdict::Unclear { blocks_more: None };
     if !exact && ours.n.min(theirs.n) < LEAST {
         return unclear;

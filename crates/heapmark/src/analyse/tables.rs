@@ -41,7 +41,7 @@ fn of_times(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
 }
 
 /// Of processes: judged by ranges, for the metrics that are.
-pub(super) fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow) -> Vec<Table> {
+pub fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow) -> Vec<Table> {
     let of_case = |case: &Case| {
         let rows: Vec<MeasuredRow> = run
             .rows_of(case)
@@ -61,7 +61,7 @@ pub(super) fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow
 }
 
 /// Of timed calls: percentiles over all processes of a row.
-pub(super) fn of_calls(run: &RunFile, every: u32, records: &RecordsByRow) -> Vec<Table> {
+pub fn of_calls(run: &RunFile, every: u32, records: &RecordsByRow) -> Vec<Table> {
     let of_case = |case: &Case| {
         let mut all = Vec::new();
         let mut rows = Vec::new();
@@ -118,7 +118,7 @@ pub(super) fn of_calls(run: &RunFile, every: u32, records: &RecordsByRow) -> Vec
 
 /// Of processes whose memory was sampled: with how much more of it several threads need than one
 /// that makes all calls.
-pub(super) fn of_memory(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
+pub fn of_memory(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
     let metric = metric::named("blow_up");
     let mut tables = of_samples(run, Purpose::Memory, records);
     for (case, table) in run.plan.cases.iter().zip(&mut tables) {
@@ -176,6 +176,6 @@ impl MeasuredRow {
 }
 
 /// Whether the values of a run are exact: a simulated processor counts the same each time.
-pub(super) fn is_exact(run: &RunFile) -> bool {
+pub fn is_exact(run: &RunFile) -> bool {
     run.plan.mode == Mode::Count(Counter::Callgrind)
 }

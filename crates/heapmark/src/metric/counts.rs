@@ -11,7 +11,7 @@ const fn event(key: &'static str, noun: &'static str, about: &'static str) -> Me
     unsteady(key, noun, about).judged_by_range()
 }
 
-pub(super) const METRICS: &[Metric] = &[
+pub const METRICS: &[Metric] = &[
     event(
         "instructions",
         "instructions",

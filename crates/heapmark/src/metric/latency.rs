@@ -6,7 +6,7 @@ const fn percentile(key: &'static str, noun: &'static str, about: &'static str) 
     described(key, noun, Unit::Ns, about, Value::Row)
 }
 
-pub(super) const METRICS: &[Metric] = &[
+pub const METRICS: &[Metric] = &[
     percentile("p50_ns", "median", "half of the calls took at most this"),
     percentile(
         "p90_ns",

@@ -3,7 +3,7 @@
 
 use super::{Better, Metric, Unit, Value, described};
 
-pub(super) const METRICS: &[Metric] = &[
+pub const METRICS: &[Metric] = &[
     described(
         "smallest_limit_bytes",
         "smallest limit",

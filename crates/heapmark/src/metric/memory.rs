@@ -8,7 +8,7 @@ use crate::plan::LITTER;
 /// The least requested memory for which an overhead describes the allocator.
 pub const OVERHEAD_FROM_BYTES: f64 = 1_048_576.0;
 
-pub(super) const METRICS: &[Metric] = &[
+pub const METRICS: &[Metric] = &[
     described(
         "peak_demand_bytes",
         "live bytes at their peak",

@@ -6,7 +6,7 @@ use crate::execute::{Iteration, Measurement};
 /// Wall time, by which rows are compared unless another metric is named.
 pub const WALL: &Metric = &METRICS[0];
 
-pub(super) const METRICS: &[Metric] = &[
+pub const METRICS: &[Metric] = &[
     described(
         "ns_per_op",
         "time",

@@ -5,7 +5,7 @@ use super::{Better, Metric, Sample, Unit, Value, described, figure};
 use crate::execute::Iteration;
 use std::collections::BTreeMap;
 
-pub(super) const METRICS: &[Metric] = &[
+pub const METRICS: &[Metric] = &[
     described(
         "wall_ns",
         "time of the process",

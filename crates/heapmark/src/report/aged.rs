@@ -7,13 +7,13 @@ use crate::analyse::{Analysis, Case, Numbers, Role};
 use crate::plan::LITTER;
 
 /// Behind a heading.
-pub(super) fn words(case: &Case) -> String {
+pub fn words(case: &Case) -> String {
     let words = case.age.map(|age| format!("heap aged to {age} %"));
     enclosed(", ", &words.unwrap_or_default(), "")
 }
 
 /// Each row over the same allocator in a fresh heap, and the verdict on that.
-pub(super) fn columns(table: &mut TableColumns<'_>) {
+pub fn columns(table: &mut TableColumns<'_>) {
     if table.rows.iter().all(|(_, numbers)| numbers.aged.is_none()) {
         return;
     }
@@ -30,7 +30,7 @@ fn over(numbers: &Numbers) -> Option<String> {
 }
 
 /// All rows of an aged case in a line, for tables that have no such columns.
-pub(super) fn line(case: &Case) -> Option<String> {
+pub fn line(case: &Case) -> Option<String> {
     let told = case.rows.iter().filter_map(|row| {
         let numbers = row.numbers()?;
         let word = verdict(numbers.aged?.verdict);
@@ -42,7 +42,7 @@ pub(super) fn line(case: &Case) -> Option<String> {
 }
 
 /// What the litter itself takes.
-pub(super) fn memory(case: &Case) -> Option<String> {
+pub fn memory(case: &Case) -> Option<String> {
     case.age?;
     let [live, resident, give_back] = LITTER;
     let rows = case.rows.iter().filter(|row| row.role != Role::AaCopy);
@@ -71,7 +71,7 @@ pub(super) fn memory(case: &Case) -> Option<String> {
 }
 
 /// The meaning of the columns.
-pub(super) fn legend(analysis: &Analysis) -> Option<String> {
+pub fn legend(analysis: &Analysis) -> Option<String> {
     let age = analysis.cases.iter().find_map(|case| case.age)?;
     Some(format!(
         "aged / fresh: time in a heap that was filled, replaced three times and freed to {age} % of its blocks before the clock \

@@ -44,10 +44,10 @@ pub fn claims(all: &[JudgedClaim], whole: bool, screen: Screen) -> String {
 const LEFT_OUT: &str = "Claims that are not testable here are left out; --document NAME or --to md lists them with the reason.";
 
 /// The head of the table.
-pub(super) const COLUMNS: [&str; 4] = ["id", "verdict", "claim", "reason"];
+pub const COLUMNS: [&str; 4] = ["id", "verdict", "claim", "reason"];
 
 /// A line below [`COLUMNS`].
-pub(super) fn cells(judged: &JudgedClaim) -> [String; 4] {
+pub fn cells(judged: &JudgedClaim) -> [String; 4] {
     [
         judged.id.clone(),
         judged.verdict.word().into(),

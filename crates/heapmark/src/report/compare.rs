@@ -59,7 +59,7 @@ pub fn comparison_json(subject: ComparisonSubject, comparison: &Comparison) -> S
 }
 
 /// The rows.
-pub(super) fn table(subject: ComparisonSubject, comparison: &Comparison) -> Sheet {
+pub fn table(subject: ComparisonSubject, comparison: &Comparison) -> Sheet {
     let clock = subject.by.noun;
     let over = match subject.old {
         Some(_) => "old",
@@ -108,7 +108,7 @@ pub(super) fn table(subject: ComparisonSubject, comparison: &Comparison) -> Shee
 }
 
 /// The notes that the rows of two runs must not be read without.
-pub(super) fn words(subject: ComparisonSubject, comparison: &Comparison) -> Vec<String> {
+pub fn words(subject: ComparisonSubject, comparison: &Comparison) -> Vec<String> {
     let mut words = Vec::new();
     let Some(old) = subject.old else { return words };
     let differing = comparison.differences.iter();

@@ -11,7 +11,7 @@ use crate::store::RunFile;
 use std::collections::BTreeMap;
 
 /// The conclusion of the run, and the allocators that it cannot include.
-pub(super) fn conclusion(analysis: &Analysis) -> String {
+pub fn conclusion(analysis: &Analysis) -> String {
     let mut sentence = user_command::recommendation(analysis)
         .unwrap_or_else(|| judged(analysis, &analysis.conclusion, &analysis.left_out))
         + &without(&analysis.left_out, analysis);
@@ -82,7 +82,7 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
 }
 
 /// What was run, and when.
-pub(super) fn head(run: &RunFile) -> String {
+pub fn head(run: &RunFile) -> String {
     let tried = run.plan.cases.iter().find_map(|case| case.command());
     let what = match tried {
         Some(tried) => format!("try: {}", user_command::line(&tried.line())),
@@ -99,13 +99,13 @@ pub(super) fn head(run: &RunFile) -> String {
 }
 
 /// When it was started: `2026-01-01 10:00:00 UTC`.
-pub(super) fn moment(run: &RunFile) -> String {
+pub fn moment(run: &RunFile) -> String {
     let seconds = run.started.split(['.', 'Z']).next().unwrap_or_default();
     format!("{} UTC", seconds.replace('T', " "))
 }
 
 /// The line of a run without interference.
-pub(super) fn undisturbed(analysis: &Analysis) -> String {
+pub fn undisturbed(analysis: &Analysis) -> String {
     format!(
         "Interference: nothing was seen to disturb any of {}.",
         count(analysis.interference.parts, "part")
@@ -113,7 +113,7 @@ pub(super) fn undisturbed(analysis: &Analysis) -> String {
 }
 
 /// The interference that was seen, if any.
-pub(super) fn interference(analysis: &Analysis) -> Option<String> {
+pub fn interference(analysis: &Analysis) -> Option<String> {
     let seen = &analysis.interference;
     let advice = match analysis.conclusion {
         Conclusion::NotAsked if !analysis.latency.is_empty() => {
@@ -154,7 +154,7 @@ pub(super) fn interference(analysis: &Analysis) -> Option<String> {
 }
 
 /// That records were left out of all tables, if some were.
-pub(super) fn unplanned(analysis: &Analysis) -> Option<String> {
+pub fn unplanned(analysis: &Analysis) -> Option<String> {
     let records = count(analysis.unplanned, "record");
     (analysis.unplanned > 0).then(|| format!("{records} of no planned row: ignored."))
 }
@@ -349,7 +349,7 @@ fn memory_claim(analysis: &Analysis, ranking: &Ranking) -> String {
 
 /// ` The smallest is glibc: ...`: the allocator with the least memory over all cases and its price;
 /// nothing if that is the leader, of which this is said already. And what the leader is bad at.
-pub(super) fn smallest(analysis: &Analysis) -> String {
+pub fn smallest(analysis: &Analysis) -> String {
     let (Conclusion::Fastest(ranking) | Conclusion::Unclear(ranking)) = &analysis.conclusion else {
         return String::new();
     };
@@ -412,7 +412,7 @@ fn weakness(analysis: &Analysis, leader: &str) -> String {
 }
 
 /// The number of a shape in words.
-pub(super) fn shape_number(shape: MemoryShape, number: f64) -> String {
+pub fn shape_number(shape: MemoryShape, number: f64) -> String {
     match shape {
         MemoryShape::Returned => units::percent(number),
         _ => times(number),

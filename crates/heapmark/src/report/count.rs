@@ -6,7 +6,7 @@ use crate::analyse::{Analysis, Table, TableCell, TableRow};
 use crate::plan::Counter;
 
 /// All tables.
-pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
+pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     let Some(counter) = analysis.counter else {
         return Vec::new();
     };

@@ -129,7 +129,7 @@ const FIGURES: [(&str, &str, Spare); 51] = [
 ];
 
 /// All tables.
-pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
+pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     let of_case = |case| of_case(case, analysis.planned_blocks);
     let mut sheets: Vec<Sheet> = analysis.footprints.iter().map(of_case).collect();
     // The calls of other starts are nearly the same, and in the exports.
@@ -145,7 +145,7 @@ pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
 }
 
 /// The meaning of the columns, in their order.
-pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
+pub fn legend(analysis: &Analysis) -> Vec<String> {
     let rows: Vec<&TableRow> = (analysis.footprints.iter())
         .flat_map(|case| &case.rows)
         .collect();

@@ -6,7 +6,7 @@ use super::{text, units};
 use crate::analyse::{Analysis, LongestCall, Role, Table, TableRow, Timing, distinct};
 
 /// All tables.
-pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
+pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     let of_case = |case| of_case(case, analysis.planned_blocks);
     analysis.latency.iter().flat_map(of_case).collect()
 }
@@ -42,7 +42,7 @@ fn of_case(case: &Table, planned_blocks: u32) -> Vec<Sheet> {
 }
 
 /// The functions that some row called, in the order of their first occurrence.
-pub(super) fn functions(case: &Table) -> Vec<&str> {
+pub fn functions(case: &Table) -> Vec<&str> {
     let cells = case.rows.iter().flat_map(|row| &row.cells);
     distinct(cells.map(|cell| cell.label.as_str()))
 }
@@ -180,7 +180,7 @@ fn numberless(row: &TableRow, planned_blocks: u32) -> Option<Numberless> {
 }
 
 /// The meaning of the columns.
-pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
+pub fn legend(analysis: &Analysis) -> Vec<String> {
     let mut rows = analysis.latency.iter().flat_map(|case| &case.rows);
     if rows.clone().all(|row| row.cells.is_empty()) {
         return Vec::new();

@@ -5,7 +5,7 @@ use crate::analyse::{Analysis, Case, Numbers, Purge, Role, Row};
 use std::collections::BTreeSet;
 
 /// The lines below the tables, in the order of the columns.
-pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
+pub fn legend(analysis: &Analysis) -> Vec<String> {
     let rule = analysis.huge_pages.remark().map(str::to_owned);
     let aged = aged::legend(analysis);
     rule.into_iter()
@@ -148,7 +148,7 @@ fn sources(analysis: &Analysis) -> Option<String> {
 }
 
 /// Allocators with a mark that the full tables explain.
-pub(super) fn marked(analysis: &Analysis) -> Option<String> {
+pub fn marked(analysis: &Analysis) -> Option<String> {
     let rows = measured(analysis);
     let names = |is: fn(&Row) -> bool| told(&rows, &|row| is(row).then(|| row.allocator.clone()));
     let marks = [

@@ -8,7 +8,7 @@ use crate::plan::LimitKind;
 use crate::plan::limit::TIMED_PERCENT;
 
 /// All tables.
-pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
+pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     let Some(kind) = analysis.limit else {
         return Vec::new();
     };
@@ -17,7 +17,7 @@ pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
 }
 
 /// The meaning of the columns.
-pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
+pub fn legend(analysis: &Analysis) -> Vec<String> {
     if analysis.limit.is_none() {
         return Vec::new();
     }

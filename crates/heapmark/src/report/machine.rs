@@ -25,19 +25,19 @@ pub fn warnings(names: &[String]) -> String {
 }
 
 /// `AMD EPYC (2 CPUs), Linux 6.1.0`, as a run has stored it.
-pub(super) fn machine_name(machine: &BTreeMap<String, String>) -> String {
+pub fn machine_name(machine: &BTreeMap<String, String>) -> String {
     let told = |key: &str| machine.get(key).map_or("unknown", String::as_str);
     let cpus = count(told("usable_cpus"), "CPU");
     format!("{} ({cpus}), Linux {}", told("cpu_model"), told("kernel"))
 }
 
 /// The line about the machine that the run was made on, if it was inspected.
-pub(super) fn machine_line(analysis: &Analysis) -> Option<String> {
+pub fn machine_line(analysis: &Analysis) -> Option<String> {
     analysis.machine_warnings.as_deref().map(warnings)
 }
 
 /// The lines about its prices, if they were measured.
-pub(super) fn lines_of_prices(analysis: &Analysis) -> Vec<String> {
+pub fn lines_of_prices(analysis: &Analysis) -> Vec<String> {
     let prices = analysis.prices.iter();
     prices
         .flat_map(|prices| [Some(prices_line(prices)), price_warning(prices)])
@@ -46,7 +46,7 @@ pub(super) fn lines_of_prices(analysis: &Analysis) -> Vec<String> {
 }
 
 /// `prices here: page-fault-first 2.45 us, page-fault-again 2.19 us, ...`.
-pub(super) fn prices_line(prices: &Prices) -> String {
+pub fn prices_line(prices: &Prices) -> String {
     let all = prices.prices.iter();
     let all = all.map(|price| format!("{} {}", price.name, duration(price.median_ns)));
     format!("prices here: {}", join(all, ", "))
@@ -65,10 +65,10 @@ pub fn price_warning(prices: &Prices) -> Option<String> {
 }
 
 /// The columns of a table of prices.
-pub(super) const PRICE_COLUMNS: [&str; 5] = ["price", "median", "smallest", "largest", "typical"];
+pub const PRICE_COLUMNS: [&str; 5] = ["price", "median", "smallest", "largest", "typical"];
 
 /// A line below [`PRICE_COLUMNS`].
-pub(super) fn price_cells(price: &Price) -> [String; 5] {
+pub fn price_cells(price: &Price) -> [String; 5] {
     let [median, least, most] = [price.median_ns, price.least_ns, price.most_ns].map(duration);
     let typical = price.typical_ns.map(duration).unwrap_or_default();
     [price.name.clone(), median, least, most, typical]

@@ -56,7 +56,7 @@ pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
 }
 
 /// One table and its heading.
-pub(super) fn sheet_text(sheet: &Sheet) -> String {
+pub fn sheet_text(sheet: &Sheet) -> String {
     let mut out = format!("## {}\n\n", escape(&sheet.heading));
     let columns = &sheet.columns;
     if let Some(first) = columns.first() {
@@ -82,7 +82,7 @@ pub(super) fn sheet_text(sheet: &Sheet) -> String {
 }
 
 /// A line of a table.
-pub(super) fn row(cells: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+pub fn row(cells: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let cells = cells.into_iter().map(|cell| escape(cell.as_ref()));
     format!("| {} |\n", join(cells, " | "))
 }

@@ -7,7 +7,7 @@ use crate::analyse::{Case, Numbers};
 /// Columns of a workload that serves requests.
 const REQUESTS: [(&str, &str); 2] = [("cold", "cold_request_ns"), ("warm", "warm_request_ns")];
 
-pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
+pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
     if case.paced {
         return held(table);
     }

@@ -12,10 +12,10 @@ pub struct Screen {
     pub colour: bool,
 }
 
-pub(super) const BOLD: &str = "1";
-pub(super) const RED: &str = "31";
-pub(super) const GREEN: &str = "32";
-pub(super) const YELLOW: &str = "33";
+pub const BOLD: &str = "1";
+pub const RED: &str = "31";
+pub const GREEN: &str = "32";
+pub const YELLOW: &str = "33";
 
 impl Screen {
     /// Text in a colour, if the screen has any.
@@ -43,7 +43,7 @@ impl Screen {
 }
 
 /// A table as wide as its cells: names, columns of numbers, and further words.
-pub(super) fn numbers_table(
+pub fn numbers_table(
     header: impl Into<Row>,
     numbers: usize,
     rows: impl Iterator<Item = impl Into<Row>>,

@@ -5,7 +5,7 @@ use super::{count, footprint, latency, limit, timed};
 use crate::analyse::Analysis;
 
 /// All tables.
-pub(super) fn all(analysis: &Analysis) -> Vec<Sheet> {
+pub fn all(analysis: &Analysis) -> Vec<Sheet> {
     timed::sheets(analysis)
         .into_iter()
         .chain(latency::sheets(analysis))

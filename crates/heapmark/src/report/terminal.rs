@@ -57,7 +57,7 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
 }
 
 /// One table.
-pub(super) fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>) -> String {
+pub fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>) -> String {
     let mut lines = vec![screen.paint(BOLD, &plain(&sheet.heading))];
     let (columns, below) =
         if screen.width < CARDS_BELOW && too_wide(&sheet.columns, width_of, screen.width) {
@@ -216,7 +216,7 @@ fn table(columns: &[Column], screen: Screen) -> String {
     table.trim_fmt()
 }
 
-pub(super) fn failure_lines(failure: &Failure, screen: Screen) -> Vec<String> {
+pub fn failure_lines(failure: &Failure, screen: Screen) -> Vec<String> {
     let more = match failure.cells.len() {
         0 | 1 => String::new(),
         n => format!(" and {} more", n - 1),

@@ -5,7 +5,7 @@ use super::{aged, operations, text, units, user_command, whole};
 use crate::analyse::{Analysis, Case, Numbers, PLACEMENT, Purge, Role, Row, State};
 
 /// All tables.
-pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
+pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     analysis
         .cases
         .iter()
@@ -62,7 +62,7 @@ fn of_case(case: &Case, planned_blocks: u32) -> Sheet {
 }
 
 /// The user's command, or the workload and its threads.
-pub(super) fn heading_of(case: &Case) -> String {
+pub fn heading_of(case: &Case) -> String {
     let heading = match &case.command {
         Some(tried) => user_command::heading(tried),
         None => heading(&case.workload, case.threads, case.oversubscribed),

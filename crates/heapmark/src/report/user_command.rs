@@ -16,7 +16,7 @@ const MOST_LETTERS: usize = 100;
 const HARDLY: f64 = 0.01;
 
 /// The user's command of a run.
-pub(super) fn of(analysis: &Analysis) -> Option<(&Case, &CommandFacts)> {
+pub fn of(analysis: &Analysis) -> Option<(&Case, &CommandFacts)> {
     analysis
         .cases
         .iter()
@@ -24,7 +24,7 @@ pub(super) fn of(analysis: &Analysis) -> Option<(&Case, &CommandFacts)> {
 }
 
 /// The command as it was typed, in one short line.
-pub(super) fn line(line: &str) -> String {
+pub fn line(line: &str) -> String {
     let mut short = join(line.split_whitespace(), " ");
     if let Some((end, _)) = short.char_indices().nth(MOST_LETTERS) {
         short.truncate(end);
@@ -34,7 +34,7 @@ pub(super) fn line(line: &str) -> String {
 }
 
 /// `python3 build.py`, or the server and its client.
-pub(super) fn heading(tried: &CommandFacts) -> String {
+pub fn heading(tried: &CommandFacts) -> String {
     let server = line(&tried.line);
     match &tried.client {
         Some(client) => format!("{server}, driven by {}", line(client)),
@@ -43,12 +43,12 @@ pub(super) fn heading(tried: &CommandFacts) -> String {
 }
 
 /// The time over the baseline's, which ranks the rows.
-pub(super) fn ratio(numbers: &Numbers) -> f64 {
+pub fn ratio(numbers: &Numbers) -> f64 {
     numbers.time.ratio.map_or(1.0, |ratio| ratio.ratio)
 }
 
 /// Sorted by the ratios of wall time.
-pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
+pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
     table.metric("wall s", "wall_ns", seconds);
     table.judged(&case.baseline);
     aged::columns(table);
@@ -72,7 +72,7 @@ pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
 }
 
 /// The meaning of the columns.
-pub(super) fn legend(tried: &CommandFacts, baseline: &str) -> Vec<String> {
+pub fn legend(tried: &CommandFacts, baseline: &str) -> Vec<String> {
     let wall = match tried.client {
         None => {
             "wall: of the command, from its start to its end. CPU: user and system time of it and of all that it waited for"
@@ -95,7 +95,7 @@ pub(super) fn legend(tried: &CommandFacts, baseline: &str) -> Vec<String> {
 }
 
 /// What limits the command, and what could not be reached.
-pub(super) fn lines(tried: &CommandFacts) -> Vec<String> {
+pub fn lines(tried: &CommandFacts) -> Vec<String> {
     let unknown = || Some(format!("not known; {}", tried.no_ceiling.as_ref()?));
     let ceiling = ceiling(tried).or_else(unknown);
     let mut lines = Vec::from_iter(ceiling.map(|line| format!("ceiling: {line}")));
@@ -188,7 +188,7 @@ fn ceiling(tried: &CommandFacts) -> Option<String> {
 }
 
 /// A recommendation in a sentence; `None` if the blocks support none.
-pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
+pub fn recommendation(analysis: &Analysis) -> Option<String> {
     let (case, tried) = of(analysis)?;
     let (Conclusion::Fastest(ranking) | Conclusion::Unclear(ranking)) = &analysis.conclusion else {
         return None;
@@ -269,7 +269,7 @@ pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
 }
 
 /// The ceiling as a separate sentence.
-pub(super) fn limit(analysis: &Analysis) -> String {
+pub fn limit(analysis: &Analysis) -> String {
     let ceiling = of(analysis).and_then(|(_, tried)| ceiling(tried));
     ceiling
         .map(|line| format!(" {}{}.", line[..1].to_uppercase(), &line[1..]))

@@ -5,7 +5,7 @@ use super::{text, units};
 use crate::analyse::{Case, Numbers, Role, Row};
 
 /// Sorted by wall time, with the start-up share of a short one beside it.
-pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
+pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
     table.metric("wall s", "wall_ns", seconds);
     table.metric("CPU s", "cpu_ns", seconds);
     let busy = |n: &Numbers| Some(n.median("cpu_ns")? / n.median("wall_ns")?);
@@ -31,18 +31,18 @@ pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
 }
 
 /// A time in nanoseconds.
-pub(super) fn seconds(ns: f64) -> String {
+pub fn seconds(ns: f64) -> String {
     units::digits(ns / 1e9)
 }
 
 /// Whether another allocator could have changed the row.
-pub(super) fn note(row: &Row, numbers: &Numbers) -> Option<String> {
+pub fn note(row: &Row, numbers: &Numbers) -> Option<String> {
     let responds = numbers.responds_to_malloc()?;
     (row.role == Role::Program && !responds).then(|| "not touched by malloc choice".into())
 }
 
 /// `n = 12`, if a row's problem has another size than the table's.
-pub(super) fn sizes(row: &Row) -> Option<String> {
+pub fn sizes(row: &Row) -> Option<String> {
     let sizes = row.parameters.iter();
     let sizes = text::list(sizes.map(|(name, value)| format!("{name} = {value}")));
     (!sizes.is_empty()).then_some(sizes)

@@ -38,7 +38,7 @@ pub struct Evidence<'a> {
 
 /// Why there is no value.
 #[derive(Clone, Debug)]
-pub(super) enum Lack {
+pub enum Lack {
     /// Nothing measured it.
     Missing(String),
     /// A process of the row did not end `ok`.
@@ -239,7 +239,7 @@ impl<'a> Evidence<'a> {
 }
 
 /// The row of an entry: the first of its names that the run has.
-pub(super) fn find<'g, 'a>(entry: &DocumentRow, groups: &'g [Group<'a>]) -> Option<&'g Group<'a>> {
+pub fn find<'g, 'a>(entry: &DocumentRow, groups: &'g [Group<'a>]) -> Option<&'g Group<'a>> {
     let named = |pattern: &String| {
         groups
             .iter()

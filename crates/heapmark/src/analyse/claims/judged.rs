@@ -107,7 +107,7 @@ impl Number {
 }
 
 /// The processes of the number that has the fewest; 0 without numbers.
-pub(super) fn fewest_samples<'a>(numbers: impl IntoIterator<Item = &'a Number>) -> usize {
+pub fn fewest_samples<'a>(numbers: impl IntoIterator<Item = &'a Number>) -> usize {
     let samples = numbers.into_iter().map(|number| number.samples);
     samples.min().unwrap_or(0)
 }

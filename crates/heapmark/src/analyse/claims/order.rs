@@ -5,20 +5,20 @@
 use super::judged::{Number, Verdict};
 
 /// The fewest processes for a verdict.
-pub(super) const LEAST_SAMPLES: usize = 5;
+pub const LEAST_SAMPLES: usize = 5;
 /// Medians that are further apart than this share of the larger one differ.
 const APART: f64 = 0.1;
 
 /// The order of one value relative to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub enum Order {
     Below,
     Level,
     Above,
 }
 
 /// The order of `a` relative to `b`.
-pub(super) fn order(a: &Number, b: &Number) -> Order {
+pub fn order(a: &Number, b: &Number) -> Order {
     let apart = (a.median - b.median).abs() > APART * a.median.abs().max(b.median.abs());
     if a.max < b.min || apart && a.median < b.median {
         Order::Below
@@ -30,14 +30,14 @@ pub(super) fn order(a: &Number, b: &Number) -> Order {
 }
 
 /// Whether `a` has the wanted order relative to `b`.
-pub(super) fn lies(a: &Number, wanted: Order, b: &Number) -> Verdict {
+pub fn lies(a: &Number, wanted: Order, b: &Number) -> Verdict {
     let found = order(a, b);
     let samples = a.samples.min(b.samples);
     verdict(samples, found == wanted, found != Order::Level)
 }
 
 /// Whether the median lies between two bounds; outside, it must differ from the nearer one.
-pub(super) fn between(value: &Number, low: f64, high: f64) -> Verdict {
+pub fn between(value: &Number, low: f64, high: f64) -> Verdict {
     let bound = |bound| Number::bare(bound, value.samples);
     let is_inside = (low..=high).contains(&value.median);
     let is_outside =
@@ -46,7 +46,7 @@ pub(super) fn between(value: &Number, low: f64, high: f64) -> Verdict {
 }
 
 /// Unclear with too few processes, and if it neither holds nor fails; what holds does not fail.
-pub(super) fn verdict(samples: usize, holds: bool, fails: bool) -> Verdict {
+pub fn verdict(samples: usize, holds: bool, fails: bool) -> Verdict {
     if samples < LEAST_SAMPLES || !(holds || fails) {
         Verdict::Unclear
     } else if holds {
@@ -57,7 +57,7 @@ pub(super) fn verdict(samples: usize, holds: bool, fails: bool) -> Verdict {
 }
 
 /// `a` over `b`; the range is the widest that both ranges allow.
-pub(super) fn quotient(a: &Number, b: &Number) -> Number {
+pub fn quotient(a: &Number, b: &Number) -> Number {
     Number {
         row: if a.row == b.row {
             a.row.clone()

@@ -18,7 +18,7 @@ pub struct Measured {
 }
 
 /// A run with its rows.
-pub(super) struct Scene<'a> {
+pub struct Scene<'a> {
     pub measured: &'a Measured,
     pub records: RecordsByRow<'a>,
     pub interference: InterferenceSummary,

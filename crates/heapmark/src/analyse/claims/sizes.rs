@@ -4,7 +4,7 @@ use super::{Evidence, Spot};
 
 /// `objects = 20000 (the document: 100000)`, for each parameter whose value differs from that in
 /// the preset `paper`.
-pub(super) fn other_than_paper(
+pub fn other_than_paper(
     spots: &[Spot],
     evidence: &Evidence,
     distribution: Option<&str>,

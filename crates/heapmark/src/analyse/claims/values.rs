@@ -9,7 +9,7 @@ use crate::store::{Columns, Purpose, Record};
 use heapmark_stats::mean;
 
 /// The values of the processes of a row; those without one are left out.
-pub(super) fn values(scene: &Scene, group: &Group, measure: &Measure) -> Vec<f64> {
+pub fn values(scene: &Scene, group: &Group, measure: &Measure) -> Vec<f64> {
     let mean_of = |time: fn(&Iteration) -> u64| {
         group.values(move |measurement, _| mean_time(measurement, time))
     };
@@ -104,7 +104,7 @@ fn of_curves(
 }
 
 /// Memory over time of the processes of a row.
-pub(super) fn curves<'s>(
+pub fn curves<'s>(
     scene: &'s Scene,
     group: &'s Group,
 ) -> impl Iterator<Item = (&'s Columns, &'s Measurement)> {

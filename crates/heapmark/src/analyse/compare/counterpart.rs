@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 const PASSING: [&str; 2] = ["load_average", "memory_available"];
 
 /// The index of the same case in another plan, or the reason why there is none.
-pub(super) fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
+pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
     let same = |other: &Case| (&other.workload, other.threads) == (&case.workload, case.threads);
     let place = others.iter().position(same);
     let place = place.ok_or("the old run does not have its case")?;
@@ -25,7 +25,7 @@ pub(super) fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String>
 }
 
 /// The versions and facts of the machine that differ.
-pub(super) fn differences<'a>(old: &'a RunFile, new: &'a RunFile) -> Vec<Difference> {
+pub fn differences<'a>(old: &'a RunFile, new: &'a RunFile) -> Vec<Difference> {
     let mut all = Vec::new();
     let mut note = |what: &str, old: &str, new: &str| {
         if old != new {

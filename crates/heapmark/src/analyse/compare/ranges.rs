@@ -11,7 +11,7 @@ use crate::metric::Metric;
 use crate::plan::Case;
 
 /// Every candidate beside the baseline of its run.
-pub(super) fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
+pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
     let exact = is_exact(side.head);
     let mut comparison = Comparison::default();
     let tables = tables(side.head, side.records);
@@ -29,7 +29,7 @@ pub(super) fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
 }
 
 /// Every row of the new run beside the same row of the old one.
-pub(super) fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Comparison {
+pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Comparison {
     let exact = is_exact(old.head) && is_exact(new.head);
     let before = tables(old.head, old.records);
     let mut comparison = Comparison {

@@ -6,12 +6,12 @@ mod rows;
 mod samples;
 mod table;
 
-pub(super) use latency::latency;
-pub(super) use rows::rows;
-pub(super) use samples::samples;
+pub use latency::latency;
+pub use rows::rows;
+pub use samples::samples;
 #[cfg(feature = "parquet")]
-pub(super) use samples::{SampleLine, lines as sample_lines};
-pub(super) use table::tables;
+pub use samples::{SampleLine, lines as sample_lines};
+pub use table::tables;
 
 use super::text::plain;
 use crate::analyse::{Row, State};

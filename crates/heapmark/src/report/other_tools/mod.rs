@@ -6,10 +6,10 @@ mod github_action;
 mod google_benchmark;
 mod hyperfine;
 
-pub(super) use bmf::bmf;
-pub(super) use github_action::{bigger_is_better, smaller_is_better};
-pub(super) use google_benchmark::google_benchmark;
-pub(super) use hyperfine::hyperfine;
+pub use bmf::bmf;
+pub use github_action::{bigger_is_better, smaller_is_better};
+pub use google_benchmark::google_benchmark;
+pub use hyperfine::hyperfine;
 
 use super::text::{json, plain};
 use crate::analyse::{Analysis, Case, Numbers, Row, Spread};
@@ -18,7 +18,7 @@ use serde::Serialize;
 use std::collections::HashSet;
 
 /// A file, and how much of the run it contains.
-pub(super) struct Foreign {
+pub struct Foreign {
     pub text: String,
     /// Rows of tables that it contains.
     pub rows: usize,

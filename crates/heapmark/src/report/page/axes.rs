@@ -9,31 +9,31 @@ use plotly::layout::{Axis, AxisType};
 const LOG_FROM: f64 = 3.0;
 
 /// For ratios: always logarithmic, so that half and twice are equally far from 1.
-pub(super) fn ratios(title: &str, values: &[f64]) -> Axis {
+pub fn ratios(title: &str, values: &[f64]) -> Axis {
     let values: Vec<f64> = values.iter().copied().chain([1.0]).collect();
     marked(title, &values, 1.0, true, units::digits)
 }
 
 /// For values above zero.
-pub(super) fn values(title: &str, values: &[f64], word: impl Fn(f64) -> String) -> Axis {
+pub fn values(title: &str, values: &[f64], word: impl Fn(f64) -> String) -> Axis {
     let (low, high) = ends(values);
     marked(title, values, 1.0, high / low > LOG_FROM, word)
 }
 
 /// For sizes in bytes: round in their unit, which is no power of ten.
-pub(super) fn sizes(title: &str, bytes: &[f64]) -> Axis {
+pub fn sizes(title: &str, bytes: &[f64]) -> Axis {
     let (low, high) = ends(bytes);
     let unit = units::size(low).size;
     marked(title, bytes, unit, high / low > LOG_FROM, units::bytes)
 }
 
 /// For values above zero, logarithmic even if they hardly differ.
-pub(super) fn logarithmic(title: &str, values: &[f64], word: impl Fn(f64) -> String) -> Axis {
+pub fn logarithmic(title: &str, values: &[f64], word: impl Fn(f64) -> String) -> Axis {
     marked(title, values, 1.0, true, word)
 }
 
 /// For counts of threads: each has a mark.
-pub(super) fn threads(counts: &[u32]) -> Axis {
+pub fn threads(counts: &[u32]) -> Axis {
     let marks: Vec<f64> = counts.iter().map(|threads| f64::from(*threads)).collect();
     titled("threads")
         .type_(AxisType::Log)
@@ -42,12 +42,12 @@ pub(super) fn threads(counts: &[u32]) -> Axis {
 }
 
 /// For names.
-pub(super) fn names() -> Axis {
+pub fn names() -> Axis {
     titled("").type_(AxisType::Category)
 }
 
 /// Without marks of its own.
-pub(super) fn titled(title: &str) -> Axis {
+pub fn titled(title: &str) -> Axis {
     let axis = Axis::new().auto_margin(true);
     if title.is_empty() {
         axis
@@ -57,7 +57,7 @@ pub(super) fn titled(title: &str) -> Axis {
 }
 
 /// Round numbers around these ratios, in words.
-pub(super) fn round_marks(low: f64, high: f64) -> Vec<(f64, String)> {
+pub fn round_marks(low: f64, high: f64) -> Vec<(f64, String)> {
     let marks = marks(low, high).into_iter();
     marks
         .map(|mark| (mark, round(&units::digits(mark))))

@@ -10,7 +10,7 @@ use crate::report::compare::{self, ComparisonSubject};
 use crate::report::text::plain;
 
 /// Empty if there are not two runs, or if no row of them can be compared.
-pub(super) fn section(legend: &SeriesLegend) -> Section {
+pub fn section(legend: &SeriesLegend) -> Section {
     let [old, new] = legend.runs.as_slice() else {
         return Section::default();
     };

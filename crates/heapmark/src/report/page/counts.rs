@@ -9,7 +9,7 @@ use crate::analyse::Table;
 use crate::report::units;
 use serde_json::json;
 
-pub(super) fn section(legend: &SeriesLegend) -> Section {
+pub fn section(legend: &SeriesLegend) -> Section {
     let cases: Vec<Placed<Table>> = legend.all(|told| &told.analysis.counts);
     let views = views::by_threads(&cases, |cases, heading, data| {
         let rows = cases.iter().flat_map(|(_, case)| &case.rows);

@@ -9,7 +9,7 @@ use plotly::layout::{Axis, Shape, ShapeLayer, ShapeType};
 use std::collections::HashMap;
 
 /// A line of the chart.
-pub(super) struct Dot<'a> {
+pub struct Dot<'a> {
     pub subject: Entry<'a>,
     pub value: f64,
     pub interval: Option<(f64, f64)>,
@@ -18,7 +18,7 @@ pub(super) struct Dot<'a> {
 }
 
 /// The smallest on top, with the same allocator of several runs together.
-pub(super) fn plot(legend: &SeriesLegend, title: String, mut dots: Vec<Dot>, axis: Axis) -> Plot {
+pub fn plot(legend: &SeriesLegend, title: String, mut dots: Vec<Dot>, axis: Axis) -> Plot {
     let mut least: HashMap<&str, f64> = HashMap::new();
     for dot in &dots {
         let least = least.entry(dot.subject.name).or_insert(f64::INFINITY);
@@ -36,7 +36,7 @@ pub(super) fn plot(legend: &SeriesLegend, title: String, mut dots: Vec<Dot>, axi
 }
 
 /// The same for ratios, with a line at 1.
-pub(super) fn ratios(legend: &SeriesLegend, title: String, dots: Vec<Dot>, baseline: &str) -> Plot {
+pub fn ratios(legend: &SeriesLegend, title: String, dots: Vec<Dot>, baseline: &str) -> Plot {
     let axis = axes::ratios(&format!("time / {}", in_chart(baseline)), &extent(&dots));
     let plot = plot(legend, title, dots, axis);
     let line = Shape::new()
@@ -55,7 +55,7 @@ pub(super) fn ratios(legend: &SeriesLegend, title: String, dots: Vec<Dot>, basel
 }
 
 /// All values that a chart of these dots has to show.
-pub(super) fn extent(dots: &[Dot]) -> Vec<f64> {
+pub fn extent(dots: &[Dot]) -> Vec<f64> {
     dots.iter()
         .flat_map(|dot| {
             let (low, high) = dot.interval.unwrap_or((dot.value, dot.value));

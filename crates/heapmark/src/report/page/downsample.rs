@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// Indices of at most `most` of the values, in order: the smallest and the largest of each of
 /// several equal stretches, so that no peak is lost.
-pub(super) fn thin(values: &[f64], most: usize) -> Vec<usize> {
+pub fn thin(values: &[f64], most: usize) -> Vec<usize> {
     let all: Vec<usize> = (0..values.len()).collect();
     if values.len() <= most {
         return all;
@@ -19,7 +19,7 @@ pub(super) fn thin(values: &[f64], most: usize) -> Vec<usize> {
 }
 
 /// Six digits are more than a chart can show.
-pub(super) fn short(value: f64) -> f64 {
+pub fn short(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }

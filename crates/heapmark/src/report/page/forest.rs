@@ -8,7 +8,7 @@ use crate::analyse::{Case, Role};
 use crate::report::sheet;
 use serde_json::json;
 
-pub(super) fn section(legend: &SeriesLegend) -> Section {
+pub fn section(legend: &SeriesLegend) -> Section {
     let cases = legend.cases(|case| !case.whole_process || case.command.is_some());
     let of_cases = views::by_threads(&cases, |cases, heading, data| {
         let dots = of_cases(cases, data);

@@ -16,7 +16,7 @@ const MOST_APART: f64 = 0.1;
 
 /// The head of a page, for each run.
 #[derive(Default, Serialize)]
-pub(super) struct Head {
+pub struct Head {
     /// The run, if there are several.
     pub label: Option<String>,
     /// The conclusion.
@@ -32,13 +32,13 @@ pub(super) struct Head {
 
 /// A property of a run in a few words.
 #[derive(Serialize)]
-pub(super) struct Badge {
+pub struct Badge {
     pub words: String,
     /// Otherwise it is a reason for doubt.
     pub good: bool,
 }
 
-pub(super) fn heads(legend: &SeriesLegend) -> Vec<Head> {
+pub fn heads(legend: &SeriesLegend) -> Vec<Head> {
     let head = |(run, told): (usize, &LegendRun)| Head {
         label: legend.caption(run),
         verdict: conclusion(&told.analysis),
@@ -51,7 +51,7 @@ pub(super) fn heads(legend: &SeriesLegend) -> Vec<Head> {
 }
 
 /// `heapmark: suite quick on AMD EPYC, 2026-01-01`.
-pub(super) fn title(legend: &SeriesLegend) -> String {
+pub fn title(legend: &SeriesLegend) -> String {
     let of_run = |told: &LegendRun| {
         let head = told.run.head;
         let cpu = head

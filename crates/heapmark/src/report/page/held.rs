@@ -11,7 +11,7 @@ use crate::report::units;
 /// ln of the largest ratio that is no difference.
 const SAME: f64 = 0.02;
 
-pub(super) fn section(legend: &SeriesLegend) -> Section {
+pub fn section(legend: &SeriesLegend) -> Section {
     let runs = legend.runs.iter().enumerate();
     let matrices = runs.filter_map(|(run, told)| {
         let caption = legend.caption(run).unwrap_or_default();

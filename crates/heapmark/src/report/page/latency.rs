@@ -20,7 +20,7 @@ const PLACES: [(&str, &str); 6] = [
     ("longest", "max_ns"),
 ];
 
-pub(super) fn section(legend: &SeriesLegend) -> Section {
+pub fn section(legend: &SeriesLegend) -> Section {
     let cases: Vec<Placed<Table>> = legend.all(|told| &told.analysis.latency);
     let views = views::by_threads(&cases, |cases, heading, data| {
         let names = cases.iter().flat_map(|(_, case)| latency::functions(case));

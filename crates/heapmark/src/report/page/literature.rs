@@ -9,7 +9,7 @@ use crate::report::claims;
 const LEAST_SHARE: usize = 10;
 
 /// Empty if no document covers the runs.
-pub(super) fn section(judged: &[JudgedClaim]) -> Section {
+pub fn section(judged: &[JudgedClaim]) -> Section {
     let tested = judged
         .iter()
         .filter(|one| one.verdict != Verdict::NotTestable);

@@ -11,7 +11,7 @@ use crate::report::{sheet, units};
 /// The ratio, up or down, of the strongest colour.
 const STRONGEST: f64 = 8.0;
 
-pub(super) fn of_times(legend: &SeriesLegend) -> Section {
+pub fn of_times(legend: &SeriesLegend) -> Section {
     section(
         legend,
         WALL.key,
@@ -23,7 +23,7 @@ pub(super) fn of_times(legend: &SeriesLegend) -> Section {
     )
 }
 
-pub(super) fn of_memory(legend: &SeriesLegend) -> Section {
+pub fn of_memory(legend: &SeriesLegend) -> Section {
     section(
         legend,
         "grown_bytes",
@@ -77,7 +77,7 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
 }
 
 /// The allocators in the order of their ranks; those without a rank last.
-pub(super) fn columns<'a>(analysis: &'a Analysis, cases: &[&'a Case]) -> Vec<&'a str> {
+pub fn columns<'a>(analysis: &'a Analysis, cases: &[&'a Case]) -> Vec<&'a str> {
     let ranked = analysis.overall.iter().map(|one| one.allocator.as_str());
     let rows = cases.iter().flat_map(|case| &case.rows);
     let of_allocators = |row: &&Row| matches!(row.role, Role::Baseline | Role::Candidate);
@@ -144,11 +144,11 @@ fn of_ratio(row: &Row, numbers: &Numbers, ratio: Ratio, by: &str) -> MatrixCell 
 }
 
 /// The strength of a ratio's colour.
-pub(super) fn heat(ratio: f64) -> u32 {
+pub fn heat(ratio: f64) -> u32 {
     let share = (ratio.ln().abs() / STRONGEST.ln()).min(1.0);
     (share * 100.0) as u32
 }
 
-pub(super) fn way(ratio: f64) -> &'static str {
+pub fn way(ratio: f64) -> &'static str {
     if ratio < 1.0 { "faster" } else { "slower" }
 }

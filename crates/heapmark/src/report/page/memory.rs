@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 /// The most points of a curve in the chart.
 const MOST_POINTS: usize = 400;
 
-pub(super) fn section(legend: &SeriesLegend) -> Section {
+pub fn section(legend: &SeriesLegend) -> Section {
     let timed: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
     let mut followed: Vec<Placed<Table>> = legend.all(|told| &told.analysis.footprints);
     followed.retain(|(_, case)| !shapes::has_lines(case));

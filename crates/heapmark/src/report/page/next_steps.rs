@@ -6,7 +6,7 @@ use crate::analyse::{Analysis, Verdict, distinct};
 use crate::report::text::join;
 use crate::store::{AllocatorInfo, RunFile};
 
-pub(super) fn section(legend: &SeriesLegend) -> Section {
+pub fn section(legend: &SeriesLegend) -> Section {
     let steps = legend.runs.iter().flat_map(steps);
     let rows = distinct(steps.map(|(aim, command)| vec![aim.to_owned(), command]));
     let table = PageTable::of_words("", &["to", "type"], rows);

@@ -9,10 +9,10 @@ use std::sync::LazyLock;
 const LEVEL: u8 = 6;
 
 /// The plotting script, packed once for all pages.
-pub(super) static PLOTTING: LazyLock<String> = LazyLock::new(|| packed(&plotting_script()));
+pub static PLOTTING: LazyLock<String> = LazyLock::new(|| packed(&plotting_script()));
 
 /// In the format that a browser's `DecompressionStream` calls `deflate`, as base64.
-pub(super) fn packed(text: &str) -> String {
+pub fn packed(text: &str) -> String {
     BASE64_STANDARD.encode(compress_to_vec_zlib(text.as_bytes(), LEVEL))
 }
 

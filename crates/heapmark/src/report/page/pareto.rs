@@ -9,7 +9,7 @@ use crate::analyse::{Case, Memory};
 use crate::report::units;
 use serde_json::json;
 
-pub(super) fn section(legend: &SeriesLegend) -> Section {
+pub fn section(legend: &SeriesLegend) -> Section {
     let cases = legend.cases(Case::times_operations);
     Section::of_views(
         "pareto",

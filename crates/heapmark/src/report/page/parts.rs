@@ -8,7 +8,7 @@ use crate::analyse::{Case, Numbers};
 use crate::report::text::plain;
 use crate::report::units::{self, PrintedUnit};
 
-pub(super) fn section(legend: &SeriesLegend) -> Section {
+pub fn section(legend: &SeriesLegend) -> Section {
     let cases = legend.cases(Case::times_operations);
     let cases = views::grouped(&cases, |(_, case)| (case.workload.clone(), case.threads));
     let charts = cases.iter().filter_map(|cases| chart(legend, cases));

@@ -14,7 +14,7 @@ const ENDS: (f64, f64) = (1.0 / 16.0, 16.0);
 
 /// The ranking of a run.
 #[derive(Serialize)]
-pub(super) struct RankingBlock {
+pub struct RankingBlock {
     caption: String,
     baseline: String,
     scale: Scale,
@@ -63,7 +63,7 @@ struct Bar {
 }
 
 /// `None` if the run has nothing that ranks.
-pub(super) fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
+pub fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
     let told = &legend.runs[run];
     let analysis = &told.analysis;
     let (caption, mut rows) = match (analysis.overall.as_slice(), analysis.cases.as_slice()) {

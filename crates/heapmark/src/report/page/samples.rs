@@ -15,7 +15,7 @@ const MOST_POINTS: usize = 20_000;
 const MOST_OF_ROW: usize = 200;
 const LEAST_OF_ROW: usize = 10;
 
-pub(super) fn section(legend: &SeriesLegend) -> Section {
+pub fn section(legend: &SeriesLegend) -> Section {
     let cases = legend.cases(|case| !case.paced);
     let rows: usize = cases.iter().map(|(_, case)| case.rows.len()).sum();
     let most = (MOST_POINTS / rows.max(1)).clamp(LEAST_OF_ROW, MOST_OF_ROW);

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// Two points are no course: the matrix has them.
 const LEAST_COUNTS: usize = 3;
 
-pub(super) fn section(legend: &SeriesLegend) -> Section {
+pub fn section(legend: &SeriesLegend) -> Section {
     let cases = legend.cases(Case::times_operations);
     Section::of_views(
         "scaling",
@@ -75,7 +75,7 @@ fn plot(
 }
 
 /// An allocator of a run over thread counts. `point` gives a row's place and the words about it.
-pub(super) fn line_over_threads(
+pub fn line_over_threads(
     legend: &SeriesLegend,
     line: &[PlacedRow],
     point: impl Fn(&PlacedRow) -> (f64, f64, String),
@@ -91,7 +91,7 @@ pub(super) fn line_over_threads(
 }
 
 /// `48.1 Mops/s`, of millions of operations per second.
-pub(super) fn rate(mops: f64) -> String {
+pub fn rate(mops: f64) -> String {
     units::rate(mops).text(mops)
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// A heading and its content.
 #[derive(Default)]
-pub(in crate::report) struct Section {
+pub struct Section {
     /// The target of links; also the name of downloaded files.
     pub id: &'static str,
     pub heading: String,
@@ -28,7 +28,7 @@ pub(in crate::report) struct Section {
 
 /// The charts of one workload, visible when it is selected.
 #[derive(Serialize)]
-pub(in crate::report) struct View {
+pub struct View {
     /// `None`: always visible.
     pub workload: Option<String>,
     pub plots: Vec<Plot>,
@@ -38,7 +38,7 @@ pub(in crate::report) struct View {
 
 /// One chart.
 #[derive(Serialize)]
-pub(in crate::report) struct Plot {
+pub struct Plot {
     pub title: String,
     pub traces: Vec<Trace>,
     pub layout: Layout,
@@ -46,7 +46,7 @@ pub(in crate::report) struct Plot {
 
 /// An allocator or a program in one of the runs.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) struct Entry<'a> {
+pub struct Entry<'a> {
     /// Index of the run.
     pub run: usize,
     pub name: &'a str,
@@ -54,7 +54,7 @@ pub(super) struct Entry<'a> {
 
 /// The part of one allocator in a chart. The script chooses its colour and its marker.
 #[derive(Serialize)]
-pub(in crate::report) struct Trace {
+pub struct Trace {
     /// Its place in the legend; `None` if it stays when allocators are switched off.
     pub entry: Option<usize>,
     /// Index of its run.
@@ -64,14 +64,14 @@ pub(in crate::report) struct Trace {
 
 /// Numbers with fixed units in the column names, as in a file.
 #[derive(Default, Serialize)]
-pub(in crate::report) struct Data {
+pub struct Data {
     pub columns: Vec<String>,
     pub rows: Vec<Vec<Value>>,
 }
 
 /// Cases against allocators.
 #[derive(Serialize)]
-pub(in crate::report) struct Matrix {
+pub struct Matrix {
     pub caption: String,
     /// Names of the allocators.
     pub columns: Vec<String>,
@@ -80,14 +80,14 @@ pub(in crate::report) struct Matrix {
 
 /// A case.
 #[derive(Serialize)]
-pub(in crate::report) struct MatrixRow {
+pub struct MatrixRow {
     pub heading: String,
     pub cells: Vec<MatrixCell>,
 }
 
 /// An allocator in a case.
 #[derive(Default, Serialize)]
-pub(in crate::report) struct MatrixCell {
+pub struct MatrixCell {
     pub shown: String,
     pub class: &'static str,
     /// Strength of its colour, in percent.
@@ -101,7 +101,7 @@ pub(in crate::report) struct MatrixCell {
 
 /// Stacked bars of a case, the fastest allocator first.
 #[derive(Serialize)]
-pub(in crate::report) struct PartsChart {
+pub struct PartsChart {
     pub workload: String,
     pub heading: String,
     pub unit: &'static str,
@@ -110,7 +110,7 @@ pub(in crate::report) struct PartsChart {
 
 /// Harness, kernel and rest of an allocator's time.
 #[derive(Serialize)]
-pub(in crate::report) struct PartsBar {
+pub struct PartsBar {
     /// Its place in the legend of the charts.
     pub entry: Option<usize>,
     pub name: String,
@@ -124,7 +124,7 @@ pub(in crate::report) struct PartsBar {
 
 /// A table for readers.
 #[derive(Default, Serialize)]
-pub(in crate::report) struct PageTable {
+pub struct PageTable {
     pub caption: String,
     pub columns: Vec<PageColumn>,
     pub rows: Vec<Vec<String>>,
@@ -136,7 +136,7 @@ pub(in crate::report) struct PageTable {
 
 /// The head of a column.
 #[derive(Clone, Default, Serialize)]
-pub(in crate::report) struct PageColumn {
+pub struct PageColumn {
     pub title: String,
     pub kind: ColumnKind,
 }
@@ -144,7 +144,7 @@ pub(in crate::report) struct PageColumn {
 /// What the cells of a column contain: how they are aligned and broken.
 #[derive(Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(in crate::report) enum ColumnKind {
+pub enum ColumnKind {
     /// Sentences.
     #[default]
     Text,

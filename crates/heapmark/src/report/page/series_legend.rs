@@ -8,19 +8,19 @@ use crate::analyse::{Analysis, Case, Role};
 use crate::report::text::plain;
 
 /// A run and its analysis.
-pub(super) struct LegendRun<'a> {
+pub struct LegendRun<'a> {
     pub run: &'a PageRun<'a>,
     pub analysis: Analysis,
 }
 
 /// All runs of a page, and their allocators and programs.
-pub(super) struct SeriesLegend<'a> {
+pub struct SeriesLegend<'a> {
     pub runs: Vec<LegendRun<'a>>,
     pub entries: Vec<LegendEntry>,
 }
 
 /// An allocator or a program.
-pub(super) struct LegendEntry {
+pub struct LegendEntry {
     pub name: String,
     /// The null allocator or the A/A copy of the baseline: grey, as they never rank.
     pub companion: bool,
@@ -116,7 +116,7 @@ fn subjects(analysis: &Analysis) -> Vec<(&str, Role)> {
 
 /// Text for the inside of a chart, where tags and entities are interpreted: any in the text are
 /// escaped.
-pub(super) fn in_chart(text: &str) -> String {
+pub fn in_chart(text: &str) -> String {
     plain(text)
         .replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -34,7 +34,7 @@ const MARGIN: f64 = 1.15;
 /// Lines that differ by less are one.
 const SAME: f64 = 0.05;
 
-pub(super) fn section(legend: &SeriesLegend) -> Section {
+pub fn section(legend: &SeriesLegend) -> Section {
     let mut cases: Vec<Placed<Table>> = legend.all(|told| &told.analysis.footprints);
     cases.retain(|(_, case)| has_lines(case));
     Section::of_views(
@@ -73,7 +73,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
 }
 
 /// Whether its memory is drawn between lines.
-pub(super) fn has_lines(case: &Table) -> bool {
+pub fn has_lines(case: &Table) -> bool {
     case.rows.iter().any(|row| line(row, NO_REUSE).is_some())
 }
 

@@ -25,7 +25,7 @@ fn of_each_run(
 }
 
 /// The evidence for and against the run's reliability.
-pub(super) fn trust(legend: &SeriesLegend) -> Section {
+pub fn trust(legend: &SeriesLegend) -> Section {
     let columns = ["of", "what the run says of itself"];
     let tables = of_each_run(legend, &columns, |told| {
         let mut rows: Vec<Vec<String>> = Vec::new();
@@ -75,7 +75,7 @@ fn failures(told: &LegendRun) -> String {
 const MOST_OPEN: usize = 3;
 
 /// All tables, as on the terminal.
-pub(super) fn results(legend: &SeriesLegend) -> Section {
+pub fn results(legend: &SeriesLegend) -> Section {
     let mut tables = Vec::new();
     for (run, told) in legend.runs.iter().enumerate() {
         let suffix = legend.suffix(run);
@@ -97,7 +97,7 @@ pub(super) fn results(legend: &SeriesLegend) -> Section {
 }
 
 /// A table of the terminal.
-pub(super) fn table(sheet: Sheet, suffix: &str) -> PageTable {
+pub fn table(sheet: Sheet, suffix: &str) -> PageTable {
     let column = |column: &sheet::Column| PageColumn {
         title: plain(&column.title),
         kind: match column.title.as_str() {
@@ -130,7 +130,7 @@ pub(super) fn table(sheet: Sheet, suffix: &str) -> PageTable {
 }
 
 /// Every process that did not end `ok`.
-pub(super) fn not_ok(legend: &SeriesLegend) -> Section {
+pub fn not_ok(legend: &SeriesLegend) -> Section {
     let columns = ["processes", "outcome", "last lines on stderr"];
     let tables = of_each_run(legend, &columns, |told| {
         let failures = told.analysis.failures.iter();
@@ -169,7 +169,7 @@ const MACHINE: [(&str, &str); 9] = [
 const FOLDED: usize = 2;
 
 /// The machine, its preflight, the allocators, and how it was measured.
-pub(super) fn method(legend: &SeriesLegend) -> Section {
+pub fn method(legend: &SeriesLegend) -> Section {
     let mut tables = Vec::new();
     for (run, told) in legend.runs.iter().enumerate() {
         let (head, suffix) = (told.run.head, legend.suffix(run));

@@ -2,7 +2,7 @@
 //! runs side by side.
 
 use super::section::{Data, Entry, Plot, View};
-pub(super) use crate::analyse::distinct;
+pub use crate::analyse::distinct;
 use crate::analyse::{Case, Numbers, Role, Row, Table};
 use crate::report::text::plain;
 use crate::report::{sheet, timed};
@@ -12,10 +12,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 /// A case of some kind, with the index of its run.
-pub(super) type Placed<'a, T> = (usize, &'a T);
+pub type Placed<'a, T> = (usize, &'a T);
 
 /// The keys that cases are sorted by, and the rows that they have.
-pub(super) trait SortedCase {
+pub trait SortedCase {
     fn workload(&self) -> &str;
     fn threads(&self) -> u32;
     fn heading(&self) -> String;
@@ -49,7 +49,7 @@ kind!(Case: timed::heading_of, Table: table_heading);
 
 /// A row with numbers, and its place.
 #[derive(Clone, Copy)]
-pub(super) struct PlacedRow<'a> {
+pub struct PlacedRow<'a> {
     pub subject: Entry<'a>,
     pub case: &'a Case,
     pub row: &'a Row,
@@ -64,7 +64,7 @@ impl PlacedRow<'_> {
 }
 
 /// All rows with numbers.
-pub(super) fn rows<'a>(cases: &[Placed<'a, Case>]) -> Vec<PlacedRow<'a>> {
+pub fn rows<'a>(cases: &[Placed<'a, Case>]) -> Vec<PlacedRow<'a>> {
     let in_case = |&(run, case): &Placed<'a, Case>| {
         case.rows.iter().filter_map(move |row| {
             Some(PlacedRow {
@@ -82,14 +82,14 @@ pub(super) fn rows<'a>(cases: &[Placed<'a, Case>]) -> Vec<PlacedRow<'a>> {
 }
 
 /// Those that rank.
-pub(super) fn ranked<'a>(cases: &[Placed<'a, Case>]) -> Vec<PlacedRow<'a>> {
+pub fn ranked<'a>(cases: &[Placed<'a, Case>]) -> Vec<PlacedRow<'a>> {
     let mut rows = rows(cases);
     rows.retain(|placed| !placed.row.role.is_companion());
     rows
 }
 
 /// Adds the numbers of an allocator in a case.
-pub(super) fn add_row(data: &mut Data, subject: Entry, case: &impl SortedCase, numbers: Value) {
+pub fn add_row(data: &mut Data, subject: Entry, case: &impl SortedCase, numbers: Value) {
     let mut row = json!({
         "run": subject.run + 1,
         "workload": plain(case.workload()),
@@ -104,7 +104,7 @@ pub(super) fn add_row(data: &mut Data, subject: Entry, case: &impl SortedCase, n
 }
 
 /// Points of one row, each with its tooltip.
-pub(super) fn scatter<X, Y>(
+pub fn scatter<X, Y>(
     label: &str,
     mode: Mode,
     points: impl IntoIterator<Item = (X, Y, String)>,
@@ -123,7 +123,7 @@ where
 
 /// A view per workload. `draw` makes the charts of one thread count and records their data; empty
 /// views and charts are left out.
-pub(super) fn by_threads<'a, T: SortedCase, P: IntoIterator<Item = Plot>>(
+pub fn by_threads<'a, T: SortedCase, P: IntoIterator<Item = Plot>>(
     cases: &[Placed<'a, T>],
     draw: impl Fn(&[Placed<'a, T>], &str, &mut Data) -> P,
 ) -> Vec<View> {
@@ -137,7 +137,7 @@ pub(super) fn by_threads<'a, T: SortedCase, P: IntoIterator<Item = Plot>>(
 }
 
 /// A view per workload, with charts over all its thread counts.
-pub(super) fn by_workload<'a, T: SortedCase, P: IntoIterator<Item = Plot>>(
+pub fn by_workload<'a, T: SortedCase, P: IntoIterator<Item = Plot>>(
     cases: &[Placed<'a, T>],
     draw: impl Fn(&[Placed<'a, T>], &str, &mut Data) -> P,
 ) -> Vec<View> {
@@ -159,12 +159,12 @@ pub(super) fn by_workload<'a, T: SortedCase, P: IntoIterator<Item = Plot>>(
 }
 
 /// `larson, 2 threads`.
-pub(super) fn heading(case: &impl SortedCase) -> String {
+pub fn heading(case: &impl SortedCase) -> String {
     plain(&case.heading())
 }
 
 /// Groups those with the same key, in the order in which the keys first occur.
-pub(super) fn grouped<T: Copy, K: PartialEq>(items: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<T>> {
+pub fn grouped<T: Copy, K: PartialEq>(items: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<T>> {
     let mut groups: Vec<Vec<T>> = Vec::new();
     for item in items {
         match groups.iter_mut().find(|group| key(&group[0]) == key(item)) {

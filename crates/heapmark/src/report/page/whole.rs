@@ -13,7 +13,7 @@ use plotly::common::{HoverInfo, Marker, MarkerSymbol, Mode, Orientation};
 use plotly::{Bar, Scatter};
 use serde_json::json;
 
-pub(super) fn section(legend: &SeriesLegend) -> Section {
+pub fn section(legend: &SeriesLegend) -> Section {
     let cases = legend.cases(|case| case.whole_process);
     let has_client = |case: &Case| {
         let tried = case.command.as_ref();

@@ -4,15 +4,15 @@
 mod cells;
 mod columns;
 
-pub(super) use cells::{bound, cpu_ratio, interval, peak_rss, ratio, user_ratio, verdict};
-pub(super) use columns::{Column, Spare, TableColumns};
+pub use cells::{bound, cpu_ratio, interval, peak_rss, ratio, user_ratio, verdict};
+pub use columns::{Column, Spare, TableColumns};
 
 use super::{text, units};
 use crate::analyse::{Analysis, Case, Failed, Role};
 
 /// One case, ready for layout.
 #[derive(Default)]
-pub(super) struct Sheet {
+pub struct Sheet {
     /// `larson, 2 threads (oversubscribed)`.
     pub heading: String,
     /// All of one length; the first names the allocators, and notes, if there are any, come last.
@@ -29,7 +29,7 @@ pub(super) struct Sheet {
 }
 
 /// A row without numbers.
-pub(super) struct Numberless {
+pub struct Numberless {
     /// Allocator name.
     pub allocator: String,
     /// `crash 1 of 11: SIGSEGV in phase run`, or what is missing.
@@ -54,7 +54,7 @@ impl Numberless {
 }
 
 /// `Overall: time / glibc, floor left out, geometric mean over 6 cases`.
-pub(super) fn overall_heading(analysis: &Analysis) -> String {
+pub fn overall_heading(analysis: &Analysis) -> String {
     let cases = analysis.overall.iter().map(|one| one.cases).max();
     let has_floor = |case: &Case| case.rows.iter().any(|row| row.role == Role::Floor);
     let floor = if analysis.cases.iter().any(has_floor) {
@@ -70,7 +70,7 @@ pub(super) fn overall_heading(analysis: &Analysis) -> String {
 }
 
 /// Name and ratio of each allocator, the fastest first.
-pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
+pub fn overall(analysis: &Analysis) -> Vec<(String, String)> {
     analysis
         .overall
         .iter()
@@ -88,7 +88,7 @@ pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
 }
 
 /// `larson, 2 threads (oversubscribed)`.
-pub(super) fn heading(workload: &str, threads: u32, oversubscribed: bool) -> String {
+pub fn heading(workload: &str, threads: u32, oversubscribed: bool) -> String {
     let mark = if oversubscribed {
         " (oversubscribed)"
     } else {
@@ -98,13 +98,13 @@ pub(super) fn heading(workload: &str, threads: u32, oversubscribed: bool) -> Str
 }
 
 /// The case's own caution, then the one for all tables of its kind.
-pub(super) fn cautions(own: Option<&str>, of_all: Option<&str>) -> Option<String> {
+pub fn cautions(own: Option<&str>, of_all: Option<&str>) -> Option<String> {
     let both: Vec<&str> = own.into_iter().chain(of_all).collect();
     (!both.is_empty()).then(|| both.join(" "))
 }
 
 /// Why a row without measurements has no numbers.
-pub(super) fn missing(planned_blocks: u32) -> String {
+pub fn missing(planned_blocks: u32) -> String {
     format!(
         "missing: 0 of {} measured",
         text::count(planned_blocks, "block")

@@ -4,5 +4,4 @@ mod dump;
 mod stats;
 
 pub use dump::Dump;
-pub(super) use stats::{border, low, program, summary};
-pub use stats::{histogram_csv, stats, stats_json, timeline_csv};
+pub use stats::{border, histogram_csv, low, program, stats, stats_json, summary, timeline_csv};

@@ -10,7 +10,7 @@ use heapmark_stats::median;
 
 impl CheckedPlaces<'_> {
     /// A value, or its quotient, lies between two bounds.
-    pub(super) fn between(
+    pub fn between(
         &mut self,
         who: &[String],
         except: &[String],
@@ -106,7 +106,7 @@ impl CheckedPlaces<'_> {
     }
 
     /// No workload is far above the median workload.
-    pub(super) fn flat(&mut self, who: &[String], except: &[String], factor: f64) {
+    pub fn flat(&mut self, who: &[String], except: &[String], factor: f64) {
         let spots = self.spots();
         let Some(first) = spots.first() else { return };
         for (row, _) in self.chosen(who, except, first) {
@@ -136,7 +136,7 @@ impl CheckedPlaces<'_> {
     }
 
     /// Rows are closer together than in another workload.
-    pub(super) fn levels(&mut self, than: &[String]) {
+    pub fn levels(&mut self, than: &[String]) {
         for spot in self.spots() {
             let Some(other) = self.paired(&spot, than) else {
                 continue;

@@ -15,7 +15,7 @@ use std::slice::from_ref;
 
 /// What was found for a claim.
 #[derive(Default)]
-pub(super) struct Findings {
+pub struct Findings {
     pub parts: Vec<JudgedPart>,
     pub missing: BTreeSet<String>,
     pub spots: Vec<Spot>,

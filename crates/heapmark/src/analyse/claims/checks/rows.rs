@@ -7,7 +7,7 @@ use super::CheckedPlaces;
 impl CheckedPlaces<'_> {
     /// Each of `who` has the wanted order relative to each of `than`. With `is_apart` it is unclear
     /// where the range of one that should be higher touches the other's.
-    pub(super) fn against(
+    pub fn against(
         &mut self,
         who: &[String],
         than: &[String],
@@ -36,7 +36,7 @@ impl CheckedPlaces<'_> {
     }
 
     /// Each of `who` is between `low` and `high` times as bad as the best.
-    pub(super) fn beside_best(&mut self, who: &[String], except: &[String], low: f64, high: f64) {
+    pub fn beside_best(&mut self, who: &[String], except: &[String], low: f64, high: f64) {
         for spot in self.spots() {
             let all = self.everyone(&[], &spot);
             let chosen: Vec<(String, Number)> = match who {
@@ -99,7 +99,7 @@ fn sentence(ours: &Number, theirs: &Number) -> Vec<Said> {
 }
 
 /// A quotient whose rows are already named beside it.
-pub(super) fn times(mut quotient: Number) -> Said {
+pub fn times(mut quotient: Number) -> Said {
     quotient.row.clear();
     quotient.into()
 }

@@ -7,13 +7,7 @@ use crate::catalog::claim::Shape;
 
 impl CheckedPlaces<'_> {
     /// Each of `who` has the shape.
-    pub(super) fn over_threads(
-        &mut self,
-        who: &[String],
-        except: &[String],
-        shape: Shape,
-        from: u32,
-    ) {
+    pub fn over_threads(&mut self, who: &[String], except: &[String], shape: Shape, from: u32) {
         let all = self.spots();
         for workload in self.workloads {
             let own = |spot: &&Spot| spot.workload == *workload && spot.threads >= from;

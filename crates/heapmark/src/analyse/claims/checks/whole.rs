@@ -27,7 +27,7 @@ const SAME_SHAPE: f64 = 0.15;
 impl CheckedPlaces<'_> {
     /// Every allocator of the runs counts, whether the document has it or not: the claim names no
     /// allocators.
-    pub(super) fn correlates(&mut self, with: &str) {
+    pub fn correlates(&mut self, with: &str) {
         for spot in self.spots() {
             let other = spot.on(with);
             let there = self.evidence.allocators(&other, self.measure);
@@ -61,7 +61,7 @@ impl CheckedPlaces<'_> {
     }
 
     /// The longest release against the longest pause, each of one process that recorded its own.
-    pub(super) fn longest_release(&mut self, releases: &[String], collects: &[String]) {
+    pub fn longest_release(&mut self, releases: &[String], collects: &[String]) {
         for spot in self.spots() {
             let mut longest = |rows: &[String], figure: &str| {
                 let measure = Measure::Figure(figure.into());
@@ -102,7 +102,7 @@ impl CheckedPlaces<'_> {
     }
 
     /// Curves compared with those of runs on another architecture.
-    pub(super) fn alike_elsewhere(&mut self, who: &[String], column: &str) {
+    pub fn alike_elsewhere(&mut self, who: &[String], column: &str) {
         let evidence = self.evidence;
         let architecture = &evidence.architecture;
         let strangers = |scene: &&Scene| {
