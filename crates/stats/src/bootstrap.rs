@@ -82,8 +82,11 @@ fn of_batches(cells: &[BTreeMap<u32, f64>], all: &[u32], estimate_of_all: f64) -
     let means: Vec<f64> = (0..BATCHES).map(of_batch).collect::<Option<_>>()?;
     let n = BATCHES as f64;
     let centre = mean(&means)?;
-    let squares = means.iter().map(|value| (value - centre).powi(2));
-    let variance = squares.sum::<f64>() / (n - 1.0);
+    let variance = means
+        .iter()
+        .map(|value| (value - centre).powi(2))
+        .sum::<f64>()
+        / (n - 1.0);
     let half = t_975(n - 1.0) * (variance / n).sqrt();
     Some(Interval {
         low: estimate_of_all - half,
@@ -92,8 +95,10 @@ fn of_batches(cells: &[BTreeMap<u32, f64>], all: &[u32], estimate_of_all: f64) -
 }
 
 fn interval(cells: &[BTreeMap<u32, f64>], all: &[u32], blocks: usize, seed: u64) -> Interval {
-    let cells = cells.iter().map(|cell| PreparedCell::new(cell, all));
-    let cells: Vec<PreparedCell> = cells.collect();
+    let cells: Vec<PreparedCell> = cells
+        .iter()
+        .map(|cell| PreparedCell::new(cell, all))
+        .collect();
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut means = Vec::with_capacity(RESAMPLES);
     let mut drawn = vec![0u64; all.len()];
@@ -127,8 +132,9 @@ pub fn tail(blocks: usize) -> f64 {
 
 /// The 97.5 % point of Student's distribution.
 fn t_975(freedom: f64) -> f64 {
-    let student = StudentsT::new(0.0, 1.0, freedom).expect("at least one degree of freedom");
-    student.inverse_cdf(0.975)
+    StudentsT::new(0.0, 1.0, freedom)
+        .expect("at least one degree of freedom")
+        .inverse_cdf(0.975)
 }
 
 /// Linear interpolation between the two nearest values.
@@ -149,8 +155,9 @@ struct PreparedCell {
 
 impl PreparedCell {
     fn new(cell: &BTreeMap<u32, f64>, all: &[u32]) -> PreparedCell {
-        let places = (0..all.len()).filter(|place| cell.contains_key(&all[*place]));
-        let places: Vec<usize> = places.collect();
+        let places: Vec<usize> = (0..all.len())
+            .filter(|place| cell.contains_key(&all[*place]))
+            .collect();
         let mut walsh = Vec::new();
         for (i, a) in places.iter().enumerate() {
             for b in &places[i..] {

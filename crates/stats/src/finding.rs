@@ -164,17 +164,18 @@ pub fn judge_tested(family: &[Option<Tested>], rule: &Rule) -> Vec<Option<Judgem
         adjusted(|tested| tested.p),
         adjusted(|tested| tested.same_p),
     );
-    let judged = zip(family, ps).map(|(tested, (adjusted_p, adjusted_same_p))| {
-        let shift = tested.as_ref()?.shift;
-        let finding = find(&shift, adjusted_p, adjusted_same_p, rule);
-        Some(Judgement {
-            finding,
-            shift,
-            adjusted_p,
-            blocks_more: (finding == Finding::Unclear).then(|| blocks_more(&shift, rule)),
+    zip(family, ps)
+        .map(|(tested, (adjusted_p, adjusted_same_p))| {
+            let shift = tested.as_ref()?.shift;
+            let finding = find(&shift, adjusted_p, adjusted_same_p, rule);
+            Some(Judgement {
+                finding,
+                shift,
+                adjusted_p,
+                blocks_more: (finding == Finding::Unclear).then(|| blocks_more(&shift, rule)),
+            })
         })
-    });
-    judged.collect()
+        .collect()
 }
 
 /// `Same` comes before `Small`: figures that repeat to the last digit would otherwise never be the

@@ -49,8 +49,9 @@ pub fn modes(logs: &[f64]) -> Option<Modes> {
     let sorted = sorted(logs.iter().copied())?;
     let least = ((LEAST_SHARE * logs.len() as f64).ceil() as usize).max(2);
     let scatter = Scatter::of(&sorted);
-    let cuts = (least..=logs.len() - least).map(|cut| (scatter.relative_gap(cut), cut));
-    let (gap, cut) = cuts.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    let (gap, cut) = (least..=logs.len() - least)
+        .map(|cut| (scatter.relative_gap(cut), cut))
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))?;
     let (low, high) = sorted.split_at(cut);
     let [low, high] = [low, high].map(|part| Mode {
         median: middle(part),

@@ -36,11 +36,14 @@ impl Null {
         let bound = match self {
             Null::Exact { chances, step } => {
                 let mut below = 0.0;
-                let within = chances.iter().take_while(|chance| {
-                    below += **chance;
-                    below <= 0.025
-                });
-                within.count() as f64 * step
+                chances
+                    .iter()
+                    .take_while(|chance| {
+                        below += **chance;
+                        below <= 0.025
+                    })
+                    .count() as f64
+                    * step
             }
             Null::Normal { mean, sd } => mean - Z_975 * sd + 0.5,
         };

@@ -23,8 +23,11 @@ pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
         .map(|(a, b)| 0.5 * (f64::from(a >= b) + f64::from(a > b)))
         .sum();
     let smaller = wins.min((a.len() * b.len()) as f64 - wins);
-    let ties = all.chunk_by(|a, b| a == b).map(|tied| tied.len() as f64);
-    let tied = ties.map(|tied| tied.powi(3) - tied).sum();
+    let tied = all
+        .chunk_by(|a, b| a == b)
+        .map(|tied| tied.len() as f64)
+        .map(|tied| tied.powi(3) - tied)
+        .sum();
     Some(null(a.len(), b.len(), tied).two_sided(smaller))
 }
 

@@ -18,8 +18,9 @@ pub fn signed_rank(differences: &[f64]) -> Option<f64> {
     nonzero.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
     let ranks = doubled_mid_ranks(&nonzero);
     let total: usize = ranks.iter().sum();
-    let signed = ranks.iter().zip(&nonzero);
-    let positive: usize = signed
+    let positive: usize = ranks
+        .iter()
+        .zip(&nonzero)
         .filter(|(_, d)| **d > 0.0)
         .map(|(rank, _)| rank)
         .sum();
@@ -31,8 +32,10 @@ pub fn signed_rank(differences: &[f64]) -> Option<f64> {
 /// interval of `n` differences: the largest k with P(W < k) <= 2.5 %. `None` if even the whole
 /// range covers less than 95 % (n < 6).
 pub fn bound_position(n: usize) -> Option<usize> {
-    let exact = EXACT_POSITIONS.get(n).copied();
-    exact.unwrap_or_else(|| position(n))
+    EXACT_POSITIONS
+        .get(n)
+        .copied()
+        .unwrap_or_else(|| position(n))
 }
 
 /// By number of differences: the same for every sample of a size, and needed after each block of a

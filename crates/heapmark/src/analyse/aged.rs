@@ -31,12 +31,15 @@ pub fn pairs<'g, 'a>(
 ) -> impl Iterator<Item = (usize, usize, &'g Group<'a>, &'g Group<'a>)> {
     let aged = |place: &usize| tables[*place].case.age.is_some();
     (1..tables.len()).filter(aged).flat_map(move |place| {
-        let rows = tables[place].groups.iter().enumerate();
-        rows.filter_map(move |(row, group)| {
-            let is_compared = matches!(group.role, Role::Baseline | Role::Candidate);
-            let fresh = tables[place - 1].named(&group.allocator.name)?;
-            is_compared.then_some((place, row, group, fresh))
-        })
+        tables[place]
+            .groups
+            .iter()
+            .enumerate()
+            .filter_map(move |(row, group)| {
+                let is_compared = matches!(group.role, Role::Baseline | Role::Candidate);
+                let fresh = tables[place - 1].named(&group.allocator.name)?;
+                is_compared.then_some((place, row, group, fresh))
+            })
     })
 }
 
@@ -57,8 +60,10 @@ pub fn judge(
         .map(|(_, _, aged, fresh)| logs(aged, fresh))
         .collect();
     let judged = judge_family(&logs, blocks_needed(logs.len(), alpha) as usize, alpha);
-    let compared = pairs.iter().zip(&logs).zip(judged);
-    compared
+    pairs
+        .iter()
+        .zip(&logs)
+        .zip(judged)
         .filter_map(|(((place, row, aged, fresh), logs), judgement)| {
             let ratios: Vec<f64> = logs.iter().map(|log| log.exp()).collect();
             let withheld = calls[*place].withheld().or(calls[*place - 1].withheld());

@@ -52,8 +52,9 @@ fn logs(group: &Group, baseline: Option<&Group>, floor_ns: f64) -> BTreeMap<u32,
     if let Some(baseline) = baseline.filter(|baseline| !baseline.processes.is_empty()) {
         return group.log_times(baseline, floor_ns);
     }
-    let processes = group.processes.iter();
-    processes
+    group
+        .processes
+        .iter()
         .map(|((block, _), (_, process))| (*block, above_floor(process.ns_per_op, floor_ns).ln()))
         .collect()
 }

@@ -140,8 +140,11 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
 impl<'a> JudgedCase<'a> {
     /// The allocator's row, and the processes behind it.
     pub(super) fn row(&self, name: &str) -> Option<(&'a Row, &'a Group<'a>)> {
-        let mut rows = self.case.rows.iter().zip(&self.table.groups);
-        rows.find(|(row, _)| row.allocator == name)
+        self.case
+            .rows
+            .iter()
+            .zip(&self.table.groups)
+            .find(|(row, _)| row.allocator == name)
     }
 }
 

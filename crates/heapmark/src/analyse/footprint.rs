@@ -36,8 +36,7 @@ impl Sampling {
 
 /// The case in which one thread makes the calls of this one's threads.
 pub(super) fn played_by_one<'a>(run: &'a RunFile, case: &Case) -> Option<&'a Case> {
-    let mut cases = run.plan.cases.iter();
-    cases.find(|other| {
+    run.plan.cases.iter().find(|other| {
         other.workload == case.workload && other.is_played_by_one() && !case.is_played_by_one()
     })
 }

@@ -15,8 +15,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// One more than the last block that has a sample.
 pub fn blocks_begun(records: &[&Record]) -> u32 {
     let is_sample = |record: &&&Record| record.purpose == Purpose::Sample;
-    let blocks = records.iter().filter(is_sample).map(|record| record.block);
-    blocks.max().map_or(0, |last| last.saturating_add(1))
+    records
+        .iter()
+        .filter(is_sample)
+        .map(|record| record.block)
+        .max()
+        .map_or(0, |last| last.saturating_add(1))
 }
 
 /// Records by row, so that finding a row does not scan all others.
@@ -37,8 +41,10 @@ impl<'a> RecordsByRow<'a> {
                 let row = (record.workload.as_str(), record.threads, allocator);
                 rows.entry(row).or_default().push(*record);
             } else if record.purpose == Purpose::Corners {
-                let own = findings.entry(allocator).or_default();
-                own.extend(&record.findings);
+                findings
+                    .entry(allocator)
+                    .or_default()
+                    .extend(&record.findings);
             }
         }
         RecordsByRow { rows, findings }
@@ -57,16 +63,23 @@ impl<'a> RecordsByRow<'a> {
             case.threads,
             allocator.name.as_str(),
         );
-        let own = self.rows.get(&row).into_iter().flatten().copied();
-        own.filter(|record| record.purpose == Purpose::Check || record.purpose == purpose)
+        self.rows
+            .get(&row)
+            .into_iter()
+            .flatten()
+            .copied()
+            .filter(|record| record.purpose == Purpose::Check || record.purpose == purpose)
             .collect()
     }
 
     /// Counts the checks and samples that belong to no row of the plan.
     pub fn unplanned(&self, run: &RunFile) -> usize {
         let planned = |workload: &str, threads: u32, allocator: &str| {
-            let mut cases = run.plan.cases.iter();
-            let case = cases.find(|case| case.workload == workload && case.threads == threads);
+            let case = run
+                .plan
+                .cases
+                .iter()
+                .find(|case| case.workload == workload && case.threads == threads);
             case.is_some_and(|case| run.rows_of(case).any(|info| info.name == allocator))
         };
         let mut unplanned = 0;
@@ -199,12 +212,12 @@ impl<'a> Group<'a> {
     /// ln of its time over the other's, both without this floor, by block: a candidate runs once in a
     /// block, so its block identifies the pair.
     pub fn log_times(&self, other: &Group, floor_ns: f64) -> BTreeMap<u32, f64> {
-        let logs = self.log_ratios(other, |process| {
+        self.log_ratios(other, |process| {
             Some(above_floor(process.ns_per_op, floor_ns))
-        });
-        logs.into_iter()
-            .map(|((block, _), log)| (block, log))
-            .collect()
+        })
+        .into_iter()
+        .map(|((block, _), log)| (block, log))
+        .collect()
     }
 
     /// The median of a value over the processes that have it.
@@ -259,10 +272,11 @@ impl<'a> CaseGroups<'a> {
 
     /// The row of this role with the least median time, unless the times are the recorded ones.
     pub fn fastest(&self, role: Role) -> Option<&Group<'a>> {
-        let rows = self.of(role).filter(|_| !self.case.is_paced());
-        let rows = rows.filter_map(|row| Some((row.median_ns_per_op()?, row)));
-        let fastest = rows.min_by(|(a, _), (b, _)| a.total_cmp(b));
-        fastest.map(|(_, row)| row)
+        self.of(role)
+            .filter(|_| !self.case.is_paced())
+            .filter_map(|row| Some((row.median_ns_per_op()?, row)))
+            .min_by(|(a, _), (b, _)| a.total_cmp(b))
+            .map(|(_, row)| row)
     }
 
     /// The harness's own time, if it was measured. A mean over cases takes it out of all times.
@@ -277,7 +291,8 @@ impl<'a> CaseGroups<'a> {
             .into_iter()
             .filter_map(least_ns)
             .min_by(f64::total_cmp);
-        let floor = self.floor_ns().zip(fastest_ns);
-        floor.is_some_and(|(floor_ns, fastest_ns)| floor_ns > fastest_ns / 2.0)
+        self.floor_ns()
+            .zip(fastest_ns)
+            .is_some_and(|(floor_ns, fastest_ns)| floor_ns > fastest_ns / 2.0)
     }
 }

@@ -89,15 +89,17 @@ impl Held {
 pub fn weakness<'a>(all: &'a [Held], allocator: &str) -> Option<(MemoryShape, &'a Held)> {
     let own = all.iter().find(|held| held.allocator == allocator)?;
     let beside = |shape: MemoryShape| {
-        let known = all
+        let (least, best) = all
             .iter()
-            .filter_map(|held| Some((held.burden(shape)?, held)));
-        let (least, best) = known.min_by(|(a, _), (b, _)| a.total_cmp(b))?;
+            .filter_map(|held| Some((held.burden(shape)?, held)))
+            .min_by(|(a, _), (b, _)| a.total_cmp(b))?;
         Some((own.burden(shape)? / least, shape, best))
     };
-    let bad = MemoryShape::ALL.into_iter().filter_map(beside);
-    let bad = bad.filter(|(times, ..)| *times >= BAD);
-    let (_, shape, best) = bad.max_by(|(a, ..), (b, ..)| a.total_cmp(b))?;
+    let (_, shape, best) = MemoryShape::ALL
+        .into_iter()
+        .filter_map(beside)
+        .filter(|(times, ..)| *times >= BAD)
+        .max_by(|(a, ..), (b, ..)| a.total_cmp(b))?;
     Some((shape, best))
 }
 
@@ -127,8 +129,7 @@ pub(super) fn held(allocators: &[String], cases: &[Case], tables: &[Table]) -> V
         let all = |wanted: &str| -> Option<Vec<f64>> {
             let tables = keyed.iter().filter(|(_, key)| *key == wanted);
             let value = |table: &Table| {
-                let mut rows = table.rows.iter();
-                let row = rows.find(|row| row.allocator == *name)?;
+                let row = table.rows.iter().find(|row| row.allocator == *name)?;
                 Some(row.cell(wanted)?.spread.median)
             };
             tables.map(|(table, _)| value(table)).collect()

@@ -59,19 +59,18 @@ fn stalled_by(interference: &Interference) -> Vec<&'static str> {
         .is_some_and(|share| share > MOST_MEMORY_STALL);
     let swapping = own_memory.is_none_or(|share| share > 0.0)
         && interference.swapped_pages.is_some_and(|pages| pages > 0);
-    let found = [
+    [
         (memory, "waiting for memory"),
         (swapping, "swapping"),
         (
             interference.throttled_ns.is_some_and(|ns| ns > 0),
             "the CPU limit of the control group",
         ),
-    ];
-    found
-        .into_iter()
-        .filter(|(yes, _)| *yes)
-        .map(|(_, what)| what)
-        .collect()
+    ]
+    .into_iter()
+    .filter(|(yes, _)| *yes)
+    .map(|(_, what)| what)
+    .collect()
 }
 
 /// What interference was seen in a run.
@@ -102,8 +101,12 @@ pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, Interference
         if record.purpose.is_of_a_block() {
             let workload = record.workload.as_str();
             let part = (workload, record.threads, record.block, record.part);
-            let attempts = parts.entry(part).or_default();
-            attempts.entry(record.attempt).or_default().push(record);
+            parts
+                .entry(part)
+                .or_default()
+                .entry(record.attempt)
+                .or_default()
+                .push(record);
         }
     }
     let mut interference = InterferenceSummary {
@@ -140,14 +143,15 @@ pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, Interference
 
 /// The causes of interference with a process; empty if it was not observed.
 pub(super) fn causes(record: &Record) -> Vec<&'static str> {
-    let interference = record.interference.as_ref();
-    interference.map_or(Vec::new(), disturbed_by)
+    record
+        .interference
+        .as_ref()
+        .map_or(Vec::new(), disturbed_by)
 }
 
 /// The stalls of a process that may be its own doing; empty if it was not observed.
 pub(super) fn stalls(record: &Record) -> Vec<&'static str> {
-    let interference = record.interference.as_ref();
-    interference.map_or(Vec::new(), stalled_by)
+    record.interference.as_ref().map_or(Vec::new(), stalled_by)
 }
 
 /// Returns the first quiet one of the complete attempts, or else the one whose worst cause in its
@@ -161,10 +165,9 @@ fn choose(attempts: &BTreeMap<u32, Vec<&Record>>) -> u32 {
     };
     let quiet = whole().find(|(_, records)| records.iter().all(|record| causes(record).is_empty()));
     let worst = |records: &[&Record]| {
-        let interferences = records
+        records
             .iter()
-            .filter_map(|record| record.interference.as_ref());
-        interferences
+            .filter_map(|record| record.interference.as_ref())
             .flat_map(loads)
             .map(|(load, _)| load)
             .fold(0.0, f64::max)

@@ -20,9 +20,10 @@ const SMALLEST: &str = "smallest_limit_bytes";
 /// All tables.
 pub fn tables(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
     let of_case = |case: &Case| {
-        let rows = run.rows_of(case);
-        let rows = rows.map(|allocator| row(run, case, allocator, records));
-        let mut rows: Vec<TableRow> = rows.collect();
+        let mut rows: Vec<TableRow> = run
+            .rows_of(case)
+            .map(|allocator| row(run, case, allocator, records))
+            .collect();
         let base = rows.iter().find(|row| row.role == Role::Baseline).cloned();
         if let Some(base) = base {
             rows.iter_mut().for_each(|row| compare(row, &base));
@@ -124,8 +125,9 @@ fn tried(records: &[&Record]) -> Vec<TriedLimit> {
         if let Some(limit) = &record.limit
             && let Some(bytes) = limit.bytes
         {
-            let outcomes = all.entry((limit.percent, bytes)).or_default();
-            outcomes.push(record.outcome.word());
+            all.entry((limit.percent, bytes))
+                .or_default()
+                .push(record.outcome.word());
         }
     }
     let of = |((percent, bytes), outcomes)| TriedLimit {
@@ -143,17 +145,20 @@ fn smallest(tried: &[TriedLimit]) -> Option<&TriedLimit> {
 
 /// The largest limit below it under which no process got through.
 fn too_small(tried: &[TriedLimit], smallest: &TriedLimit) -> f64 {
-    let below = searched(tried).take_while(|limit| limit.bytes < smallest.bytes);
-    let below = below.filter(|limit| limit.ok() == 0);
-    below.last().map_or(0.0, |limit| limit.bytes as f64)
+    searched(tried)
+        .take_while(|limit| limit.bytes < smallest.bytes)
+        .filter(|limit| limit.ok() == 0)
+        .last()
+        .map_or(0.0, |limit| limit.bytes as f64)
 }
 
 /// The largest limit, not below the smallest one, under which some process still failed: what it needs
 /// is not the same each time.
 fn still_failed(tried: &[TriedLimit], smallest_bytes: f64) -> Option<f64> {
-    let failed = tried.iter().filter(|limit| limit.word() != "ok");
-    let failed = failed.map(|limit| limit.bytes as f64);
-    failed
+    tried
+        .iter()
+        .filter(|limit| limit.word() != "ok")
+        .map(|limit| limit.bytes as f64)
         .filter(|bytes| *bytes >= smallest_bytes)
         .max_by(f64::total_cmp)
 }
@@ -180,8 +185,10 @@ fn slowdowns(records: &[&Record], percent: u32) -> Vec<f64> {
         return Vec::new();
     }
     let ratio = |record: &&Record| {
-        let mut free = records.iter().filter(of);
-        let free = free.find(|other| under(other).is_none() && other.block == record.block)?;
+        let free = records
+            .iter()
+            .filter(of)
+            .find(|other| under(other).is_none() && other.block == record.block)?;
         Some(time(record)? / time(free)?)
     };
     near().filter_map(ratio).collect()

@@ -41,8 +41,8 @@ impl MeasuredCell {
     /// All of a row of timed processes.
     fn of_group(group: &Group) -> Vec<MeasuredCell> {
         let samples = group.samples();
-        let metrics = metric::of_case(Mode::Time, group.case).into_iter();
-        metrics
+        metric::of_case(Mode::Time, group.case)
+            .into_iter()
             .filter_map(|metric| MeasuredCell::new(metric, &samples, group.check))
             .collect()
     }
@@ -65,8 +65,12 @@ impl MeasuredCell {
             let place = other.by_slot.binary_search_by_key(slot, |(slot, _)| *slot);
             Some((ours / other.by_slot[place.ok()?].1).ln())
         };
-        let logs = self.by_slot.iter().filter_map(log);
-        let logs: Vec<f64> = logs.filter(|log| log.is_finite()).collect();
+        let logs: Vec<f64> = self
+            .by_slot
+            .iter()
+            .filter_map(log)
+            .filter(|log| log.is_finite())
+            .collect();
         cell.ratio = Ratio::from_logs(&logs);
         let judged = cell.metric.judged == Judged::ByRange;
         cell.verdict = judged.then(|| by_range(&cell, &other.cell, THRESHOLD, exact));

@@ -41,8 +41,10 @@ impl MemoryRatio {
             let ratio = |(ours, theirs): (&Option<Memory>, &Option<Memory>)| {
                 Some(value(ours.as_ref()?)? / value(theirs.as_ref()?)?)
             };
-            let ratios = ours.iter().zip(theirs).filter_map(ratio);
-            let ratios: Vec<f64> = ratios
+            let ratios: Vec<f64> = ours
+                .iter()
+                .zip(theirs)
+                .filter_map(ratio)
                 .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
                 .collect();
             Some(MemoryRatio {

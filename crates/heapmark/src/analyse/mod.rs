@@ -201,13 +201,17 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
                 if plan.cases.iter().all(|case| case.beside) {
                     analysis.held = held::held(&plan.allocators, &plan.cases, tables);
                 }
-                let tables = analysis.footprints.iter_mut();
-                tables.for_each(|table| table.sort_by_least("overhead_at_peak_footprint"));
+                analysis
+                    .footprints
+                    .iter_mut()
+                    .for_each(|table| table.sort_by_least("overhead_at_peak_footprint"));
             }
             Mode::Limit(_) => {
                 analysis.limits = limit::tables(run, &counting);
-                let tables = analysis.limits.iter_mut();
-                tables.for_each(|table| table.sort_by_least("smallest_limit_bytes"));
+                analysis
+                    .limits
+                    .iter_mut()
+                    .for_each(|table| table.sort_by_least("smallest_limit_bytes"));
             }
         }
     }
@@ -233,24 +237,27 @@ impl Analysis {
         self.cases = judged_cases(run, &tables, false);
         // What is said of allocators over all cases is said of fresh heaps.
         let judged = self.cases.iter().zip(&tables);
-        let judged = judged.filter(|(case, _)| case.age.is_none());
-        let judged = judged.map(|(case, table)| JudgedCase {
-            case,
-            table,
-            floor_ns: table.floor_ns().unwrap_or_default(),
-        });
+        let judged = judged
+            .filter(|(case, _)| case.age.is_none())
+            .map(|(case, table)| JudgedCase {
+                case,
+                table,
+                floor_ns: table.floor_ns().unwrap_or_default(),
+            });
         let (mut later, mut rest): (Vec<JudgedCase>, Vec<JudgedCase>) =
             judged.partition(|judged| judged.table.case.plays_later_rounds());
         // First and later rounds of one trace answer two questions: no verdict covers both. A suite
         // that plays each trace in one way asks one question.
         let of_one_trace = |later: &JudgedCase| {
-            let mut firsts = rest.iter().map(|first| first.table.case);
-            firsts.any(|first| first.plays_trace_of(later.table.case))
+            rest.iter()
+                .map(|first| first.table.case)
+                .any(|first| first.plays_trace_of(later.table.case))
         };
         if !later.iter().any(of_one_trace) {
             let order = |judged: &JudgedCase| {
-                let mut cases = self.cases.iter();
-                cases.position(|case| std::ptr::eq(case, judged.case))
+                self.cases
+                    .iter()
+                    .position(|case| std::ptr::eq(case, judged.case))
             };
             rest.append(&mut later);
             rest.sort_by_key(order);
@@ -315,14 +322,16 @@ pub fn processes<'a>(
     run: &'a RunFile,
     records: &'a [Record],
 ) -> Vec<Vec<Vec<(&'a Measurement, Process)>>> {
-    let grid = grid(run, &counting(records)).into_iter();
-    grid.map(|table| {
-        let groups = table.groups.into_iter();
-        groups
-            .map(|group| group.processes.into_values().collect())
-            .collect()
-    })
-    .collect()
+    grid(run, &counting(records))
+        .into_iter()
+        .map(|table| {
+            table
+                .groups
+                .into_iter()
+                .map(|group| group.processes.into_values().collect())
+                .collect()
+        })
+        .collect()
 }
 
 /// The records without the attempts that do not count, by row.
@@ -347,16 +356,22 @@ fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<CaseGroups<'a>>
             .map(|candidate| Group::new(run, case, candidate, records))
             .collect(),
     };
-    let timed = run.plan.cases.iter().filter(|case| !case.beside);
-    timed.map(of_case).collect()
+    run.plan
+        .cases
+        .iter()
+        .filter(|case| !case.beside)
+        .map(of_case)
+        .collect()
 }
 
 /// All cases; `all`: with the ratios of metrics that are only described.
 fn judged_cases(run: &RunFile, tables: &[CaseGroups], all: bool) -> Vec<Case> {
     let calls = verdict::verdicts(tables, run.plan.alpha());
-    let judged = tables.iter().zip(&calls);
-    let judged = judged.map(|(table, calls)| judged_case(run, table, calls, all));
-    let mut cases: Vec<Case> = judged.collect();
+    let mut cases: Vec<Case> = tables
+        .iter()
+        .zip(&calls)
+        .map(|(table, calls)| judged_case(run, table, calls, all))
+        .collect();
     for (case, row, over) in aged::judge(tables, &calls, run.plan.alpha()) {
         if let State::Measured(numbers) = &mut cases[case].rows[row].state {
             numbers.aged = Some(over);
@@ -376,8 +391,9 @@ fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -
         }
         rows.push(row);
     }
-    let candidates = rows.iter().filter(|row| row.role == Role::Candidate);
-    let least = candidates
+    let least = rows
+        .iter()
+        .filter(|row| row.role == Role::Candidate)
         .filter(|_| case.whole_process && case.command().is_none())
         .filter_map(|row| Some(row.numbers()?.ratio("cpu_ns_per_op")?.ratio))
         .min_by(f64::total_cmp);

@@ -122,8 +122,9 @@ pub fn noise(records: &[Record], original: &str, copy: &str) -> [Option<Noise>; 
         let blocks: BTreeMap<(u32, bool), f64> = timed()
             .map(|(record, time)| ((record.block, record.allocator == copy), time))
             .collect();
-        let originals = blocks.iter().filter(|((_, is_copy), _)| !is_copy);
-        let logs: Vec<f64> = originals
+        let logs: Vec<f64> = blocks
+            .iter()
+            .filter(|((_, is_copy), _)| !is_copy)
             .filter_map(|((block, _), own)| Some((blocks.get(&(*block, true))? / own).ln()))
             .collect();
         // No habit repeats a disturbed process: all count, in the order in which they ran.

@@ -165,8 +165,9 @@ impl Numbers {
 
     /// Operations of all threads per microsecond.
     pub fn rate(&self) -> Spread {
-        let rate = self.cell("mops_per_s");
-        rate.expect("what has a time has a rate").spread
+        self.cell("mops_per_s")
+            .expect("what has a time has a rate")
+            .spread
     }
 
     /// Memory at its peak; `None` if no process reported a resident set.
@@ -245,8 +246,11 @@ fn figures(group: &Group) -> BTreeMap<String, f64> {
     // A whole process reports most figures in its check, which is not timed.
     let check = group.check.filter(|_| group.case.whole_process);
     let mut figures = check.map_or(BTreeMap::new(), |check| check.figures.clone());
-    let processes = group.processes.values();
-    let names: BTreeSet<&String> = processes.flat_map(|(m, _)| m.figures.keys()).collect();
+    let names: BTreeSet<&String> = group
+        .processes
+        .values()
+        .flat_map(|(m, _)| m.figures.keys())
+        .collect();
     for name in names {
         let median = group.median_of(|m, _| m.figures.get(name).copied());
         figures.extend(median.map(|median| (name.clone(), median)));

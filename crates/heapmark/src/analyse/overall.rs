@@ -59,8 +59,9 @@ pub fn overall(run: &RunFile, judged: &[JudgedCase]) -> Vec<Overall> {
     if tables.len() < 2 {
         return Vec::new();
     }
-    let all = run.allocators.iter();
-    let mut all: Vec<Overall> = all
+    let mut all: Vec<Overall> = run
+        .allocators
+        .iter()
         .filter_map(|info| {
             let role = Role::of(info, &run.plan.baseline);
             matches!(role, Role::Candidate | Role::Baseline)
@@ -75,8 +76,10 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
     let logs = tables.iter().map(|judged| by_block(name, judged));
     let shift = mean_shift(&logs.collect::<Option<Vec<_>>>()?, run.plan.seed)?;
     let numbers_of = |name: &str| -> Option<Vec<&Numbers>> {
-        let rows = tables.iter().map(|judged| judged.row(name)?.0.numbers());
-        rows.collect()
+        tables
+            .iter()
+            .map(|judged| judged.row(name)?.0.numbers())
+            .collect()
     };
     let own = numbers_of(name)?;
     let memory_of = |numbers: &[&Numbers]| -> Vec<Option<Memory>> {
@@ -88,15 +91,19 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
             .count()
     };
     let base = numbers_of(&run.plan.baseline);
-    let user = base.iter().flat_map(|base| own.iter().zip(base));
-    let user = user.map(|(own, base)| user_ratio(own, base));
+    let user = base
+        .iter()
+        .flat_map(|base| own.iter().zip(base))
+        .map(|(own, base)| user_ratio(own, base));
     let kernel = own.iter().map(|numbers| {
         let parts = numbers.parts?;
         Some(parts.kernel_ns / numbers.time.spread.median)
     });
     let ratio = shift.estimate.exp();
-    let interval = shift.interval.filter(|_| role == Role::Candidate);
-    let interval = interval.map(|it| (it.low.exp(), it.high.exp()));
+    let interval = shift
+        .interval
+        .filter(|_| role == Role::Candidate)
+        .map(|it| (it.low.exp(), it.high.exp()));
     Some(Overall {
         allocator: name.to_owned(),
         ratio,

@@ -97,8 +97,11 @@ fn doubt(judgement: Option<&Judgement>, needed: usize) -> Option<Doubt> {
 /// The mean over cases of ln(leader / other), for each block in which both ran in every case.
 fn block_means(leader: &Candidate, other: &Candidate) -> Vec<f64> {
     let of_block = |block: &u32| {
-        let cases = leader.logs.iter().zip(&other.logs);
-        let logs = cases.map(|(ours, theirs)| Some(ours.get(block)? - theirs.get(block)?));
+        let logs = leader
+            .logs
+            .iter()
+            .zip(&other.logs)
+            .map(|(ours, theirs)| Some(ours.get(block)? - theirs.get(block)?));
         mean(&logs.collect::<Option<Vec<f64>>>()?)
     };
     leader.logs[0].keys().filter_map(of_block).collect()

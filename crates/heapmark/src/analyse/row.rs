@@ -111,16 +111,19 @@ impl Row {
 
 fn other_parameters(group: &Group) -> BTreeMap<String, String> {
     let usual = &group.case.parameters;
-    let own = group.case.row(&group.allocator.name);
-    let mut own = own.map_or(BTreeMap::new(), |row| row.parameters.clone());
+    let mut own = group
+        .case
+        .row(&group.allocator.name)
+        .map_or(BTreeMap::new(), |row| row.parameters.clone());
     own.retain(|name, value| usual.get(name).is_some_and(|usual| usual != value));
     own
 }
 
 /// The weakest of the methods that the plan and the processes report.
 fn purge(group: &Group) -> Purge {
-    let processes = group.processes.values();
-    processes
+    group
+        .processes
+        .values()
         .map(|(measurement, _)| Purge::from(measurement.purge.as_str()))
         .fold(Purge::from(group.allocator.purge.as_str()), Purge::min)
 }

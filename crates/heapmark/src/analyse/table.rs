@@ -76,14 +76,16 @@ pub struct TriedLimit {
 impl TriedLimit {
     /// The first outcome that is not `ok`, or `ok`.
     pub fn word(&self) -> &'static str {
-        let bad = self.outcomes.iter().find(|word| **word != "ok");
-        bad.copied().unwrap_or("ok")
+        self.outcomes
+            .iter()
+            .find(|word| **word != "ok")
+            .copied()
+            .unwrap_or("ok")
     }
 
     /// How many processes ended `ok`.
     pub fn ok(&self) -> usize {
-        let ok = self.outcomes.iter().filter(|word| **word == "ok");
-        ok.count()
+        self.outcomes.iter().filter(|word| **word == "ok").count()
     }
 
     /// Whether the search took it for one that does; `None` if the search has not decided that yet.
@@ -149,8 +151,9 @@ impl TableRow {
 
     /// The value of a metric of the timed calls of a function.
     pub fn of_function(&self, function: &str, key: &str) -> Option<&TableCell> {
-        let mut cells = self.cells.iter();
-        cells.find(|cell| cell.label == function && cell.metric.key == key)
+        self.cells
+            .iter()
+            .find(|cell| cell.label == function && cell.metric.key == key)
     }
 
     /// The same in nanoseconds, which are whole there.

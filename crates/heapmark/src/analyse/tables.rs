@@ -33,8 +33,10 @@ pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
 fn of_times(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
     let judged = super::judged_cases(run, &super::grid(run, records), true);
     let of_case = |(case, judged): (&Case, super::Case)| {
-        let rows = run.rows_of(case).zip(judged.rows);
-        let rows = rows.map(|(allocator, row)| TableRow::timed(run, case, allocator, row.state));
+        let rows = run
+            .rows_of(case)
+            .zip(judged.rows)
+            .map(|(allocator, row)| TableRow::timed(run, case, allocator, row.state));
         Table::new(run, case, rows.collect())
     };
     run.plan.cases.iter().zip(judged).map(of_case).collect()

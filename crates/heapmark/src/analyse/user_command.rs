@@ -71,8 +71,11 @@ impl CommandFacts {
             table.groups.iter().filter_map(of_row).collect()
         };
         let left = |(name, count): (String, String)| Some((name, count.parse().ok()?));
-        let mut baselines = rows.iter().filter(|row| row.role == Role::Baseline);
-        let numbers = baselines.next().and_then(Row::numbers);
+        let numbers = rows
+            .iter()
+            .filter(|row| row.role == Role::Baseline)
+            .next()
+            .and_then(Row::numbers);
         let malloc_share = figure(SHARE);
         CommandFacts {
             line: command.line(),
@@ -110,8 +113,11 @@ fn above(ceiling: f64, rows: &[Row]) -> Vec<(String, f64)> {
     let least_gain = |ratio: Option<Ratio>| ratio?.interval.map(|(_, high)| 1.0 / high - 1.0);
     let of_row = |row: &Row| {
         let numbers = row.numbers().filter(|_| row.role == Role::Candidate)?;
-        let gains = [numbers.time.ratio, numbers.ratio("cpu_ns_per_op")].map(least_gain);
-        let most = gains.into_iter().flatten().max_by(f64::total_cmp)?;
+        let most = [numbers.time.ratio, numbers.ratio("cpu_ns_per_op")]
+            .map(least_gain)
+            .into_iter()
+            .flatten()
+            .max_by(f64::total_cmp)?;
         (most > ceiling).then(|| (row.allocator.clone(), most))
     };
     rows.iter().filter_map(of_row).collect()

@@ -154,8 +154,9 @@ fn family(
         }
     }
     let judged = judge_family(&logs, blocks_needed(logs.len(), alpha) as usize, alpha);
-    let calls = places.into_iter().zip(judged);
-    calls
+    places
+        .into_iter()
+        .zip(judged)
         .filter_map(|((table, row), judgement)| Some((table, row, Verdict::of(&judgement?))))
         .collect()
 }

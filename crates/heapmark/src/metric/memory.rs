@@ -484,8 +484,10 @@ const fn retained(key: &'static str, of: fn(&Sample) -> Option<f64>) -> Metric {
 /// The same, of a process; the guest reads its memory at a few moments after the last free.
 fn after(sample: &Sample, after_ms: u64) -> Option<f64> {
     let footprint = sample.measurement.footprint.as_ref()?;
-    let mut retained = footprint.retained.iter();
-    let kept = retained.find(|it| it.after_ms == after_ms)?;
+    let kept = footprint
+        .retained
+        .iter()
+        .find(|it| it.after_ms == after_ms)?;
     Some(kept.resident.grown_since(&footprint.begin) as f64)
 }
 

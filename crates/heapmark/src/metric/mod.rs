@@ -234,8 +234,9 @@ pub fn of_mode(mode: Mode) -> Vec<&'static Metric> {
 
 /// The metric of this key, which must exist.
 pub fn named(key: &str) -> &'static Metric {
-    let found = all().find(|metric| metric.key == key);
-    found.unwrap_or_else(|| panic!("no metric {key}"))
+    all()
+        .find(|metric| metric.key == key)
+        .unwrap_or_else(|| panic!("no metric {key}"))
 }
 
 /// Those of the processes of a case.

@@ -184,8 +184,7 @@ fn quotient(
     under: fn(&Iteration) -> u64,
 ) -> Option<f64> {
     let sum = |of: fn(&Iteration) -> u64| -> f64 {
-        let measured = measurement.measured();
-        measured.map(|one| of(one) as f64).sum()
+        measurement.measured().map(|one| of(one) as f64).sum()
     };
     let under = sum(under);
     (under > 0.0).then(|| sum(over) / under)

@@ -86,12 +86,18 @@ pub const METRICS: &[Metric] = &[
 
 /// Over the measured iterations.
 fn sum(sample: &Sample, time: fn(&Iteration) -> u64) -> f64 {
-    let measured = sample.measurement.measured();
-    measured.map(|one| time(one) as f64).sum()
+    sample
+        .measurement
+        .measured()
+        .map(|one| time(one) as f64)
+        .sum()
 }
 
 /// The largest of the figures with such names.
 fn longest(figures: &BTreeMap<String, f64>, wanted: fn(&str) -> bool) -> Option<f64> {
-    let wanted = figures.iter().filter(|(name, _)| wanted(name));
-    wanted.map(|(_, value)| *value).max_by(f64::total_cmp)
+    figures
+        .iter()
+        .filter(|(name, _)| wanted(name))
+        .map(|(_, value)| *value)
+        .max_by(f64::total_cmp)
 }

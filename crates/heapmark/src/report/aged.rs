@@ -53,9 +53,9 @@ pub fn memory(case: &Case) -> Option<String> {
     });
     let told = join(told, ", ");
     let most = |name: &str| {
-        let of_rows = rows.clone();
-        let of_rows = of_rows.filter_map(|row| figure(name, row.numbers()?));
-        of_rows.max_by(f64::total_cmp)
+        rows.clone()
+            .filter_map(|row| figure(name, row.numbers()?))
+            .max_by(f64::total_cmp)
     };
     let back = most(give_back).map(|ns| {
         format!(

@@ -24,9 +24,9 @@ pub struct ComparisonSubject<'a> {
 /// For a terminal.
 pub fn comparison(subject: ComparisonSubject, comparison: &Comparison, screen: Screen) -> String {
     let table = terminal::sheet_text(table(subject, comparison), screen, &mut Vec::new());
-    let words = words(subject, comparison);
-    let words = words.iter().map(|line| screen.wrap(line, 2));
-    format!("{table}\n{}\n", text::join(words, "\n"))
+    let words = words(subject, comparison).into_iter();
+    let words = text::join(words.map(|line| screen.wrap(&line, 2)), "\n");
+    format!("{table}\n{words}\n")
 }
 
 /// For an issue or the summary of a CI job.
@@ -77,8 +77,10 @@ pub fn table(subject: ComparisonSubject, comparison: &Comparison) -> Sheet {
         Column::numbers(&format!("{clock} / {over}"), ratios),
     ];
     if let Some(anchor) = &comparison.anchor {
-        let ratios = rows.iter().map(|row| row.beside_anchor.as_ref());
-        let ratios = ratios.map(|ratio| ratio.map(sheet::interval).unwrap_or_default());
+        let ratios = rows
+            .iter()
+            .map(|row| row.beside_anchor.as_ref())
+            .map(|ratio| ratio.map(sheet::interval).unwrap_or_default());
         columns.push(Column::numbers(&format!("beside {anchor}"), ratios));
     }
     let verdict = |row: &Compared| match row.verdict {
@@ -90,8 +92,10 @@ pub fn table(subject: ComparisonSubject, comparison: &Comparison) -> Sheet {
     if rows.is_empty() {
         columns.clear();
     }
-    let left_out = comparison.left_out.iter();
-    let left_out = left_out.map(|left| Numberless::new(&left.row, None, || left.why.clone()));
+    let left_out = comparison
+        .left_out
+        .iter()
+        .map(|left| Numberless::new(&left.row, None, || left.why.clone()));
     Sheet {
         heading: match subject.old {
             Some(old) => format!(
@@ -111,8 +115,10 @@ pub fn table(subject: ComparisonSubject, comparison: &Comparison) -> Sheet {
 pub fn words(subject: ComparisonSubject, comparison: &Comparison) -> Vec<String> {
     let mut words = Vec::new();
     let Some(old) = subject.old else { return words };
-    let differing = comparison.differences.iter();
-    let differing = differing.map(|it| format!("{}: {} -> {}", it.what, it.old, it.new));
+    let differing = comparison
+        .differences
+        .iter()
+        .map(|it| format!("{}: {} -> {}", it.what, it.old, it.new));
     let differing = text::join(differing, "; ");
     if !differing.is_empty() {
         words.push(format!("Not the same in both: {differing}."));

@@ -30,9 +30,10 @@ pub fn conclusion(analysis: &Analysis) -> String {
 fn without(left_out: &[LeftOut], analysis: &Analysis) -> String {
     let cases = count(analysis.cases.len(), "case");
     let left_out = left_out.iter().map(|left| {
-        let reasons = [(left.failed, "not ok"), (left.missing, "samples missing")];
-        let reasons = reasons.iter().filter(|(number, _)| *number > 0);
-        let reasons = reasons.map(|(number, what)| format!("{what} in {number} of {cases}"));
+        let reasons = [(left.failed, "not ok"), (left.missing, "samples missing")]
+            .into_iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, what)| format!("{what} in {number} of {cases}"));
         format!("{} ({})", left.allocator, join(reasons, ", "))
     });
     enclosed(" Left out: ", &list(left_out), ".")
@@ -143,12 +144,13 @@ pub fn interference(analysis: &Analysis) -> Option<String> {
         count(seen.stalled, "process"),
         by(&seen.stalls)
     );
-    let all = [
+    let seen = [
         (seen.repeated, again),
         (seen.disturbed, kept),
         (seen.stalled, held_up),
-    ];
-    let seen = all.iter().filter(|(number, _)| *number > 0);
+    ]
+    .into_iter()
+    .filter(|(number, _)| *number > 0);
     let said = join(seen.map(|(_, said)| said), "; ");
     (!said.is_empty()).then(|| format!("Interference: {said}."))
 }
@@ -184,8 +186,9 @@ fn fastest(analysis: &Analysis, ranking: &Ranking) -> String {
 fn caveat(analysis: &Analysis, leader: &str) -> String {
     let cases = |holds: fn(&Case, &Row) -> bool| {
         let in_case = |case: &&Case| {
-            let mut rows = case.rows.iter();
-            rows.any(|row| row.allocator == leader && holds(case, row))
+            case.rows
+                .iter()
+                .any(|row| row.allocator == leader && holds(case, row))
         };
         analysis.cases.iter().filter(in_case).count()
     };
@@ -200,8 +203,9 @@ fn caveat(analysis: &Analysis, leader: &str) -> String {
         (partial, "is partial"),
         (served, "is served by libc"),
         (unpurged, gives_none.as_str()),
-    ];
-    let caveats = caveats.iter().filter(|(cases, _)| *cases > 0);
+    ]
+    .into_iter()
+    .filter(|(cases, _)| *cases > 0);
     let caveats = list(caveats.map(|(_, caveat)| caveat));
     enclosed(&format!(" But {leader} "), &caveats, ".")
 }
@@ -260,18 +264,20 @@ fn unclear(analysis: &Analysis, ranking: &Ranking) -> String {
 
 /// ` (mimalloc3 takes 0.996x the time of rpmalloc, 95 % interval 0.990-1.002)`.
 fn closest(ranking: &Ranking) -> String {
-    let closest = ranking.rivals().find_map(|contest| {
-        let ratio = contest.ratio?;
-        let interval = ratio
-            .interval
-            .map(|(low, high)| format!(", 95 % interval {low:.3}-{high:.3}"))
-            .unwrap_or_default();
-        Some(format!(
-            " ({} takes {:.3}x the time of {}{interval})",
-            ranking.leader, ratio.ratio, contest.against
-        ))
-    });
-    closest.unwrap_or_default()
+    ranking
+        .rivals()
+        .find_map(|contest| {
+            let ratio = contest.ratio?;
+            let interval = ratio
+                .interval
+                .map(|(low, high)| format!(", 95 % interval {low:.3}-{high:.3}"))
+                .unwrap_or_default();
+            Some(format!(
+                " ({} takes {:.3}x the time of {}{interval})",
+                ranking.leader, ratio.ratio, contest.against
+            ))
+        })
+        .unwrap_or_default()
 }
 
 /// The leader's time over the baseline's, the number of the table of all cases if there is one.
@@ -360,16 +366,17 @@ pub fn smallest(analysis: &Analysis) -> String {
         true => analysis.overall.iter().filter_map(of_time).collect(),
         false => analysis.held.iter().filter_map(of_held).collect(),
     };
-    let least = known.into_iter().min_by(|(a, _), (b, _)| a.total_cmp(b));
-    let smallest = least
+    known
+        .into_iter()
+        .min_by(|(a, _), (b, _)| a.total_cmp(b))
         .filter(|(_, name)| name != leader)
         .map(|(memory, name)| {
             let base = &analysis.baseline;
             let price = analysis
                 .overall
                 .iter()
-                .find(|one| one.allocator == name && name != *base);
-            let price = price.map(|one| format!("at {}x {base}'s time", units::ratio(one.ratio)));
+                .find(|one| one.allocator == name && name != *base)
+                .map(|one| format!("at {}x {base}'s time", units::ratio(one.ratio)));
             let memory = match analysis.held.is_empty() {
                 true if name == *base => "the baseline".to_owned(),
                 true => format!("{} {base}'s memory", times(memory)),
@@ -379,8 +386,9 @@ pub fn smallest(analysis: &Analysis) -> String {
                 " The smallest is {name}: {}.",
                 join([Some(memory), price].iter().flatten(), ", ")
             )
-        });
-    smallest.unwrap_or_default() + &weakness(analysis, leader)
+        })
+        .unwrap_or_default()
+        + &weakness(analysis, leader)
 }
 
 /// ` mimalloc2 is bad at ratchet: ...`: where the leader holds most beside the best allocator.
@@ -402,9 +410,10 @@ fn weakness(analysis: &Analysis, leader: &str) -> String {
             format!("idle-return: a sleeping process returns {own} of a burst")
         }
     };
-    let others = distinct([&analysis.baseline, &best.allocator]).into_iter();
-    let others = others.filter(|name| *name != leader);
-    let others = others.filter_map(|name| Some(format!("{name} {}", number(name)?)));
+    let others = distinct([&analysis.baseline, &best.allocator])
+        .into_iter()
+        .filter(|name| *name != leader)
+        .filter_map(|name| Some(format!("{name} {}", number(name)?)));
     format!(
         " {leader} is bad at {what}{}.",
         enclosed(" (", &join(others, ", "), ")")

@@ -18,8 +18,9 @@ fn of_case(case: &Table, counter: Counter, planned_blocks: u32) -> Sheet {
     let (mut rows, others): (Vec<&TableRow>, Vec<&TableRow>) =
         case.rows.iter().partition(|row| row.has_run());
     let order = |row: &TableRow| {
-        let first = row.cells.first();
-        first.map_or(f64::INFINITY, |cell| cell.spread.median)
+        row.cells
+            .first()
+            .map_or(f64::INFINITY, |cell| cell.spread.median)
     };
     rows.sort_by(|a, b| order(a).total_cmp(&order(b)));
     let numbers = |title: &str, cell: &dyn Fn(&TableRow) -> String| {
@@ -38,14 +39,16 @@ fn of_case(case: &Table, counter: Counter, planned_blocks: u32) -> Sheet {
         }
         let (many, per) = scale(counter, event);
         columns.push(numbers(&format!("{what}/{per}"), &|row| {
-            let count = row.cell(event);
-            let count = count.map(|cell| units::digits(cell.spread.median * many));
-            count.or_else(|| why(row)).unwrap_or("-".into())
+            row.cell(event)
+                .map(|cell| units::digits(cell.spread.median * many))
+                .or_else(|| why(row))
+                .unwrap_or("-".into())
         }));
         // A share of few calls means nothing.
         let is_first = |row: &&TableRow| {
-            let first = row.cells.first();
-            first.is_some_and(|cell| cell.metric.key == event)
+            row.cells
+                .first()
+                .is_some_and(|cell| cell.metric.key == event)
         };
         if counter != Counter::Kernel && rows.iter().any(is_first) {
             let of = |cell: fn(&TableCell) -> Option<String>| {

@@ -26,8 +26,10 @@ pub fn text(allocators: &[Allocator]) -> String {
         let mut by_reason: BTreeMap<_, Vec<&str>> = BTreeMap::new();
         for difference in &flags.differences {
             let reason = difference.reason.unwrap_or("no reason is known");
-            let like = by_reason.entry((difference.is_ours, reason));
-            like.or_default().push(difference.flag);
+            by_reason
+                .entry((difference.is_ours, reason))
+                .or_default()
+                .push(difference.flag);
         }
         for ((is_ours, reason), flags) in by_reason {
             let whose = if is_ours { "only ours" } else { "not ours " };

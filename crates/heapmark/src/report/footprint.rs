@@ -149,7 +149,7 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
     let rows: Vec<&TableRow> = (analysis.footprints.iter())
         .flat_map(|case| &case.rows)
         .collect();
-    let lines = [
+    [
         (
             WATCHED,
             "Memory of processes in which every call is watched: each takes longer, so an allocator that gives memory back by the clock \
@@ -222,9 +222,7 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
             WATCHED,
             "idle: resident this long after everything was freed, without a single call.",
         ),
-    ];
-    let shown = lines.into_iter().filter(|(key, _)| has(&rows, key));
-    shown.map(|(_, line)| line.to_owned()).collect()
+    ].into_iter().filter(|(key, _)| has(&rows, key)).map(|(_, line)| line.to_owned()).collect()
 }
 
 /// Whether some row has a metric.
@@ -236,13 +234,13 @@ fn of_case(case: &Table, planned_blocks: u32) -> Sheet {
     let (rows, others): (Vec<&TableRow>, Vec<&TableRow>) = case.rows.iter().partition(|row| {
         row.cell(PEAK_DEMAND).is_some() || STARTED.iter().any(|key| row.cell(key).is_some())
     });
-    let shares = case
+    let sampled = case
         .rows
         .iter()
-        .filter_map(|row| row.sampling.as_ref()?.share);
-    let sampled = shares.max_by(f64::total_cmp).filter(|share| *share > 0.0);
-    let sampled =
-        sampled.map(|share| format!("sampling took at most {} of a core", units::percent(share)));
+        .filter_map(|row| row.sampling.as_ref()?.share)
+        .max_by(f64::total_cmp)
+        .filter(|share| *share > 0.0)
+        .map(|share| format!("sampling took at most {} of a core", units::percent(share)));
     Sheet {
         heading: format!(
             "{}: memory",
@@ -329,9 +327,11 @@ fn difference(cell: &TableCell) -> Option<f64> {
 /// those of the baseline do not. Rows that ask the same share a line.
 fn other_calls(case: &Table) -> Vec<String> {
     let names = |row: &TableRow, key: &str| -> Vec<String> {
-        let listed = row.details.get(key).map_or("", String::as_str);
-        let names = listed.split(", ").filter_map(|one| one.split(' ').next());
-        names
+        row.details
+            .get(key)
+            .map_or("", String::as_str)
+            .split(", ")
+            .filter_map(|one| one.split(' ').next())
             .filter(|name| !name.is_empty())
             .map(str::to_owned)
             .collect()
@@ -341,19 +341,21 @@ fn other_calls(case: &Table) -> Vec<String> {
     };
     let mut lines: Vec<(String, Vec<String>)> = Vec::new();
     for row in &case.rows {
-        let others = [
+        let says: Vec<String> = [
             ("also calls", "start_system_calls"),
             ("opens", "start_kernel_files"),
         ]
         .map(|(verb, key)| {
             let usual = names(base, key);
-            let own = names(row, key)
+            let own: Vec<String> = names(row, key)
                 .into_iter()
-                .filter(|name| !usual.contains(name));
-            let own: Vec<String> = own.collect();
+                .filter(|name| !usual.contains(name))
+                .collect();
             (!own.is_empty()).then(|| format!("{verb} {}", own.join(", ")))
-        });
-        let says: Vec<String> = others.into_iter().flatten().collect();
+        })
+        .into_iter()
+        .flatten()
+        .collect();
         if says.is_empty() {
             continue;
         }

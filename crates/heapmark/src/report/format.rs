@@ -71,8 +71,11 @@ impl Format {
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
-        let named = NAMES.iter().find(|(format, _)| *format == self);
-        named.expect("each format has a name").1
+        NAMES
+            .iter()
+            .find(|(format, _)| *format == self)
+            .expect("each format has a name")
+            .1
     }
 
     /// Whether it has each record as it was measured: then [`write_raw`] needs only one at a time.

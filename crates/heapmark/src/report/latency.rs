@@ -90,8 +90,9 @@ fn ranked<'a>(case: &'a Table, function: &str) -> Vec<&'a TableRow> {
 
 fn percentiles(rows: &[&TableRow], function: &str) -> Vec<Column> {
     let timed = rows.iter().map(|row| {
-        let longest = row.of_function(function, "max_ns");
-        longest.map_or(0, |cell| cell.n).to_string()
+        row.of_function(function, "max_ns")
+            .map_or(0, |cell| cell.n)
+            .to_string()
     });
     let mut columns = vec![
         names(rows.iter().copied()),
@@ -113,8 +114,11 @@ fn percentiles(rows: &[&TableRow], function: &str) -> Vec<Column> {
 fn longest(case: &Table) -> Vec<Column> {
     let mut lines: Vec<(&TableRow, &LongestCall)> = Vec::new();
     for row in &case.rows {
-        let calls = row.calls.iter().flat_map(|calls| &calls.longest);
-        let longest = calls.max_by_key(|longest| longest.call.ns);
+        let longest = row
+            .calls
+            .iter()
+            .flat_map(|calls| &calls.longest)
+            .max_by_key(|longest| longest.call.ns);
         lines.extend(longest.map(|longest| (row, longest)));
     }
     if lines.is_empty() {

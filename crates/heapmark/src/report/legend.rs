@@ -43,8 +43,8 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
             .collect();
     }
     let line = |marked: fn(&Case, &Row, &Numbers) -> bool, line: &str| {
-        let mut rows = rows.iter();
-        rows.any(|(case, row, numbers)| marked(case, row, numbers))
+        rows.iter()
+            .any(|(case, row, numbers)| marked(case, row, numbers))
             .then(|| line.to_owned())
     };
     // If allocators do not run a case, a program is its baseline.
@@ -155,9 +155,10 @@ pub fn marked(analysis: &Analysis) -> Option<String> {
         ("partial", names(|row| !row.left_to_libc.is_empty())),
         ("served by libc", names(|row| row.served.is_some())),
         ("flawed", names(|row| !row.findings.is_empty())),
-    ];
-    let marks = marks.iter().filter(|(_, names)| !names.is_empty());
-    let marks = marks.map(|(mark, names)| format!("{mark}: {}", text::list(names)));
+    ]
+    .into_iter()
+    .filter(|(_, names)| !names.is_empty())
+    .map(|(mark, names)| format!("{mark}: {}", text::list(names)));
     let marks = text::join(marks, "; ");
     (!marks.is_empty()).then(|| format!("{marks} (the full tables tell why)."))
 }
@@ -167,10 +168,11 @@ fn oversubscribed(analysis: &Analysis) -> Option<String> {
     let tables = (analysis.counts.iter())
         .chain(&analysis.footprints)
         .chain(&analysis.limits);
-    let mut marks = (analysis.cases.iter().map(|case| case.oversubscribed))
+    (analysis.cases.iter().map(|case| case.oversubscribed))
         .chain(analysis.latency.iter().map(|case| case.oversubscribed))
-        .chain(tables.map(|case| case.oversubscribed));
-    marks.any(|mark| mark).then(|| {
-        "oversubscribed: more threads than CPUs; the scheduler is measured too.".to_owned()
-    })
+        .chain(tables.map(|case| case.oversubscribed))
+        .any(|mark| mark)
+        .then(|| {
+            "oversubscribed: more threads than CPUs; the scheduler is measured too.".to_owned()
+        })
 }

@@ -79,8 +79,9 @@ fn columns(case: &Table, rows: &[&TableRow]) -> Vec<Column> {
         ratio.map_or("-".into(), |ratio| units::ratio(ratio.ratio))
     };
     let verdicts = rows.iter().map(|row| {
-        let judged = smallest(row).and_then(|cell| Some(cell.verdict?.word_of(cell.metric)));
-        judged.map_or(String::new(), String::from)
+        smallest(row)
+            .and_then(|cell| Some(cell.verdict?.word_of(cell.metric)))
+            .map_or(String::new(), String::from)
     });
     let of = |title: &str, key: &str, in_words: fn(f64) -> String| {
         let known = rows.iter().any(|row| row.cell(key).is_some());
@@ -128,9 +129,10 @@ fn columns(case: &Table, rows: &[&TableRow]) -> Vec<Column> {
 
 /// Why there is no time under so many per cent.
 fn ended(tried: &[TriedLimit], percent: u32) -> String {
-    let mut tried = tried.iter();
-    let own = tried.find(|limit| limit.percent == Some(percent));
-    own.map_or("-".into(), |limit| limit.word().into())
+    tried
+        .iter()
+        .find(|limit| limit.percent == Some(percent))
+        .map_or("-".into(), |limit| limit.word().into())
 }
 
 /// `oom at 16.0 MiB, 18.2 MiB; ok 7 of 9 times at 18.4 MiB; ok at 18.6 MiB, 128 MiB`: the limits of a

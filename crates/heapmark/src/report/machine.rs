@@ -47,8 +47,10 @@ pub fn lines_of_prices(analysis: &Analysis) -> Vec<String> {
 
 /// `prices here: page-fault-first 2.45 us, page-fault-again 2.19 us, ...`.
 pub fn prices_line(prices: &Prices) -> String {
-    let all = prices.prices.iter();
-    let all = all.map(|price| format!("{} {}", price.name, duration(price.median_ns)));
+    let all = prices
+        .prices
+        .iter()
+        .map(|price| format!("{} {}", price.name, duration(price.median_ns)));
     format!("prices here: {}", join(all, ", "))
 }
 
@@ -111,8 +113,9 @@ pub fn doctor(look: &Preflight, screen: Screen) -> String {
         (ItemState::Warning, YELLOW, "Warnings"),
         (ItemState::Note, BOLD, "Notes"),
     ] {
-        let told = look.in_state(state).filter(|item| item.found.is_some());
-        let explained: Vec<String> = told
+        let explained: Vec<String> = look
+            .in_state(state)
+            .filter(|item| item.found.is_some())
             .map(|item| {
                 let means = screen.wrap(&format!("  {}: {}", item.name, item.means), 4);
                 let change = screen.wrap(&format!("    change: {}", item.change), 6);
@@ -125,8 +128,12 @@ pub fn doctor(look: &Preflight, screen: Screen) -> String {
             lines.extend(explained);
         }
     }
-    let silent = look.items.iter().filter(|item| item.found.is_none());
-    let silent: Vec<&String> = silent.map(|item| &item.name).collect();
+    let silent: Vec<&String> = look
+        .items
+        .iter()
+        .filter(|item| item.found.is_none())
+        .map(|item| &item.name)
+        .collect();
     if !silent.is_empty() {
         let line = format!(
             "Not told by this machine, and nothing assumed: {}.",

@@ -114,8 +114,10 @@ fn table(analysis: &Analysis, screen: Screen) -> Option<(String, bool)> {
 /// Rows of the matrix: the fastest over all cases first, then those that are not in all of them.
 fn names(analysis: &Analysis) -> Vec<&str> {
     let ranked = analysis.overall.iter().map(|one| one.allocator.as_str());
-    let rows = analysis.cases.iter().flat_map(|case| &case.rows);
-    let others = rows
+    let others = analysis
+        .cases
+        .iter()
+        .flat_map(|case| &case.rows)
         .filter(|row| matches!(row.role, Role::Baseline | Role::Candidate))
         .map(|row| row.allocator.as_str());
     distinct(ranked.chain(others))
@@ -145,10 +147,7 @@ fn allocators(names: &[&str]) -> Column {
 /// What all cases come to, in time and in memory.
 fn over_all(names: &[&str], analysis: &Analysis) -> Vec<Column> {
     let base = &analysis.baseline;
-    let of = |name: &str| {
-        let mut all = analysis.overall.iter();
-        all.find(|one| one.allocator == name)
-    };
+    let of = |name: &str| analysis.overall.iter().find(|one| one.allocator == name);
     let column = |heading: &[&str], text: &dyn Fn(&str) -> Option<String>| Column {
         heading: heading.iter().map(|line| line.to_string()).collect(),
         cells: (names.iter())
@@ -163,8 +162,12 @@ fn over_all(names: &[&str], analysis: &Analysis) -> Vec<Column> {
         true => Some("1".to_owned()),
         false => ratio,
     };
-    let cases = analysis.overall.iter().map(|one| one.cases).max();
-    let cases = cases.unwrap_or_default();
+    let cases = analysis
+        .overall
+        .iter()
+        .map(|one| one.cases)
+        .max()
+        .unwrap_or_default();
     let number = cases.to_string();
     let cases = if cases == 1 { "case" } else { "cases" };
     let has_held = !analysis.held.is_empty();
@@ -226,8 +229,10 @@ fn half_width(one: &Overall, (low, high): (f64, f64)) -> String {
 
 fn of_case(names: &[&str], case: &Case) -> Column {
     let cell = |name: &&str| {
-        let row = case.rows.iter().find(|row| row.allocator == **name);
-        row.map_or_else(|| Cell::of("-".into()), cell)
+        case.rows
+            .iter()
+            .find(|row| row.allocator == **name)
+            .map_or_else(|| Cell::of("-".into()), cell)
     };
     Column {
         heading: heading(case),
@@ -247,10 +252,10 @@ fn heading(case: &Case) -> Vec<String> {
             lines.push(word.to_owned());
             continue;
         }
-        let pieces = letters
+        let mut pieces: Vec<String> = letters
             .chunks(MOST_WORD - 1)
-            .map(|piece| piece.iter().collect());
-        let mut pieces: Vec<String> = pieces.collect();
+            .map(|piece| piece.iter().collect())
+            .collect();
         let last = pieces.len() - 1;
         pieces[..last].iter_mut().for_each(|piece| piece.push('-'));
         lines.extend(pieces);
@@ -314,9 +319,13 @@ impl Cell {
 
 impl Column {
     fn width(&self) -> usize {
-        let texts = self.cells.iter().map(|cell| &cell.text);
-        let widths = texts.chain(&self.heading).map(|text| text.chars().count());
-        widths.max().unwrap_or_default()
+        self.cells
+            .iter()
+            .map(|cell| &cell.text)
+            .chain(&self.heading)
+            .map(|text| text.chars().count())
+            .max()
+            .unwrap_or_default()
     }
 }
 
@@ -342,8 +351,11 @@ fn bands(columns: &[Column], screen: Screen) -> String {
 }
 
 fn band_text(columns: &[&Column], screen: Screen) -> String {
-    let headings = columns.iter().map(|column| column.heading.len());
-    let high = headings.max().unwrap_or_default();
+    let high = columns
+        .iter()
+        .map(|column| column.heading.len())
+        .max()
+        .unwrap_or_default();
     let mut lines = Vec::new();
     for place in 0..high {
         let words = columns.iter().map(|column| {
@@ -355,8 +367,10 @@ fn band_text(columns: &[&Column], screen: Screen) -> String {
         lines.push(line(columns, words, screen));
     }
     for row in 0..columns[0].cells.len() {
-        let cells = columns.iter().map(|column| &column.cells[row]);
-        let cells = cells.map(|cell| (cell.text.as_str(), cell.colour));
+        let cells = columns
+            .iter()
+            .map(|column| &column.cells[row])
+            .map(|cell| (cell.text.as_str(), cell.colour));
         lines.push(line(columns, cells, screen));
     }
     lines.join("\n")
@@ -385,8 +399,11 @@ fn line<'a>(
 /// The meaning of the columns that are there.
 fn legend(analysis: &Analysis, has_all: bool) -> Vec<String> {
     let measured = || {
-        let rows = analysis.cases.iter().flat_map(|case| &case.rows);
-        rows.filter(|row| row.role == Role::Candidate)
+        analysis
+            .cases
+            .iter()
+            .flat_map(|case| &case.rows)
+            .filter(|row| row.role == Role::Candidate)
             .filter_map(Row::numbers)
     };
     let base = &analysis.baseline;
@@ -434,8 +451,10 @@ fn cautions(analysis: &Analysis) -> Vec<String> {
         .iter()
         .filter_map(|case| case.caution.as_ref());
     let of = |text: &String| {
-        let cases = analysis.cases.iter();
-        let cases = cases.filter(|case| case.caution.as_ref() == Some(text));
+        let cases = analysis
+            .cases
+            .iter()
+            .filter(|case| case.caution.as_ref() == Some(text));
         let names = distinct(cases.map(|case| case.workload.trim_start_matches("trace:")));
         format!("{}: {text}", list(names))
     };
@@ -461,20 +480,27 @@ fn order_by_user_time(analysis: &Analysis) -> Option<String> {
 
 /// Allocators that this machine cannot run, each reason once.
 fn absent(analysis: &Analysis) -> Vec<String> {
-    let rows = analysis.cases.iter().flat_map(|case| &case.rows);
-    let reasons = rows.filter_map(|row| match &row.state {
-        State::Failed(failed) if failed.first.is_absent() => {
-            Some(format!("{}: {}", row.allocator, failed.summary()))
-        }
-        _ => None,
-    });
+    let reasons = analysis
+        .cases
+        .iter()
+        .flat_map(|case| &case.rows)
+        .filter_map(|row| match &row.state {
+            State::Failed(failed) if failed.first.is_absent() => {
+                Some(format!("{}: {}", row.allocator, failed.summary()))
+            }
+            _ => None,
+        });
     distinct(reasons)
 }
 
 /// What the run calls a difference between equals.
 fn aa_copy(analysis: &Analysis) -> Option<String> {
-    let copies = analysis.cases.iter().filter_map(|case| case.aa_copy);
-    let ratios: Vec<f64> = copies.map(|copy| copy.ratio).collect();
+    let ratios: Vec<f64> = analysis
+        .cases
+        .iter()
+        .filter_map(|case| case.aa_copy)
+        .map(|copy| copy.ratio)
+        .collect();
     let least = ratios.iter().copied().min_by(f64::total_cmp)?;
     let most = ratios.iter().copied().max_by(f64::total_cmp)?;
     let base = &analysis.baseline;

@@ -12,8 +12,11 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
         return held(table);
     }
     let smallest = |value: fn(&Numbers) -> f64| {
-        let values = table.rows.iter().map(|(_, n)| value(n));
-        values.fold(f64::INFINITY, f64::min)
+        table
+            .rows
+            .iter()
+            .map(|(_, n)| value(n))
+            .fold(f64::INFINITY, f64::min)
     };
     let time = units::time(smallest(|n| n.time.spread.median));
     let rate = units::rate(smallest(|n| n.rate().median));

@@ -139,8 +139,9 @@ fn figure(table: &Reproduced) -> String {
     }
     out += &format!("\n|:--|{}\n", "--:|".repeat(columns.len()));
     let scaled = |row: &PublishedRow| -> Vec<Option<f64>> {
-        let numbers = row.ours.iter().zip(columns);
-        numbers
+        row.ours
+            .iter()
+            .zip(columns)
             .map(|(number, (_, measure))| Some(number.as_ref()?.median / scale(measure)))
             .collect()
     };
@@ -153,8 +154,12 @@ fn figure(table: &Reproduced) -> String {
         let theirs = |_, value: f64| value.to_string();
         let name = format!("{}, published", row.name);
         out += &line(name, &row.published, &reference.published, theirs);
-        let ours = row.ours.iter().flatten().next();
-        let ours = ours.map_or("not measured", |number| &number.row);
+        let ours = row
+            .ours
+            .iter()
+            .flatten()
+            .next()
+            .map_or("not measured", |number| &number.row);
         let shown = |place: usize, value: f64| match columns[place].1 {
             Measure::Overhead => format!("{value:.3}"),
             _ => digits(value),

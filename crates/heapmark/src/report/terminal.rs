@@ -99,10 +99,12 @@ fn cards(columns: &[Column], screen: Screen) -> Vec<String> {
     let Some((names, numbers)) = columns.split_first() else {
         return Vec::new();
     };
-    let titles = numbers.iter().map(|column| plain(&column.title));
-    let titles: Vec<String> = titles.collect();
-    let widths = titles.iter().map(|title| title.chars().count());
-    let width = widths.max().unwrap_or_default();
+    let titles: Vec<String> = numbers.iter().map(|column| plain(&column.title)).collect();
+    let width = titles
+        .iter()
+        .map(|title| title.chars().count())
+        .max()
+        .unwrap_or_default();
     let mut lines = Vec::new();
     for (row, name) in names.cells.iter().enumerate() {
         lines.push(format!("  {}", plain(name)));
@@ -173,9 +175,14 @@ fn least_width_of(column: &Column) -> usize {
 }
 
 fn widest<'a>(column: &'a Column, title: impl IntoIterator<Item = &'a str>) -> usize {
-    let texts = column.cells.iter().map(String::as_str).chain(title);
-    let widths = texts.map(|text| plain(text).chars().count());
-    widths.max().unwrap_or_default()
+    column
+        .cells
+        .iter()
+        .map(String::as_str)
+        .chain(title)
+        .map(|text| plain(text).chars().count())
+        .max()
+        .unwrap_or_default()
 }
 
 /// The width of each column: headings break between words before any word is broken. `None` if even

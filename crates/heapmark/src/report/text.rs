@@ -104,8 +104,11 @@ pub fn list(names: impl IntoIterator<Item = impl ToString>) -> String {
 
 /// The parts with a text between each two.
 pub fn join(parts: impl IntoIterator<Item = impl ToString>, between: &str) -> String {
-    let parts = parts.into_iter().map(|part| part.to_string());
-    parts.collect::<Vec<_>>().join(between)
+    parts
+        .into_iter()
+        .map(|part| part.to_string())
+        .collect::<Vec<_>>()
+        .join(between)
 }
 
 /// The text between two others; nothing for an empty one.

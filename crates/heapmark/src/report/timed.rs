@@ -24,8 +24,9 @@ fn of_case(case: &Case, planned_blocks: u32) -> Sheet {
     let by_ratio =
         case.command.is_some() && rows.iter().all(|(_, numbers)| numbers.time.ratio.is_some());
     let held = |numbers: &Numbers| {
-        let mean = numbers.median("mean_footprint_bytes");
-        mean.or(numbers.median("peak_rss_bytes"))
+        numbers
+            .median("mean_footprint_bytes")
+            .or(numbers.median("peak_rss_bytes"))
             .filter(|_| case.paced)
     };
     let rank = |numbers: &Numbers| match by_ratio {
@@ -34,12 +35,13 @@ fn of_case(case: &Case, planned_blocks: u32) -> Sheet {
     };
     rows.sort_by(|(_, a), (_, b)| rank(a).total_cmp(&rank(b)));
     rows.retain(|(row, _)| row.role != Role::AaCopy);
-    let floors = rows.extract_if(.., |(row, _)| row.role == Role::Floor);
-    let floors = floors.map(|(row, numbers)| {
-        let ns = numbers.time.spread.median;
-        format!("floor: {} {}", row.allocator, units::time(ns).text(ns))
-    });
-    let mut floors: Vec<String> = floors.collect();
+    let mut floors: Vec<String> = rows
+        .extract_if(.., |(row, _)| row.role == Role::Floor)
+        .map(|(row, numbers)| {
+            let ns = numbers.time.spread.median;
+            format!("floor: {} {}", row.allocator, units::time(ns).text(ns))
+        })
+        .collect();
     if case.paced {
         floors.clear();
     }
@@ -228,7 +230,7 @@ fn placement(case: &Case) -> Vec<String> {
     };
     let [share, pages, packed, scattered] = PLACEMENT;
     let copy = |name: &str| Some(units::digits(of_rows(name).first()?.0));
-    let lines = copy(packed).zip(copy(scattered)).map(|(packed, scattered)| {
+    copy(packed).zip(copy(scattered)).map(|(packed, scattered)| {
         [
             format!(
                 "placement, from 0 % (the time of a packed copy) to 100 % (of a scattered one): {}",
@@ -239,6 +241,5 @@ fn placement(case: &Case) -> Vec<String> {
                 told(pages, units::digits)
             ),
         ]
-    });
-    lines.into_iter().flatten().collect()
+    }).into_iter().flatten().collect()
 }

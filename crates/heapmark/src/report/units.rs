@@ -72,8 +72,10 @@ pub fn size(bytes: f64) -> PrintedUnit {
 
 /// The largest unit of which the value is at least one.
 fn fitting(units: Units, value: f64) -> PrintedUnit {
-    let fits = units.into_iter().rfind(|(_, size)| value.abs() >= *size);
-    let (name, size) = fits.unwrap_or(units[0]);
+    let (name, size) = units
+        .into_iter()
+        .rfind(|(_, size)| value.abs() >= *size)
+        .unwrap_or(units[0]);
     PrintedUnit { name, size }
 }
 

@@ -270,8 +270,8 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
 
 /// The ceiling as a separate sentence.
 pub fn limit(analysis: &Analysis) -> String {
-    let ceiling = of(analysis).and_then(|(_, tried)| ceiling(tried));
-    ceiling
+    of(analysis)
+        .and_then(|(_, tried)| ceiling(tried))
         .map(|line| format!(" {}{}.", line[..1].to_uppercase(), &line[1..]))
         .unwrap_or_default()
 }

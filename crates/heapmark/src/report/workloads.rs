@@ -59,16 +59,15 @@ pub fn workloads(all: &[Workload]) -> String {
     );
     for (short, title, origin) in DOCUMENTS {
         let ours = || {
-            let all = all.iter();
-            all.filter(move |workload| workload.document == short)
+            all.iter()
+                .filter(move |workload| workload.document == short)
         };
         if ours().next().is_some() {
             out += &format!("\n## {short}: {title}\n");
         }
         for main in ours().filter(|workload| workload.variant_of.is_none()) {
-            let variants =
-                ours().filter(|workload| workload.variant_of.as_ref() == Some(&main.name));
-            let lines: String = variants
+            let lines: String = ours()
+                .filter(|workload| workload.variant_of.as_ref() == Some(&main.name))
                 .map(|variant| variant_line(main, variant))
                 .collect();
             out += &section(main, origin);

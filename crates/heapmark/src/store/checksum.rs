@@ -9,8 +9,11 @@ const DIGITS: usize = 8;
 /// A JSON object with one more key, `crc`: the CRC-32 of everything before the comma in front of
 /// it.
 pub fn sealed(object: &str) -> String {
-    let open = object.trim_end().strip_suffix('}');
-    let open = open.unwrap_or(object).trim_end();
+    let open = object
+        .trim_end()
+        .strip_suffix('}')
+        .unwrap_or(object)
+        .trim_end();
     format!("{open}{}", end(open.as_bytes()))
 }
 

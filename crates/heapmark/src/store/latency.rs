@@ -40,13 +40,19 @@ fn with_counts(mut told: Latency, table: &str) -> Option<Latency> {
     for line in csv::Reader::from_reader(table.as_bytes()).into_records() {
         // By position: after the function the columns are the fields of a bucket, in their order.
         let (function, bucket): (String, Bucket) = line.ok()?.deserialize(None).ok()?;
-        let mut functions = told.functions.iter_mut();
-        let calls = functions.find(|calls| calls.function == function)?;
-        calls.buckets.push(bucket);
+        told.functions
+            .iter_mut()
+            .find(|calls| calls.function == function)?
+            .buckets
+            .push(bucket);
     }
     let is_whole = |calls: &Calls| {
-        let mut counts = calls.buckets.iter().map(|bucket| bucket.count);
-        counts.try_fold(0u64, u64::checked_add) == Some(calls.count)
+        calls
+            .buckets
+            .iter()
+            .map(|bucket| bucket.count)
+            .try_fold(0u64, u64::checked_add)
+            == Some(calls.count)
     };
     told.functions.iter().all(is_whole).then_some(told)
 }

@@ -38,19 +38,19 @@ fn forget_details(record: &mut Record, reads: fn(&str) -> bool) {
 
 /// The iterations that count, summed: tables divide sums by sums.
 fn sum(iterations: &[Iteration]) -> Option<Iteration> {
-    let measured = iterations
+    iterations
         .iter()
         .filter(|iteration| !iteration.cold)
-        .cloned();
-    measured.reduce(|sum, one| Iteration {
-        cold: false,
-        wall_ns: sum.wall_ns.saturating_add(one.wall_ns),
-        purge_ns: sum.purge_ns.saturating_add(one.purge_ns),
-        user_ns: sum.user_ns.saturating_add(one.user_ns),
-        sys_ns: sum.sys_ns.saturating_add(one.sys_ns),
-        minor_faults: sum.minor_faults.saturating_add(one.minor_faults),
-        ops: sum.ops.saturating_add(one.ops),
-    })
+        .cloned()
+        .reduce(|sum, one| Iteration {
+            cold: false,
+            wall_ns: sum.wall_ns.saturating_add(one.wall_ns),
+            purge_ns: sum.purge_ns.saturating_add(one.purge_ns),
+            user_ns: sum.user_ns.saturating_add(one.user_ns),
+            sys_ns: sum.sys_ns.saturating_add(one.sys_ns),
+            minor_faults: sum.minor_faults.saturating_add(one.minor_faults),
+            ops: sum.ops.saturating_add(one.ops),
+        })
 }
 
 /// Reads a [`Record`] without its evidence.

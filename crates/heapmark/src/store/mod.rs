@@ -206,14 +206,17 @@ pub fn find(run: &str) -> Result<PathBuf> {
         }
         return Ok(dir);
     }
-    let newest = runs().pop();
-    newest.with_context(|| format!("no run in ./{RESULTS}: name a run directory"))
+    runs()
+        .pop()
+        .with_context(|| format!("no run in ./{RESULTS}: name a run directory"))
 }
 
 /// The run directories in `heapmark-results`, the newest last.
 pub fn runs() -> Vec<PathBuf> {
-    let entries = fs::read_dir(RESULTS).into_iter().flatten().flatten();
-    let mut runs: Vec<PathBuf> = entries
+    let mut runs: Vec<PathBuf> = fs::read_dir(RESULTS)
+        .into_iter()
+        .flatten()
+        .flatten()
         .map(|entry| entry.path())
         .filter(|folder| head_of(folder).is_file())
         .collect();
@@ -230,14 +233,15 @@ pub fn is_being_written(dir: &Path) -> bool {
 /// Makes a fresh directory `heapmark-results/<date>-<n>`: if several heapmark processes begin at
 /// once, each has its own.
 pub fn fresh(date: &str) -> Result<PathBuf> {
-    let mut names = (1_u32..).map(|n| Path::new(RESULTS).join(format!("{date}-{n}")));
-    let made = names.find_map(|name| match make_folder(&name) {
-        Ok(false) => None,
-        Ok(true) => Some(Ok(name)),
-        // Another file has that name.
-        Err(_) if is_there(&name) => None,
-        Err(error) => Some(Err(error).with_path("cannot create", &name)),
-    });
+    let made = (1_u32..)
+        .map(|n| Path::new(RESULTS).join(format!("{date}-{n}")))
+        .find_map(|name| match make_folder(&name) {
+            Ok(false) => None,
+            Ok(true) => Some(Ok(name)),
+            // Another file has that name.
+            Err(_) if is_there(&name) => None,
+            Err(error) => Some(Err(error).with_path("cannot create", &name)),
+        });
     made.unwrap_or_else(|| bail!("{RESULTS} is full"))
 }
 
@@ -274,9 +278,9 @@ fn holds_no_run(dir: &Path) -> Result<()> {
 /// Date and number of a run directory, so that `2026-01-02-10` comes after `2026-01-02-9`.
 fn number(folder: &Path) -> (String, u32) {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    let key = name.rsplit_once('-');
-    let key = key.and_then(|(date, n)| Some((date.to_string(), n.parse().ok()?)));
-    key.unwrap_or_else(|| (name.to_string(), 0))
+    name.rsplit_once('-')
+        .and_then(|(date, n)| Some((date.to_string(), n.parse().ok()?)))
+        .unwrap_or_else(|| (name.to_string(), 0))
 }
 
 #[cfg(test)]

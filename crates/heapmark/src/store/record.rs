@@ -144,9 +144,10 @@ pub struct Record {
 impl Record {
     /// The highest resident set of its life, or of the earlier check that replaces it.
     pub fn peak_rss_bytes(&self) -> Option<u64> {
-        let measured = self.measurement.as_ref();
-        let measured = measured.map(|measurement| measurement.peak_rss_bytes);
-        measured.or_else(|| Some(self.passed.as_ref()?.peak_rss_bytes))
+        self.measurement
+            .as_ref()
+            .map(|measurement| measurement.peak_rss_bytes)
+            .or_else(|| Some(self.passed.as_ref()?.peak_rss_bytes))
     }
 
     /// Whether it did not end `ok` though no limit of its memory was tried: that is a failure, and
@@ -161,8 +162,10 @@ impl Record {
 
     /// From spawn to reaped, or that of the earlier check that replaces it.
     pub fn wall_ns(&self) -> Option<u64> {
-        let passed = self.passed.as_ref().map(|passed| passed.wall_ns);
-        passed.or_else(|| Some(self.usage.as_ref()?.wall_ns))
+        self.passed
+            .as_ref()
+            .map(|passed| passed.wall_ns)
+            .or_else(|| Some(self.usage.as_ref()?.wall_ns))
     }
 
     /// A process of which only the outcome is known.

@@ -70,8 +70,10 @@ impl RunFile {
     /// The rows of a case: its allocators in plan order, then its programs.
     pub fn rows_of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a AllocatorInfo> {
         self.plan.rows_of(case).filter_map(|name| {
-            let mut infos = self.allocators.iter().chain(&self.rows);
-            infos.find(|info| info.name == name)
+            self.allocators
+                .iter()
+                .chain(&self.rows)
+                .find(|info| info.name == name)
         })
     }
 }

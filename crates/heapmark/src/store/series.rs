@@ -110,8 +110,10 @@ fn parse(table: &str) -> Option<Columns> {
     let phase = heads.iter().position(|head| head == "phase")?;
     let mut found = Columns::default();
     for line in reader.into_records().map_while(Result::ok) {
-        let cells = heads.iter().zip(&line).filter(|(head, _)| *head != "phase");
-        let numbers: Option<Vec<_>> = cells
+        let numbers: Option<Vec<_>> = heads
+            .iter()
+            .zip(&line)
+            .filter(|(head, _)| *head != "phase")
             .map(|(head, cell)| match cell {
                 "" => Some((head, None)),
                 _ => Some((head, Some(cell.parse().ok()?))),

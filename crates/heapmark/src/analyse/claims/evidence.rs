@@ -90,8 +90,12 @@ impl<'a> Evidence<'a> {
     /// Thread counts that a workload was run with here, ascending.
     pub fn counts(&self, workload: &str, distribution: Option<&str>) -> Vec<u32> {
         let own = |case: &&Case| case.workload == workload && is_of(case, distribution);
-        let cases = self.tables().map(|(_, table)| table.case).filter(own);
-        let counts: BTreeSet<u32> = cases.map(|case| case.threads).collect();
+        let counts: BTreeSet<u32> = self
+            .tables()
+            .map(|(_, table)| table.case)
+            .filter(own)
+            .map(|case| case.threads)
+            .collect();
         Vec::from_iter(counts)
     }
 
@@ -222,8 +226,9 @@ impl<'a> Evidence<'a> {
 
     /// The case at a place, as the first run that has it ran it.
     pub(super) fn case(&self, spot: &Spot) -> Option<&'a Case> {
-        let mut cases = self.tables().map(|(_, table)| table.case);
-        cases.find(|case| spot.is(case))
+        self.tables()
+            .map(|(_, table)| table.case)
+            .find(|case| spot.is(case))
     }
 
     /// The rows at a place, run by run. Runs with other parameters than the first one's are other
@@ -233,8 +238,9 @@ impl<'a> Evidence<'a> {
         let same = move |case: &Case| {
             spot.is(case) && first.is_some_and(|first| first.parameters == case.parameters)
         };
-        let own = self.tables().filter(move |(_, table)| same(table.case));
-        own.map(|(scene, table)| (scene, table.groups.as_slice()))
+        self.tables()
+            .filter(move |(_, table)| same(table.case))
+            .map(|(scene, table)| (scene, table.groups.as_slice()))
     }
 }
 

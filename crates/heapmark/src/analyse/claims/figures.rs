@@ -45,8 +45,10 @@ pub fn reproduced<'a>(
     let sizes = sizes::other_than_paper(&first, evidence, None);
     let counts: BTreeSet<u32> = figure.threads.iter().copied().chain(ours).collect();
     let of = |threads| {
-        let measures = figure.measures.iter();
-        measures.map(move |measure| (threads, measure))
+        figure
+            .measures
+            .iter()
+            .map(move |measure| (threads, measure))
     };
     let columns: Vec<(u32, &Measure)> = counts.into_iter().flat_map(of).collect();
     let published = |values: &[f64], threads: u32, measure: &Measure| {

@@ -108,8 +108,11 @@ impl Number {
 
 /// The processes of the number that has the fewest; 0 without numbers.
 pub fn fewest_samples<'a>(numbers: impl IntoIterator<Item = &'a Number>) -> usize {
-    let samples = numbers.into_iter().map(|number| number.samples);
-    samples.min().unwrap_or(0)
+    numbers
+        .into_iter()
+        .map(|number| number.samples)
+        .min()
+        .unwrap_or(0)
 }
 
 impl From<&str> for Said {

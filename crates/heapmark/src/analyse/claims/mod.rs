@@ -30,8 +30,9 @@ pub fn judge(
 ) -> Vec<JudgedClaim> {
     let evidence = &Evidence::new(workloads, runs);
     let of_document = |document: &Document| -> Vec<JudgedClaim> {
-        let claims = document.claims.iter();
-        claims
+        document
+            .claims
+            .iter()
             .map(|claim| judged(document, claim, evidence))
             .collect()
     };
@@ -40,11 +41,13 @@ pub fn judge(
 
 fn judged(document: &Document, claim: &Claim, evidence: &Evidence) -> JudgedClaim {
     let (ways, notes) = ways(claim, evidence);
-    let tried = ways.into_iter().map(|distribution| {
-        let findings = Findings::of(document, claim, evidence, distribution);
-        (distribution, findings.verdict(), findings)
-    });
-    let tried: Vec<(Option<&str>, Verdict, Findings)> = tried.collect();
+    let tried: Vec<(Option<&str>, Verdict, Findings)> = ways
+        .into_iter()
+        .map(|distribution| {
+            let findings = Findings::of(document, claim, evidence, distribution);
+            (distribution, findings.verdict(), findings)
+        })
+        .collect();
     let several = tried.len() > 1;
     let differ = tried.iter().any(|(_, verdict, _)| *verdict != tried[0].1);
     let verdict = together(tried.iter().map(|(_, verdict, _)| *verdict).collect());
@@ -98,8 +101,10 @@ fn judged(document: &Document, claim: &Claim, evidence: &Evidence) -> JudgedClai
 /// it names none.
 fn ways<'a>(claim: &'a Claim, evidence: &Evidence) -> (Vec<Option<&'a str>>, Vec<String>) {
     let has = |way: &&str| {
-        let mut workloads = claim.workloads.iter();
-        workloads.any(|workload| !evidence.counts(workload, Some(way)).is_empty())
+        claim
+            .workloads
+            .iter()
+            .any(|workload| !evidence.counts(workload, Some(way)).is_empty())
     };
     let named = claim.distributions.iter().map(String::as_str);
     let first = named.clone().next();

@@ -11,9 +11,11 @@ pub fn other_than_paper(
 ) -> Vec<String> {
     let mut sizes = Vec::new();
     for case in spots.iter().filter_map(|spot| evidence.case(spot)) {
-        let mut workloads = evidence.workloads.iter();
-        let paper = workloads.find(|workload| workload.name == case.workload);
-        let parameters = paper.and_then(|workload| workload.values("paper"));
+        let parameters = evidence
+            .workloads
+            .iter()
+            .find(|workload| workload.name == case.workload)
+            .and_then(|workload| workload.values("paper"));
         for (name, theirs) in parameters.into_iter().flatten() {
             // The claim itself sets it.
             let is_set = distribution.is_some() && name == "distribution";

@@ -70,8 +70,12 @@ fn without_tables(measurement: &Measurement) -> Option<f64> {
 fn figure(group: &Group, name: &str) -> Vec<f64> {
     let timed = group.values(|measurement, _| measurement.figures.get(name).copied());
     if timed.is_empty() {
-        let told = group.check.and_then(|check| check.figures.get(name));
-        return told.copied().into_iter().collect();
+        return group
+            .check
+            .and_then(|check| check.figures.get(name))
+            .copied()
+            .into_iter()
+            .collect();
     }
     timed
 }
@@ -90,17 +94,19 @@ fn of_curves(
     column: &str,
     value: fn(Growth, &Measurement) -> f64,
 ) -> Vec<f64> {
-    let values = curves(scene, group).filter_map(|(series, measurement)| {
-        let points = series.column(column)?;
-        let (first, last) = (*points.first()? as f64, *points.last()? as f64);
-        let highest = *points.iter().max()? as f64;
-        let growth = Growth {
-            grown: highest - first,
-            left: last - first,
-        };
-        Some(value(growth, measurement))
-    });
-    values.filter(|value| value.is_finite()).collect()
+    curves(scene, group)
+        .filter_map(|(series, measurement)| {
+            let points = series.column(column)?;
+            let (first, last) = (*points.first()? as f64, *points.last()? as f64);
+            let highest = *points.iter().max()? as f64;
+            let growth = Growth {
+                grown: highest - first,
+                left: last - first,
+            };
+            Some(value(growth, measurement))
+        })
+        .filter(|value| value.is_finite())
+        .collect()
 }
 
 /// Memory over time of the processes of a row.

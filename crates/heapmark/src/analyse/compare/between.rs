@@ -68,15 +68,15 @@ fn tested(
 ) -> Result<(Tested, Option<Tested>), &'static str> {
     let name = group.allocator.name.as_str();
     let earlier = old.named(name).ok_or(NO_EARLIER)?;
-    let time = unpaired(&logs(group, value), &logs(earlier, value), threshold);
-    let time = time.ok_or(NO_NUMBERS)?;
+    let time = unpaired(&logs(group, value), &logs(earlier, value), threshold).ok_or(NO_NUMBERS)?;
     let anchor = anchor.filter(|anchor| *anchor != name);
     let beside = |group: &Group, of: &CaseGroups| -> Option<Vec<f64>> {
         let ratios = group.log_ratios(of.named(anchor?)?, value);
         Some(ratios.into_values().collect())
     };
-    let both = beside(group, new).zip(beside(earlier, old));
-    let beside = both.and_then(|(new, old)| unpaired(&new, &old, threshold));
+    let beside = beside(group, new)
+        .zip(beside(earlier, old))
+        .and_then(|(new, old)| unpaired(&new, &old, threshold));
     Ok((time, beside))
 }
 

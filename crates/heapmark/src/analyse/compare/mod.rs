@@ -169,8 +169,9 @@ impl Comparison {
 
 /// Why a run cannot be compared by a metric, if so.
 pub fn refusal(side: &Side, by: &Metric) -> Option<String> {
-    let parts = side.head.parts();
-    let mut measured: Vec<&Metric> = parts
+    let mut measured: Vec<&Metric> = side
+        .head
+        .parts()
         .iter()
         .flat_map(|part| metric::of_mode(part.plan.mode))
         .collect();

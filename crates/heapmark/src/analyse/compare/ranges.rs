@@ -43,11 +43,12 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
             let name = &row.allocator;
             let earlier = earlier.as_ref().map_err(String::as_str);
             let cells = earlier.and_then(|earlier| {
-                let mut others = earlier.rows.iter();
-                let other = others.find(|other| other.allocator == *name);
-                let other = other.ok_or(NO_EARLIER)?;
-                let cells = row.cell(by.key).zip(other.cell(by.key));
-                cells.ok_or(NO_NUMBERS)
+                let other = earlier
+                    .rows
+                    .iter()
+                    .find(|other| other.allocator == *name)
+                    .ok_or(NO_EARLIER)?;
+                row.cell(by.key).zip(other.cell(by.key)).ok_or(NO_NUMBERS)
             });
             let row = cells.map(|cells| compared(case, name, cells, threshold, exact));
             comparison.add(case, name, row);

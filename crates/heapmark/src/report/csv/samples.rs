@@ -63,12 +63,12 @@ pub fn lines(analysis: &Analysis, record: &Record) -> Vec<SampleLine> {
     match &record.measurement {
         _ if !record.outcome.is_ok() => vec![head()],
         _ if record.purpose != Purpose::Sample => Vec::new(),
-        Some(measurement) if !measurement.iterations.is_empty() => {
-            let iterations = measurement.iterations.iter().enumerate();
-            iterations
-                .map(|(place, iteration)| sample_line(head(), measurement, place, iteration))
-                .collect()
-        }
+        Some(measurement) if !measurement.iterations.is_empty() => measurement
+            .iterations
+            .iter()
+            .enumerate()
+            .map(|(place, iteration)| sample_line(head(), measurement, place, iteration))
+            .collect(),
         _ => vec![head()],
     }
 }
@@ -104,11 +104,15 @@ fn head(analysis: &Analysis, record: &Record) -> SampleLine {
 
 /// Empty for a record that belongs to no row.
 fn row_outcome(analysis: &Analysis, record: &Record) -> String {
-    let mut cases = analysis.cases.iter();
-    let case = cases.find(|c| (&c.workload, c.threads) == (&record.workload, record.threads));
-    let mut rows = case.into_iter().flat_map(|case| &case.rows);
-    let row = rows.find(|row| row.allocator == record.allocator);
-    row.map_or("", outcome).to_owned()
+    let case = analysis
+        .cases
+        .iter()
+        .find(|c| (&c.workload, c.threads) == (&record.workload, record.threads));
+    case.into_iter()
+        .flat_map(|case| &case.rows)
+        .find(|row| row.allocator == record.allocator)
+        .map_or("", outcome)
+        .to_owned()
 }
 
 fn sample_line(

@@ -25,8 +25,11 @@ pub fn hyperfine(run: &RunFile, analysis: &Analysis, records: &[Record]) -> Fore
 fn command(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option<Value> {
     let seconds = |ns: fn(&Iteration) -> u64| -> Vec<f64> {
         let seconds = |(measurement, _): &(&Measurement, Process)| {
-            let times = measurement.measured().map(|one| ns(one) as f64);
-            times.sum::<f64>() / 1e9
+            measurement
+                .measured()
+                .map(|one| ns(one) as f64)
+                .sum::<f64>()
+                / 1e9
         };
         processes.iter().map(seconds).collect()
     };

@@ -79,8 +79,9 @@ impl ExportedRow<'_> {
             median: bytes,
             range: None,
         });
-        let cpu = numbers.cell("cpu_ns_per_op");
-        let cpu = cpu.map(|cell| time("cpu-time", "CPU time", cell.spread));
+        let cpu = numbers
+            .cell("cpu_ns_per_op")
+            .map(|cell| time("cpu-time", "CPU time", cell.spread));
         let wall = time("latency", "time", numbers.time.spread);
         [Some(wall), Some(rate), cpu, memory]
             .into_iter()

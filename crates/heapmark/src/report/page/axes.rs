@@ -58,8 +58,8 @@ pub fn titled(title: &str) -> Axis {
 
 /// Round numbers around these ratios, in words.
 pub fn round_marks(low: f64, high: f64) -> Vec<(f64, String)> {
-    let marks = marks(low, high).into_iter();
-    marks
+    marks(low, high)
+        .into_iter()
         .map(|mark| (mark, round(&units::digits(mark))))
         .collect()
 }
@@ -67,8 +67,10 @@ pub fn round_marks(low: f64, high: f64) -> Vec<(f64, String)> {
 /// With marks that are round numbers in this unit.
 fn marked(title: &str, values: &[f64], unit: f64, log: bool, word: impl Fn(f64) -> String) -> Axis {
     let (low, high) = ends(values);
-    let marks = marks(low / unit, high / unit);
-    let marks: Vec<f64> = marks.iter().map(|mark| mark * unit).collect();
+    let marks: Vec<f64> = marks(low / unit, high / unit)
+        .iter()
+        .map(|mark| mark * unit)
+        .collect();
     titled(title)
         .type_(if log { AxisType::Log } else { AxisType::Linear })
         .tick_text(marks.iter().map(|mark| round(&word(*mark))).collect())
@@ -89,11 +91,13 @@ fn round(word: &str) -> String {
 }
 
 fn ends(values: &[f64]) -> (f64, f64) {
-    let values = values.iter().copied();
-    let above_zero = values.filter(|value| *value > 0.0 && value.is_finite());
-    above_zero.fold((f64::INFINITY, 0.0), |(low, high), value| {
-        (value.min(low), value.max(high))
-    })
+    values
+        .iter()
+        .copied()
+        .filter(|value| *value > 0.0 && value.is_finite())
+        .fold((f64::INFINITY, 0.0), |(low, high), value| {
+            (value.min(low), value.max(high))
+        })
 }
 
 /// Round numbers from a little below `low` to a little above `high`: four to eight of them.
@@ -105,8 +109,8 @@ fn marks(low: f64, high: f64) -> Vec<f64> {
     if decades < LOG_FROM.log10() {
         let step = round_step((high - low).max(low / 10.0) / 4.0);
         let first = (low / step).floor() - 1.0;
-        let marks = (0..10).map(|n| (first + f64::from(n)) * step);
-        return marks
+        return (0..10)
+            .map(|n| (first + f64::from(n)) * step)
             .filter(|mark| *mark > step / 2.0 && *mark <= high + step)
             .collect();
     }
@@ -117,9 +121,9 @@ fn marks(low: f64, high: f64) -> Vec<f64> {
     };
     let every = (decades / 7.0).ceil().max(1.0) as i32;
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
-    let powers = (first..=last).filter(|power| power.rem_euclid(every) == 0);
-    let marks = powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
-    marks
+    (first..=last)
+        .filter(|power| power.rem_euclid(every) == 0)
+        .flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)))
         .filter(|mark| *mark >= low / 2.0 && *mark <= high * 2.0)
         .collect()
 }
@@ -127,10 +131,11 @@ fn marks(low: f64, high: f64) -> Vec<f64> {
 /// 1, 2 or 5 times a power of ten, at least `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
-    let digit = [1.0, 2.0, 5.0]
+    [1.0, 2.0, 5.0]
         .into_iter()
-        .find(|digit| digit * power >= step * 0.999);
-    digit.unwrap_or(10.0) * power
+        .find(|digit| digit * power >= step * 0.999)
+        .unwrap_or(10.0)
+        * power
 }
 
 #[cfg(test)]

@@ -12,8 +12,10 @@ use serde_json::json;
 pub fn section(legend: &SeriesLegend) -> Section {
     let cases: Vec<Placed<Table>> = legend.all(|told| &told.analysis.counts);
     let views = views::by_threads(&cases, |cases, heading, data| {
-        let rows = cases.iter().flat_map(|(_, case)| &case.rows);
-        let cells = rows.flat_map(|row| &row.cells);
+        let cells = cases
+            .iter()
+            .flat_map(|(_, case)| &case.rows)
+            .flat_map(|row| &row.cells);
         let mut plots = Vec::new();
         for event in views::distinct(cells.map(|cell| cell.metric.key)) {
             plots.push(plot(legend, cases, event, heading, data));

@@ -28,8 +28,9 @@ pub fn plot(legend: &SeriesLegend, title: String, mut dots: Vec<Dot>, axis: Axis
     dots.reverse();
     dots.sort_by(|a, b| {
         let (a, b) = (a.subject, b.subject);
-        let by_value = least[a.name].total_cmp(&least[b.name]);
-        by_value.then(a.run.cmp(&b.run))
+        least[a.name]
+            .total_cmp(&least[b.name])
+            .then(a.run.cmp(&b.run))
     });
     let traces = dots.into_iter().map(|dot| trace(legend, dot)).collect();
     Plot::new(title, traces, axis, axes::names())

@@ -86,13 +86,15 @@ fn facts(head: &RunFile) -> Vec<String> {
         let kib: f64 = kib.split(' ').next()?.parse().ok()?;
         Some(format!("{} of memory", units::bytes(kib * 1024.0)))
     });
-    let facts = [
+    [
         known("cpu_model"),
         known("usable_cpus").map(|cpus| count(cpus, "CPU")),
         memory,
         known("kernel").map(|kernel| format!("Linux {kernel}")),
-    ];
-    facts.into_iter().flatten().collect()
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// How far to trust a run.
@@ -106,7 +108,7 @@ fn badges(analysis: &Analysis) -> Vec<Badge> {
         words: count(number, noun),
         good: number == 0,
     };
-    let badges = [
+    [
         copies(analysis),
         (seen.parts > 0).then(|| Badge {
             words: format!("{disturbed} of {parts} disturbed"),
@@ -123,8 +125,10 @@ fn badges(analysis: &Analysis) -> Vec<Badge> {
         }),
         Some(few(processes, "failure")),
         (analysis.unplanned > 0).then(|| few(analysis.unplanned, "ignored record")),
-    ];
-    badges.into_iter().flatten().collect()
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// How far the A/A copies are from the baseline; nothing for a run that compares no times.

@@ -12,8 +12,7 @@ use crate::report::units;
 const SAME: f64 = 0.02;
 
 pub fn section(legend: &SeriesLegend) -> Section {
-    let runs = legend.runs.iter().enumerate();
-    let matrices = runs.filter_map(|(run, told)| {
+    let matrices = legend.runs.iter().enumerate().filter_map(|(run, told)| {
         let caption = legend.caption(run).unwrap_or_default();
         matrix(&told.analysis, caption)
     });

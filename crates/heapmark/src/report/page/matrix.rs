@@ -38,8 +38,7 @@ fn section(
     (id, heading): (&'static str, &str),
     text: &str,
 ) -> Section {
-    let runs = legend.runs.iter().enumerate();
-    let matrices = runs.filter_map(|(run, told)| {
+    let matrices = legend.runs.iter().enumerate().filter_map(|(run, told)| {
         let caption = legend.caption(run).unwrap_or_default();
         matrix(&told.analysis, by, caption)
     });
@@ -54,11 +53,14 @@ fn section(
 
 /// `None` for a single case, which has the ranking, and if there is nothing to compare.
 fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
-    let cases = analysis.cases.iter().filter(|case| match by == WALL.key {
-        true => case.times_operations(),
-        false => !case.whole_process || case.command.is_some(),
-    });
-    let cases: Vec<&Case> = cases.collect();
+    let cases: Vec<&Case> = analysis
+        .cases
+        .iter()
+        .filter(|case| match by == WALL.key {
+            true => case.times_operations(),
+            false => !case.whole_process || case.command.is_some(),
+        })
+        .collect();
     let names = columns(analysis, &cases);
     let rows: Vec<MatrixRow> = cases
         .iter()
@@ -67,8 +69,12 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
             cells: names.iter().map(|name| cell(case, name, by)).collect(),
         })
         .collect();
-    let cells = rows.iter().flat_map(|row| &row.cells);
-    let any = cells.filter(|cell| cell.compared).count() > 0;
+    let any = rows
+        .iter()
+        .flat_map(|row| &row.cells)
+        .filter(|cell| cell.compared)
+        .count()
+        > 0;
     (any && rows.len() > 1).then(|| Matrix {
         caption,
         columns: names.iter().map(|name| plain(name)).collect(),

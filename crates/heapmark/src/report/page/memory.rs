@@ -37,15 +37,17 @@ pub fn section(legend: &SeriesLegend) -> Section {
 
 /// The A/A copy and the floor request the same and would only cover the others.
 fn names(case: &Case) -> Vec<&str> {
-    let rows = case.rows.iter();
-    rows.filter(|row| !row.role.is_companion() && row.numbers().is_some())
+    case.rows
+        .iter()
+        .filter(|row| !row.role.is_companion() && row.numbers().is_some())
         .map(|row| row.allocator.as_str())
         .collect()
 }
 
 fn followed_names(case: &Table) -> Vec<&str> {
-    let rows = case.rows.iter();
-    rows.filter(|row| row.cell("peak_demand_bytes").is_some())
+    case.rows
+        .iter()
+        .filter(|row| row.cell("peak_demand_bytes").is_some())
         .map(|row| row.allocator.as_str())
         .collect()
 }
@@ -103,11 +105,11 @@ fn plot(legend: &SeriesLegend, heading: &str, told: &[(Entry, &Series)]) -> Opti
         format!("{} allocated so far", unit.name)
     });
     let curve = |name: &str, series: &Series, value: fn(&Point) -> Option<u64>| {
-        let points = series
+        let (places, bytes): (Vec<f64>, Vec<f64>) = series
             .points
             .iter()
-            .filter_map(|point| Some((place(point), value(point)? as f64)));
-        let (places, bytes): (Vec<f64>, Vec<f64>) = points.unzip();
+            .filter_map(|point| Some((place(point), value(point)? as f64)))
+            .unzip();
         let kept = thin(&bytes, MOST_POINTS).into_iter();
         let (x, y) = kept
             .map(|kept| (short(places[kept]), short(bytes[kept] / unit.size)))
@@ -119,8 +121,10 @@ fn plot(legend: &SeriesLegend, heading: &str, told: &[(Entry, &Series)]) -> Opti
     };
     // All allocators get the same requests: one line shows them.
     let asked = told.iter().find(|(_, series)| {
-        let mut points = series.points.iter();
-        points.any(|point| point.requested_live_bytes.is_some())
+        series
+            .points
+            .iter()
+            .any(|point| point.requested_live_bytes.is_some())
     });
     let asked = asked.map(|(subject, series)| Trace {
         entry: None,

@@ -132,9 +132,11 @@ fn laid_out(section: &Section) -> minijinja::Value {
 
 /// The data that the script reads.
 fn data(entries: &[LegendEntry], runs: Vec<String>, sections: &[Section]) -> String {
-    let charted = sections.iter().filter(|section| !section.views.is_empty());
-    let charts = charted.map(|section| (section.id.to_owned(), json!(section.views)));
-    let charts: serde_json::Map<String, Value> = charts.collect();
+    let charts: serde_json::Map<String, Value> = sections
+        .iter()
+        .filter(|section| !section.views.is_empty())
+        .map(|section| (section.id.to_owned(), json!(section.views)))
+        .collect();
     let entry =
         |entry: &LegendEntry| json!({ "name": plain(&entry.name), "companion": entry.companion });
     let entries: Vec<Value> = entries.iter().map(entry).collect();

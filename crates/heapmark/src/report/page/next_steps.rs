@@ -18,7 +18,7 @@ fn steps(told: &LegendRun) -> Vec<(&'static str, String)> {
     let blocks = head.plan.blocks;
     let is_unclear = is_unclear(&told.analysis);
     let more = again(head, blocks * 2).filter(|_| is_unclear);
-    let steps = [
+    [
         again(head, blocks).map(|command| ("measure these cases again", command)),
         more.map(|command| ("decide what is unclear, by more blocks", command)),
         (!head.is_private()).then(|| {
@@ -29,8 +29,10 @@ fn steps(told: &LegendRun) -> Vec<(&'static str, String)> {
             "get all numbers as a file",
             format!("heapmark export {} --to csv", quoted(&told.run.name)),
         )),
-    ];
-    steps.into_iter().flatten().collect()
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// `None` if no selection of workloads and threads gives these cases, and for libraries that only
@@ -55,9 +57,12 @@ fn again(head: &RunFile, blocks: u32) -> Option<String> {
 }
 
 fn is_unclear(analysis: &Analysis) -> bool {
-    let rows = analysis.cases.iter().flat_map(|case| &case.rows);
-    let mut verdicts = rows.filter_map(|row| row.numbers()?.time.verdict);
-    verdicts.any(|verdict| matches!(verdict, Verdict::Unclear { .. }))
+    analysis
+        .cases
+        .iter()
+        .flat_map(|case| &case.rows)
+        .filter_map(|row| row.numbers()?.time.verdict)
+        .any(|verdict| matches!(verdict, Verdict::Unclear { .. }))
 }
 
 /// As a shell takes it.

@@ -20,7 +20,9 @@ pub fn packed(text: &str) -> String {
 /// needs.
 fn plotting_script() -> String {
     let elements = plotly::Plot::offline_js_sources();
-    let first = elements.split_once("</script>");
-    let script = first.and_then(|(first, _)| first.split_once('>'));
-    script.map_or("", |(_, text)| text).to_owned()
+    elements
+        .split_once("</script>")
+        .and_then(|(first, _)| first.split_once('>'))
+        .map_or("", |(_, text)| text)
+        .to_owned()
 }

@@ -52,8 +52,10 @@ fn plot(
         .iter()
         .all(|memory| memory.overhead.is_some_and(|overhead| overhead > 0.0));
     let height = |memory: &Memory| {
-        let overhead = memory.overhead.filter(|_| overheads);
-        overhead.unwrap_or(memory.peak_rss_bytes)
+        memory
+            .overhead
+            .filter(|_| overheads)
+            .unwrap_or(memory.peak_rss_bytes)
     };
     let heights: Vec<f64> = memories.iter().map(height).collect();
     let (word, y_axis): (fn(f64) -> String, _) = if overheads {

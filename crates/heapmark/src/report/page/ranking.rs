@@ -103,9 +103,11 @@ pub fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
 }
 
 fn version(head: &RunFile, name: &str) -> String {
-    let mut infos = head.allocators.iter().chain(&head.rows);
-    let found = infos.find(|info| info.name == name);
-    found.map_or_else(String::new, |info| plain(&info.version))
+    head.allocators
+        .iter()
+        .chain(&head.rows)
+        .find(|info| info.name == name)
+        .map_or_else(String::new, |info| plain(&info.version))
 }
 
 fn of_all(overall: &[Overall], analysis: &Analysis) -> Vec<Ranked> {
@@ -130,8 +132,11 @@ fn of_all(overall: &[Overall], analysis: &Analysis) -> Vec<Ranked> {
         ),
         ..Ranked::default()
     };
-    let rows = overall.iter().map(of_allocator);
-    rows.chain(analysis.left_out.iter().map(left_out)).collect()
+    overall
+        .iter()
+        .map(of_allocator)
+        .chain(analysis.left_out.iter().map(left_out))
+        .collect()
 }
 
 fn of_case(case: &Case) -> Vec<Ranked> {
@@ -210,11 +215,13 @@ struct Scale {
 
 impl Scale {
     fn new(rows: &[Ranked]) -> Scale {
-        let with_numbers = rows.iter().filter(|row| row.without.is_empty());
-        let ends = with_numbers.map(Ranked::ends);
-        let (least, most) = ends.fold((1.0_f64, 1.0_f64), |(least, most), (low, high)| {
-            (least.min(low), most.max(high))
-        });
+        let (least, most) = rows
+            .iter()
+            .filter(|row| row.without.is_empty())
+            .map(Ranked::ends)
+            .fold((1.0_f64, 1.0_f64), |(least, most), (low, high)| {
+                (least.min(low), most.max(high))
+            });
         let (least, most) = (least.max(ENDS.0), most.min(ENDS.1));
         // Room for a mark at each end.
         let room = ((most / least).ln() * 0.06).max(0.01);
@@ -225,8 +232,9 @@ impl Scale {
             marks: Vec::new(),
         };
         scale.one = scale.place(1.0);
-        let marks = axes::round_marks(least, most).into_iter();
-        let marks = marks.map(|(mark, words)| (scale.place(mark), words));
+        let marks = axes::round_marks(least, most)
+            .into_iter()
+            .map(|(mark, words)| (scale.place(mark), words));
         scale.marks = marks
             .filter(|(place, _)| (2.0..=98.0).contains(place))
             .collect();

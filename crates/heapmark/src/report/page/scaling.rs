@@ -54,22 +54,24 @@ fn plot(
         );
     }
     let mut lines = views::grouped(&points, |point| point.subject);
-    let points = lines.iter().flatten();
-    let rates: Vec<f64> = points.map(PlacedRow::rate).collect();
-    let in_order = lines.iter_mut().map(|line| {
-        line.sort_by_key(|point| point.case.threads);
-        line_over_threads(legend, line, |point| {
-            let spread = point.numbers.rate();
-            let [median, low, high] = [spread.median, spread.min, spread.max].map(rate);
-            let threads = f64::from(point.case.threads);
-            (
-                threads,
-                spread.median,
-                format!("{median} ({low} to {high})"),
-            )
+    let rates: Vec<f64> = lines.iter().flatten().map(PlacedRow::rate).collect();
+    let traces = lines
+        .iter_mut()
+        .map(|line| {
+            line.sort_by_key(|point| point.case.threads);
+            line_over_threads(legend, line, |point| {
+                let spread = point.numbers.rate();
+                let [median, low, high] = [spread.median, spread.min, spread.max].map(rate);
+                let threads = f64::from(point.case.threads);
+                (
+                    threads,
+                    spread.median,
+                    format!("{median} ({low} to {high})"),
+                )
+            })
         })
-    });
-    let traces = in_order.chain(proportional(&counts, &rates)).collect();
+        .chain(proportional(&counts, &rates))
+        .collect();
     let y_axis = axes::logarithmic("operations per second", &rates, rate);
     (!rates.is_empty()).then(|| Plot::new(workload, traces, axes::threads(&counts), y_axis))
 }

@@ -109,8 +109,7 @@ impl<'a> Curve<'a> {
         };
         let series = told.series.iter().find(own)?;
         let is_its = |record: &&Record| record.cell == series.cell;
-        let record = told.records.iter().find(is_its)?;
-        let measurement = record.measurement.as_ref()?;
+        let measurement = told.records.iter().find(is_its)?.measurement.as_ref()?;
         let most_live = measurement.requested_peak_bytes as f64;
         (most_live > 0.0).then_some(Curve {
             subject: Entry {
@@ -193,15 +192,17 @@ fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> 
 /// Of points in one place, as before and after frees, the highest; in the last place all.
 fn shown(points: Vec<Place>) -> Vec<Place> {
     let last = points.last().map(|(place, ..)| *place);
-    let in_places = points.chunk_by(|one, next| one.0 == next.0);
-    let shown = in_places.flat_map(|all| {
-        let highest = all.iter().max_by(|one, other| one.1.total_cmp(&other.1));
-        match Some(all[0].0) == last {
-            true => all.to_vec(),
-            false => highest.into_iter().cloned().collect(),
-        }
-    });
-    shown.filter(|(_, ratio, _)| *ratio > 0.0).collect()
+    points
+        .chunk_by(|one, next| one.0 == next.0)
+        .flat_map(|all| {
+            let highest = all.iter().max_by(|one, other| one.1.total_cmp(&other.1));
+            match Some(all[0].0) == last {
+                true => all.to_vec(),
+                false => highest.into_iter().cloned().collect(),
+            }
+        })
+        .filter(|(_, ratio, _)| *ratio > 0.0)
+        .collect()
 }
 
 fn curve_of(label: &str, places: &[Place]) -> Box<Scatter<f64, f64>> {
@@ -251,8 +252,11 @@ impl Along {
         if curves.iter().any(|it| it.row.cell(WHILE_IDLE).is_some()) {
             return Along::Time;
         }
-        let points = curves.iter().flat_map(|curve| &curve.series.points);
-        let most = points.filter_map(|point| point.allocated_bytes).max();
+        let most = curves
+            .iter()
+            .flat_map(|curve| &curve.series.points)
+            .filter_map(|point| point.allocated_bytes)
+            .max();
         Along::Volume(units::size(most.unwrap_or(0) as f64))
     }
 

@@ -34,8 +34,8 @@ pub fn trust(legend: &SeriesLegend) -> Section {
             line("machine", without("machine: ", says));
         }
         if let Some(prices) = &told.analysis.prices {
-            let says = machine::price_warning(prices);
-            let says = says.unwrap_or_else(|| machine::prices_line(prices));
+            let says =
+                machine::price_warning(prices).unwrap_or_else(|| machine::prices_line(prices));
             line("prices", without("prices here: ", says));
         }
         let interference = conclusion::interference(&told.analysis)
@@ -47,8 +47,12 @@ pub fn trust(legend: &SeriesLegend) -> Section {
             line("ignored", format!("{records} of no planned row"));
         }
         for sheet in sheets::all(&told.analysis) {
-            let lines = sheet.trust.into_iter().chain(sheet.floors);
-            let lines: Vec<String> = lines.chain(sheet.caution).collect();
+            let lines: Vec<String> = sheet
+                .trust
+                .into_iter()
+                .chain(sheet.floors)
+                .chain(sheet.caution)
+                .collect();
             if !lines.is_empty() {
                 line(&sheet.heading, lines.join("; "));
             }
@@ -109,17 +113,24 @@ pub fn table(sheet: Sheet, suffix: &str) -> PageTable {
     };
     let height = sheet.columns.first().map_or(0, |column| column.cells.len());
     let row = |place: usize| {
-        let cells = sheet.columns.iter().map(|column| &column.cells[place]);
-        cells.map(|cell| plain(cell)).collect()
+        sheet
+            .columns
+            .iter()
+            .map(|column| &column.cells[place])
+            .map(|cell| plain(cell))
+            .collect()
     };
-    let numberless = sheet.numberless.iter();
-    let numberless = numberless.map(|row| format!("{}: {}", row.allocator, row.reason));
+    let numberless = sheet
+        .numberless
+        .iter()
+        .map(|row| format!("{}: {}", row.allocator, row.reason));
     let lines = sheet
         .floors
         .iter()
         .chain(&sheet.trust)
-        .chain(&sheet.caution);
-    let lines = lines.cloned().chain(numberless);
+        .chain(&sheet.caution)
+        .cloned()
+        .chain(numberless);
     PageTable {
         caption: plain(&format!("{}{suffix}", sheet.heading)),
         columns: sheet.columns.iter().map(column).collect(),
@@ -182,27 +193,36 @@ pub fn method(legend: &SeriesLegend) -> Section {
             Some(vec![name.to_string(), found.clone()])
         });
         add("Machine", &["item", "found"], named.collect());
-        let looks = head.preflights.before.iter().chain(&head.preflights.after);
-        let told_of = looks.flat_map(|look| {
-            let warnings = look.in_state(ItemState::Warning);
-            warnings.chain(look.in_state(ItemState::Note)).map(|item| {
-                let found = item.found.clone().unwrap_or_else(|| "not told".into());
-                vec![
-                    item.name.clone(),
-                    item.state.word().to_owned(),
-                    found,
-                    item.means.clone(),
-                ]
-            })
-        });
+        let told_of = head
+            .preflights
+            .before
+            .iter()
+            .chain(&head.preflights.after)
+            .flat_map(|look| {
+                look.in_state(ItemState::Warning)
+                    .chain(look.in_state(ItemState::Note))
+                    .map(|item| {
+                        let found = item.found.clone().unwrap_or_else(|| "not told".into());
+                        vec![
+                            item.name.clone(),
+                            item.state.word().to_owned(),
+                            found,
+                            item.means.clone(),
+                        ]
+                    })
+            });
         let columns = ["item", "state", "found", "means"];
         add("Set up", &columns, distinct(told_of));
-        let prices = head.preflights.prices.iter().flat_map(|it| &it.prices);
-        let rows = prices.map(|price| {
-            let mut cells = machine::price_cells(price).to_vec();
-            cells.push(price.means.clone());
-            cells
-        });
+        let rows = head
+            .preflights
+            .prices
+            .iter()
+            .flat_map(|it| &it.prices)
+            .map(|price| {
+                let mut cells = machine::price_cells(price).to_vec();
+                cells.push(price.means.clone());
+                cells
+            });
         let columns = [&machine::PRICE_COLUMNS[..], &["means"]].concat();
         add("Prices", &columns, rows.collect());
         let rows = head.allocators.iter().chain(&head.rows).map(|info| {
@@ -222,8 +242,11 @@ pub fn method(legend: &SeriesLegend) -> Section {
             .iter_mut()
             .for_each(|table| table.folded = true);
         let known = |key: &str| MACHINE.iter().any(|(known, _)| *known == key);
-        let further = head.machine.iter().filter(|(key, _)| !known(key));
-        let further = further.map(|(key, value)| vec![key.replace('_', " "), value.clone()]);
+        let further = head
+            .machine
+            .iter()
+            .filter(|(key, _)| !known(key))
+            .map(|(key, value)| vec![key.replace('_', " "), value.clone()]);
         let caption = format!("More about the machine{suffix}");
         tables.push(PageTable {
             folded: true,

@@ -59,10 +59,13 @@ pub fn traced(stats: &Stats) -> String {
 }
 
 fn summary(stats: &Stats) -> Section {
-    let rows = trace::summary(stats).into_iter();
-    let rows = rows.map(|(what, says)| vec![what.to_owned(), says]);
-    let calls = stats.calls.iter();
-    let calls = calls.map(|(call, times)| vec![call.to_string(), times.to_string()]);
+    let rows = trace::summary(stats)
+        .into_iter()
+        .map(|(what, says)| vec![what.to_owned(), says]);
+    let calls = stats
+        .calls
+        .iter()
+        .map(|(call, times)| vec![call.to_string(), times.to_string()]);
     let mut calls = PageTable::of_words("Calls", &["function", "times"], calls);
     calls.columns[1].kind = ColumnKind::Number;
     Section {
@@ -265,8 +268,10 @@ fn threads(stats: &Stats) -> Section {
 }
 
 fn recorded(stats: &Stats) -> Section {
-    let rows = stats.head.iter();
-    let rows = rows.map(|(key, value)| vec![key.clone(), value.clone()]);
+    let rows = stats
+        .head
+        .iter()
+        .map(|(key, value)| vec![key.clone(), value.clone()]);
     let table = PageTable::of_words("", &["item", "recorded"], rows);
     Section::of_tables("recorded", "Where it was recorded", [table])
 }
@@ -294,8 +299,11 @@ fn from_zero(title: &str) -> Axis {
 
 /// How many there are of each power of two.
 fn counts(histogram: &Histogram) -> Vec<f64> {
-    let powers = histogram.powers();
-    powers.iter().map(|(count, _)| *count as f64).collect()
+    histogram
+        .powers()
+        .iter()
+        .map(|(count, _)| *count as f64)
+        .collect()
 }
 
 /// A bar for each power of two, as its share.

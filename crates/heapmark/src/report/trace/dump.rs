@@ -33,9 +33,11 @@ impl Dump {
 
     /// The same as an object of JSON.
     pub fn json(&mut self, thread: u32, event: &Event) -> String {
-        let fields = self.next(thread, event).into_iter();
-        let fields: Map<String, Value> =
-            fields.map(|(key, value)| (key.to_owned(), value)).collect();
+        let fields: Map<String, Value> = self
+            .next(thread, event)
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect();
         format!("{}\n", Value::Object(fields))
     }
 

@@ -157,23 +157,24 @@ pub fn low(power: usize) -> u64 {
 
 /// The same in words, `8 KiB` from `8.00 KiB`: a border needs no trailing zeros.
 pub fn border(power: usize, word: fn(f64) -> String) -> String {
-    let word = word(low(power) as f64);
-    word.replace(".00 ", " ").replace(".0 ", " ")
+    word(low(power) as f64)
+        .replace(".00 ", " ")
+        .replace(".0 ", " ")
 }
 
 fn sizes(sizes: &Histogram) -> String {
     let powers = sizes.powers();
     let count = sizes.count().max(1) as f64;
     let all = powers.iter().map(|(_, bytes)| bytes).sum::<f64>().max(1.0);
-    let filled = powers
+    let rows = powers
         .iter()
         .enumerate()
-        .filter(|(_, (objects, _))| *objects > 0);
-    let rows = filled.map(|(power, (objects, bytes))| {
-        let [from, below] = [power, power + 1].map(|power| border(power, units::bytes));
-        let [of_objects, of_bytes] = [*objects as f64 / count, bytes / all].map(units::percent);
-        [from, below, objects.to_string(), of_objects, of_bytes]
-    });
+        .filter(|(_, (objects, _))| *objects > 0)
+        .map(|(power, (objects, bytes))| {
+            let [from, below] = [power, power + 1].map(|power| border(power, units::bytes));
+            let [of_objects, of_bytes] = [*objects as f64 / count, bytes / all].map(units::percent);
+            [from, below, objects.to_string(), of_objects, of_bytes]
+        });
     let header = ["size from", "below", "objects", "of objects", "of bytes"];
     numbers_table(header, 4, rows)
 }

@@ -93,8 +93,7 @@ impl CheckedPlaces<'_> {
             return Ok(());
         };
         let value = |spot: &Spot| -> Option<i64> {
-            let case = self.evidence.case(spot)?;
-            case.parameters.get(name)?.parse().ok()
+            self.evidence.case(spot)?.parameters.get(name)?.parse().ok()
         };
         match value(spot).zip(value(other)) {
             Some((ours, theirs)) if ours == theirs + 1 => Ok(()),

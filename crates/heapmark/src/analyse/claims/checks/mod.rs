@@ -67,8 +67,11 @@ impl Findings {
 
     /// All checks together.
     pub fn verdict(&self) -> Verdict {
-        let verdicts = self.verdicts.iter().copied();
-        verdicts.max().unwrap_or(Verdict::NotTestable)
+        self.verdicts
+            .iter()
+            .copied()
+            .max()
+            .unwrap_or(Verdict::NotTestable)
     }
 }
 
@@ -183,8 +186,11 @@ impl CheckedPlaces<'_> {
 
     /// The workload of a list with one for each of the check's.
     fn paired<'o>(&self, spot: &Spot, others: &'o [String]) -> Option<&'o String> {
-        let mut pairs = self.workloads.iter().zip(others);
-        let (_, other) = pairs.find(|(own, _)| **own == spot.workload)?;
+        let (_, other) = self
+            .workloads
+            .iter()
+            .zip(others)
+            .find(|(own, _)| **own == spot.workload)?;
         Some(other)
     }
 

@@ -62,11 +62,11 @@ fn takes(shape: Shape, counts: &[u32], numbers: &[Number]) -> Verdict {
     match shape {
         Shape::Rises if steps.contains(&Order::Below) => Verdict::DoesNotHold,
         Shape::Rises => holds_if(order(last, first), Order::Above),
-        Shape::HighestFirst => {
-            let others = numbers[1..].iter();
-            let verdicts = others.map(|number| holds_if(order(first, number), Order::Above));
-            verdicts.max().unwrap_or(Verdict::Unclear)
-        }
+        Shape::HighestFirst => numbers[1..]
+            .iter()
+            .map(|number| holds_if(order(first, number), Order::Above))
+            .max()
+            .unwrap_or(Verdict::Unclear),
         Shape::Peaks(low, high) => {
             let inside = |count: &u32| (low..=high).contains(count);
             let points = || counts.iter().zip(numbers);

@@ -66,11 +66,15 @@ impl CheckedPlaces<'_> {
             let mut longest = |rows: &[String], figure: &str| {
                 let measure = Measure::Figure(figure.into());
                 let mut lacks = Vec::new();
-                let numbers = rows.iter().filter_map(|row| {
-                    let number = self.evidence.number(self.document, row, &spot, &measure);
-                    number.map_err(|lack| lacks.push(lack)).ok()
-                });
-                let most = numbers.max_by(|a, b| a.median.total_cmp(&b.median));
+                let most = rows
+                    .iter()
+                    .filter_map(|row| {
+                        self.evidence
+                            .number(self.document, row, &spot, &measure)
+                            .map_err(|lack| lacks.push(lack))
+                            .ok()
+                    })
+                    .max_by(|a, b| a.median.total_cmp(&b.median));
                 if let (None, Some(lack)) = (&most, lacks.into_iter().next()) {
                     self.lack(lack);
                 }
