@@ -71,15 +71,16 @@ fn of_batches(cells: &[BTreeMap<u32, f64>], all: &[u32], estimate_of_all: f64) -
     if all.len() <= MOST_DRAWN {
         return None;
     }
-    let of_batch = |batch| {
-        let first = all[batch * all.len() / BATCHES];
-        let last = all[(batch + 1) * all.len() / BATCHES - 1];
-        let of_cells = cells
-            .iter()
-            .map(|cell| estimate(cell.range(first..=last).map(|(_, value)| value)));
-        mean(&of_cells.collect::<Option<Vec<f64>>>()?)
-    };
-    let means: Vec<f64> = (0..BATCHES).map(of_batch).collect::<Option<_>>()?;
+    let means: Vec<f64> = (0..BATCHES)
+        .map(|batch| {
+            let first = all[batch * all.len() / BATCHES];
+            let last = all[(batch + 1) * all.len() / BATCHES - 1];
+            let of_cells = cells
+                .iter()
+                .map(|cell| estimate(cell.range(first..=last).map(|(_, value)| value)));
+            mean(&of_cells.collect::<Option<Vec<f64>>>()?)
+        })
+        .collect::<Option<_>>()?;
     let n = BATCHES as f64;
     let centre = mean(&means)?;
     let variance = means

@@ -47,8 +47,11 @@ impl Stopping {
     /// The limits end a run at any time, since the user set them; precision only after the least
     /// number of blocks.
     pub fn after(&self, blocks: usize, half_widths: &[Option<f64>], budget_used_up: bool) -> Next {
-        let precise = |width: &Option<f64>| width.is_some_and(|width| width <= self.precision);
-        if blocks >= self.least && half_widths.iter().all(precise) {
+        if blocks >= self.least
+            && half_widths
+                .iter()
+                .all(|width| width.is_some_and(|width| width <= self.precision))
+        {
             Next::Stop(Stop::Precision)
         } else if blocks >= self.most {
             Next::Stop(Stop::MaxBlocks)

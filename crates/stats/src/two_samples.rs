@@ -92,11 +92,14 @@ fn shares(a: usize, b: usize) -> Vec<f64> {
         let mut now = vec![certain.clone()];
         for j in 1..=b {
             let first = i as f64 / (i + j) as f64;
-            let share = |pairs: usize| {
-                let won = pairs.checked_sub(j).map_or(0.0, |pairs| before[j][pairs]);
-                first * won + (1.0 - first) * now[j - 1][pairs]
-            };
-            now.push((0..=a * b).map(share).collect());
+            now.push(
+                (0..=a * b)
+                    .map(|pairs| {
+                        let won = pairs.checked_sub(j).map_or(0.0, |pairs| before[j][pairs]);
+                        first * won + (1.0 - first) * now[j - 1][pairs]
+                    })
+                    .collect(),
+            );
         }
         before = now;
     }

@@ -29,18 +29,19 @@ const CPU: fn(&Process) -> Option<f64> = |process| process.cpu_ns_per_op;
 pub fn pairs<'g, 'a>(
     tables: &'g [CaseGroups<'a>],
 ) -> impl Iterator<Item = (usize, usize, &'g Group<'a>, &'g Group<'a>)> {
-    let aged = |place: &usize| tables[*place].case.age.is_some();
-    (1..tables.len()).filter(aged).flat_map(move |place| {
-        tables[place]
-            .groups
-            .iter()
-            .enumerate()
-            .filter_map(move |(row, group)| {
-                let is_compared = matches!(group.role, Role::Baseline | Role::Candidate);
-                let fresh = tables[place - 1].named(&group.allocator.name)?;
-                is_compared.then_some((place, row, group, fresh))
-            })
-    })
+    (1..tables.len())
+        .filter(|place| tables[*place].case.age.is_some())
+        .flat_map(move |place| {
+            tables[place]
+                .groups
+                .iter()
+                .enumerate()
+                .filter_map(move |(row, group)| {
+                    let is_compared = matches!(group.role, Role::Baseline | Role::Candidate);
+                    let fresh = tables[place - 1].named(&group.allocator.name)?;
+                    is_compared.then_some((place, row, group, fresh))
+                })
+        })
 }
 
 /// Their ln of aged over fresh, a block each.

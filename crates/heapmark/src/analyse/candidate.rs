@@ -36,13 +36,15 @@ impl Candidate {
     /// block are compared through the baseline that ran in both; if the baseline has no numbers
     /// there, they are compared directly.
     pub fn new(name: &str, cases: &[JudgedCase], memory: Vec<Option<Memory>>) -> Candidate {
-        let of_case = |judged: &JudgedCase| {
-            let baseline = judged.table.named(&judged.case.baseline);
-            Some(logs(judged.table.named(name)?, baseline, judged.floor_ns))
-        };
         Candidate {
             name: name.to_owned(),
-            logs: cases.iter().filter_map(of_case).collect(),
+            logs: cases
+                .iter()
+                .filter_map(|judged| {
+                    let baseline = judged.table.named(&judged.case.baseline);
+                    Some(logs(judged.table.named(name)?, baseline, judged.floor_ns))
+                })
+                .collect(),
             memory,
         }
     }

@@ -152,11 +152,15 @@ impl<'a> JudgedCase<'a> {
 fn copy(aa_copy: &str, tables: &[JudgedCase]) -> Option<Tested> {
     let copy = Candidate::new(aa_copy, tables, Vec::new());
     let blocks = copy.logs.first()?.keys();
-    let mean_of = |block: &u32| {
-        let logs = copy.logs.iter().map(|logs| logs.get(block).copied());
-        mean(&logs.collect::<Option<Vec<f64>>>()?)
-    };
-    paired(&blocks.filter_map(mean_of).collect::<Vec<f64>>(), THRESHOLD)
+    paired(
+        &blocks
+            .filter_map(|block| {
+                let logs = copy.logs.iter().map(|logs| logs.get(block).copied());
+                mean(&logs.collect::<Option<Vec<f64>>>()?)
+            })
+            .collect::<Vec<f64>>(),
+        THRESHOLD,
+    )
 }
 
 fn settle(baseline: &str, ranked: &[Candidate], alpha: f64) -> Conclusion {

@@ -18,12 +18,13 @@ pub struct Sampling {
 
 impl Sampling {
     pub(super) fn of(records: &[&Record]) -> Sampling {
-        let has_footprint = |record: &&&Record| {
-            let measurement = record.measurement.as_ref();
-            record.purpose == Purpose::Memory
-                && measurement.is_some_and(|it| it.footprint.is_some())
+        let own = || {
+            records.iter().filter(|record| {
+                let measurement = record.measurement.as_ref();
+                record.purpose == Purpose::Memory
+                    && measurement.is_some_and(|it| it.footprint.is_some())
+            })
         };
-        let own = || records.iter().filter(has_footprint);
         let profiles = || own().filter_map(|record| record.memory.as_deref());
         Sampling {
             unseen: own().count() - profiles().count(),
@@ -47,12 +48,14 @@ pub(super) fn blow_up(several: &[&Record], one: &[&Record]) -> Vec<f64> {
     if Failed::among(one).is_some() {
         return Vec::new();
     }
-    let of_block = |ours: &&Record| {
-        let theirs = one
-            .iter()
-            .filter(|record| record.block == ours.block)
-            .find_map(|record| record.memory.as_deref())?;
-        metric::blow_up(ours.memory.as_deref()?, theirs)
-    };
-    several.iter().filter_map(of_block).collect()
+    several
+        .iter()
+        .filter_map(|ours| {
+            let theirs = one
+                .iter()
+                .filter(|record| record.block == ours.block)
+                .find_map(|record| record.memory.as_deref())?;
+            metric::blow_up(ours.memory.as_deref()?, theirs)
+        })
+        .collect()
 }

@@ -14,10 +14,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// One more than the last block that has a sample.
 pub fn blocks_begun(records: &[&Record]) -> u32 {
-    let is_sample = |record: &&&Record| record.purpose == Purpose::Sample;
     records
         .iter()
-        .filter(is_sample)
+        .filter(|record| record.purpose == Purpose::Sample)
         .map(|record| record.block)
         .max()
         .map_or(0, |last| last.saturating_add(1))
@@ -178,16 +177,18 @@ impl<'a> Group<'a> {
 
     /// Its processes as metrics see them.
     pub fn samples(&self) -> Vec<(PairKey, Sample<'a>)> {
-        let sample = |(slot, (measurement, process)): (&PairKey, &(&'a Measurement, Process))| {
-            let sample = Sample {
-                measurement,
-                process: Some(*process),
-                memory: None,
-                mean_heap: self.mean_heaps.get(slot).copied(),
-            };
-            (*slot, sample)
-        };
-        self.processes.iter().map(sample).collect()
+        self.processes
+            .iter()
+            .map(|(slot, (measurement, process))| {
+                let sample = Sample {
+                    measurement,
+                    process: Some(*process),
+                    memory: None,
+                    mean_heap: self.mean_heaps.get(slot).copied(),
+                };
+                (*slot, sample)
+            })
+            .collect()
     }
 
     /// The number of blocks in which it has a process.
@@ -202,11 +203,13 @@ impl<'a> Group<'a> {
         other: &Group,
         value: impl Fn(&Process) -> Option<f64>,
     ) -> BTreeMap<PairKey, f64> {
-        let log = |(slot, (_, ours)): (&PairKey, &(&Measurement, Process))| {
-            let (_, theirs) = other.processes.get(slot)?;
-            Some((*slot, (value(ours)? / value(theirs)?).ln()))
-        };
-        self.processes.iter().filter_map(log).collect()
+        self.processes
+            .iter()
+            .filter_map(|(slot, (_, ours))| {
+                let (_, theirs) = other.processes.get(slot)?;
+                Some((*slot, (value(ours)? / value(theirs)?).ln()))
+            })
+            .collect()
     }
 
     /// ln of its time over the other's, both without this floor, by block: a candidate runs once in a
@@ -286,10 +289,9 @@ impl<'a> CaseGroups<'a> {
 
     /// Whether the harness takes more than half of the fastest allocator's time.
     pub fn floor_is_high(&self) -> bool {
-        let least_ns = |role| self.fastest(role)?.median_ns_per_op();
         let fastest_ns = [Role::Baseline, Role::Candidate]
             .into_iter()
-            .filter_map(least_ns)
+            .filter_map(|role| self.fastest(role)?.median_ns_per_op())
             .min_by(f64::total_cmp);
         self.floor_ns()
             .zip(fastest_ns)

@@ -88,16 +88,15 @@ impl Held {
 /// anything.
 pub fn weakness<'a>(all: &'a [Held], allocator: &str) -> Option<(MemoryShape, &'a Held)> {
     let own = all.iter().find(|held| held.allocator == allocator)?;
-    let beside = |shape: MemoryShape| {
-        let (least, best) = all
-            .iter()
-            .filter_map(|held| Some((held.burden(shape)?, held)))
-            .min_by(|(a, _), (b, _)| a.total_cmp(b))?;
-        Some((own.burden(shape)? / least, shape, best))
-    };
     let (_, shape, best) = MemoryShape::ALL
         .into_iter()
-        .filter_map(beside)
+        .filter_map(|shape| {
+            let (least, best) = all
+                .iter()
+                .filter_map(|held| Some((held.burden(shape)?, held)))
+                .min_by(|(a, _), (b, _)| a.total_cmp(b))?;
+            Some((own.burden(shape)? / least, shape, best))
+        })
         .filter(|(times, ..)| *times >= BAD)
         .max_by(|(a, ..), (b, ..)| a.total_cmp(b))?;
     Some((shape, best))
@@ -106,16 +105,19 @@ pub fn weakness<'a>(all: &'a [Held], allocator: &str) -> Option<(MemoryShape, &'
 /// Whether no allocator was seen to return anything while it slept; false if that is not known of
 /// all of them.
 pub fn none_returns(all: &[Held]) -> bool {
-    let nothing = |held: &Held| held.returned.is_some_and(|share| share < LEAST_SHARE);
-    !all.is_empty() && all.iter().all(nothing)
+    !all.is_empty()
+        && all
+            .iter()
+            .all(|held| held.returned.is_some_and(|share| share < LEAST_SHARE))
 }
 
 /// The metric that a case is measured for; `None` if it is none of these.
 fn key(table: &Table, case: &Case) -> Option<&'static str> {
-    let has = |key: &&str| table.rows.iter().any(|row| row.cell(key).is_some());
     match case.is_replay() {
         true => Some(PEAK),
-        false => [POOL, FAN_IN, RETURNED].into_iter().find(has),
+        false => [POOL, FAN_IN, RETURNED]
+            .into_iter()
+            .find(|key| table.rows.iter().any(|row| row.cell(key).is_some())),
     }
 }
 

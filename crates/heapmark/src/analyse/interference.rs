@@ -172,6 +172,7 @@ fn choose(attempts: &BTreeMap<u32, Vec<&Record>>) -> u32 {
             .map(|(load, _)| load)
             .fold(0.0, f64::max)
     };
-    let quietest = || whole().min_by(|(_, a), (_, b)| worst(a).total_cmp(&worst(b)));
-    quiet.or_else(quietest).map_or(0, |(attempt, _)| *attempt)
+    quiet
+        .or_else(|| whole().min_by(|(_, a), (_, b)| worst(a).total_cmp(&worst(b))))
+        .map_or(0, |(attempt, _)| *attempt)
 }

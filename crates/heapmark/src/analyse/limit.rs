@@ -130,12 +130,13 @@ fn tried(records: &[&Record]) -> Vec<TriedLimit> {
                 .push(record.outcome.word());
         }
     }
-    let of = |((percent, bytes), outcomes)| TriedLimit {
-        bytes,
-        percent,
-        outcomes,
-    };
-    all.into_iter().map(of).collect()
+    all.into_iter()
+        .map(|((percent, bytes), outcomes)| TriedLimit {
+            bytes,
+            percent,
+            outcomes,
+        })
+        .collect()
 }
 
 /// The smallest limit that does; `None` if none did so far.
@@ -184,12 +185,13 @@ fn slowdowns(records: &[&Record], percent: u32) -> Vec<f64> {
     if !near().all(|record| record.outcome.is_ok()) {
         return Vec::new();
     }
-    let ratio = |record: &&Record| {
-        let free = records
-            .iter()
-            .filter(of)
-            .find(|other| under(other).is_none() && other.block == record.block)?;
-        Some(time(record)? / time(free)?)
-    };
-    near().filter_map(ratio).collect()
+    near()
+        .filter_map(|record| {
+            let free = records
+                .iter()
+                .filter(of)
+                .find(|other| under(other).is_none() && other.block == record.block)?;
+            Some(time(record)? / time(free)?)
+        })
+        .collect()
 }

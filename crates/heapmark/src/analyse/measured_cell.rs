@@ -28,10 +28,12 @@ impl MeasuredCell {
         let of_check = |of: fn(&BTreeMap<String, f64>) -> Option<f64>| {
             Some((PairKey::default(), of(&check?.figures)?))
         };
-        let of_sample = |(slot, sample): &(PairKey, Sample)| Some((*slot, metric.value(sample)?));
         let by_slot: Vec<(PairKey, f64)> = match metric.of {
             Value::Check(of) => of_check(of).into_iter().collect(),
-            _ => samples.iter().filter_map(of_sample).collect(),
+            _ => samples
+                .iter()
+                .filter_map(|(slot, sample)| Some((*slot, metric.value(sample)?)))
+                .collect(),
         };
         let values: Vec<f64> = by_slot.iter().map(|(_, value)| *value).collect();
         let cell = TableCell::new(metric, &values)?;
@@ -101,10 +103,14 @@ impl<'a> Beside<'a> {
 
     /// The cells of a row.
     pub fn cells(&self, group: &Group) -> Vec<TableCell> {
-        let of_cell = |own: &MeasuredCell| match self.all || own.cell.metric.judged != Judged::No {
-            true => own.beside(group.role, &self.base, false),
-            false => own.cell.clone(),
-        };
-        MeasuredCell::of_group(group).iter().map(of_cell).collect()
+        MeasuredCell::of_group(group)
+            .iter()
+            .map(
+                |own| match self.all || own.cell.metric.judged != Judged::No {
+                    true => own.beside(group.role, &self.base, false),
+                    false => own.cell.clone(),
+                },
+            )
+            .collect()
     }
 }

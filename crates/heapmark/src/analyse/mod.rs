@@ -254,13 +254,12 @@ impl Analysis {
                 .any(|first| first.plays_trace_of(later.table.case))
         };
         if !later.iter().any(of_one_trace) {
-            let order = |judged: &JudgedCase| {
+            rest.append(&mut later);
+            rest.sort_by_key(|judged| {
                 self.cases
                     .iter()
                     .position(|case| std::ptr::eq(case, judged.case))
-            };
-            rest.append(&mut later);
-            rest.sort_by_key(order);
+            });
         }
         self.later_rounds = (!later.is_empty()).then(|| {
             let (conclusion, left_out) = conclusion::judge(run, &later);
@@ -349,18 +348,17 @@ struct JudgedCase<'a> {
 }
 
 fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<CaseGroups<'a>> {
-    let of_case = |case| CaseGroups {
-        case,
-        groups: run
-            .rows_of(case)
-            .map(|candidate| Group::new(run, case, candidate, records))
-            .collect(),
-    };
     run.plan
         .cases
         .iter()
         .filter(|case| !case.beside)
-        .map(of_case)
+        .map(|case| CaseGroups {
+            case,
+            groups: run
+                .rows_of(case)
+                .map(|candidate| Group::new(run, case, candidate, records))
+                .collect(),
+        })
         .collect()
 }
 

@@ -1,7 +1,7 @@
 //! The numbers of a row, computed from its processes.
 
 use super::aged::AgedOverFresh;
-use super::group::{Group, PairKey};
+use super::group::Group;
 use super::measured_cell::Beside;
 use super::memory::Memory;
 use super::ratio::Ratio;
@@ -9,8 +9,7 @@ use super::role::Role;
 use super::spread::{Spread, TwoModes};
 use super::table_cell::TableCell;
 use super::verdict::{RowVerdicts, Verdict};
-use crate::execute::Measurement;
-use crate::metric::{self, Judged, Metric, Process, Unit, Value, WALL};
+use crate::metric::{self, Judged, Unit, Value, WALL};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -218,13 +217,16 @@ fn stalled(group: &Group) -> Option<Stalled> {
 }
 
 fn times(group: &Group) -> Vec<Timed> {
-    let timed = |(slot, (_, process)): (&PairKey, &(&Measurement, Process))| Timed {
-        block: slot.0,
-        ns_per_op: process.ns_per_op,
-        disturbed: group.disturbed.contains(slot),
-        stalled: group.stalled.contains_key(slot),
-    };
-    group.processes.iter().map(timed).collect()
+    group
+        .processes
+        .iter()
+        .map(|(slot, (_, process))| Timed {
+            block: slot.0,
+            ns_per_op: process.ns_per_op,
+            disturbed: group.disturbed.contains(slot),
+            stalled: group.stalled.contains_key(slot),
+        })
+        .collect()
 }
 
 /// Figures of where the blocks lie that a program reads: time between those of a packed and of a
@@ -238,8 +240,8 @@ pub const PLACEMENT: [&str; 4] = [
 
 /// Whether some table uses this figure of a sample; exports include all.
 pub fn reads_figure(name: &str) -> bool {
-    let is_figure = |metric: &Metric| matches!(metric.of, Value::Figure) && metric.key == name;
-    PLACEMENT.contains(&name) || metric::all().any(is_figure)
+    PLACEMENT.contains(&name)
+        || metric::all().any(|metric| matches!(metric.of, Value::Figure) && metric.key == name)
 }
 
 fn figures(group: &Group) -> BTreeMap<String, f64> {

@@ -60,26 +60,33 @@ pub(super) fn all(
     let needed = needed as usize;
     let judged = |family: usize| {
         let rule = Rule::new(family, needed, alpha);
-        let test = |other| paired(&block_means(leader, other), rule.threshold);
         // Pairwise tests among the others are not run: they count as tests that show nothing.
-        let mut tested: Vec<Option<Tested>> = others.iter().map(test).collect();
+        let mut tested: Vec<Option<Tested>> = others
+            .iter()
+            .map(|other| paired(&block_means(leader, other), rule.threshold))
+            .collect();
         tested.resize(family, None);
         judge_tested(&tested, &rule)
     };
     let mut judgements = judged(others.len());
-    let doubted = |judgement: &Option<Judgement>| doubt(judgement.as_ref(), needed).is_some();
-    if judgements.iter().any(doubted) {
+    if judgements
+        .iter()
+        .any(|judgement| doubt(judgement.as_ref(), needed).is_some())
+    {
         judgements = judged(pairs(others.len() + 1));
     }
-    let test = |(other, judgement): (&Candidate, Option<Judgement>)| PairwiseTest {
-        against: other.name.clone(),
-        baseline: other.name == baseline,
-        ratio: judgement.map(|judgement| Ratio::of_shift(judgement.shift)),
-        corrected_p: judgement.map(|judgement| judgement.adjusted_p),
-        doubt: doubt(judgement.as_ref(), needed),
-        blocks_more: judgement.as_ref().and_then(blocks_more),
-    };
-    others.iter().zip(judgements).map(test).collect()
+    others
+        .iter()
+        .zip(judgements)
+        .map(|(other, judgement)| PairwiseTest {
+            against: other.name.clone(),
+            baseline: other.name == baseline,
+            ratio: judgement.map(|judgement| Ratio::of_shift(judgement.shift)),
+            corrected_p: judgement.map(|judgement| judgement.adjusted_p),
+            doubt: doubt(judgement.as_ref(), needed),
+            blocks_more: judgement.as_ref().and_then(blocks_more),
+        })
+        .collect()
 }
 
 /// An estimate that contradicts the ranking means that the order may be chance, however small p is.
@@ -96,13 +103,15 @@ fn doubt(judgement: Option<&Judgement>, needed: usize) -> Option<Doubt> {
 
 /// The mean over cases of ln(leader / other), for each block in which both ran in every case.
 fn block_means(leader: &Candidate, other: &Candidate) -> Vec<f64> {
-    let of_block = |block: &u32| {
-        let logs = leader
-            .logs
-            .iter()
-            .zip(&other.logs)
-            .map(|(ours, theirs)| Some(ours.get(block)? - theirs.get(block)?));
-        mean(&logs.collect::<Option<Vec<f64>>>()?)
-    };
-    leader.logs[0].keys().filter_map(of_block).collect()
+    leader.logs[0]
+        .keys()
+        .filter_map(|block| {
+            let logs = leader
+                .logs
+                .iter()
+                .zip(&other.logs)
+                .map(|(ours, theirs)| Some(ours.get(block)? - theirs.get(block)?));
+            mean(&logs.collect::<Option<Vec<f64>>>()?)
+        })
+        .collect()
 }

@@ -19,27 +19,33 @@ use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 /// All tables of a run, with their rows in plan order.
 pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
     let counting = super::counting(records);
-    let of_part = |run: &RunFile| match run.plan.mode {
-        Mode::Time => of_times(run, &counting),
-        Mode::Latency { every } => of_calls(run, every, &counting),
-        Mode::Count(_) => of_samples(run, Purpose::Count, &counting),
-        Mode::Memory => of_memory(run, &counting),
-        Mode::Limit(_) => limit::tables(run, &counting),
-    };
-    run.parts().iter().flat_map(of_part).collect()
+    run.parts()
+        .iter()
+        .flat_map(|run| match run.plan.mode {
+            Mode::Time => of_times(run, &counting),
+            Mode::Latency { every } => of_calls(run, every, &counting),
+            Mode::Count(_) => of_samples(run, Purpose::Count, &counting),
+            Mode::Memory => of_memory(run, &counting),
+            Mode::Limit(_) => limit::tables(run, &counting),
+        })
+        .collect()
 }
 
 /// Of timed processes, judged by tests.
 fn of_times(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
     let judged = super::judged_cases(run, &super::grid(run, records), true);
-    let of_case = |(case, judged): (&Case, super::Case)| {
-        let rows = run
-            .rows_of(case)
-            .zip(judged.rows)
-            .map(|(allocator, row)| TableRow::timed(run, case, allocator, row.state));
-        Table::new(run, case, rows.collect())
-    };
-    run.plan.cases.iter().zip(judged).map(of_case).collect()
+    run.plan
+        .cases
+        .iter()
+        .zip(judged)
+        .map(|(case, judged)| {
+            let rows = run
+                .rows_of(case)
+                .zip(judged.rows)
+                .map(|(allocator, row)| TableRow::timed(run, case, allocator, row.state));
+            Table::new(run, case, rows.collect())
+        })
+        .collect()
 }
 
 /// Of processes: judged by ranges, for the metrics that are.

@@ -2,7 +2,6 @@
 //! not be reached. From the check of its baseline. Must not judge.
 
 use super::group::{CaseGroups, Group};
-use super::ratio::Ratio;
 use super::role::Role;
 use super::row::Row;
 use crate::execute::user_command::{
@@ -67,10 +66,12 @@ impl CommandFacts {
         let note = |group: &Group, name: &str| group.check?.notes.get(name).cloned();
         let told = |name: &str| note(baseline?, name);
         let noted = |name: &str| -> Vec<(String, String)> {
-            let of_row = |group: &Group| Some((group.allocator.name.clone(), note(group, name)?));
-            table.groups.iter().filter_map(of_row).collect()
+            table
+                .groups
+                .iter()
+                .filter_map(|group| Some((group.allocator.name.clone(), note(group, name)?)))
+                .collect()
         };
-        let left = |(name, count): (String, String)| Some((name, count.parse().ok()?));
         let numbers = rows
             .iter()
             .filter(|row| row.role == Role::Baseline)
@@ -93,7 +94,10 @@ impl CommandFacts {
             unproven: told(UNPROVEN),
             silent: told(SILENT),
             unsearched: told(UNSEARCHED),
-            left_behind: noted("left_behind").into_iter().filter_map(left).collect(),
+            left_behind: noted("left_behind")
+                .into_iter()
+                .filter_map(|(name, count)| Some((name, count.parse().ok()?)))
+                .collect(),
             short: numbers.is_some_and(|numbers| numbers.time.spread.median < SHORT_NS),
         }
     }
@@ -110,15 +114,15 @@ fn faster_at_most(share: f64) -> f64 {
 }
 
 fn above(ceiling: f64, rows: &[Row]) -> Vec<(String, f64)> {
-    let least_gain = |ratio: Option<Ratio>| ratio?.interval.map(|(_, high)| 1.0 / high - 1.0);
-    let of_row = |row: &Row| {
-        let numbers = row.numbers().filter(|_| row.role == Role::Candidate)?;
-        let most = [numbers.time.ratio, numbers.ratio("cpu_ns_per_op")]
-            .map(least_gain)
-            .into_iter()
-            .flatten()
-            .max_by(f64::total_cmp)?;
-        (most > ceiling).then(|| (row.allocator.clone(), most))
-    };
-    rows.iter().filter_map(of_row).collect()
+    rows.iter()
+        .filter_map(|row| {
+            let numbers = row.numbers().filter(|_| row.role == Role::Candidate)?;
+            let most = [numbers.time.ratio, numbers.ratio("cpu_ns_per_op")]
+                .map(|ratio| ratio?.interval.map(|(_, high)| 1.0 / high - 1.0))
+                .into_iter()
+                .flatten()
+                .max_by(f64::total_cmp)?;
+            (most > ceiling).then(|| (row.allocator.clone(), most))
+        })
+        .collect()
 }

@@ -224,8 +224,10 @@ pub fn of_mode(mode: Mode) -> Vec<&'static Metric> {
         Mode::Latency { .. } => latency::METRICS.iter().collect(),
         Mode::Count(counter) => {
             let events = counter.events();
-            let counted = |metric: &&Metric| events.contains(&metric.key);
-            counts::METRICS.iter().filter(counted).collect()
+            counts::METRICS
+                .iter()
+                .filter(|metric| events.contains(&metric.key))
+                .collect()
         }
         Mode::Memory => memory::METRICS.iter().collect(),
         Mode::Limit(_) => limit::METRICS.iter().collect(),

@@ -15,8 +15,10 @@ const MOST_PARTS: usize = 3;
 /// One row per claim that can be judged, or per claim if `whole` documents are shown; and a line
 /// that counts the verdicts.
 pub fn claims(all: &[JudgedClaim], whole: bool, screen: Screen) -> String {
-    let is_shown = |judged: &&JudgedClaim| whole || judged.verdict != Verdict::NotTestable;
-    let shown: Vec<&JudgedClaim> = all.iter().filter(is_shown).collect();
+    let shown: Vec<&JudgedClaim> = all
+        .iter()
+        .filter(|judged| whole || judged.verdict != Verdict::NotTestable)
+        .collect();
     let summary = summary(all);
     if shown.is_empty() {
         return format!("{summary}\n{LEFT_OUT}\n");
@@ -65,12 +67,15 @@ pub fn claims_markdown(all: &[JudgedClaim]) -> String {
 
 /// All claims, each with its reason as a sentence.
 pub fn claims_json(all: &[JudgedClaim]) -> String {
-    let entry = |judged: &JudgedClaim| {
-        let mut entry = serde_json::json!(judged);
-        entry["reason"] = reason(judged).into();
-        entry
-    };
-    json(&all.iter().map(entry).collect::<Vec<_>>())
+    json(
+        &all.iter()
+            .map(|judged| {
+                let mut entry = serde_json::json!(judged);
+                entry["reason"] = reason(judged).into();
+                entry
+            })
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// `20 claims hold, 9 do not, 8 are unclear, 11 are not testable here`.

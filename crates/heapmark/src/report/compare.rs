@@ -3,7 +3,7 @@
 use super::sheet::{self, Column, Numberless, Sheet};
 use super::{Screen, conclusion, markdown, terminal, text};
 use crate::analyse::Verdict;
-use crate::analyse::compare::{Compared, Comparison};
+use crate::analyse::compare::Comparison;
 use crate::metric::{Judged, Metric};
 use crate::store::RunFile;
 use serde::Serialize;
@@ -83,12 +83,16 @@ pub fn table(subject: ComparisonSubject, comparison: &Comparison) -> Sheet {
             .map(|ratio| ratio.map(sheet::interval).unwrap_or_default());
         columns.push(Column::numbers(&format!("beside {anchor}"), ratios));
     }
-    let verdict = |row: &Compared| match row.verdict {
-        None => "the runs themselves".into(),
-        Some(verdict @ (Verdict::Faster | Verdict::Slower)) => verdict.word_of(subject.by).into(),
-        verdict => sheet::verdict(verdict),
-    };
-    columns.push(Column::words("verdict", rows.iter().map(verdict)));
+    columns.push(Column::words(
+        "verdict",
+        rows.iter().map(|row| match row.verdict {
+            None => "the runs themselves".into(),
+            Some(verdict @ (Verdict::Faster | Verdict::Slower)) => {
+                verdict.word_of(subject.by).into()
+            }
+            verdict => sheet::verdict(verdict),
+        }),
+    ));
     if rows.is_empty() {
         columns.clear();
     }

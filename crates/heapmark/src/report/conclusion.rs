@@ -4,8 +4,8 @@ use super::text::{count, enclosed, join, list};
 use super::units::{self, times};
 use super::user_command;
 use crate::analyse::{
-    Analysis, Case, Conclusion, Doubt, Held, LeftOut, MemoryMeasure, MemoryShape, Overall,
-    PairwiseTest, Purge, Ranking, Ratio, Row, Withheld, distinct, held,
+    Analysis, Case, Conclusion, Doubt, LeftOut, MemoryMeasure, MemoryShape, PairwiseTest, Purge,
+    Ranking, Ratio, Row, Withheld, distinct, held,
 };
 use crate::store::RunFile;
 use std::collections::BTreeMap;
@@ -185,12 +185,15 @@ fn fastest(analysis: &Analysis, ranking: &Ranking) -> String {
 /// The costs that a leader's numbers leave out.
 fn caveat(analysis: &Analysis, leader: &str) -> String {
     let cases = |holds: fn(&Case, &Row) -> bool| {
-        let in_case = |case: &&Case| {
-            case.rows
-                .iter()
-                .any(|row| row.allocator == leader && holds(case, row))
-        };
-        analysis.cases.iter().filter(in_case).count()
+        analysis
+            .cases
+            .iter()
+            .filter(|case| {
+                case.rows
+                    .iter()
+                    .any(|row| row.allocator == leader && holds(case, row))
+            })
+            .count()
     };
     let partial = cases(|_, row| !row.left_to_libc.is_empty());
     let served = cases(|_, row| row.served.is_some());
@@ -283,12 +286,11 @@ fn closest(ranking: &Ranking) -> String {
 /// The leader's time over the baseline's, the number of the table of all cases if there is one.
 fn against_baseline(analysis: &Analysis, ranking: &Ranking) -> Option<String> {
     let contest = ranking.against_baseline()?;
-    let covers = |one: &&Overall| {
+    let Some(overall) = analysis.overall.iter().find(|one| {
         one.allocator == ranking.leader
             && one.cases == ranking.cases
             && analysis.later_rounds.is_none()
-    };
-    let Some(overall) = analysis.overall.iter().find(covers) else {
+    }) else {
         return takes(contest, "");
     };
     let ratio = contest.ratio.map(|ratio| Ratio {
@@ -360,11 +362,17 @@ pub fn smallest(analysis: &Analysis) -> String {
         return String::new();
     };
     let leader = &ranking.leader;
-    let of_time = |one: &Overall| Some((one.memory?.ratio, one.allocator.clone()));
-    let of_held = |held: &Held| Some((held.peak?, held.allocator.clone()));
     let known: Vec<(f64, String)> = match analysis.held.is_empty() {
-        true => analysis.overall.iter().filter_map(of_time).collect(),
-        false => analysis.held.iter().filter_map(of_held).collect(),
+        true => analysis
+            .overall
+            .iter()
+            .filter_map(|one| Some((one.memory?.ratio, one.allocator.clone())))
+            .collect(),
+        false => analysis
+            .held
+            .iter()
+            .filter_map(|held| Some((held.peak?, held.allocator.clone())))
+            .collect(),
     };
     known
         .into_iter()

@@ -10,8 +10,11 @@ pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     let Some(counter) = analysis.counter else {
         return Vec::new();
     };
-    let of_case = |case| of_case(case, counter, analysis.planned_blocks);
-    analysis.counts.iter().map(of_case).collect()
+    analysis
+        .counts
+        .iter()
+        .map(|case| of_case(case, counter, analysis.planned_blocks))
+        .collect()
 }
 
 fn of_case(case: &Table, counter: Counter, planned_blocks: u32) -> Sheet {
@@ -55,8 +58,10 @@ fn of_case(case: &Table, counter: Counter, planned_blocks: u32) -> Sheet {
                 move |row: &TableRow| row.cell(event).and_then(cell).unwrap_or_default()
             };
             columns.push(numbers("spread", &of(spread)));
-            let ratio = |cell: &TableCell| Some(units::ratio(cell.ratio?.ratio));
-            columns.push(numbers(&format!("/ {}", case.baseline), &of(ratio)));
+            columns.push(numbers(
+                &format!("/ {}", case.baseline),
+                &of(|cell| Some(units::ratio(cell.ratio?.ratio))),
+            ));
         }
     }
     if rows.is_empty() {
@@ -64,11 +69,6 @@ fn of_case(case: &Table, counter: Counter, planned_blocks: u32) -> Sheet {
     }
     let (subject, caution) = words(counter);
     let heading = heading(&case.workload, case.threads, case.oversubscribed);
-    let numberless = |row: &TableRow| {
-        Numberless::new(&row.allocator, row.failed.as_ref(), || {
-            missing(planned_blocks)
-        })
-    };
     Sheet {
         heading: format!("{heading}: {subject}"),
         columns,
@@ -77,7 +77,14 @@ fn of_case(case: &Table, counter: Counter, planned_blocks: u32) -> Sheet {
             .into_iter()
             .collect(),
         caution: cautions(case.caution.as_deref(), Some(caution)),
-        numberless: others.into_iter().map(numberless).collect(),
+        numberless: others
+            .into_iter()
+            .map(|row| {
+                Numberless::new(&row.allocator, row.failed.as_ref(), || {
+                    missing(planned_blocks)
+                })
+            })
+            .collect(),
         ..Sheet::default()
     }
 }

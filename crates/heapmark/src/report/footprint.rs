@@ -130,8 +130,11 @@ const FIGURES: [(&str, &str, Spare); 51] = [
 
 /// All tables.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
-    let of_case = |case| of_case(case, analysis.planned_blocks);
-    let mut sheets: Vec<Sheet> = analysis.footprints.iter().map(of_case).collect();
+    let mut sheets: Vec<Sheet> = analysis
+        .footprints
+        .iter()
+        .map(|case| of_case(case, analysis.planned_blocks))
+        .collect();
     // The calls of other starts are nearly the same, and in the exports.
     let lines = analysis.footprints.iter().map(other_calls);
     let told = sheets
@@ -270,15 +273,16 @@ const GROWING: [(&str, f64); 3] = [
 
 /// `still growing: hoard (+12.0 %)`: rows whose heap grows although no more is live.
 fn growing(rows: &[&TableRow]) -> Option<String> {
-    let grows = |row: &&TableRow| {
-        let cells = GROWING.iter().map(|(key, least)| (row.cell(key), *least));
-        let above = |(cell, least): &(Option<&TableCell>, f64)| {
-            cell.is_some_and(|cell| cell.spread.median > *least)
-        };
-        let (cell, _) = cells.into_iter().find(above)?;
-        Some(format!("{} (+{})", row.allocator, median(cell)))
-    };
-    let all: Vec<String> = rows.iter().filter_map(grows).collect();
+    let all: Vec<String> = rows
+        .iter()
+        .filter_map(|row| {
+            let cells = GROWING.iter().map(|(key, least)| (row.cell(key), *least));
+            let (cell, _) = cells
+                .into_iter()
+                .find(|(cell, least)| cell.is_some_and(|cell| cell.spread.median > *least))?;
+            Some(format!("{} (+{})", row.allocator, median(cell)))
+        })
+        .collect();
     (!all.is_empty()).then(|| format!("still growing: {}", text::list(all)))
 }
 
@@ -365,8 +369,10 @@ fn other_calls(case: &Table) -> Vec<String> {
             None => lines.push((says, vec![row.allocator.clone()])),
         }
     }
-    let line = |(says, rows): (String, Vec<String>)| format!("{}: {says}", rows.join(", "));
-    lines.into_iter().map(line).collect()
+    lines
+        .into_iter()
+        .map(|(says, rows)| format!("{}: {says}", rows.join(", ")))
+        .collect()
 }
 
 /// Empty without rows.
@@ -379,16 +385,15 @@ fn columns(rows: &[&TableRow]) -> Vec<Column> {
     let shown = (COLUMNS.into_iter())
         .chain(figures)
         .filter(|(_, _, shown_with, _)| has(rows, shown_with));
-    let column = |(title, key, _, spare): (&str, &str, &str, Spare)| {
-        let always = title.starts_with("idle") && !has(rows, AT_PEAK);
-        Column {
-            spare: if always { Spare::No } else { spare },
-            ..Column::numbers(title, rows.iter().map(|row| median(row.cell(key))))
-        }
-    };
     [Column::words("allocator", names)]
         .into_iter()
-        .chain(shown.map(column))
+        .chain(shown.map(|(title, key, _, spare)| {
+            let always = title.starts_with("idle") && !has(rows, AT_PEAK);
+            Column {
+                spare: if always { Spare::No } else { spare },
+                ..Column::numbers(title, rows.iter().map(|row| median(row.cell(key))))
+            }
+        }))
         .collect()
 }
 

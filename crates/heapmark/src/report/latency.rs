@@ -7,8 +7,11 @@ use crate::analyse::{Analysis, LongestCall, Role, Table, TableRow, Timing, disti
 
 /// All tables.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
-    let of_case = |case| of_case(case, analysis.planned_blocks);
-    analysis.latency.iter().flat_map(of_case).collect()
+    analysis
+        .latency
+        .iter()
+        .flat_map(|case| of_case(case, analysis.planned_blocks))
+        .collect()
 }
 
 fn of_case(case: &Table, planned_blocks: u32) -> Vec<Sheet> {
@@ -146,15 +149,17 @@ fn longest(case: &Table) -> Vec<Column> {
 }
 
 fn names<'a>(rows: impl Iterator<Item = &'a TableRow>) -> Column {
-    let name = |row: &TableRow| {
-        let mark = if row.role == Role::Floor {
-            " (floor)"
-        } else {
-            ""
-        };
-        format!("{}{mark}", row.allocator)
-    };
-    Column::words("allocator", rows.map(name))
+    Column::words(
+        "allocator",
+        rows.map(|row| {
+            let mark = if row.role == Role::Floor {
+                " (floor)"
+            } else {
+                ""
+            };
+            format!("{}{mark}", row.allocator)
+        }),
+    )
 }
 
 fn time(ns: Option<u64>) -> String {

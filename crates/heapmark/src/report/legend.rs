@@ -117,8 +117,11 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
         oversubscribed(analysis),
     ];
     lines.extend(before.into_iter().flatten());
-    let keeps = |found| format!("flawed: {found}. The row keeps its numbers.");
-    lines.extend(flawed.into_iter().map(keeps));
+    lines.extend(
+        flawed
+            .into_iter()
+            .map(|found| format!("flawed: {found}. The row keeps its numbers.")),
+    );
     lines.extend(after.into_iter().flatten());
     lines
 }

@@ -12,8 +12,11 @@ pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     let Some(kind) = analysis.limit else {
         return Vec::new();
     };
-    let of_case = |case| of_case(case, kind);
-    analysis.limits.iter().map(of_case).collect()
+    analysis
+        .limits
+        .iter()
+        .map(|case| of_case(case, kind))
+        .collect()
 }
 
 /// The meaning of the columns.
@@ -104,16 +107,15 @@ fn columns(case: &Table, rows: &[&TableRow]) -> Vec<Column> {
     columns.extend(of("reclaimable", "reclaimable_bytes", units::bytes));
     for percent in TIMED_PERCENT {
         let times = f64::from(percent) / 100.0;
-        let slowdown = |row: &&TableRow| {
-            let cell = row.of_function(&times.to_string(), "limit_slowdown");
-            cell.map_or_else(
-                || ended(&row.limits, percent),
-                |cell| units::ratio(cell.spread.median),
-            )
-        };
         columns.push(Column::numbers(
             &format!("x{times}"),
-            rows.iter().map(slowdown),
+            rows.iter().map(|row| {
+                let cell = row.of_function(&times.to_string(), "limit_slowdown");
+                cell.map_or_else(
+                    || ended(&row.limits, percent),
+                    |cell| units::ratio(cell.spread.median),
+                )
+            }),
         ));
     }
     columns.push(Column {

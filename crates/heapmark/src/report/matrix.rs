@@ -228,15 +228,17 @@ fn half_width(one: &Overall, (low, high): (f64, f64)) -> String {
 }
 
 fn of_case(names: &[&str], case: &Case) -> Column {
-    let cell = |name: &&str| {
-        case.rows
-            .iter()
-            .find(|row| row.allocator == **name)
-            .map_or_else(|| Cell::of("-".into()), cell)
-    };
     Column {
         heading: heading(case),
-        cells: names.iter().map(cell).collect(),
+        cells: names
+            .iter()
+            .map(|name| {
+                case.rows
+                    .iter()
+                    .find(|row| row.allocator == **name)
+                    .map_or_else(|| Cell::of("-".into()), cell)
+            })
+            .collect(),
         gap: GAP,
         spare: false,
     }
@@ -450,15 +452,17 @@ fn cautions(analysis: &Analysis) -> Vec<String> {
         .cases
         .iter()
         .filter_map(|case| case.caution.as_ref());
-    let of = |text: &String| {
-        let cases = analysis
-            .cases
-            .iter()
-            .filter(|case| case.caution.as_ref() == Some(text));
-        let names = distinct(cases.map(|case| case.workload.trim_start_matches("trace:")));
-        format!("{}: {text}", list(names))
-    };
-    distinct(texts).into_iter().map(of).collect()
+    distinct(texts)
+        .into_iter()
+        .map(|text| {
+            let cases = analysis
+                .cases
+                .iter()
+                .filter(|case| case.caution.as_ref() == Some(text));
+            let names = distinct(cases.map(|case| case.workload.trim_start_matches("trace:")));
+            format!("{}: {text}", list(names))
+        })
+        .collect()
 }
 
 /// The order by user time, if it is another one than by wall time.

@@ -160,12 +160,16 @@ fn figure(table: &Reproduced) -> String {
             .flatten()
             .next()
             .map_or("not measured", |number| &number.row);
-        let shown = |place: usize, value: f64| match columns[place].1 {
-            Measure::Overhead => format!("{value:.3}"),
-            _ => digits(value),
-        };
         let name = format!("{}, ours ({ours})", row.name);
-        out += &line(name, &scaled(row), &our_reference, shown);
+        out += &line(
+            name,
+            &scaled(row),
+            &our_reference,
+            |place, value| match columns[place].1 {
+                Measure::Overhead => format!("{value:.3}"),
+                _ => digits(value),
+            },
+        );
     }
     out
 }

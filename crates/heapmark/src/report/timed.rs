@@ -219,14 +219,18 @@ fn caveats(case: &Case) -> Vec<String> {
 fn placement(case: &Case) -> Vec<String> {
     let of_rows = |name: &str| {
         let rows = case.rows.iter().filter(|row| row.role != Role::AaCopy);
-        let figure = |row: &Row| Some((*row.numbers()?.figures.get(name)?, row.allocator.clone()));
-        let mut figures: Vec<(f64, String)> = rows.filter_map(figure).collect();
+        let mut figures: Vec<(f64, String)> = rows
+            .filter_map(|row| Some((*row.numbers()?.figures.get(name)?, row.allocator.clone())))
+            .collect();
         figures.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         figures
     };
     let told = |name: &str, text: fn(f64) -> String| {
-        let of = |(value, allocator): &(f64, String)| format!("{allocator} {}", text(*value));
-        of_rows(name).iter().map(of).collect::<Vec<_>>().join(", ")
+        of_rows(name)
+            .iter()
+            .map(|(value, allocator)| format!("{allocator} {}", text(*value)))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     let [share, pages, packed, scattered] = PLACEMENT;
     let copy = |name: &str| Some(units::digits(of_rows(name).first()?.0));

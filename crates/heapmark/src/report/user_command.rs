@@ -96,8 +96,8 @@ pub fn legend(tried: &CommandFacts, baseline: &str) -> Vec<String> {
 
 /// What limits the command, and what could not be reached.
 pub fn lines(tried: &CommandFacts) -> Vec<String> {
-    let unknown = || Some(format!("not known; {}", tried.no_ceiling.as_ref()?));
-    let ceiling = ceiling(tried).or_else(unknown);
+    let ceiling =
+        ceiling(tried).or_else(|| Some(format!("not known; {}", tried.no_ceiling.as_ref()?)));
     let mut lines = Vec::from_iter(ceiling.map(|line| format!("ceiling: {line}")));
     if let Some((code, said)) = &tried.exit {
         let said = enclosed(": ", &line(said), "");
@@ -290,9 +290,12 @@ fn gain(ranking: &Ranking, faster: &[(&Row, &Numbers)], baseline: &str) -> Strin
     let memory = memory
         .map(|memory| format!(" and {} its peak memory", units::times(memory.ratio)))
         .unwrap_or_default();
-    let is_faster = |name: &&String| faster.iter().any(|(other, ..)| other.allocator == **name);
     let rivals = ranking.rivals().map(|contest| &contest.against);
-    let rivals = list(rivals.filter(is_faster).filter(|_| leads));
+    let rivals = list(
+        rivals
+            .filter(|name| faster.iter().any(|(other, ..)| other.allocator == **name))
+            .filter(|_| leads),
+    );
     let like = enclosed(" ", &rivals, " cannot be told from it.");
     format!(
         "Use {}: it takes {:.3}x the time of {baseline}{interval}{memory}.{like}",

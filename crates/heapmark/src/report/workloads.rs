@@ -2,7 +2,6 @@
 
 use super::text::{self, markdown};
 use crate::catalog::parameter::Kind;
-use crate::catalog::workload::Preset;
 use crate::catalog::{Iterations, Workload};
 use std::collections::BTreeMap;
 
@@ -169,17 +168,21 @@ fn variant_line(main: &Workload, variant: &Workload) -> String {
 
 /// The repetitions of a process, preset by preset unless they agree.
 fn rounds(workload: &Workload) -> String {
-    let of = |preset: &Preset| match (preset.cold, preset.iterations) {
-        (0, Iterations::Fixed(1)) => "one, the first".to_string(),
-        (0, Iterations::Fixed(count)) => format!("the first {count}"),
-        (cold, Iterations::Fixed(count)) => format!("{count} after the first {cold}"),
-        (0, Iterations::Calibrated(_)) => "as many as fill the target time".to_string(),
-        (cold, Iterations::Calibrated(_)) => {
-            format!("as many as fill the target time, after the first {cold}")
-        }
-    };
-    let told = |preset| workload.presets.get(preset).map(of).unwrap_or_default();
-    let [quick, paper] = ["quick", "paper"].map(told);
+    let [quick, paper] = ["quick", "paper"].map(|preset| {
+        workload
+            .presets
+            .get(preset)
+            .map(|preset| match (preset.cold, preset.iterations) {
+                (0, Iterations::Fixed(1)) => "one, the first".to_string(),
+                (0, Iterations::Fixed(count)) => format!("the first {count}"),
+                (cold, Iterations::Fixed(count)) => format!("{count} after the first {cold}"),
+                (0, Iterations::Calibrated(_)) => "as many as fill the target time".to_string(),
+                (cold, Iterations::Calibrated(_)) => {
+                    format!("as many as fill the target time, after the first {cold}")
+                }
+            })
+            .unwrap_or_default()
+    });
     if quick == paper {
         quick
     } else {

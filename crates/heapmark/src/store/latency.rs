@@ -3,7 +3,7 @@
 
 use super::{Record, tables};
 use crate::execute::Latency;
-use crate::execute::latency::{Bucket, Calls};
+use crate::execute::latency::Bucket;
 use std::path::Path;
 
 /// The counts as a table.
@@ -46,21 +46,23 @@ fn with_counts(mut told: Latency, table: &str) -> Option<Latency> {
             .buckets
             .push(bucket);
     }
-    let is_whole = |calls: &Calls| {
-        calls
-            .buckets
-            .iter()
-            .map(|bucket| bucket.count)
-            .try_fold(0u64, u64::checked_add)
-            == Some(calls.count)
-    };
-    told.functions.iter().all(is_whole).then_some(told)
+    told.functions
+        .iter()
+        .all(|calls| {
+            calls
+                .buckets
+                .iter()
+                .map(|bucket| bucket.count)
+                .try_fold(0u64, u64::checked_add)
+                == Some(calls.count)
+        })
+        .then_some(told)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execute::latency::Stall;
+    use crate::execute::latency::{Calls, Stall};
 
     fn latency() -> Latency {
         let bucket = |from_ns, to_ns, count| Bucket {

@@ -89,16 +89,17 @@ pub fn series(dir: &Path, records: &[Record]) -> Vec<Series> {
 }
 
 fn points(columns: &Columns) -> Vec<Point> {
-    let point = |place| {
-        Some(Point {
-            time_ns: columns.at("time_ns", place)?,
-            allocated_bytes: columns.at("allocated_bytes", place),
-            requested_live_bytes: columns.at("requested_live_bytes", place),
-            total_dynamic_bytes: columns.at("total_dynamic_bytes", place),
-            rss_bytes: columns.at("rss_bytes", place)?,
+    (0..columns.phases.len())
+        .filter_map(|place| {
+            Some(Point {
+                time_ns: columns.at("time_ns", place)?,
+                allocated_bytes: columns.at("allocated_bytes", place),
+                requested_live_bytes: columns.at("requested_live_bytes", place),
+                total_dynamic_bytes: columns.at("total_dynamic_bytes", place),
+                rss_bytes: columns.at("rss_bytes", place)?,
+            })
         })
-    };
-    (0..columns.phases.len()).filter_map(point).collect()
+        .collect()
 }
 
 /// Up to the first line that is no point. The end of an older run's file may be torn: a number

@@ -89,11 +89,10 @@ impl<'a> Evidence<'a> {
 
     /// Thread counts that a workload was run with here, ascending.
     pub fn counts(&self, workload: &str, distribution: Option<&str>) -> Vec<u32> {
-        let own = |case: &&Case| case.workload == workload && is_of(case, distribution);
         let counts: BTreeSet<u32> = self
             .tables()
             .map(|(_, table)| table.case)
-            .filter(own)
+            .filter(|case| case.workload == workload && is_of(case, distribution))
             .map(|case| case.threads)
             .collect();
         Vec::from_iter(counts)
@@ -133,12 +132,14 @@ impl<'a> Evidence<'a> {
         if chosen.is_empty() {
             return Err(too_few_cores(fewest));
         }
-        let spot = |threads| Spot {
-            workload: workload.into(),
-            threads,
-            distribution: distribution.map(String::from),
-        };
-        Ok(chosen.into_iter().map(spot).collect())
+        Ok(chosen
+            .into_iter()
+            .map(|threads| Spot {
+                workload: workload.into(),
+                threads,
+                distribution: distribution.map(String::from),
+            })
+            .collect())
     }
 
     /// The value of a row of the document.
@@ -220,8 +221,9 @@ impl<'a> Evidence<'a> {
 
     /// All cases here and their rows, run by run.
     fn tables<'e>(&'e self) -> impl Iterator<Item = (&'e Scene<'a>, &'e CaseGroups<'a>)> {
-        let of_run = |scene: &'e Scene<'a>| scene.tables.iter().map(move |table| (scene, table));
-        self.here.iter().flat_map(of_run)
+        self.here
+            .iter()
+            .flat_map(|scene| scene.tables.iter().map(move |table| (scene, table)))
     }
 
     /// The case at a place, as the first run that has it ran it.
@@ -246,13 +248,12 @@ impl<'a> Evidence<'a> {
 
 /// The row of an entry: the first of its names that the run has.
 pub fn find<'g, 'a>(entry: &DocumentRow, groups: &'g [Group<'a>]) -> Option<&'g Group<'a>> {
-    let named = |pattern: &String| {
+    entry.ours.iter().find_map(|pattern| {
         groups
             .iter()
             .filter(is_compared)
             .find(|group| matches(pattern, &group.allocator.name))
-    };
-    entry.ours.iter().find_map(named)
+    })
 }
 
 fn is_compared(group: &&Group) -> bool {

@@ -44,24 +44,28 @@ pub fn reproduced<'a>(
     let first: Vec<Spot> = ours.iter().take(1).map(|threads| spot(*threads)).collect();
     let sizes = sizes::other_than_paper(&first, evidence, None);
     let counts: BTreeSet<u32> = figure.threads.iter().copied().chain(ours).collect();
-    let of = |threads| {
-        figure
-            .measures
-            .iter()
-            .map(move |measure| (threads, measure))
-    };
-    let columns: Vec<(u32, &Measure)> = counts.into_iter().flat_map(of).collect();
+    let columns: Vec<(u32, &Measure)> = counts
+        .into_iter()
+        .flat_map(|threads| {
+            figure
+                .measures
+                .iter()
+                .map(move |measure| (threads, measure))
+        })
+        .collect();
     let published = |values: &[f64], threads: u32, measure: &Measure| {
         let group = figure.threads.iter().position(|count| *count == threads)?;
         let place = figure.measures.iter().position(|other| other == measure)?;
         values.get(group * figure.measures.len() + place).copied()
     };
     let row = |row: &'a FigureRow| {
-        let of_column = |(threads, measure): &(u32, &Measure)| {
-            let ours = evidence.number(document, &row.row, &spot(*threads), measure);
-            (published(&row.values, *threads, measure), ours.ok())
-        };
-        let (published, ours) = columns.iter().map(of_column).unzip();
+        let (published, ours) = columns
+            .iter()
+            .map(|(threads, measure)| {
+                let ours = evidence.number(document, &row.row, &spot(*threads), measure);
+                (published(&row.values, *threads, measure), ours.ok())
+            })
+            .unzip();
         PublishedRow {
             name: &row.row,
             published,

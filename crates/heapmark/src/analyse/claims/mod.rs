@@ -100,15 +100,14 @@ fn judged(document: &Document, claim: &Claim, evidence: &Evidence) -> JudgedClai
 /// The distributions that a claim is checked under, as far as they were run; all that were run if
 /// it names none.
 fn ways<'a>(claim: &'a Claim, evidence: &Evidence) -> (Vec<Option<&'a str>>, Vec<String>) {
-    let has = |way: &&str| {
+    let named = claim.distributions.iter().map(String::as_str);
+    let first = named.clone().next();
+    let (run, missing): (Vec<&str>, Vec<&str>) = named.partition(|way| {
         claim
             .workloads
             .iter()
             .any(|workload| !evidence.counts(workload, Some(way)).is_empty())
-    };
-    let named = claim.distributions.iter().map(String::as_str);
-    let first = named.clone().next();
-    let (run, missing): (Vec<&str>, Vec<&str>) = named.partition(has);
+    });
     if run.is_empty() {
         return (vec![first], Vec::new());
     }

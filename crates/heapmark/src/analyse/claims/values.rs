@@ -5,7 +5,7 @@ use crate::analyse::group::Group;
 use crate::catalog::claim::Measure;
 use crate::execute::{Iteration, Measurement};
 use crate::metric::overhead_of;
-use crate::store::{Columns, Purpose, Record};
+use crate::store::{Columns, Purpose};
 use heapmark_stats::mean;
 
 /// The values of the processes of a row; those without one are left out.
@@ -117,9 +117,10 @@ pub fn curves<'s>(
     let own = scene
         .records
         .of_row(group.case, group.allocator, Purpose::Sample);
-    let timed = |record: &&Record| group.failed.is_none() && record.purpose == Purpose::Sample;
-    own.into_iter().filter(timed).filter_map(|record| {
-        let series = scene.measured.series.get(&record.cell)?;
-        Some((series, record.measurement.as_ref()?))
-    })
+    own.into_iter()
+        .filter(|record| group.failed.is_none() && record.purpose == Purpose::Sample)
+        .filter_map(|record| {
+            let series = scene.measured.series.get(&record.cell)?;
+            Some((series, record.measurement.as_ref()?))
+        })
 }

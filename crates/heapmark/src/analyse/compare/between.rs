@@ -32,8 +32,11 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
     for table in &new_grid {
         let case = table.case;
         let earlier = counterpart(case, &old.head.plan.cases).map(|place| &old_grid[place]);
-        let ranked = |group: &&Group| !Role::of(group.allocator, "").is_companion();
-        for group in table.groups.iter().filter(ranked) {
+        for group in table
+            .groups
+            .iter()
+            .filter(|group| !Role::of(group.allocator, "").is_companion())
+        {
             let name = group.allocator.name.as_str();
             let found = match &earlier {
                 _ if case.is_paced() => Err(PACED),

@@ -10,10 +10,9 @@ const PASSING: [&str; 2] = ["load_average", "memory_available"];
 
 /// The index of the same case in another plan, or the reason why there is none.
 pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
-    let same = |other: &Case| (&other.workload, other.threads) == (&case.workload, case.threads);
     let place = others
         .iter()
-        .position(same)
+        .position(|other| (&other.workload, other.threads) == (&case.workload, case.threads))
         .ok_or("the old run does not have its case")?;
     let (ours, theirs) = (&case.parameters, &others[place].parameters);
     for name in ours.keys().chain(theirs.keys()).collect::<BTreeSet<_>>() {

@@ -32,13 +32,15 @@ pub struct Side<'a> {
 impl Side<'_> {
     /// The part of its run that measured this; all of it if none did.
     fn part(&self, by: &Metric) -> RunFile {
-        let measures = |run: &RunFile| {
-            metric::of_mode(run.plan.mode)
-                .iter()
-                .any(|one| one.key == by.key)
-        };
         let mut parts = self.head.parts();
-        let place = parts.iter().position(measures).unwrap_or(0);
+        let place = parts
+            .iter()
+            .position(|run| {
+                metric::of_mode(run.plan.mode)
+                    .iter()
+                    .any(|one| one.key == by.key)
+            })
+            .unwrap_or(0);
         parts.swap_remove(place)
     }
 }

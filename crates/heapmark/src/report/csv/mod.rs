@@ -37,12 +37,16 @@ fn write(columns: CsvColumns, lines: &[Value]) -> String {
         writer.write_record(names).expect("memory takes any header");
     }
     for line in lines {
-        let field = |(_, pointer): &(_, &str)| match line.pointer(pointer) {
-            Some(Value::String(text)) => plain(text).into(),
-            other => other.cloned().unwrap_or_default(),
-        };
         writer
-            .serialize(columns.iter().map(field).collect::<Vec<Value>>())
+            .serialize(
+                columns
+                    .iter()
+                    .map(|(_, pointer)| match line.pointer(pointer) {
+                        Some(Value::String(text)) => plain(text).into(),
+                        other => other.cloned().unwrap_or_default(),
+                    })
+                    .collect::<Vec<Value>>(),
+            )
             .expect("memory takes any line of plain fields");
     }
     let bytes = writer.into_inner().expect("memory needs no flushing");

@@ -69,8 +69,11 @@ const COLUMNS: CsvColumns = &[
 pub fn rows(analysis: &Analysis) -> String {
     let mut lines = Vec::new();
     for case in &analysis.cases {
-        let of_row = |row| line(case, row, analysis.planned_blocks);
-        lines.extend(case.rows.iter().map(of_row));
+        lines.extend(
+            case.rows
+                .iter()
+                .map(|row| line(case, row, analysis.planned_blocks)),
+        );
     }
     write(COLUMNS, &lines)
 }

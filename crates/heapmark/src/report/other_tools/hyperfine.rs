@@ -24,14 +24,16 @@ pub fn hyperfine(run: &RunFile, analysis: &Analysis, records: &[Record]) -> Fore
 /// In seconds.
 fn command(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option<Value> {
     let seconds = |ns: fn(&Iteration) -> u64| -> Vec<f64> {
-        let seconds = |(measurement, _): &(&Measurement, Process)| {
-            measurement
-                .measured()
-                .map(|one| ns(one) as f64)
-                .sum::<f64>()
-                / 1e9
-        };
-        processes.iter().map(seconds).collect()
+        processes
+            .iter()
+            .map(|(measurement, _)| {
+                measurement
+                    .measured()
+                    .map(|one| ns(one) as f64)
+                    .sum::<f64>()
+                    / 1e9
+            })
+            .collect()
     };
     let times = seconds(|iteration| iteration.wall_ns);
     let Spread { median, min, max } = Spread::of(&times)?;

@@ -39,15 +39,19 @@ pub struct Badge {
 }
 
 pub fn heads(legend: &SeriesLegend) -> Vec<Head> {
-    let head = |(run, told): (usize, &LegendRun)| Head {
-        label: legend.caption(run),
-        verdict: conclusion(&told.analysis),
-        badges: badges(&told.analysis),
-        machine: plain(&join(facts(told.run.head), ", ")),
-        says: plain(&conclusion::head(told.run.head)),
-        ranking: ranking::block(legend, run),
-    };
-    legend.runs.iter().enumerate().map(head).collect()
+    legend
+        .runs
+        .iter()
+        .enumerate()
+        .map(|(run, told)| Head {
+            label: legend.caption(run),
+            verdict: conclusion(&told.analysis),
+            badges: badges(&told.analysis),
+            machine: plain(&join(facts(told.run.head), ", ")),
+            says: plain(&conclusion::head(told.run.head)),
+            ranking: ranking::block(legend, run),
+        })
+        .collect()
 }
 
 /// `heapmark: suite quick on AMD EPYC, 2026-01-01`.

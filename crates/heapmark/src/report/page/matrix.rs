@@ -86,8 +86,9 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
 pub fn columns<'a>(analysis: &'a Analysis, cases: &[&'a Case]) -> Vec<&'a str> {
     let ranked = analysis.overall.iter().map(|one| one.allocator.as_str());
     let rows = cases.iter().flat_map(|case| &case.rows);
-    let of_allocators = |row: &&Row| matches!(row.role, Role::Baseline | Role::Candidate);
-    let present = rows.filter(of_allocators).map(|row| row.allocator.as_str());
+    let present = rows
+        .filter(|row| matches!(row.role, Role::Baseline | Role::Candidate))
+        .map(|row| row.allocator.as_str());
     distinct(ranked.chain(present))
 }
 

@@ -61,12 +61,11 @@ fn of_cases<T: SortedCase>(
         let mut told: Vec<(Entry, &Series)> = Vec::new();
         for (run, case) in cases {
             for name in names(case) {
-                let own = |series: &&Series| {
+                let Some(series) = legend.runs[*run].run.series.iter().find(|series| {
                     series.allocator == name
                         && series.workload == case.workload()
                         && series.threads == case.threads()
-                };
-                let Some(series) = legend.runs[*run].run.series.iter().find(own) else {
+                }) else {
                     continue;
                 };
                 let subject = Entry { run: *run, name };

@@ -137,8 +137,9 @@ fn data(entries: &[LegendEntry], runs: Vec<String>, sections: &[Section]) -> Str
         .filter(|section| !section.views.is_empty())
         .map(|section| (section.id.to_owned(), json!(section.views)))
         .collect();
-    let entry =
-        |entry: &LegendEntry| json!({ "name": plain(&entry.name), "companion": entry.companion });
-    let entries: Vec<Value> = entries.iter().map(entry).collect();
+    let entries: Vec<Value> = entries
+        .iter()
+        .map(|entry| json!({ "name": plain(&entry.name), "companion": entry.companion }))
+        .collect();
     json!({ "entries": entries, "runs": runs, "charts": charts }).to_string()
 }

@@ -4,7 +4,7 @@ use super::section::{PageTable, Section};
 use super::series_legend::{LegendRun, SeriesLegend};
 use crate::analyse::{Analysis, Verdict, distinct};
 use crate::report::text::join;
-use crate::store::{AllocatorInfo, RunFile};
+use crate::store::RunFile;
 
 pub fn section(legend: &SeriesLegend) -> Section {
     let steps = legend.runs.iter().flat_map(steps);
@@ -41,8 +41,7 @@ fn again(head: &RunFile, blocks: u32) -> Option<String> {
     let plan = &head.plan;
     let workloads = distinct(plan.cases.iter().map(|case| case.workload.as_str()));
     let threads = distinct(plan.cases.iter().map(|case| case.threads));
-    let is_user = |info: &AllocatorInfo| info.tier == "user";
-    let is_private = head.is_private() || head.allocators.iter().any(is_user);
+    let is_private = head.is_private() || head.allocators.iter().any(|info| info.tier == "user");
     if is_private || workloads.len() * threads.len() != plan.cases.len() {
         return None;
     }

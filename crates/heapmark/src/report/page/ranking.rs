@@ -3,7 +3,7 @@
 
 use super::axes;
 use super::series_legend::SeriesLegend;
-use crate::analyse::{Analysis, Case, LeftOut, Numbers, Overall, Role, Row, Verdict};
+use crate::analyse::{Analysis, Case, Numbers, Overall, Role, Row, Verdict};
 use crate::report::text::{count, plain};
 use crate::report::{sheet, timed, units};
 use crate::store::RunFile;
@@ -115,27 +115,25 @@ fn of_all(overall: &[Overall], analysis: &Analysis) -> Vec<Ranked> {
         true => Some(one.memory?.ratio),
         false => analysis.held_by(&one.allocator)?.peak,
     };
-    let of_allocator = |one: &Overall| Ranked {
-        memory: memory(one).map(units::times),
-        kernel: one.kernel_share.map(units::percent),
-        faster: one.faster,
-        slower: one.slower,
-        unclear: one.cases - one.faster - one.slower,
-        next_run: one.run_to_run.map(ends).unwrap_or_default(),
-        ..Ranked::new(&one.allocator, one.ratio, one.interval)
-    };
-    let left_out = |left: &LeftOut| Ranked {
-        name: left.allocator.clone(),
-        without: format!(
-            "no numbers in {}",
-            count(left.failed + left.missing, "case")
-        ),
-        ..Ranked::default()
-    };
     overall
         .iter()
-        .map(of_allocator)
-        .chain(analysis.left_out.iter().map(left_out))
+        .map(|one| Ranked {
+            memory: memory(one).map(units::times),
+            kernel: one.kernel_share.map(units::percent),
+            faster: one.faster,
+            slower: one.slower,
+            unclear: one.cases - one.faster - one.slower,
+            next_run: one.run_to_run.map(ends).unwrap_or_default(),
+            ..Ranked::new(&one.allocator, one.ratio, one.interval)
+        })
+        .chain(analysis.left_out.iter().map(|left| Ranked {
+            name: left.allocator.clone(),
+            without: format!(
+                "no numbers in {}",
+                count(left.failed + left.missing, "case")
+            ),
+            ..Ranked::default()
+        }))
         .collect()
 }
 

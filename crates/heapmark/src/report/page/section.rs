@@ -225,15 +225,19 @@ impl PageTable {
         columns: &[&str],
         rows: impl IntoIterator<Item = Vec<String>>,
     ) -> PageTable {
-        let column = |title: &&str| PageColumn {
-            title: title.to_string(),
-            kind: ColumnKind::Text,
-        };
-        let clean = |row: Vec<String>| row.iter().map(|cell| plain(cell)).collect();
         PageTable {
             caption: plain(caption),
-            columns: columns.iter().map(column).collect(),
-            rows: rows.into_iter().map(clean).collect(),
+            columns: columns
+                .iter()
+                .map(|title| PageColumn {
+                    title: title.to_string(),
+                    kind: ColumnKind::Text,
+                })
+                .collect(),
+            rows: rows
+                .into_iter()
+                .map(|row| row.iter().map(|cell| plain(cell)).collect())
+                .collect(),
             ..PageTable::default()
         }
     }

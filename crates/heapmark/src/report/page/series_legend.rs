@@ -89,8 +89,8 @@ impl<'a> SeriesLegend<'a> {
         of: impl Fn(&'s LegendRun<'a>) -> &'s [T],
     ) -> Vec<(usize, &'s T)> {
         let runs = self.runs.iter().enumerate();
-        let in_run = |(run, told)| of(told).iter().map(move |one| (run, one));
-        runs.flat_map(in_run).collect()
+        runs.flat_map(|(run, told)| of(told).iter().map(move |one| (run, one)))
+            .collect()
     }
 
     /// The cases of timed processes that a chart is about.

@@ -9,7 +9,7 @@ use super::views::{self, Placed};
 use crate::analyse::{Role, Table, TableRow};
 use crate::report::text::plain;
 use crate::report::units;
-use crate::store::{Point, Record, Series};
+use crate::store::{Point, Series};
 use plotly::Scatter;
 use plotly::common::{HoverInfo, Mode, Position};
 use plotly::layout::RangeMode;
@@ -102,14 +102,17 @@ impl<'a> Curve<'a> {
         row: &'a TableRow,
     ) -> Option<Curve<'a>> {
         let told = legend.runs[run].run;
-        let own = |series: &&Series| {
+        let series = told.series.iter().find(|series| {
             series.allocator == row.allocator
                 && series.workload == case.workload
                 && series.threads == case.threads
-        };
-        let series = told.series.iter().find(own)?;
-        let is_its = |record: &&Record| record.cell == series.cell;
-        let measurement = told.records.iter().find(is_its)?.measurement.as_ref()?;
+        })?;
+        let measurement = told
+            .records
+            .iter()
+            .find(|record| record.cell == series.cell)?
+            .measurement
+            .as_ref()?;
         let most_live = measurement.requested_peak_bytes as f64;
         (most_live > 0.0).then_some(Curve {
             subject: Entry {
@@ -218,9 +221,10 @@ fn curve_of(label: &str, places: &[Place]) -> Box<Scatter<f64, f64>> {
 /// `no reuse: 8.00x`, or `no reuse, glibc: 6.06x` where it is another one for each allocator.
 fn named_line(name: &str, key: &str, base: &Curve, curves: &[Curve]) -> Option<(String, f64)> {
     let own = line(base.row, key)?;
-    let is_own =
-        |curve: &Curve| line(curve.row, key).is_some_and(|it| (it / own - 1.0).abs() < SAME);
-    let whose = match curves.iter().all(is_own) {
+    let whose = match curves
+        .iter()
+        .all(|curve| line(curve.row, key).is_some_and(|it| (it / own - 1.0).abs() < SAME))
+    {
         true => String::new(),
         false => format!(", {}", in_chart(base.subject.name)),
     };

@@ -4,7 +4,6 @@
 use super::section::{ColumnKind, PageColumn, PageTable, Section};
 use super::series_legend::{LegendRun, SeriesLegend};
 use super::views::distinct;
-use crate::analyse::Failure;
 use crate::observe::preflight::ItemState;
 use crate::report::sheet::{self, Sheet};
 use crate::report::sheets;
@@ -17,11 +16,15 @@ fn of_each_run(
     columns: &[&str],
     rows: impl Fn(&LegendRun) -> Vec<Vec<String>>,
 ) -> Vec<PageTable> {
-    let of_run = |(run, told): (usize, &LegendRun)| {
-        let caption = legend.caption(run).unwrap_or_default();
-        PageTable::of_words(&caption, columns, rows(told))
-    };
-    legend.runs.iter().enumerate().map(of_run).collect()
+    legend
+        .runs
+        .iter()
+        .enumerate()
+        .map(|(run, told)| {
+            let caption = legend.caption(run).unwrap_or_default();
+            PageTable::of_words(&caption, columns, rows(told))
+        })
+        .collect()
 }
 
 /// The evidence for and against the run's reliability.
@@ -145,14 +148,15 @@ pub fn not_ok(legend: &SeriesLegend) -> Section {
     let columns = ["processes", "outcome", "last lines on stderr"];
     let tables = of_each_run(legend, &columns, |told| {
         let failures = told.analysis.failures.iter();
-        let row = |failure: &Failure| {
-            vec![
-                failure.cells.join(", "),
-                failure.outcome.to_string(),
-                failure.stderr.trim().to_owned(),
-            ]
-        };
-        failures.map(row).collect()
+        failures
+            .map(|failure| {
+                vec![
+                    failure.cells.join(", "),
+                    failure.outcome.to_string(),
+                    failure.stderr.trim().to_owned(),
+                ]
+            })
+            .collect()
     });
     Section {
         text: vec![

@@ -26,10 +26,6 @@ const OTHERS: usize = 2;
 
 /// The page.
 pub fn traced(stats: &Stats) -> String {
-    let entry = |name: &str| LegendEntry {
-        name: name.into(),
-        companion: false,
-    };
     let program = plain(&trace::program(stats));
     let says = trace::summary(stats)
         .into_iter()
@@ -52,7 +48,10 @@ pub fn traced(stats: &Stats) -> String {
     lay_out(
         &format!("heapmark trace: {program}"),
         &[head],
-        &["bytes", "objects", "of other threads"].map(entry),
+        &["bytes", "objects", "of other threads"].map(|name| LegendEntry {
+            name: name.into(),
+            companion: false,
+        }),
         vec![program],
         sections,
     )
@@ -216,18 +215,23 @@ fn threads(stats: &Stats) -> Section {
     let timed = threads.iter().all(|it| it.last_ns > it.first_ns);
     let names: Vec<String> = threads.iter().map(|it| format!("t{}", it.thread)).collect();
     let bar = |entry, name: &str, count: fn(&Thread) -> u64| {
-        let value = |it: &Thread| {
-            let count = count(it) as f64;
-            if timed {
-                short(count / ((it.last_ns - it.first_ns) as f64 / 1e9) / 1e6)
-            } else {
-                count
-            }
-        };
-        let drawn = Bar::new(threads.iter().map(value).collect(), names.clone())
-            .name(name)
-            .orientation(Orientation::Horizontal)
-            .hover_info(HoverInfo::All);
+        let drawn = Bar::new(
+            threads
+                .iter()
+                .map(|it| {
+                    let count = count(it) as f64;
+                    if timed {
+                        short(count / ((it.last_ns - it.first_ns) as f64 / 1e9) / 1e6)
+                    } else {
+                        count
+                    }
+                })
+                .collect(),
+            names.clone(),
+        )
+        .name(name)
+        .orientation(Orientation::Horizontal)
+        .hover_info(HoverInfo::All);
         trace_of(entry, drawn)
     };
     let traces = vec![

@@ -8,7 +8,7 @@ pub use cells::{bound, cpu_ratio, interval, peak_rss, ratio, user_ratio, verdict
 pub use columns::{Column, Spare, TableColumns};
 
 use super::{text, units};
-use crate::analyse::{Analysis, Case, Failed, Role};
+use crate::analyse::{Analysis, Failed, Role};
 
 /// One case, ready for layout.
 #[derive(Default)]
@@ -56,8 +56,11 @@ impl Numberless {
 /// `Overall: time / glibc, floor left out, geometric mean over 6 cases`.
 pub fn overall_heading(analysis: &Analysis) -> String {
     let cases = analysis.overall.iter().map(|one| one.cases).max();
-    let has_floor = |case: &Case| case.rows.iter().any(|row| row.role == Role::Floor);
-    let floor = if analysis.cases.iter().any(has_floor) {
+    let floor = if analysis
+        .cases
+        .iter()
+        .any(|case| case.rows.iter().any(|row| row.role == Role::Floor))
+    {
         ", floor left out"
     } else {
         ""

@@ -142,12 +142,13 @@ impl CheckedPlaces<'_> {
             };
             let other = spot.on(other);
             let (here, there) = (self.everyone(&[], &spot), self.everyone(&[], &other));
-            let both = |(row, ours): (String, Number)| {
-                let (_, theirs) = there.iter().find(|(other, _)| *other == row)?;
-                Some((ours, theirs.clone()))
-            };
-            let (here, there): (Vec<Number>, Vec<Number>) =
-                here.into_iter().filter_map(both).unzip();
+            let (here, there): (Vec<Number>, Vec<Number>) = here
+                .into_iter()
+                .filter_map(|(row, ours)| {
+                    let (_, theirs) = there.iter().find(|(other, _)| *other == row)?;
+                    Some((ours, theirs.clone()))
+                })
+                .unzip();
             let Some((near, wide)) = apart(&here).zip(apart(&there)) else {
                 self.lack(format!(
                     "fewer than two rows have values on {spot} and {other}"

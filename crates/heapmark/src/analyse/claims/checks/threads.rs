@@ -10,8 +10,10 @@ impl CheckedPlaces<'_> {
     pub fn over_threads(&mut self, who: &[String], except: &[String], shape: Shape, from: u32) {
         let all = self.spots();
         for workload in self.workloads {
-            let own = |spot: &&Spot| spot.workload == *workload && spot.threads >= from;
-            let spots: Vec<&Spot> = all.iter().filter(own).collect();
+            let spots: Vec<&Spot> = all
+                .iter()
+                .filter(|spot| spot.workload == *workload && spot.threads >= from)
+                .collect();
             let Some(last) = spots.last() else { continue };
             if !is_shown(shape, spots.len(), last.threads) {
                 let counts: Vec<String> =

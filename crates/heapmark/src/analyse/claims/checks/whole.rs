@@ -32,12 +32,13 @@ impl CheckedPlaces<'_> {
             let other = spot.on(with);
             let there = self.evidence.allocators(&other, self.measure);
             let here = self.evidence.allocators(&spot, self.measure);
-            let both = |ours: Number| {
-                let theirs = there.iter().find(|theirs| theirs.row == ours.row)?;
-                Some((ours, theirs.clone()))
-            };
-            let (ours, theirs): (Vec<Number>, Vec<Number>) =
-                here.into_iter().filter_map(both).unzip();
+            let (ours, theirs): (Vec<Number>, Vec<Number>) = here
+                .into_iter()
+                .filter_map(|ours| {
+                    let theirs = there.iter().find(|theirs| theirs.row == ours.row)?;
+                    Some((ours, theirs.clone()))
+                })
+                .unzip();
             if self.evidence.case(&other).is_none() {
                 self.lack(format!("{other} is in no run"));
                 continue;
@@ -109,11 +110,14 @@ impl CheckedPlaces<'_> {
     pub fn alike_elsewhere(&mut self, who: &[String], column: &str) {
         let evidence = self.evidence;
         let architecture = &evidence.architecture;
-        let strangers = |scene: &&Scene| {
-            let theirs = scene.measured.head.machine.get("architecture");
-            theirs.is_some_and(|theirs| theirs != architecture)
-        };
-        let there: Vec<&Scene> = evidence.elsewhere.iter().filter(strangers).collect();
+        let there: Vec<&Scene> = evidence
+            .elsewhere
+            .iter()
+            .filter(|scene| {
+                let theirs = scene.measured.head.machine.get("architecture");
+                theirs.is_some_and(|theirs| theirs != architecture)
+            })
+            .collect();
         if there.is_empty() {
             self.lack(format!(
                 "it takes a run of another architecture beside this one ({architecture})"
@@ -187,11 +191,12 @@ impl CheckedPlaces<'_> {
 
 /// At each place the median of the curves; `None` without curves.
 fn middle(curves: &[Vec<f64>]) -> Option<Vec<f64>> {
-    let at = |place: usize| {
-        let values: Vec<f64> = curves.iter().map(|curve| curve[place]).collect();
-        median(&values)
-    };
-    (0..POINTS).map(at).collect()
+    (0..POINTS)
+        .map(|place| {
+            let values: Vec<f64> = curves.iter().map(|curve| curve[place]).collect();
+            median(&values)
+        })
+        .collect()
 }
 
 /// At equal time intervals; the last point before each counts.
@@ -202,12 +207,16 @@ fn resampled(times: &[u64], values: &[u64]) -> Option<Vec<f64>> {
     if end <= start || highest <= 0.0 {
         return None;
     }
-    let at = |place: usize| {
-        let time = start + ((end - start) as u128 * place as u128 / (POINTS - 1) as u128) as u64;
-        let last = times.iter().rposition(|other| *other <= time).unwrap_or(0);
-        (values[last] as f64 - first) / highest
-    };
-    Some((0..POINTS).map(at).collect())
+    Some(
+        (0..POINTS)
+            .map(|place| {
+                let time =
+                    start + ((end - start) as u128 * place as u128 / (POINTS - 1) as u128) as u64;
+                let last = times.iter().rposition(|other| *other <= time).unwrap_or(0);
+                (values[last] as f64 - first) / highest
+            })
+            .collect(),
+    )
 }
 
 /// 0 for the lowest median; equal ones share their ranks.
@@ -218,11 +227,13 @@ fn ranks(numbers: &[Number]) -> Vec<f64> {
             .filter(|other| wanted(&other.median, &own))
             .count() as f64
     };
-    let rank = |number: &Number| {
-        count(|other, own| other < own, number.median)
-            + (count(|other, own| other == own, number.median) - 1.0) / 2.0
-    };
-    numbers.iter().map(rank).collect()
+    numbers
+        .iter()
+        .map(|number| {
+            count(|other, own| other < own, number.median)
+                + (count(|other, own| other == own, number.median) - 1.0) / 2.0
+        })
+        .collect()
 }
 
 /// Pearson's correlation; of ranks it is Spearman's.
