@@ -113,11 +113,12 @@ pub fn none_returns(all: &[Held]) -> bool {
 
 /// The metric that a case is measured for; `None` if it is none of these.
 fn key(table: &Table, case: &Case) -> Option<&'static str> {
-    match case.is_replay() {
-        true => Some(PEAK),
-        false => [POOL, FAN_IN, RETURNED]
+    if case.is_replay() {
+        Some(PEAK)
+    } else {
+        [POOL, FAN_IN, RETURNED]
             .into_iter()
-            .find(|key| table.rows.iter().any(|row| row.cell(key).is_some())),
+            .find(|key| table.rows.iter().any(|row| row.cell(key).is_some()))
     }
 }
 
@@ -146,9 +147,10 @@ pub(super) fn held(allocators: &[String], cases: &[Case], tables: &[Table]) -> V
             returned: all(RETURNED).and_then(|shares| shares.into_iter().min_by(f64::total_cmp)),
         }
     };
-    match keyed.is_empty() {
-        true => Vec::new(),
-        false => allocators.iter().map(of_allocator).collect(),
+    if keyed.is_empty() {
+        Vec::new()
+    } else {
+        allocators.iter().map(of_allocator).collect()
     }
 }
 

@@ -105,12 +105,13 @@ impl<'a> Beside<'a> {
     pub fn cells(&self, group: &Group) -> Vec<TableCell> {
         MeasuredCell::of_group(group)
             .iter()
-            .map(
-                |own| match self.all || own.cell.metric.judged != Judged::No {
-                    true => own.beside(group.role, &self.base, false),
-                    false => own.cell.clone(),
-                },
-            )
+            .map(|own| {
+                if self.all || own.cell.metric.judged != Judged::No {
+                    own.beside(group.role, &self.base, false)
+                } else {
+                    own.cell.clone()
+                }
+            })
             .collect()
     }
 }

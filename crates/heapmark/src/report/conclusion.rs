@@ -20,9 +20,10 @@ pub fn conclusion(analysis: &Analysis) -> String {
             + &without(&later.left_out, analysis);
         sentence = format!("First rounds: {sentence} Later rounds: {later}");
     }
-    let of_memory = match analysis.held.is_empty() {
-        true => String::new(),
-        false => smallest(analysis),
+    let of_memory = if analysis.held.is_empty() {
+        String::new()
+    } else {
+        smallest(analysis)
     };
     sentence + &user_command::limit(analysis) + &of_memory
 }
@@ -362,17 +363,18 @@ pub fn smallest(analysis: &Analysis) -> String {
         return String::new();
     };
     let leader = &ranking.leader;
-    let known: Vec<(f64, String)> = match analysis.held.is_empty() {
-        true => analysis
+    let known: Vec<(f64, String)> = if analysis.held.is_empty() {
+        analysis
             .overall
             .iter()
             .filter_map(|one| Some((one.memory?.ratio, one.allocator.clone())))
-            .collect(),
-        false => analysis
+            .collect()
+    } else {
+        analysis
             .held
             .iter()
             .filter_map(|held| Some((held.peak?, held.allocator.clone())))
-            .collect(),
+            .collect()
     };
     known
         .into_iter()

@@ -157,10 +157,12 @@ fn over_all(names: &[&str], analysis: &Analysis) -> Vec<Column> {
         gap: GAP,
         spare: false,
     };
-    let over_baseline = |name: &str, ratio: Option<String>| match name == base && of(name).is_some()
-    {
-        true => Some("1".to_owned()),
-        false => ratio,
+    let over_baseline = |name: &str, ratio: Option<String>| {
+        if name == base && of(name).is_some() {
+            Some("1".to_owned())
+        } else {
+            ratio
+        }
     };
     let cases = analysis
         .overall
@@ -430,9 +432,10 @@ fn legend(analysis: &Analysis, has_all: bool) -> Vec<String> {
     all += "; kern: the kernel's share of the time";
     let mut lines = vec![format!("{cells}. {all}.")];
     lines.extend(analysis.held.first().map(|held| {
-        let returned = match held::none_returns(&analysis.held) {
-            true => "Asleep, none returns memory of a burst",
-            false => "Idle back: what sleep returns of a burst",
+        let returned = if held::none_returns(&analysis.held) {
+            "Asleep, none returns memory of a burst"
+        } else {
+            "Idle back: what sleep returns of a burst"
         };
         format!(
             "peak/live: highest resident heap over most live bytes, mean of {}; pool: the worse of \

@@ -83,9 +83,10 @@ pub fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>) -> St
     }
     for row in &sheet.numberless {
         let line = screen.wrap(&format!("  {}: {}", row.allocator, row.reason), 4);
-        lines.push(match row.failed {
-            true => screen.paint(RED, &line),
-            false => line,
+        lines.push(if row.failed {
+            screen.paint(RED, &line)
+        } else {
+            line
         });
     }
     lines.join("\n") + "\n"

@@ -29,9 +29,12 @@ fn of_case(case: &Case, planned_blocks: u32) -> Sheet {
             .or(numbers.median("peak_rss_bytes"))
             .filter(|_| case.paced)
     };
-    let rank = |numbers: &Numbers| match by_ratio {
-        true => user_command::ratio(numbers),
-        false => held(numbers).unwrap_or(numbers.time.spread.median),
+    let rank = |numbers: &Numbers| {
+        if by_ratio {
+            user_command::ratio(numbers)
+        } else {
+            held(numbers).unwrap_or(numbers.time.spread.median)
+        }
     };
     rows.sort_by(|(_, a), (_, b)| rank(a).total_cmp(&rank(b)));
     rows.retain(|(row, _)| row.role != Role::AaCopy);

@@ -14,9 +14,10 @@ pub fn next_line(samples: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u
         .take(MOST_LINE as u64)
         .read_until(b'\n', line)?;
     let is_cut = kept == MOST_LINE && line.last() != Some(&b'\n');
-    let rest = match is_cut {
-        true => samples.skip_until(b'\n')?,
-        false => 0,
+    let rest = if is_cut {
+        samples.skip_until(b'\n')?
+    } else {
+        0
     };
     Ok((kept + rest) as u64)
 }

@@ -47,9 +47,10 @@ fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
     let mut head = head(dir)?;
     head.preflights = preflights::read(dir)?;
     let samples = samples_of(dir);
-    let found = match samples.exists() {
-        true => File::open(&samples).and_then(|file| records(BufReader::new(file), parse)),
-        false => Ok(FoundRecords::default()),
+    let found = if samples.exists() {
+        File::open(&samples).and_then(|file| records(BufReader::new(file), parse))
+    } else {
+        Ok(FoundRecords::default())
     };
     let found = found.with_path("cannot read", &samples)?;
     let mut records = found.kept.into_all();
@@ -82,9 +83,10 @@ pub fn head(dir: &Path) -> Result<RunFile> {
     let schema = value["schema"].as_u64().with_context(damaged)?;
     // Before the checksum, which a newer schema may place elsewhere.
     if schema != u64::from(SCHEMA) {
-        let age = match schema > u64::from(SCHEMA) {
-            true => "a newer",
-            false => "an older",
+        let age = if schema > u64::from(SCHEMA) {
+            "a newer"
+        } else {
+            "an older"
         };
         bail!(
             "{} has schema {schema}, this heapmark reads {SCHEMA}: read it with {age} heapmark, or run it again",

@@ -56,9 +56,12 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
     let cases: Vec<&Case> = analysis
         .cases
         .iter()
-        .filter(|case| match by == WALL.key {
-            true => case.times_operations(),
-            false => !case.whole_process || case.command.is_some(),
+        .filter(|case| {
+            if by == WALL.key {
+                case.times_operations()
+            } else {
+                !case.whole_process || case.command.is_some()
+            }
         })
         .collect();
     let names = columns(analysis, &cases);

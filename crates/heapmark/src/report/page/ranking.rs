@@ -111,9 +111,12 @@ fn version(head: &RunFile, name: &str) -> String {
 }
 
 fn of_all(overall: &[Overall], analysis: &Analysis) -> Vec<Ranked> {
-    let memory = |one: &Overall| match analysis.held.is_empty() {
-        true => Some(one.memory?.ratio),
-        false => analysis.held_by(&one.allocator)?.peak,
+    let memory = |one: &Overall| {
+        if analysis.held.is_empty() {
+            Some(one.memory?.ratio)
+        } else {
+            analysis.held_by(&one.allocator)?.peak
+        }
     };
     overall
         .iter()

@@ -199,9 +199,10 @@ fn shown(points: Vec<Place>) -> Vec<Place> {
         .chunk_by(|one, next| one.0 == next.0)
         .flat_map(|all| {
             let highest = all.iter().max_by(|one, other| one.1.total_cmp(&other.1));
-            match Some(all[0].0) == last {
-                true => all.to_vec(),
-                false => highest.into_iter().cloned().collect(),
+            if Some(all[0].0) == last {
+                all.to_vec()
+            } else {
+                highest.into_iter().cloned().collect()
             }
         })
         .filter(|(_, ratio, _)| *ratio > 0.0)
@@ -211,9 +212,10 @@ fn shown(points: Vec<Place>) -> Vec<Place> {
 fn curve_of(label: &str, places: &[Place]) -> Box<Scatter<f64, f64>> {
     let ratios: Vec<f64> = places.iter().map(|(_, ratio, _)| *ratio).collect();
     let kept = thin(&ratios, MOST_POINTS).into_iter();
-    let mode = match places.len() > FEW_POINTS {
-        true => Mode::Lines,
-        false => Mode::LinesMarkers,
+    let mode = if places.len() > FEW_POINTS {
+        Mode::Lines
+    } else {
+        Mode::LinesMarkers
     };
     views::scatter(label, mode, kept.map(|kept| places[kept].clone()))
 }
@@ -221,12 +223,13 @@ fn curve_of(label: &str, places: &[Place]) -> Box<Scatter<f64, f64>> {
 /// `no reuse: 8.00x`, or `no reuse, glibc: 6.06x` where it is another one for each allocator.
 fn named_line(name: &str, key: &str, base: &Curve, curves: &[Curve]) -> Option<(String, f64)> {
     let own = line(base.row, key)?;
-    let whose = match curves
+    let whose = if curves
         .iter()
         .all(|curve| line(curve.row, key).is_some_and(|it| (it / own - 1.0).abs() < SAME))
     {
-        true => String::new(),
-        false => format!(", {}", in_chart(base.subject.name)),
+        String::new()
+    } else {
+        format!(", {}", in_chart(base.subject.name))
     };
     Some((format!("{name}{whose}: {}", units::times(own)), own))
 }

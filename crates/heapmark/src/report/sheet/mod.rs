@@ -81,9 +81,10 @@ pub fn overall(analysis: &Analysis) -> Vec<(String, String)> {
             let ends = |ends: Option<(f64, f64)>| ends.map(cells::bounds).unwrap_or_default();
             let interval = text::enclosed(" ", &ends(one.interval), "");
             let next = text::enclosed(", next run ", &ends(one.run_to_run), "");
-            let ratio = match one.allocator == analysis.baseline {
-                true => "1 (baseline)".to_owned(),
-                false => units::ratio(one.ratio) + &interval + &next,
+            let ratio = if one.allocator == analysis.baseline {
+                "1 (baseline)".to_owned()
+            } else {
+                units::ratio(one.ratio) + &interval + &next
             };
             (one.allocator.clone(), ratio)
         })
