@@ -1,6 +1,8 @@
 //! Metrics of processes whose memory was sampled: what is resident for what is live.
 
-use super::{Better, Metric, Sample, Unit, Value, described, figure};
+use super::Better::{Higher, Neither};
+use super::Unit::{Bytes, Count, GibSeconds, Ns, Share, Times};
+use super::{Metric, Sample, Value, described, figure};
 use crate::execute::Measurement;
 use crate::observe::memory_profile::{MemoryPoint, MemoryProfile};
 use crate::plan::LITTER;
@@ -12,15 +14,15 @@ pub const METRICS: &[Metric] = &[
     described(
         "peak_demand_bytes",
         "live bytes at their peak",
-        Unit::Bytes,
+        Bytes,
         "most requested bytes of live blocks in any sample",
         Value::Memory(|it| Some(it.peak_demand.live_bytes as f64)),
     )
-    .better(Better::Neither),
+    .better(Neither),
     described(
         "overhead_at_peak_demand",
         "overhead at peak demand",
-        Unit::Times,
+        Times,
         "resident heap / live bytes when most was live, if that is 1 MiB or more",
         Value::Memory(|it| overhead(&it.peak_demand)),
     )
@@ -28,7 +30,7 @@ pub const METRICS: &[Metric] = &[
     described(
         "overhead_at_peak_footprint",
         "overhead at peak RSS",
-        Unit::Times,
+        Times,
         "resident heap / live bytes when most was resident",
         Value::Memory(|it| overhead(&it.peak_footprint)),
     )
@@ -36,7 +38,7 @@ pub const METRICS: &[Metric] = &[
     described(
         "peak_over_peak",
         "peak over peak",
-        Unit::Times,
+        Times,
         "the highest resident heap / the most live bytes, independent of when each occurred",
         Value::Memory(|it| {
             overhead(&MemoryPoint {
@@ -48,14 +50,14 @@ pub const METRICS: &[Metric] = &[
     described(
         "blow_up",
         "blow-up",
-        Unit::Times,
+        Times,
         "the highest resident heap / that of one thread that makes the same calls; only of replays in memory mode",
         Value::Row,
     ),
     described(
         "mean_overhead",
         "mean overhead",
-        Unit::Times,
+        Times,
         "mean resident heap / mean live bytes while the workload ran",
         Value::Memory(mean_overhead),
     )
@@ -63,22 +65,22 @@ pub const METRICS: &[Metric] = &[
     described(
         "page_occupancy",
         "page occupancy",
-        Unit::Share,
+        Share,
         "live bytes / bytes of the pages that hold any, when most was live",
         Value::Memory(|it| ratio(it.peak_demand.live_bytes, it.peak_demand.occupied_bytes)),
     )
-    .better(Better::Higher),
+    .better(Higher),
     described(
         "internal_fragmentation",
         "internal fragmentation",
-        Unit::Share,
+        Share,
         "(usable - live) / live bytes when most was live; only of replays in memory mode, as the next three",
         Value::Memory(|it| Some(usable(it)? / overhead_base(&it.peak_demand)? - 1.0)),
     ),
     described(
         "external_fragmentation",
         "external fragmentation",
-        Unit::Share,
+        Share,
         "(resident heap - usable) / live bytes when most was live",
         Value::Memory(|it| {
             Some((it.peak_demand.heap_bytes as f64 - usable(it)?) / overhead_base(&it.peak_demand)?)
@@ -87,15 +89,15 @@ pub const METRICS: &[Metric] = &[
     described(
         "tenth_page",
         "occupancy of the tenth page",
-        Unit::Share,
+        Share,
         "a tenth of the pages with live blocks hold at most this share of live bytes",
         Value::Memory(|it| Some(it.at_peak?.tenth_page_bytes as f64 / PAGE_BYTES)),
     )
-    .better(Better::Higher),
+    .better(Higher),
     described(
         "sparse_pages",
         "sparse pages",
-        Unit::Share,
+        Share,
         "share of the pages with live blocks that are less than a quarter full",
         Value::Memory(|it| {
             let pages = it.peak_demand.occupied_bytes as f64 / PAGE_BYTES;
@@ -105,7 +107,7 @@ pub const METRICS: &[Metric] = &[
     described(
         "huge_share",
         "share of huge pages",
-        Unit::Share,
+        Share,
         "growth of the memory in huge pages / the highest resident heap",
         Value::Sample(|sample| {
             let course = sample.memory?;
@@ -117,24 +119,24 @@ pub const METRICS: &[Metric] = &[
             )
         }),
     )
-    .better(Better::Neither),
+    .better(Neither),
     figure(
         LITTER[0],
         "litter",
-        Unit::Bytes,
+        Bytes,
         "with --age: requested bytes of the blocks that aged the heap and stay",
     )
-    .better(Better::Neither),
+    .better(Neither),
     figure(
         LITTER[1],
         "memory of the litter",
-        Unit::Bytes,
+        Bytes,
         "with --age: growth of anonymous memory by all that aged the heap",
     ),
     figure(
         LITTER[2],
         "time to give the litter back",
-        Unit::Ns,
+        Ns,
         "try --age: what the end of the process takes to give the litter's pages back, estimated from pages given back beside; in the command's time",
     ),
     retained("retained_bytes_0_ms", |sample| after(sample, 0)),
@@ -145,326 +147,326 @@ pub const METRICS: &[Metric] = &[
     figure(
         "worst_overhead",
         "overhead at its worst",
-        Unit::Times,
+        Times,
         "highest resident heap / live bytes of any point that the kernel takes, if 1 MiB or more is live",
     )
     .judged_by_range(),
     figure(
         "no_reuse_ratio",
         "peak over peak without reuse",
-        Unit::Times,
+        Times,
         "bytes requested in all / most bytes that are live (fan-in, relay: that can be): peak over peak if no byte that was freed were ever used again",
     )
-    .better(Better::Neither),
+    .better(Neither),
     figure(
         "robson_ratio",
         "Robson's ratio",
-        Unit::Times,
+        Times,
         "robson: resident heap / live bytes after the last step whose blocks are no larger than a page",
     )
-    .better(Better::Neither),
+    .better(Neither),
     figure(
         "bound_ratio",
         "bound",
-        Unit::Times,
+        Times,
         "robson: the least that an allocator can hold there if it moves no blocks; stranded: the most that a test of tcmalloc's allows, 3 large blocks and 10 MiB above what is live",
     )
-    .better(Better::Neither),
+    .better(Neither),
     figure(
         "peak_over_peak_4_kib",
         "peak over peak of 4 KiB",
-        Unit::Times,
+        Times,
         "pin-windows: highest resident heap / most live bytes with one survivor per 4 KiB",
     ),
     figure(
         "peak_over_peak_16_kib",
         "peak over peak of 16 KiB",
-        Unit::Times,
+        Times,
         "pin-windows: the same per 16 KiB",
     ),
     figure(
         "peak_over_peak_64_kib",
         "peak over peak of 64 KiB",
-        Unit::Times,
+        Times,
         "pin-windows: the same per 64 KiB",
     ),
     figure(
         "peak_over_peak_1024_kib",
         "peak over peak of 1 MiB",
-        Unit::Times,
+        Times,
         "pin-windows: the same per MiB",
     ),
     figure(
         "worst_window_bytes",
         "worst window",
-        Unit::Bytes,
+        Bytes,
         "pin-windows: the window of these with the highest ratio",
     )
-    .better(Better::Neither),
+    .better(Neither),
     figure(
         "cycle_growth_share",
         "growth of the last cycle",
-        Unit::Share,
+        Share,
         "shift: growth of the resident heap from the end of the last cycle but one to the end of the last",
     ),
     figure(
         "growth_bytes_per_iteration",
         "growth per iteration",
-        Unit::Bytes,
+        Bytes,
         "stranded: growth of the resident heap above live bytes, per iteration of the second half",
     ),
     figure(
         "ratchet_ratio",
         "ratchet",
-        Unit::Times,
+        Times,
         "ratchet: resident heap after the last request / live bytes of the requests at their largest, survivors included",
     )
     .judged_by_range(),
     figure(
         "ratchet_ratio_idle",
         "ratchet after idle time",
-        Unit::Times,
+        Times,
         "ratchet: the same after the idle time",
     ),
     figure(
         "ratchet_ratio_purged",
         "ratchet after purging",
-        Unit::Times,
+        Times,
         "ratchet: the same after the allocator was asked to purge, if it can be asked",
     ),
     figure(
         "bytes_per_idle_thread",
         "memory per idle thread",
-        Unit::Bytes,
+        Bytes,
         "chain: growth of the resident heap from the first link to the last, per link, with the same bytes live",
     ),
     figure(
         "returned_share_100_ms",
         "returned in 0.1 s",
-        Unit::Share,
+        Share,
         "idle-return: returned part of what was resident above live bytes, 0.1 s after a burst",
     )
-    .better(Better::Higher),
+    .better(Higher),
     figure(
         "returned_share_1000_ms",
         "returned in 1 s",
-        Unit::Share,
+        Share,
         "idle-return: the same after 1 s",
     )
-    .better(Better::Higher),
+    .better(Higher),
     figure(
         "returned_share",
         "returned",
-        Unit::Share,
+        Share,
         "idle-return: the same after the whole idle time",
     )
-    .better(Better::Higher),
+    .better(Higher),
     figure(
         "returned_share_purged",
         "returned after purging",
-        Unit::Share,
+        Share,
         "idle-return: the same after the allocator was asked to purge, if it can be asked",
     )
-    .better(Better::Higher),
+    .better(Higher),
     figure(
         "above_live_gib_s",
         "memory above what is live over time",
-        Unit::GibSeconds,
+        GibSeconds,
         "idle-return: resident heap above live bytes, summed up over the idle time",
     ),
     figure(
         "next_burst_ratio",
         "time of the next burst",
-        Unit::Times,
+        Times,
         "idle-return: time of the second burst / of the first, in this process; one measurement",
     ),
     figure(
         "next_burst_faults_ratio",
         "page faults of the next burst",
-        Unit::Times,
+        Times,
         "idle-return: page faults of the second burst / of the first",
     ),
     figure(
         "peak_over_bound",
         "peak over the bound",
-        Unit::Times,
+        Times,
         "fan-in, relay: highest resident heap / the most bytes that can be live",
     )
     .judged_by_range(),
     figure(
         "idle_over_bound",
         "bound after idle time",
-        Unit::Times,
+        Times,
         "fan-in: resident heap 1 s after the end / the most bytes that could be live",
     ),
     figure(
         "copied_bytes",
         "memory that the child copies",
-        Unit::Bytes,
+        Bytes,
         "fork-cow: growth of the memory that the child has alone, while it works",
     )
     .judged_by_range(),
     figure(
         "copy_amplification",
         "copied over freed",
-        Unit::Times,
+        Times,
         "fork-cow: the same / bytes that the child frees",
     ),
     figure(
         "parent_copied_bytes",
         "memory that the parent copies",
-        Unit::Bytes,
+        Bytes,
         "fork-cow: growth of the memory that the parent has alone, while it writes and the child has its heap",
     ),
     figure(
         "fork_ns",
         "time of fork",
-        Unit::Ns,
+        Ns,
         "fork-cow: time of the call of fork, the allocator's handlers included; one measurement",
     ),
     figure(
         "growth_bytes_per_thread",
         "growth per thread",
-        Unit::Bytes,
+        Bytes,
         "thread-churn: growth of the resident heap over the second half of the threads, per thread",
     ),
     figure(
         "thread_ns",
         "time of a thread",
-        Unit::Ns,
+        Ns,
         "thread-churn: time of a thread above that of one that does nothing; one measurement",
     ),
     figure(
         "start_ns",
         "time of a start",
-        Unit::Ns,
+        Ns,
         "start: time from the start of a process to its end, mean over those of a process; workload start as a timed run has verdicts",
     ),
     figure(
         "start_cpu_ns",
         "CPU time of a start",
-        Unit::Ns,
+        Ns,
         "start: CPU time of the same",
     ),
     figure(
         "start_faults",
         "page faults of a start",
-        Unit::Count,
+        Count,
         "start: page faults of the same",
     ),
     figure(
         "start_system_calls",
         "system calls of a start",
-        Unit::Count,
+        Count,
         "start: calls of the kernel by one more process, which the kernel stops at each; with it go their names",
     ),
     figure(
         "start_kernel_files",
         "kernel files of a start",
-        Unit::Count,
+        Count,
         "start: files below /proc and /sys that it opens; with it go their paths",
     ),
     figure(
         "start_anonymous_bytes",
         "memory of a start",
-        Unit::Bytes,
+        Bytes,
         "start: its resident memory that lies in no file, when all is freed",
     ),
     figure(
         "start_mapped_bytes",
         "address space of a start",
-        Unit::Bytes,
+        Bytes,
         "start: its address space then (VmSize)",
     ),
     figure(
         "start_commit_bytes",
         "commit charge of a start",
-        Unit::Bytes,
+        Bytes,
         "start: its private writable mappings then: what a kernel that never overcommits sets aside",
     ),
     figure(
         "start_mappings",
         "mappings of a start",
-        Unit::Count,
+        Count,
         "start: its mappings then",
     ),
     figure(
         "smallest_address_space_bytes",
         "smallest RLIMIT_AS",
-        Unit::Bytes,
+        Bytes,
         "start: smallest limit of the address space (ulimit -v) under which 3 starts of 3 succeed, to 2 % or 64 KiB",
     ),
     figure(
         "smallest_data_bytes",
         "smallest RLIMIT_DATA",
-        Unit::Bytes,
+        Bytes,
         "start: the same of private writable memory (ulimit -d)",
     ),
     figure(
         "late_free_ns",
         "time of a late free",
-        Unit::Ns,
+        Ns,
         "late-free: time of a call of free at the end of a process or a thread; workload late-free as a timed run has verdicts",
     ),
     figure(
         "early_free_ns",
         "time of an early free",
-        Unit::Ns,
+        Ns,
         "late-free: the same of a process that frees in main, or in the thread before its end",
     ),
     figure(
         "late_free_ratio",
         "late free",
-        Unit::Times,
+        Times,
         "late-free: time of a call of free at the end / before it",
     ),
     figure(
         "pages_per_1000_nodes",
         "pages of 1000 nodes",
-        Unit::Count,
+        Count,
         "traverse: distinct pages of 4 KiB that 1000 nodes in a row lie on, averaged; from their addresses",
     )
     .judged_by_range(),
     figure(
         "packed_pages_per_1000_nodes",
         "pages if packed",
-        Unit::Count,
+        Count,
         "traverse: the same of a copy without gaps, in the order of the visits",
     ),
     figure(
         "scattered_pages_per_1000_nodes",
         "pages if scattered",
-        Unit::Count,
+        Count,
         "traverse: the same of a copy whose nodes lie anywhere in as much memory as was filled before",
     ),
     figure(
         "lines_per_node",
         "cache lines",
-        Unit::Count,
+        Count,
         "traverse: distinct cache lines of 64 bytes that are read / nodes",
     ),
     figure(
         "regions_2_mib",
         "regions",
-        Unit::Count,
+        Count,
         "traverse: distinct regions of 2 MiB that are read",
     ),
     figure(
         "tlb_64_misses_per_node",
         "misses of a small TLB",
-        Unit::Count,
+        Count,
         "traverse: misses of a TLB of 64 pages that forgets the least recently used one, by the addresses of a second visit",
     ),
     figure(
         "tlb_1536_misses_per_node",
         "misses of a large TLB",
-        Unit::Count,
+        Count,
         "traverse: the same of 1536 pages",
     ),
     figure(
         "cache_1_mib_misses_per_node",
         "misses of a cache",
-        Unit::Count,
+        Count,
         "traverse: the same of a cache of 1 MiB in lines of 64 bytes",
     ),
 ];
@@ -474,7 +476,7 @@ const fn retained(key: &'static str, of: fn(&Sample) -> Option<f64>) -> Metric {
     described(
         key,
         "retained memory",
-        Unit::Bytes,
+        Bytes,
         "growth of the resident set that is left so long after everything was freed, without a call",
         Value::Sample(of),
     )

@@ -1,6 +1,8 @@
 //! Metrics of timed processes: time, and the memory that is seen in passing.
 
-use super::{Better, Metric, Unit, Value, described, figure};
+use super::Better::Higher;
+use super::Unit::{Bytes, Count, GibSeconds, MopsPerS, Ns, Share, Times};
+use super::{Metric, Value, described, figure};
 use crate::execute::{Iteration, Measurement};
 
 /// Wall time, by which rows are compared unless another metric is named.
@@ -10,7 +12,7 @@ pub const METRICS: &[Metric] = &[
     described(
         "ns_per_op",
         "time",
-        Unit::Ns,
+        Ns,
         "wall time x threads / operations",
         Value::Process(|process| Some(process.ns_per_op)),
     )
@@ -18,7 +20,7 @@ pub const METRICS: &[Metric] = &[
     described(
         "cpu_ns_per_op",
         "CPU time",
-        Unit::Ns,
+        Ns,
         "CPU time of the process / operations",
         Value::Process(|process| process.cpu_ns_per_op),
     )
@@ -26,7 +28,7 @@ pub const METRICS: &[Metric] = &[
     described(
         "user_ns_per_op",
         "user time",
-        Unit::Ns,
+        Ns,
         "CPU time outside the kernel / operations; some kernels count it in ticks of 4 ms",
         Value::Process(|process| process.user_ns_per_op),
     )
@@ -34,22 +36,22 @@ pub const METRICS: &[Metric] = &[
     described(
         "kernel_ns_per_op",
         "kernel time",
-        Unit::Ns,
+        Ns,
         "CPU time in the kernel / operations, with the same error",
         Value::Process(|process| process.kernel_ns_per_op),
     ),
     described(
         "mops_per_s",
         "throughput",
-        Unit::MopsPerS,
+        MopsPerS,
         "operations of all threads per microsecond",
         Value::Process(|process| Some(process.mops_per_s)),
     )
-    .better(Better::Higher),
+    .better(Higher),
     described(
         "ns_per_op_without_purge",
         "time without the purge",
-        Unit::Ns,
+        Ns,
         "ns_per_op without the time of the purge call",
         Value::Process(|process| {
             process
@@ -61,14 +63,14 @@ pub const METRICS: &[Metric] = &[
     described(
         "purge_share",
         "share of the purge",
-        Unit::Share,
+        Share,
         "the purge's part of the wall time",
         Value::Process(|process| process.purge_share.filter(|share| *share > 0.0)),
     ),
     described(
         "grown_bytes",
         "memory",
-        Unit::Bytes,
+        Bytes,
         "growth of the resident set from the first operation to its peak",
         Value::Process(|process| process.grown_bytes),
     )
@@ -76,7 +78,7 @@ pub const METRICS: &[Metric] = &[
     described(
         "peak_rss_bytes",
         "peak RSS",
-        Unit::Bytes,
+        Bytes,
         "highest resident set of the process's life",
         Value::Sample(|sample| {
             Some(sample.measurement.peak_rss_bytes as f64).filter(|bytes| *bytes > 0.0)
@@ -85,7 +87,7 @@ pub const METRICS: &[Metric] = &[
     described(
         "overhead",
         "overhead",
-        Unit::Times,
+        Times,
         "grown_bytes / highest sum of requested bytes, if that is 1 MiB or more",
         Value::Sample(|sample| {
             let enough =
@@ -96,28 +98,28 @@ pub const METRICS: &[Metric] = &[
     described(
         "mean_footprint_bytes",
         "mean memory",
-        Unit::Bytes,
+        Bytes,
         "growth of the resident set, mean over the time of the measured iterations",
         Value::Sample(|sample| sample.mean_heap.map(|mean| mean.bytes as f64)),
     ),
     described(
         "gib_seconds",
         "memory over time",
-        Unit::GibSeconds,
+        GibSeconds,
         "mean_footprint_bytes times the wall time of an iteration",
         Value::Sample(|sample| sample.mean_heap.map(|mean| mean.gib_seconds())),
     ),
     described(
         "faults_per_op",
         "page faults",
-        Unit::Count,
+        Count,
         "minor page faults in the measured phases / operations",
         Value::Sample(|sample| faults_per_op(sample.measurement)),
     ),
     described(
         "kernel_share",
         "share of the kernel",
-        Unit::Share,
+        Share,
         "system time / CPU time in the measured phases",
         Value::Sample(|sample| {
             quotient(
@@ -130,44 +132,44 @@ pub const METRICS: &[Metric] = &[
     described(
         "aged_ratio",
         "aged / fresh",
-        Unit::Times,
+        Times,
         "time in an aged heap over that of the same allocator in a fresh one, in the same block; only with --age, in the rows of the aged cases",
         Value::Row,
     ),
     figure(
         "placement_share",
         "place between copies",
-        Unit::Share,
+        Share,
         "traverse: 0 if the time is that of a packed copy of the nodes, 1 if it is that of a scattered one, in the same process",
     ),
     figure(
         "packed_ns_per_node",
         "time if packed",
-        Unit::Ns,
+        Ns,
         "traverse: time of a visit of a node in a copy without gaps, in the order of the visits",
     ),
     figure(
         "scattered_ns_per_node",
         "time if scattered",
-        Unit::Ns,
+        Ns,
         "traverse: the same of a copy whose nodes lie anywhere in as much memory as was filled before",
     ),
     figure(
         "cold_request_ns",
         "time of a cold request",
-        Unit::Ns,
+        Ns,
         "ratchet-latency: time of the first request of a thread, median over its threads",
     ),
     figure(
         "warm_request_ns",
         "time of a warm request",
-        Unit::Ns,
+        Ns,
         "ratchet-latency: time of a later request, median over them",
     ),
     figure(
         "build_ns_per_node",
         "time of building",
-        Unit::Ns,
+        Ns,
         "traverse: time of allocating and linking a node, with the blocks between nodes",
     ),
 ];

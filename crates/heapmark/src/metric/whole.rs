@@ -1,7 +1,9 @@
 //! Metrics of whole processes: how long each took from its start to its end, and what its check
 //! adds. A pause comes from the one process that recorded its own.
 
-use super::{Better, Metric, Sample, Unit, Value, described, figure};
+use super::Better::Neither;
+use super::Unit::{Bytes, Count, Ns};
+use super::{Metric, Sample, Value, described, figure};
 use crate::execute::Iteration;
 use std::collections::BTreeMap;
 
@@ -9,14 +11,14 @@ pub const METRICS: &[Metric] = &[
     described(
         "wall_ns",
         "time of the process",
-        Unit::Ns,
+        Ns,
         "from the start of the process to its end; of a server, the time of its client",
         Value::Sample(|sample| Some(sum(sample, |one| one.wall_ns))),
     ),
     described(
         "cpu_ns",
         "CPU time of the process",
-        Unit::Ns,
+        Ns,
         "user and system CPU time of all its threads",
         Value::Sample(|sample| {
             let ns = sum(sample, |one| one.user_ns.saturating_add(one.sys_ns));
@@ -26,19 +28,19 @@ pub const METRICS: &[Metric] = &[
     figure(
         "startup_ns",
         "start-up",
-        Unit::Ns,
+        Ns,
         "time of the same program with next to nothing to do",
     ),
     figure(
         "largest_process_rss_bytes",
         "largest process",
-        Unit::Bytes,
+        Bytes,
         "highest resident set of the largest process of a tree, as the kernel counts it",
     ),
     described(
         "longest_pause_ns",
         "longest pause",
-        Unit::Ns,
+        Ns,
         "the longest pause or release that the runtime or the program reported in its check",
         Value::Check(|figures| {
             longest(figures, |name| {
@@ -49,36 +51,36 @@ pub const METRICS: &[Metric] = &[
     described(
         "pauses",
         "pauses",
-        Unit::Count,
+        Count,
         "pauses that it reported there; no value if it reports none at all",
         Value::Check(|figures| figures.get("pauses").copied()),
     ),
     described(
         "longest_step_ns",
         "longest step",
-        Unit::Ns,
+        Ns,
         "the longest building of one small tree there, by the program's own clock",
         Value::Check(|figures| longest(figures, |name| name.ends_with("_longest_build_ns"))),
     ),
     described(
         "peak_pss_bytes",
         "peak PSS",
-        Unit::Bytes,
+        Bytes,
         "highest memory of the tree in its check, shared pages divided among the processes that share them",
         Value::Check(|figures| figures.get("peak_pss_bytes").copied()),
     ),
     described(
         "processes",
         "processes",
-        Unit::Count,
+        Count,
         "processes of the tree that a witness reported in its check",
         Value::Check(|figures| figures.get("processes").copied()),
     )
-    .better(Better::Neither),
+    .better(Neither),
     described(
         "malloc_calls_per_operation",
         "calls of malloc",
-        Unit::Count,
+        Count,
         "calls of allocating functions / operations, counted in its check",
         Value::Check(|figures| figures.get("malloc_calls_per_operation").copied()),
     ),

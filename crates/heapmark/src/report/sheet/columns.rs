@@ -33,7 +33,7 @@ impl Column {
             title: title.to_owned(),
             cells: cells.into_iter().collect(),
             number: false,
-            spare: Spare::No,
+            spare: Spare::Stays,
             notes: false,
         }
     }
@@ -51,7 +51,7 @@ impl Column {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spare {
     /// It stays.
-    No,
+    Stays,
     /// It is left out if the others do not fit even with their headings in several lines.
     Late,
     /// It is left out first.
