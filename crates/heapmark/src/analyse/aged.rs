@@ -2,7 +2,6 @@
 
 use super::group::{CaseGroups, Group};
 use super::ratio::Ratio;
-use super::role::Role;
 use super::spread::Spread;
 use super::verdict::{TIME, Verdict, Verdicts};
 use crate::metric::Process;
@@ -37,7 +36,7 @@ pub fn pairs<'g, 'a>(
                 .iter()
                 .enumerate()
                 .filter_map(move |(row, group)| {
-                    let is_compared = matches!(group.role, Role::Baseline | Role::Candidate);
+                    let is_compared = group.role.ranks();
                     let fresh = tables[place - 1].named(&group.allocator.name)?;
                     is_compared.then_some((place, row, group, fresh))
                 })

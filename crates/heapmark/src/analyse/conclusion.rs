@@ -11,7 +11,6 @@ use super::group::Group;
 use super::memory::MemoryRatio;
 use super::pairwise::{self, PairwiseTest};
 use super::ratio::Ratio;
-use super::role::Role;
 use super::row::Row;
 use crate::store::RunFile;
 use heapmark_stats::blocks_needed;
@@ -105,7 +104,7 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     let mut left_out = Vec::new();
     for name in &run.plan.allocators {
         let rows: Vec<_> = tables.iter().filter_map(|table| table.row(name)).collect();
-        let ranks = |row: &Row| matches!(row.role, Role::Baseline | Role::Candidate);
+        let ranks = |row: &Row| row.role.ranks();
         if !rows.iter().all(|(row, _)| ranks(row)) {
             continue;
         }

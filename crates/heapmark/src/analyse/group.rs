@@ -155,8 +155,9 @@ impl<'a> Group<'a> {
         let mut processes = Vec::new();
         for record in samples {
             let slot = (record.block, record.part);
-            let mean_heap = record.mean_heap.as_deref();
-            group.mean_heaps.extend(mean_heap.map(|it| (slot, it)));
+            group
+                .mean_heaps
+                .extend(record.mean_heap.as_deref().map(|it| (slot, it)));
             if !interference::causes(record).is_empty() {
                 group.disturbed.insert(slot);
             }

@@ -19,18 +19,21 @@ const SMALLEST: &str = "smallest_limit_bytes";
 
 /// All tables.
 pub fn tables(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
-    let of_case = |case: &Case| {
-        let mut rows: Vec<TableRow> = run
-            .rows_of(case)
-            .map(|allocator| row(run, case, allocator, records))
-            .collect();
-        let base = rows.iter().find(|row| row.role == Role::Baseline).cloned();
-        if let Some(base) = base {
-            rows.iter_mut().for_each(|row| compare(row, &base));
-        }
-        Table::new(run, case, rows)
-    };
-    run.plan.cases.iter().map(of_case).collect()
+    run.plan
+        .cases
+        .iter()
+        .map(|case| {
+            let mut rows: Vec<TableRow> = run
+                .rows_of(case)
+                .map(|allocator| row(run, case, allocator, records))
+                .collect();
+            let base = rows.iter().find(|row| row.role == Role::Baseline).cloned();
+            if let Some(base) = base {
+                rows.iter_mut().for_each(|row| compare(row, &base));
+            }
+            Table::new(run, case, rows)
+        })
+        .collect()
 }
 
 fn compare(row: &mut TableRow, base: &TableRow) {
@@ -81,18 +84,21 @@ fn row(run: &RunFile, case: &Case, allocator: &AllocatorInfo, records: &RecordsB
     let free = free.and_then(|record| record.demand.as_deref());
     add("limited_live_bytes", live_bytes);
     let large = live_bytes.filter(|bytes| *bytes >= OVERHEAD_FROM_BYTES);
-    let headroom = found
-        .zip(large)
-        .map(|(bytes, live_bytes)| bytes / live_bytes);
-    add("headroom_ratio", headroom);
+    add(
+        "headroom_ratio",
+        found.zip(large).map(|(bytes, live)| bytes / live),
+    );
     let failed = found.and_then(|bytes| still_failed(&row.limits, bytes));
     add("failed_up_to_bytes", failed);
-    let unlimited = free.map(|free| free.most_bytes.saturating_sub(free.harness_bytes) as f64);
-    add("unlimited_bytes", unlimited);
-    let reclaimable = free
-        .filter(|_| is_cgroup)
-        .map(|free| free.reclaimable_bytes as f64);
-    add("reclaimable_bytes", reclaimable);
+    add(
+        "unlimited_bytes",
+        free.map(|free| free.most_bytes.saturating_sub(free.harness_bytes) as f64),
+    );
+    add(
+        "reclaimable_bytes",
+        free.filter(|_| is_cgroup)
+            .map(|free| free.reclaimable_bytes as f64),
+    );
     if let Some(limit) = smallest {
         let most = failed.unwrap_or(limit.bytes as f64);
         let between = [too_small(&row.limits, limit), most];

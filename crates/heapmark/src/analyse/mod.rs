@@ -226,6 +226,20 @@ impl Case {
 }
 
 impl Analysis {
+    /// The rows of all tables of times.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> + Clone {
+        self.cases.iter().flat_map(|case| &case.rows)
+    }
+
+    /// The tables of all other kinds.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.latency
+            .iter()
+            .chain(&self.counts)
+            .chain(&self.footprints)
+            .chain(&self.limits)
+    }
+
     /// What an allocator holds, if the run measured that beside times.
     pub fn held_by(&self, allocator: &str) -> Option<&Held> {
         self.held.iter().find(|held| held.allocator == allocator)

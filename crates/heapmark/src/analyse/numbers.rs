@@ -109,7 +109,7 @@ impl Numbers {
         let time = cells.remove(place);
         let ns_per_op = time.spread.median;
         // A program does not run in the guest, so its time does not include the guest's cost.
-        let in_guest = matches!(group.role, Role::Baseline | Role::Candidate);
+        let in_guest = group.role.ranks();
         let floor = beside.floor.filter(|_| in_guest);
         let floor_ns = floor.and_then(Group::median_ns_per_op);
         let faster_ns = beside

@@ -64,7 +64,7 @@ pub fn overall(run: &RunFile, judged: &[JudgedCase]) -> Vec<Overall> {
         .iter()
         .filter_map(|info| {
             let role = Role::of(info, &run.plan.baseline);
-            matches!(role, Role::Candidate | Role::Baseline)
+            role.ranks()
                 .then(|| of_allocator(&info.name, role, &tables, run))?
         })
         .collect();
@@ -95,10 +95,9 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
         .iter()
         .flat_map(|base| own.iter().zip(base))
         .map(|(own, base)| user_ratio(own, base));
-    let kernel = own.iter().map(|numbers| {
-        let parts = numbers.parts?;
-        Some(parts.kernel_ns / numbers.time.spread.median)
-    });
+    let kernel = own
+        .iter()
+        .map(|numbers| Some(numbers.parts?.kernel_ns / numbers.time.spread.median));
     let ratio = shift.estimate.exp();
     let interval = shift
         .interval

@@ -110,10 +110,7 @@ impl Table {
 
     /// Rows with the least of a metric first, and those without it last.
     pub(super) fn sort_by_least(&mut self, key: &str) {
-        let order = |row: &TableRow| {
-            row.cell(key)
-                .map_or(f64::INFINITY, |cell| cell.spread.median)
-        };
+        let order = |row: &TableRow| row.median(key).unwrap_or(f64::INFINITY);
         self.rows.sort_by(|a, b| order(a).total_cmp(&order(b)));
     }
 }
@@ -147,6 +144,11 @@ impl TableRow {
     /// The value of a metric that has no labels.
     pub fn cell(&self, key: &str) -> Option<&TableCell> {
         self.cells.iter().find(|cell| cell.metric.key == key)
+    }
+
+    /// The median of such a metric.
+    pub fn median(&self, key: &str) -> Option<f64> {
+        Some(self.cell(key)?.spread.median)
     }
 
     /// The value of a metric of the timed calls of a function.

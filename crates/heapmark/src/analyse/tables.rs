@@ -50,22 +50,25 @@ fn of_times(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
 
 /// Of processes: judged by ranges, for the metrics that are.
 pub fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow) -> Vec<Table> {
-    let of_case = |case: &Case| {
-        let rows: Vec<MeasuredRow> = run
-            .rows_of(case)
-            .map(|allocator| MeasuredRow::new(run, case, allocator, purpose, records))
-            .collect();
-        let base = rows.iter().find(|own| own.row.role == Role::Baseline);
-        let base = base.map_or(&[][..], |base| &base.cells);
-        let compared = rows.iter().map(|own| TableRow {
-            cells: (own.cells.iter())
-                .map(|cell| cell.beside(own.row.role, base, is_exact(run)))
-                .collect(),
-            ..own.row.clone()
-        });
-        Table::new(run, case, compared.collect())
-    };
-    run.plan.cases.iter().map(of_case).collect()
+    run.plan
+        .cases
+        .iter()
+        .map(|case| {
+            let rows: Vec<MeasuredRow> = run
+                .rows_of(case)
+                .map(|allocator| MeasuredRow::new(run, case, allocator, purpose, records))
+                .collect();
+            let base = rows.iter().find(|own| own.row.role == Role::Baseline);
+            let base = base.map_or(&[][..], |base| &base.cells);
+            let compared = rows.iter().map(|own| TableRow {
+                cells: (own.cells.iter())
+                    .map(|cell| cell.beside(own.row.role, base, is_exact(run)))
+                    .collect(),
+                ..own.row.clone()
+            });
+            Table::new(run, case, compared.collect())
+        })
+        .collect()
 }
 
 /// Of timed calls: percentiles over all processes of a row.

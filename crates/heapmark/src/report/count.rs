@@ -1,6 +1,6 @@
 //! The tables of a run that counted. Strings from outside are not yet escaped.
 
-use super::sheet::{Column, Numberless, Sheet, cautions, heading, missing};
+use super::sheet::{Column, Numberless, Sheet, cautions, heading_of, missing};
 use super::units;
 use crate::analyse::{Analysis, Table, TableCell, TableRow};
 use crate::plan::Counter;
@@ -68,7 +68,7 @@ fn of_case(case: &Table, counter: Counter, planned_blocks: u32) -> Sheet {
         columns.clear();
     }
     let (subject, caution) = words(counter);
-    let heading = heading(&case.workload, case.threads, case.oversubscribed);
+    let heading = heading_of(case);
     Sheet {
         heading: format!("{heading}: {subject}"),
         columns,
@@ -76,7 +76,7 @@ fn of_case(case: &Table, counter: Counter, planned_blocks: u32) -> Sheet {
             .then(|| untold.join(", "))
             .into_iter()
             .collect(),
-        caution: cautions(case.caution.as_deref(), Some(caution)),
+        caution: cautions(case, Some(caution)),
         numberless: others
             .into_iter()
             .map(|row| {

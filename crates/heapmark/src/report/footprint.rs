@@ -1,7 +1,7 @@
 //! The tables of a run that sampled memory. Strings from outside are not yet escaped.
 
 use super::sheet::Spare::{Early, Late, Stays};
-use super::sheet::{Column, Numberless, Sheet, Spare, heading, missing};
+use super::sheet::{Column, Numberless, Sheet, Spare, heading_of, missing};
 use super::{text, units};
 use crate::analyse::{Analysis, Role, Table, TableCell, TableRow};
 use crate::metric::{Metric, Unit};
@@ -16,51 +16,27 @@ const AT_PEAK: &str = "tenth_page";
 /// Metrics that only kernels have which start processes: they have no heap of their own.
 const STARTED: [&str; 2] = ["start_ns", "late_free_ns"];
 
-/// Title, metric, the metric that some row must have, and what a narrow page does with the column.
-const COLUMNS: [(&str, &str, &str, Spare); 16] = [
-    ("peak demand", PEAK_DEMAND, PEAK_DEMAND, Early),
-    ("at peak demand", "overhead_at_peak_demand", WATCHED, Stays),
-    ("at peak RSS", "overhead_at_peak_footprint", WATCHED, Stays),
-    ("peak/peak", "peak_over_peak", "peak_over_peak", Early),
-    ("mean", "mean_overhead", WATCHED, Stays),
-    ("page occupancy", WATCHED, WATCHED, Early),
-    ("huge pages", "huge_share", WATCHED, Early),
-    ("blow-up", "blow_up", "blow_up", Stays),
-    ("internal", "internal_fragmentation", AT_PEAK, Stays),
-    ("external", "external_fragmentation", AT_PEAK, Stays),
-    ("tenth page", AT_PEAK, AT_PEAK, Early),
-    ("sparse pages", "sparse_pages", AT_PEAK, Early),
+/// Title, metric, and what a narrow page does with the column.
+const COLUMNS: [(&str, &str, Spare); 67] = [
+    ("peak demand", PEAK_DEMAND, Early),
+    ("at peak demand", "overhead_at_peak_demand", Stays),
+    ("at peak RSS", "overhead_at_peak_footprint", Stays),
+    ("peak/peak", "peak_over_peak", Early),
+    ("mean", "mean_overhead", Stays),
+    ("page occupancy", WATCHED, Early),
+    ("huge pages", "huge_share", Early),
+    ("blow-up", "blow_up", Stays),
+    ("internal", "internal_fragmentation", Stays),
+    ("external", "external_fragmentation", Stays),
+    ("tenth page", AT_PEAK, Early),
+    ("sparse pages", "sparse_pages", Early),
     // Besides the columns of such processes, a usual terminal fits the first and the last of these,
     // a narrow one only the last.
-    (
-        "idle 0 s",
-        "retained_bytes_0_ms",
-        "retained_bytes_0_ms",
-        Late,
-    ),
-    (
-        "idle 0.1 s",
-        "retained_bytes_100_ms",
-        "retained_bytes_100_ms",
-        Early,
-    ),
-    (
-        "idle 1 s",
-        "retained_bytes_1000_ms",
-        "retained_bytes_1000_ms",
-        Early,
-    ),
-    (
-        "idle 5 s",
-        "retained_bytes_5000_ms",
-        "retained_bytes_5000_ms",
-        Stays,
-    ),
-];
-
-/// Columns of kernels that take points themselves, which have a few each: title, metric, and what a
-/// narrow page does with it.
-const FIGURES: [(&str, &str, Spare); 51] = [
+    ("idle 0 s", "retained_bytes_0_ms", Late),
+    ("idle 0.1 s", "retained_bytes_100_ms", Early),
+    ("idle 1 s", "retained_bytes_1000_ms", Early),
+    ("idle 5 s", "retained_bytes_5000_ms", Stays),
+    // Of kernels that take points themselves, which have a few each.
     ("worst", "worst_overhead", Stays),
     ("no reuse", "no_reuse_ratio", Late),
     ("page-sized", "robson_ratio", Stays),
@@ -113,6 +89,18 @@ const FIGURES: [(&str, &str, Spare); 51] = [
     ("TLB 1536", "tlb_1536_misses_per_node", Stays),
     ("cache 1 MiB", "cache_1_mib_misses_per_node", Late),
 ];
+
+/// The metric that some row must have for the column of this one.
+fn shown_with(key: &str) -> &str {
+    match key {
+        "overhead_at_peak_demand"
+        | "overhead_at_peak_footprint"
+        | "mean_overhead"
+        | "huge_share" => WATCHED,
+        "internal_fragmentation" | "external_fragmentation" | "sparse_pages" => AT_PEAK,
+        own => own,
+    }
+}
 
 /// All tables.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
@@ -231,10 +219,7 @@ fn of_case(case: &Table, planned_blocks: u32) -> Sheet {
         .filter(|share| *share > 0.0)
         .map(|share| format!("sampling took at most {} of a core", units::percent(share)));
     Sheet {
-        heading: format!(
-            "{}: memory",
-            heading(&case.workload, case.threads, case.oversubscribed)
-        ),
+        heading: format!("{}: memory", heading_of(case)),
         columns: columns(&rows),
         trust: (sampled.into_iter())
             .chain(growing(&rows))
@@ -262,11 +247,10 @@ fn growing(rows: &[&TableRow]) -> Option<String> {
     let all: Vec<String> = rows
         .iter()
         .filter_map(|row| {
-            let cells = GROWING.iter().map(|(key, least)| (row.cell(key), *least));
-            let (cell, _) = cells
-                .into_iter()
-                .find(|(cell, least)| cell.is_some_and(|cell| cell.spread.median > *least))?;
-            Some(format!("{} (+{})", row.allocator, median(cell)))
+            let cell = GROWING
+                .iter()
+                .find_map(|(key, least)| row.cell(key).filter(|cell| cell.spread.median > *least));
+            Some(format!("{} (+{})", row.allocator, median(Some(cell?))))
         })
         .collect();
     (!all.is_empty()).then(|| format!("still growing: {}", text::list(all)))
@@ -367,16 +351,15 @@ fn columns(rows: &[&TableRow]) -> Vec<Column> {
         return Vec::new();
     }
     let names = rows.iter().map(|row| row.allocator.clone());
-    let figures = FIGURES.map(|(title, key, spare)| (title, key, key, spare));
-    let shown = (COLUMNS.into_iter())
-        .chain(figures)
-        .filter(|(_, _, shown_with, _)| has(rows, shown_with));
+    let shown = COLUMNS
+        .into_iter()
+        .filter(|(_, key, _)| has(rows, shown_with(key)));
     [Column::words("allocator", names)]
         .into_iter()
-        .chain(shown.map(|(title, key, _, spare)| {
+        .chain(shown.map(|(title, key, spare)| {
             let always = title.starts_with("idle") && !has(rows, AT_PEAK);
             Column {
-                spare: if always { Spare::Stays } else { spare },
+                spare: if always { Stays } else { spare },
                 ..Column::numbers(title, rows.iter().map(|row| median(row.cell(key))))
             }
         }))

@@ -1,7 +1,7 @@
 //! The tables of a run that timed single calls: one per function, with one line per allocator, and
 //! one of the longest calls. Strings from outside are not yet escaped.
 
-use super::sheet::{Column, Numberless, Sheet, cautions, heading, missing};
+use super::sheet::{Column, Numberless, Sheet, cautions, heading_of, missing};
 use super::{text, units};
 use crate::analyse::{Analysis, LongestCall, Role, Table, TableRow, Timing, distinct};
 
@@ -15,7 +15,7 @@ pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
 }
 
 fn of_case(case: &Table, planned_blocks: u32) -> Vec<Sheet> {
-    let heading = heading(&case.workload, case.threads, case.oversubscribed);
+    let heading = heading_of(case);
     let mut sheets = Vec::new();
     for name in functions(case) {
         sheets.push(Sheet {
@@ -33,7 +33,7 @@ fn of_case(case: &Table, planned_blocks: u32) -> Vec<Sheet> {
             format!("{heading}: longest call")
         },
         columns,
-        caution: cautions(case.caution.as_deref(), timer.as_deref()),
+        caution: cautions(case, timer.as_deref()),
         numberless: case
             .rows
             .iter()

@@ -130,8 +130,11 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
 fn measured(analysis: &Analysis) -> Vec<(&Case, &Row, &Numbers)> {
     let mut rows = Vec::new();
     for case in &analysis.cases {
-        let measured = case.rows.iter();
-        rows.extend(measured.filter_map(|row| Some((case, row, row.numbers()?))));
+        rows.extend(
+            case.rows
+                .iter()
+                .filter_map(|row| Some((case, row, row.numbers()?))),
+        );
     }
     rows
 }
@@ -168,14 +171,9 @@ pub fn marked(analysis: &Analysis) -> Option<String> {
 
 /// The mark for oversubscription in a heading, for any kind of run.
 fn oversubscribed(analysis: &Analysis) -> Option<String> {
-    let tables = (analysis.counts.iter())
-        .chain(&analysis.footprints)
-        .chain(&analysis.limits);
-    (analysis.cases.iter().map(|case| case.oversubscribed))
-        .chain(analysis.latency.iter().map(|case| case.oversubscribed))
-        .chain(tables.map(|case| case.oversubscribed))
-        .any(|mark| mark)
-        .then(|| {
-            "oversubscribed: more threads than CPUs; the scheduler is measured too.".to_owned()
-        })
+    let marked = analysis.cases.iter().any(|case| case.oversubscribed)
+        || analysis.tables().any(|table| table.oversubscribed);
+    marked.then(|| {
+        "oversubscribed: more threads than CPUs; the scheduler is measured too.".to_owned()
+    })
 }

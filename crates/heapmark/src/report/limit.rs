@@ -1,7 +1,7 @@
 //! The tables of a run that looked for the smallest limit on memory. Strings from outside are not
 //! yet escaped.
 
-use super::sheet::{Column, Numberless, Sheet, cautions, heading, missing};
+use super::sheet::{Column, Numberless, Sheet, cautions, heading_of, missing};
 use super::{text, units};
 use crate::analyse::{Analysis, Table, TableRow, TriedLimit};
 use crate::plan::LimitKind;
@@ -42,30 +42,25 @@ fn of_case(case: &Table, kind: LimitKind) -> Sheet {
         .rows
         .iter()
         .partition(|row| row.cell("smallest_limit_bytes").is_some());
-    let numberless = |row: &TableRow| {
-        Numberless::new(&row.allocator, row.failed.as_ref(), || {
-            match &row.limits[..] {
-                [] if row.cells.is_empty() => missing(1),
-                [] => "ended before it was seen: use more work (--set)".into(),
-                tried if tried.iter().any(|limit| limit.does() != Some(false)) => {
-                    format!("its search has not ended: {}", strip(tried))
-                }
-                tried => format!("no limit that was tried does: {}", strip(tried)),
-            }
-        })
-    };
     Sheet {
-        heading: format!(
-            "{}: smallest limit on {}",
-            heading(&case.workload, case.threads, case.oversubscribed),
-            kind.word()
-        ),
+        heading: format!("{}: smallest limit on {}", heading_of(case), kind.word()),
         columns: columns(case, &rows),
-        caution: cautions(
-            case.caution.as_deref(),
-            Some(&format!("Limited: {}.", kind.counts())),
-        ),
-        numberless: others.into_iter().map(numberless).collect(),
+        caution: cautions(case, Some(&format!("Limited: {}.", kind.counts()))),
+        numberless: others
+            .into_iter()
+            .map(|row| {
+                Numberless::new(&row.allocator, row.failed.as_ref(), || {
+                    match &row.limits[..] {
+                        [] if row.cells.is_empty() => missing(1),
+                        [] => "ended before it was seen: use more work (--set)".into(),
+                        tried if tried.iter().any(|limit| limit.does() != Some(false)) => {
+                            format!("its search has not ended: {}", strip(tried))
+                        }
+                        tried => format!("no limit that was tried does: {}", strip(tried)),
+                    }
+                })
+            })
+            .collect(),
         ..Sheet::default()
     }
 }
@@ -88,10 +83,9 @@ fn columns(case: &Table, rows: &[&TableRow]) -> Vec<Column> {
     });
     let of = |title: &str, key: &str, in_words: fn(f64) -> String| {
         let known = rows.iter().any(|row| row.cell(key).is_some());
-        let cells = rows.iter().map(|row| {
-            let cell = row.cell(key);
-            cell.map_or("-".into(), |cell| in_words(cell.spread.median))
-        });
+        let cells = rows
+            .iter()
+            .map(|row| row.median(key).map_or("-".into(), in_words));
         known.then(|| Column::numbers(title, cells))
     };
     let mut columns = vec![Column::words("allocator", names)];

@@ -8,9 +8,7 @@ use super::sheet::bound;
 use super::text::{count, list, plain};
 use super::units;
 use super::{aged, conclusion, terminal};
-use crate::analyse::{
-    Analysis, Case, Conclusion, Numbers, Overall, Role, Row, State, Verdict, distinct, held,
-};
+use crate::analyse::{Analysis, Case, Numbers, Overall, Role, Row, State, Verdict, distinct, held};
 use crate::store::RunFile;
 use std::path::Path;
 
@@ -58,24 +56,12 @@ pub fn matrix(run: &RunFile, analysis: &Analysis, place: &Path, screen: Screen) 
     remarks.extend(conclusion::unplanned(analysis));
     lines.extend(remarks.iter().map(|line| screen.wrap(line, 2)));
     lines.extend(absent(analysis).iter().map(|line| screen.wrap(line, 2)));
-    if !analysis.failures.is_empty() {
-        lines.push(screen.paint(RED, "Not ok"));
-        for failure in &analysis.failures {
-            lines.extend(terminal::failure_lines(failure, screen));
-        }
-    }
-    let colour = match analysis.conclusion {
-        Conclusion::Fastest(_) => BOLD,
-        _ => YELLOW,
-    };
+    lines.extend(terminal::failures(analysis, screen));
     let mut sentences = conclusion::conclusion(analysis);
     if analysis.held.is_empty() {
         sentences += &conclusion::smallest(analysis);
     }
-    lines.extend([
-        String::new(),
-        screen.paint(colour, &screen.wrap(&sentences, 0)),
-    ]);
+    lines.extend(terminal::last_lines(&sentences, analysis, screen));
     for next in [
         "Next: heapmark try -- COMMAND tells the same of your own program.".to_owned(),
         format!("All numbers: heapmark show {}", place.display()),
@@ -101,7 +87,7 @@ fn table(analysis: &Analysis, screen: Screen) -> Option<(String, bool)> {
     if !fits {
         return None;
     }
-    let names = names(analysis);
+    let names = names(analysis, &analysis.cases);
     let mut columns = vec![allocators(&names)];
     columns.extend(over_all(&names, analysis));
     columns.extend(analysis.cases.iter().map(|case| of_case(&names, case)));
@@ -112,13 +98,15 @@ fn table(analysis: &Analysis, screen: Screen) -> Option<(String, bool)> {
 }
 
 /// Rows of the matrix: the fastest over all cases first, then those that are not in all of them.
-fn names(analysis: &Analysis) -> Vec<&str> {
+pub fn names<'a>(
+    analysis: &'a Analysis,
+    cases: impl IntoIterator<Item = &'a Case>,
+) -> Vec<&'a str> {
     let ranked = analysis.overall.iter().map(|one| one.allocator.as_str());
-    let others = analysis
-        .cases
-        .iter()
+    let others = cases
+        .into_iter()
         .flat_map(|case| &case.rows)
-        .filter(|row| matches!(row.role, Role::Baseline | Role::Candidate))
+        .filter(|row| row.role.ranks())
         .map(|row| row.allocator.as_str());
     distinct(ranked.chain(others))
 }
@@ -404,9 +392,7 @@ fn line<'a>(
 fn legend(analysis: &Analysis, has_all: bool) -> Vec<String> {
     let measured = || {
         analysis
-            .cases
-            .iter()
-            .flat_map(|case| &case.rows)
+            .rows()
             .filter(|row| row.role == Role::Candidate)
             .filter_map(Row::numbers)
     };
@@ -487,16 +473,12 @@ fn order_by_user_time(analysis: &Analysis) -> Option<String> {
 
 /// Allocators that this machine cannot run, each reason once.
 fn absent(analysis: &Analysis) -> Vec<String> {
-    let reasons = analysis
-        .cases
-        .iter()
-        .flat_map(|case| &case.rows)
-        .filter_map(|row| match &row.state {
-            State::Failed(failed) if failed.first.is_absent() => {
-                Some(format!("{}: {}", row.allocator, failed.summary()))
-            }
-            _ => None,
-        });
+    let reasons = analysis.rows().filter_map(|row| match &row.state {
+        State::Failed(failed) if failed.first.is_absent() => {
+            Some(format!("{}: {}", row.allocator, failed.summary()))
+        }
+        _ => None,
+    });
     distinct(reasons)
 }
 

@@ -30,10 +30,7 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
         lines.extend([screen.wrap(&line, 2), String::new()]);
     }
     if !analysis.failures.is_empty() {
-        lines.push(screen.paint(RED, "Not ok"));
-        for failure in &analysis.failures {
-            lines.extend(failure_lines(failure, screen));
-        }
+        lines.extend(failures(analysis, screen));
         lines.push(String::new());
     }
     let mut remarks = legend(analysis);
@@ -47,12 +44,11 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
     remarks.extend(machine_line(analysis));
     remarks.extend(lines_of_prices(analysis));
     lines.extend(remarks.iter().map(|line| screen.wrap(line, 2)));
-    let colour = match analysis.conclusion {
-        Conclusion::Fastest(_) => BOLD,
-        _ => YELLOW,
-    };
-    let sentence = screen.wrap(&conclusion::conclusion(analysis), 0);
-    lines.extend([String::new(), screen.paint(colour, &sentence)]);
+    lines.extend(last_lines(
+        &conclusion::conclusion(analysis),
+        analysis,
+        screen,
+    ));
     lines.join("\n") + "\n"
 }
 
@@ -224,7 +220,32 @@ fn table(columns: &[Column], screen: Screen) -> String {
     table.trim_fmt()
 }
 
-pub fn failure_lines(failure: &Failure, screen: Screen) -> Vec<String> {
+/// The conclusion, which stands apart from what is above it.
+pub fn last_lines(sentences: &str, analysis: &Analysis, screen: Screen) -> [String; 2] {
+    let colour = match analysis.conclusion {
+        Conclusion::Fastest(_) => BOLD,
+        _ => YELLOW,
+    };
+    [
+        String::new(),
+        screen.paint(colour, &screen.wrap(sentences, 0)),
+    ]
+}
+
+/// The processes that did not end `ok`, if there are any.
+pub fn failures(analysis: &Analysis, screen: Screen) -> Vec<String> {
+    if analysis.failures.is_empty() {
+        return Vec::new();
+    }
+    let lines = analysis.failures.iter();
+    let lines = lines.flat_map(|failure| failure_lines(failure, screen));
+    [screen.paint(RED, "Not ok")]
+        .into_iter()
+        .chain(lines)
+        .collect()
+}
+
+fn failure_lines(failure: &Failure, screen: Screen) -> Vec<String> {
     let more = match failure.cells.len() {
         0 | 1 => String::new(),
         n => format!(" and {} more", n - 1),

@@ -221,8 +221,10 @@ fn caveats(case: &Case) -> Vec<String> {
 /// time, and by the pages of 1000 nodes in a row.
 fn placement(case: &Case) -> Vec<String> {
     let of_rows = |name: &str| {
-        let rows = case.rows.iter().filter(|row| row.role != Role::AaCopy);
-        let mut figures: Vec<(f64, String)> = rows
+        let mut figures: Vec<(f64, String)> = case
+            .rows
+            .iter()
+            .filter(|row| row.role != Role::AaCopy)
             .filter_map(|row| Some((*row.numbers()?.figures.get(name)?, row.allocator.clone())))
             .collect();
         figures.sort_by(|(a, _), (b, _)| a.total_cmp(b));

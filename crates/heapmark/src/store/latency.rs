@@ -29,8 +29,9 @@ pub fn count(dir: &Path, record: &mut Record) {
     };
     let table = tables::read(dir, tables::LATENCY, record);
     if let Some(measurement) = &mut record.measurement {
-        let latency = table.and_then(|table| with_counts(*told, &table));
-        measurement.latency = latency.map(Box::new);
+        measurement.latency = table
+            .and_then(|table| with_counts(*told, &table))
+            .map(Box::new);
     }
 }
 

@@ -4,7 +4,7 @@
 use super::evidence::{Evidence, Spot};
 use super::judged::Number;
 use super::sizes;
-use crate::catalog::claim::{Document, Figure, FigureRow, Measure};
+use crate::catalog::claim::{Document, Figure, Measure};
 use std::collections::BTreeSet;
 
 /// A published table with ours in the same columns.
@@ -58,21 +58,24 @@ pub fn reproduced<'a>(
         let place = figure.measures.iter().position(|other| other == measure)?;
         values.get(group * figure.measures.len() + place).copied()
     };
-    let row = |row: &'a FigureRow| {
-        let (published, ours) = columns
-            .iter()
-            .map(|(threads, measure)| {
-                let ours = evidence.number(document, &row.row, &spot(*threads), measure);
-                (published(&row.values, *threads, measure), ours.ok())
-            })
-            .unzip();
-        PublishedRow {
-            name: &row.row,
-            published,
-            ours,
-        }
-    };
-    let rows = figure.rows.iter().map(row).collect();
+    let rows = figure
+        .rows
+        .iter()
+        .map(|row| {
+            let (published, ours) = columns
+                .iter()
+                .map(|(threads, measure)| {
+                    let ours = evidence.number(document, &row.row, &spot(*threads), measure);
+                    (published(&row.values, *threads, measure), ours.ok())
+                })
+                .unzip();
+            PublishedRow {
+                name: &row.row,
+                published,
+                ours,
+            }
+        })
+        .collect();
     Reproduced {
         figure,
         columns,

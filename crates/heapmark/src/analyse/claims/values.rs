@@ -114,10 +114,10 @@ pub fn curves<'s>(
     scene: &'s Scene,
     group: &'s Group,
 ) -> impl Iterator<Item = (&'s Columns, &'s Measurement)> {
-    let own = scene
+    scene
         .records
-        .of_row(group.case, group.allocator, Purpose::Sample);
-    own.into_iter()
+        .of_row(group.case, group.allocator, Purpose::Sample)
+        .into_iter()
         .filter(|record| group.failed.is_none() && record.purpose == Purpose::Sample)
         .filter_map(|record| {
             let series = scene.measured.series.get(&record.cell)?;

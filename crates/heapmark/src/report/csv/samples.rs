@@ -8,6 +8,7 @@ use crate::report::text::plain;
 use crate::store::{Purpose, Record};
 use anyhow::Result;
 use serde::Serialize;
+use serde_json::json;
 use std::io::Write;
 
 /// A line of the raw export: an iteration of a sample, or a process that did not end `ok`.
@@ -15,7 +16,7 @@ use std::io::Write;
 #[cfg_attr(feature = "parquet", derive(parquet_derive::ParquetRecordWriter))]
 pub struct SampleLine {
     cell: String,
-    purpose: &'static str,
+    purpose: String,
     workload: String,
     threads: u32,
     allocator: String,
@@ -76,18 +77,7 @@ pub fn lines(analysis: &Analysis, record: &Record) -> Vec<SampleLine> {
 fn head(analysis: &Analysis, record: &Record) -> SampleLine {
     SampleLine {
         cell: plain(&record.cell),
-        purpose: match record.purpose {
-            Purpose::Control => "control",
-            Purpose::Calibration => "calibration",
-            Purpose::Check => "check",
-            Purpose::Corners => "corners",
-            Purpose::Sample => "sample",
-            Purpose::Latency => "latency",
-            Purpose::Count => "count",
-            Purpose::Memory => "memory",
-            Purpose::Search => "search",
-            Purpose::Limited => "limited",
-        },
+        purpose: plain(json!(record.purpose).as_str().unwrap_or_default()),
         workload: plain(&record.workload),
         threads: record.threads,
         allocator: plain(&record.allocator),

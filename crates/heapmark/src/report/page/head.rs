@@ -56,7 +56,7 @@ pub fn heads(legend: &SeriesLegend) -> Vec<Head> {
 
 /// `heapmark: suite quick on AMD EPYC, 2026-01-01`.
 pub fn title(legend: &SeriesLegend) -> String {
-    let of_run = |told: &LegendRun| {
+    let runs = distinct(legend.runs.iter().map(|told| {
         let head = told.run.head;
         let cpu = head
             .machine
@@ -65,8 +65,7 @@ pub fn title(legend: &SeriesLegend) -> String {
         let date = head.started.split('T').next().unwrap_or_default();
         let what = what(told);
         plain(&format!("{what}{}, {date}", cpu.unwrap_or_default()))
-    };
-    let runs = distinct(legend.runs.iter().map(of_run));
+    }));
     format!("heapmark: {}", join(runs, " and "))
 }
 

@@ -1,10 +1,11 @@
 //! What each allocator holds for what is live, where a run measures that beside its times.
 
-use super::matrix::{columns, heat, way};
+use super::matrix::{heat, of_runs, way};
 use super::section::{Matrix, MatrixCell, MatrixRow, Section};
 use super::series_legend::SeriesLegend;
 use crate::analyse::{Analysis, MemoryShape};
 use crate::report::conclusion::shape_number;
+use crate::report::matrix::names;
 use crate::report::text::plain;
 use crate::report::units;
 
@@ -12,28 +13,21 @@ use crate::report::units;
 const SAME: f64 = 0.02;
 
 pub fn section(legend: &SeriesLegend) -> Section {
-    let matrices = legend.runs.iter().enumerate().filter_map(|(run, told)| {
-        let caption = legend.caption(run).unwrap_or_default();
-        matrix(&told.analysis, caption)
-    });
-    Section {
-        id: "held",
-        heading: "Memory for what is live".into(),
-        text: vec![
-            "From processes that only measure memory, one of each allocator: blue is less than the baseline's, orange more. The \
-             tables have each case alone, the charts the memory over time."
-                .into(),
-        ],
-        matrices: matrices.collect(),
-        ..Section::default()
-    }
+    of_runs(
+        legend,
+        "held",
+        "Memory for what is live",
+        "From processes that only measure memory, one of each allocator: blue is less than the baseline's, orange more. The \
+         tables have each case alone, the charts the memory over time.",
+        matrix,
+    )
 }
 
 fn matrix(analysis: &Analysis, caption: String) -> Option<Matrix> {
     if analysis.held.is_empty() {
         return None;
     }
-    let names = columns(analysis, &[]);
+    let names = names(analysis, &[]);
     let rows = MemoryShape::ALL.map(|shape| MatrixRow {
         heading: heading(shape).into(),
         cells: names

@@ -3,8 +3,9 @@
 use super::section::{Matrix, MatrixCell, MatrixRow, Section};
 use super::series_legend::SeriesLegend;
 use super::views::heading;
-use crate::analyse::{Analysis, Case, Numbers, Ratio, Role, Row, State, Verdict, distinct};
+use crate::analyse::{Analysis, Case, Numbers, Ratio, Role, Row, State, Verdict};
 use crate::metric::WALL;
+use crate::report::matrix::names;
 use crate::report::text::plain;
 use crate::report::{sheet, units};
 
@@ -12,42 +13,43 @@ use crate::report::{sheet, units};
 const STRONGEST: f64 = 8.0;
 
 pub fn of_times(legend: &SeriesLegend) -> Section {
-    section(
+    of_runs(
         legend,
-        WALL.key,
-        ("times", "Time in every case"),
+        "times",
+        "Time in every case",
         "Time over the baseline's: blue is faster, orange slower, the strongest colour is eight times. Grey with ~ is no \
          difference that this run can tell, × a failure or a gap; \u{2264} and \u{2265} are bounds, where the harness takes \
          more than half of the time; hatched: the A/A copy differs, so nothing is claimed. The fastest allocator over all \
          cases stands first.",
+        |analysis, caption| matrix(analysis, WALL.key, caption),
     )
 }
 
 pub fn of_memory(legend: &SeriesLegend) -> Section {
-    section(
+    of_runs(
         legend,
-        "grown_bytes",
-        ("heaps", "Memory in every case"),
+        "heaps",
+        "Memory in every case",
         "Growth of the resident set over the baseline's: blue is less, orange more; the allocators in the order of time.",
+        |analysis, caption| matrix(analysis, "grown_bytes", caption),
     )
 }
 
-fn section(
+/// A matrix for each run that has one.
+pub fn of_runs(
     legend: &SeriesLegend,
-    by: &str,
-    (id, heading): (&'static str, &str),
+    id: &'static str,
+    heading: &str,
     text: &str,
+    matrix: impl Fn(&Analysis, String) -> Option<Matrix>,
 ) -> Section {
     let matrices = legend.runs.iter().enumerate().filter_map(|(run, told)| {
         let caption = legend.caption(run).unwrap_or_default();
-        matrix(&told.analysis, by, caption)
+        matrix(&told.analysis, caption)
     });
     Section {
-        id,
-        heading: heading.into(),
-        text: vec![text.into()],
         matrices: matrices.collect(),
-        ..Section::default()
+        ..Section::of_views(id, heading, text, Vec::new())
     }
 }
 
@@ -64,7 +66,7 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
             }
         })
         .collect();
-    let names = columns(analysis, &cases);
+    let names = names(analysis, cases.iter().copied());
     let rows: Vec<MatrixRow> = cases
         .iter()
         .map(|case| MatrixRow {
@@ -83,16 +85,6 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
         columns: names.iter().map(|name| plain(name)).collect(),
         rows,
     })
-}
-
-/// The allocators in the order of their ranks; those without a rank last.
-pub fn columns<'a>(analysis: &'a Analysis, cases: &[&'a Case]) -> Vec<&'a str> {
-    let ranked = analysis.overall.iter().map(|one| one.allocator.as_str());
-    let rows = cases.iter().flat_map(|case| &case.rows);
-    let present = rows
-        .filter(|row| matches!(row.role, Role::Baseline | Role::Candidate))
-        .map(|row| row.allocator.as_str());
-    distinct(ranked.chain(present))
 }
 
 fn cell(case: &Case, name: &str, by: &str) -> MatrixCell {

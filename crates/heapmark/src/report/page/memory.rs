@@ -61,16 +61,11 @@ fn of_cases<T: SortedCase>(
         let mut told: Vec<(Entry, &Series)> = Vec::new();
         for (run, case) in cases {
             for name in names(case) {
-                let Some(series) = legend.runs[*run].run.series.iter().find(|series| {
-                    series.allocator == name
-                        && series.workload == case.workload()
-                        && series.threads == case.threads()
-                }) else {
-                    continue;
-                };
-                let subject = Entry { run: *run, name };
-                views::add_row(data, subject, *case, peaks(series));
-                told.push((subject, series));
+                if let Some(series) = legend.runs[*run].run.series_of(*case, name) {
+                    let subject = Entry { run: *run, name };
+                    views::add_row(data, subject, *case, peaks(series));
+                    told.push((subject, series));
+                }
             }
         }
         plot(legend, heading, &told)

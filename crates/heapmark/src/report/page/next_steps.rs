@@ -57,9 +57,7 @@ fn again(head: &RunFile, blocks: u32) -> Option<String> {
 
 fn is_unclear(analysis: &Analysis) -> bool {
     analysis
-        .cases
-        .iter()
-        .flat_map(|case| &case.rows)
+        .rows()
         .filter_map(|row| row.numbers()?.time.verdict)
         .any(|verdict| matches!(verdict, Verdict::Unclear { .. }))
 }

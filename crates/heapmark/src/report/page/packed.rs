@@ -19,8 +19,7 @@ pub fn packed(text: &str) -> String {
 /// The script as its crate supplies it. The crate appends one for formulas, which no chart here
 /// needs.
 fn plotting_script() -> String {
-    let elements = plotly::Plot::offline_js_sources();
-    elements
+    plotly::Plot::offline_js_sources()
         .split_once("</script>")
         .and_then(|(first, _)| first.split_once('>'))
         .map_or("", |(_, text)| text)

@@ -1,5 +1,6 @@
 //! What a page is made of.
 
+use super::views::SortedCase;
 use crate::store::{Record, RunFile, Series};
 
 /// A run to be shown on a page.
@@ -12,4 +13,15 @@ pub struct PageRun<'a> {
     pub records: &'a [Record],
     /// Memory over time, one series for each row that has one.
     pub series: Vec<Series>,
+}
+
+impl PageRun<'_> {
+    /// Memory over time of a row.
+    pub(super) fn series_of(&self, case: &impl SortedCase, allocator: &str) -> Option<&Series> {
+        self.series.iter().find(|series| {
+            series.allocator == allocator
+                && series.workload == case.workload()
+                && series.threads == case.threads()
+        })
+    }
 }

@@ -32,29 +32,30 @@ fn chart(legend: &SeriesLegend, cases: &[views::Placed<Case>]) -> Option<PartsCh
     rows.sort_by(|a, b| total_ns(a).total_cmp(&total_ns(b)));
     let unit = units::time(total_ns(rows.first()?));
     let most_ns = total_ns(rows.last()?);
-    let bar = |placed: &PlacedRow| {
-        let parts_ns = parts_ns(placed.numbers)?;
-        Some(PartsBar {
-            entry: legend.entry(placed.subject.name),
-            name: plain(placed.subject.name) + &legend.suffix(placed.subject.run),
-            total: unit.digits(total_ns(placed)),
-            widths: parts_ns.map(|ns| (ns / most_ns * 1e4).round() / 100.0),
-            words: words(placed.numbers, unit)?,
-        })
-    };
     Some(PartsChart {
         workload: plain(&cases[0].1.workload),
         heading: views::heading(cases[0].1),
         unit: unit.name,
-        bars: rows.iter().filter_map(bar).collect(),
+        bars: rows
+            .iter()
+            .filter_map(|placed| {
+                let parts_ns = parts_ns(placed.numbers)?;
+                Some(PartsBar {
+                    entry: legend.entry(placed.subject.name),
+                    name: plain(placed.subject.name) + &legend.suffix(placed.subject.run),
+                    total: unit.digits(total_ns(placed)),
+                    widths: parts_ns.map(|ns| (ns / most_ns * 1e4).round() / 100.0),
+                    words: words(placed.numbers, unit)?,
+                })
+            })
+            .collect(),
     })
 }
 
 /// Harness, kernel and rest. They are differences of medians, which may be a little below zero.
 fn parts_ns(numbers: &Numbers) -> Option<[f64; 3]> {
     let parts = numbers.parts?;
-    let parts_ns = [parts.harness_ns, parts.kernel_ns, parts.allocator_ns];
-    Some(parts_ns.map(|ns| ns.max(0.0)))
+    Some([parts.harness_ns, parts.kernel_ns, parts.allocator_ns].map(|ns| ns.max(0.0)))
 }
 
 /// `harness 1.20, kernel 0.31, rest 14.2 ns/op; 0.02 faults/op`.

@@ -81,8 +81,7 @@ pub fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
     }
     let scale = Scale::new(&rows);
     for row in &mut rows {
-        let with_numbers = row.without.is_empty();
-        row.bar = with_numbers.then(|| scale.bar(row));
+        row.bar = row.without.is_empty().then(|| scale.bar(row));
         row.version = version(told.run.head, &row.name);
         row.entry = legend.entry(&row.name);
         row.name = plain(&row.name);

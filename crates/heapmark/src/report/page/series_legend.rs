@@ -88,8 +88,10 @@ impl<'a> SeriesLegend<'a> {
         &'s self,
         of: impl Fn(&'s LegendRun<'a>) -> &'s [T],
     ) -> Vec<(usize, &'s T)> {
-        let runs = self.runs.iter().enumerate();
-        runs.flat_map(|(run, told)| of(told).iter().map(move |one| (run, one)))
+        self.runs
+            .iter()
+            .enumerate()
+            .flat_map(|(run, told)| of(told).iter().map(move |one| (run, one)))
             .collect()
     }
 
@@ -103,14 +105,9 @@ impl<'a> SeriesLegend<'a> {
 
 /// Those with a row, in the order of the tables.
 fn subjects(analysis: &Analysis) -> Vec<(&str, Role)> {
-    fn of(cases: &[impl SortedCase]) -> impl Iterator<Item = (&str, Role)> {
-        cases.iter().flat_map(|case| case.subjects())
-    }
-    of(&analysis.cases)
-        .chain(of(&analysis.latency))
-        .chain(of(&analysis.counts))
-        .chain(of(&analysis.footprints))
-        .chain(of(&analysis.limits))
+    let timed = analysis.cases.iter().flat_map(|case| case.subjects());
+    timed
+        .chain(analysis.tables().flat_map(|table| table.subjects()))
         .collect()
 }
 

@@ -60,8 +60,8 @@ pub fn section(legend: &SeriesLegend) -> Section {
                             "points": curve.series.points.len(),
                             "most_live_bytes": curve.most_live as u64,
                             "highest_ratio": highest.fold(0.0, f64::max),
-                            NO_REUSE: line(row, NO_REUSE),
-                            BOUND: line(row, BOUND),
+                            NO_REUSE: row.median(NO_REUSE),
+                            BOUND: row.median(BOUND),
                         }),
                     );
                     curves.push(curve);
@@ -74,11 +74,7 @@ pub fn section(legend: &SeriesLegend) -> Section {
 
 /// Whether its memory is drawn between lines.
 pub fn has_lines(case: &Table) -> bool {
-    case.rows.iter().any(|row| line(row, NO_REUSE).is_some())
-}
-
-fn line(row: &TableRow, key: &str) -> Option<f64> {
-    Some(row.cell(key)?.spread.median)
+    case.rows.iter().any(|row| row.median(NO_REUSE).is_some())
 }
 
 /// A point of a chart: along, up, in words.
@@ -102,11 +98,7 @@ impl<'a> Curve<'a> {
         row: &'a TableRow,
     ) -> Option<Curve<'a>> {
         let told = legend.runs[run].run;
-        let series = told.series.iter().find(|series| {
-            series.allocator == row.allocator
-                && series.workload == case.workload
-                && series.threads == case.threads
-        })?;
+        let series = told.series_of(case, &row.allocator)?;
         let measurement = told
             .records
             .iter()
@@ -222,11 +214,13 @@ fn curve_of(label: &str, places: &[Place]) -> Box<Scatter<f64, f64>> {
 
 /// `no reuse: 8.00x`, or `no reuse, glibc: 6.06x` where it is another one for each allocator.
 fn named_line(name: &str, key: &str, base: &Curve, curves: &[Curve]) -> Option<(String, f64)> {
-    let own = line(base.row, key)?;
-    let whose = if curves
-        .iter()
-        .all(|curve| line(curve.row, key).is_some_and(|it| (it / own - 1.0).abs() < SAME))
-    {
+    let own = base.row.median(key)?;
+    let whose = if curves.iter().all(|curve| {
+        curve
+            .row
+            .median(key)
+            .is_some_and(|it| (it / own - 1.0).abs() < SAME)
+    }) {
         String::new()
     } else {
         format!(", {}", in_chart(base.subject.name))

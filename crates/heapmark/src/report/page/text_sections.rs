@@ -147,8 +147,9 @@ pub fn table(sheet: Sheet, suffix: &str) -> PageTable {
 pub fn not_ok(legend: &SeriesLegend) -> Section {
     let columns = ["processes", "outcome", "last lines on stderr"];
     let tables = of_each_run(legend, &columns, |told| {
-        let failures = told.analysis.failures.iter();
-        failures
+        told.analysis
+            .failures
+            .iter()
             .map(|failure| {
                 vec![
                     failure.cells.join(", "),
@@ -193,8 +194,7 @@ pub fn method(legend: &SeriesLegend) -> Section {
             tables.push(PageTable::of_words(&caption, columns, rows));
         };
         let named = MACHINE.iter().filter_map(|(key, name)| {
-            let found = head.machine.get(*key)?;
-            Some(vec![name.to_string(), found.clone()])
+            Some(vec![name.to_string(), head.machine.get(*key)?.clone()])
         });
         add("Machine", &["item", "found"], named.collect());
         let told_of = head

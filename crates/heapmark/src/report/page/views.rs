@@ -41,11 +41,7 @@ macro_rules! kind {
     )*};
 }
 
-fn table_heading(table: &Table) -> String {
-    sheet::heading(&table.workload, table.threads, table.oversubscribed)
-}
-
-kind!(Case: timed::heading_of, Table: table_heading);
+kind!(Case: timed::heading_of, Table: sheet::heading_of);
 
 /// A row with numbers, and its place.
 #[derive(Clone, Copy)]
@@ -65,20 +61,22 @@ impl PlacedRow<'_> {
 
 /// All rows with numbers.
 pub fn rows<'a>(cases: &[Placed<'a, Case>]) -> Vec<PlacedRow<'a>> {
-    let in_case = |&(run, case): &Placed<'a, Case>| {
-        case.rows.iter().filter_map(move |row| {
-            Some(PlacedRow {
-                subject: Entry {
-                    run,
-                    name: &row.allocator,
-                },
-                case,
-                row,
-                numbers: row.numbers()?,
+    cases
+        .iter()
+        .flat_map(|&(run, case)| {
+            case.rows.iter().filter_map(move |row| {
+                Some(PlacedRow {
+                    subject: Entry {
+                        run,
+                        name: &row.allocator,
+                    },
+                    case,
+                    row,
+                    numbers: row.numbers()?,
+                })
             })
         })
-    };
-    cases.iter().flat_map(in_case).collect()
+        .collect()
 }
 
 /// Those that rank.

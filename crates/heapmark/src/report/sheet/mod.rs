@@ -8,7 +8,7 @@ pub use cells::{bound, cpu_ratio, interval, peak_rss, ratio, user_ratio, verdict
 pub use columns::{Column, Spare, TableColumns};
 
 use super::{text, units};
-use crate::analyse::{Analysis, Failed, Role};
+use crate::analyse::{Analysis, Failed, Role, Table};
 
 /// One case, ready for layout.
 #[derive(Default)]
@@ -101,9 +101,14 @@ pub fn heading(workload: &str, threads: u32, oversubscribed: bool) -> String {
     format!("{workload}, {}{mark}", text::count(threads, "thread"))
 }
 
-/// The case's own caution, then the one for all tables of its kind.
-pub fn cautions(own: Option<&str>, of_all: Option<&str>) -> Option<String> {
-    let both: Vec<&str> = own.into_iter().chain(of_all).collect();
+/// The same of a table.
+pub fn heading_of(table: &Table) -> String {
+    heading(&table.workload, table.threads, table.oversubscribed)
+}
+
+/// The table's own caution, then the one for all tables of its kind.
+pub fn cautions(own: &Table, of_all: Option<&str>) -> Option<String> {
+    let both: Vec<&str> = own.caution.as_deref().into_iter().chain(of_all).collect();
     (!both.is_empty()).then(|| both.join(" "))
 }
 

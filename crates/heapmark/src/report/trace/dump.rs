@@ -2,10 +2,7 @@
 
 use crate::report::text::plain;
 use heapmark_trace::{Event, Token};
-use serde_json::{Map, Value};
-
-/// A key and its value.
-type Field = (&'static str, Value);
+use serde_json::{Map, Value, json};
 
 /// Counts allocations, since a trace does not store the name of a new object.
 #[derive(Default)]
@@ -20,7 +17,7 @@ impl Dump {
         let mut line = String::new();
         for (key, value) in self.next(thread, event) {
             let value = value.as_str().map_or_else(|| value.to_string(), plain);
-            line += &match key {
+            line += &match key.as_str() {
                 "event" => value,
                 "thread" => format!(" t{value}"),
                 "what" => format!(" {value}"),
@@ -33,26 +30,23 @@ impl Dump {
 
     /// The same as an object of JSON.
     pub fn json(&mut self, thread: u32, event: &Event) -> String {
-        let fields: Map<String, Value> = self
-            .next(thread, event)
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), value))
-            .collect();
-        format!("{}\n", Value::Object(fields))
+        format!("{}\n", Value::Object(self.next(thread, event)))
     }
 
     /// The operation, its fields in order, and the object that it creates.
-    fn next(&mut self, thread: u32, event: &Event) -> Vec<Field> {
+    fn next(&mut self, thread: u32, event: &Event) -> Map<String, Value> {
         let (what, own) = told(event);
-        let mut line: Vec<Field> = vec![
-            ("event", self.events.into()),
-            ("thread", thread.into()),
-            ("what", what.into()),
-        ];
+        let mut line = Map::new();
+        let mut add = |key: &str, value: Value| line.insert(key.to_owned(), value);
+        add("event", self.events.into());
+        add("thread", thread.into());
+        add("what", what.into());
         if let Some(token) = event.names() {
-            line.push(("object", name(token).into()));
+            add("object", name(token).into());
         }
-        line.extend(own);
+        for (key, value) in own.as_object().into_iter().flatten() {
+            add(key, value.clone());
+        }
         if event.begins().is_some() {
             let place = thread as usize;
             if place >= self.allocations.len() {
@@ -60,7 +54,7 @@ impl Dump {
             }
             let index = self.allocations[place];
             self.allocations[place] += 1;
-            line.push(("new", name(Token { thread, index }).into()));
+            add("new", name(Token { thread, index }).into());
         }
         self.events += 1;
         line
@@ -73,58 +67,45 @@ fn name(token: Token) -> String {
 }
 
 /// The operation and its fields.
-fn told(event: &Event) -> (&'static str, Vec<Field>) {
+fn told(event: &Event) -> (&'static str, Value) {
     match *event {
         Event::Malloc { size, operator } => {
             let what = if operator { "operator new" } else { "malloc" };
-            (what, vec![("size", size.into())])
+            (what, json!({"size": size}))
         }
-        Event::Calloc { count, size } => (
-            "calloc",
-            vec![("count", count.into()), ("size", size.into())],
-        ),
-        Event::Realloc { size, .. } => ("realloc", vec![("size", size.into())]),
-        Event::ReallocFree { .. } => ("realloc", vec![("size", 0.into()), ("freed", true.into())]),
+        Event::Calloc { count, size } => ("calloc", json!({"count": count, "size": size})),
+        Event::Realloc { size, .. } => ("realloc", json!({"size": size})),
+        Event::ReallocFree { .. } => ("realloc", json!({"size": 0, "freed": true})),
         Event::Aligned {
             align,
             size,
             variant,
-        } => (
-            variant.word(),
-            vec![("align", align.into()), ("size", size.into())],
-        ),
-        Event::Free { .. } => ("free", vec![]),
-        Event::FreeSized { size, .. } => ("free_sized", vec![("size", size.into())]),
-        Event::FreeAlignedSized { align, size, .. } => (
-            "free_aligned_sized",
-            vec![("align", align.into()), ("size", size.into())],
-        ),
-        Event::FreeAligned { align, .. } => ("free_aligned", vec![("align", align.into())]),
-        Event::FreeNull => ("free", vec![("object", Value::Null)]),
-        Event::UsableSize { .. } => ("malloc_usable_size", vec![]),
-        Event::Failed { call, size } => (
-            "failed",
-            vec![("call", call.word().into()), ("size", size.into())],
-        ),
-        Event::ThreadStart { child } => ("thread_start", vec![("child", child.into())]),
-        Event::ThreadExit => ("thread_exit", vec![]),
-        Event::Fork { pid } => ("fork", vec![("pid", pid.into())]),
-        Event::Clock { ns } => ("clock", vec![("ns", ns.into())]),
+        } => (variant.word(), json!({"align": align, "size": size})),
+        Event::Free { .. } => ("free", Value::Null),
+        Event::FreeSized { size, .. } => ("free_sized", json!({"size": size})),
+        Event::FreeAlignedSized { align, size, .. } => {
+            ("free_aligned_sized", json!({"align": align, "size": size}))
+        }
+        Event::FreeAligned { align, .. } => ("free_aligned", json!({"align": align})),
+        Event::FreeNull => ("free", json!({"object": null})),
+        Event::UsableSize { .. } => ("malloc_usable_size", Value::Null),
+        Event::Failed { call, size } => ("failed", json!({"call": call.word(), "size": size})),
+        Event::ThreadStart { child } => ("thread_start", json!({"child": child})),
+        Event::ThreadExit => ("thread_exit", Value::Null),
+        Event::Fork { pid } => ("fork", json!({"pid": pid})),
+        Event::Clock { ns } => ("clock", json!({"ns": ns})),
         Event::Touch {
             resident_pages,
             pages,
             ..
         } => (
             "touch",
-            vec![
-                ("resident_pages", resident_pages.into()),
-                ("pages", pages.into()),
-            ],
+            json!({"resident_pages": resident_pages, "pages": pages}),
         ),
-        Event::Mark { ref text } => ("mark", vec![("text", plain(text).into())]),
-        Event::Inherit { objects } => ("inherit", vec![("objects", objects.into())]),
-        Event::Dropped { count } => ("dropped", vec![("count", count.into())]),
-        Event::End { peak_rss_bytes } => ("end", vec![("peak_rss_bytes", peak_rss_bytes.into())]),
+        Event::Mark { ref text } => ("mark", json!({"text": plain(text)})),
+        Event::Inherit { objects } => ("inherit", json!({"objects": objects})),
+        Event::Dropped { count } => ("dropped", json!({"count": count})),
+        Event::End { peak_rss_bytes } => ("end", json!({"peak_rss_bytes": peak_rss_bytes})),
     }
 }
 

@@ -23,7 +23,7 @@ impl CheckedPlaces<'_> {
             for (row, number) in self.chosen(who, except, &spot) {
                 let found = match over {
                     Some(over) => self.divided(&row, number, &spot, over),
-                    None => Ok((number.clone(), vec![number.into()])),
+                    None => Ok((number.clone(), said![number])),
                 };
                 match found {
                     Ok((value, said)) => all.push((spot.clone(), value, said)),
@@ -67,7 +67,7 @@ impl CheckedPlaces<'_> {
         if theirs.row == number.row {
             theirs.row.clear();
         }
-        let mut said = vec![number.into(), "over".into(), theirs.into()];
+        let mut said = said![number, "over", theirs];
         if other != *spot {
             said.push(format!("on {other}").into());
         }
@@ -123,12 +123,12 @@ impl CheckedPlaces<'_> {
             };
             let away = quotient(highest, middle);
             let verdict = between(&away, 0.0, factor);
-            let said = vec![
-                highest.clone().into(),
-                "is".into(),
+            let said = said![
+                highest.clone(),
+                "is",
                 times(away),
-                "times the middle one,".into(),
-                middle.clone().into(),
+                "times the middle one,",
+                middle.clone()
             ];
             self.found(verdict, spot, said);
         }
@@ -158,11 +158,11 @@ impl CheckedPlaces<'_> {
             let samples = fewest_samples(here.iter().chain(&there));
             let share = near / wide;
             let verdict = verdict(samples, share < 0.9, share > 1.1);
-            let said = vec![
-                "from the fastest row to the slowest it is a factor of".into(),
-                Number::bare(near, samples).into(),
-                format!(", on {other}").into(),
-                Number::bare(wide, samples).into(),
+            let said = said![
+                "from the fastest row to the slowest it is a factor of",
+                Number::bare(near, samples),
+                format!(", on {other}"),
+                Number::bare(wide, samples)
             ];
             self.found(verdict, spot, said);
         }

@@ -1,6 +1,13 @@
 //! One function per kind of check: examines the places of a claim and reports the result of each
 //! part.
 
+/// A sentence of words and numbers.
+macro_rules! said {
+    ($($piece:expr),* $(,)?) => {
+        vec![$($piece.into()),*]
+    };
+}
+
 mod bounds;
 mod rows;
 mod threads;
@@ -261,7 +268,7 @@ impl JudgedPart {
         JudgedPart {
             verdict: Verdict::NotTestable,
             place: String::new(),
-            said: vec![lack.to_string().into()],
+            said: said![lack.to_string()],
         }
     }
 }

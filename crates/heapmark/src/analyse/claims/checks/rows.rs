@@ -73,15 +73,9 @@ impl CheckedPlaces<'_> {
                 };
                 let verdict = between(&away, low, high);
                 let said = if number == best {
-                    vec![number.into(), "is the best itself".into()]
+                    said![number, "is the best itself"]
                 } else {
-                    vec![
-                        number.into(),
-                        "is".into(),
-                        times(away),
-                        "times the best,".into(),
-                        best.clone().into(),
-                    ]
+                    said![number, "is", times(away), "times the best,", best.clone()]
                 };
                 self.found(verdict, &spot, said);
             }
@@ -95,7 +89,7 @@ fn sentence(ours: &Number, theirs: &Number) -> Vec<Said> {
         Order::Above => "is above",
         Order::Level => "cannot be told from",
     };
-    vec![ours.clone().into(), words.into(), theirs.clone().into()]
+    said![ours.clone(), words, theirs.clone()]
 }
 
 /// A quotient whose rows are already named beside it.

@@ -31,8 +31,9 @@ impl CheckedPlaces<'_> {
         for spot in self.spots() {
             let other = spot.on(with);
             let there = self.evidence.allocators(&other, self.measure);
-            let here = self.evidence.allocators(&spot, self.measure);
-            let (ours, theirs): (Vec<Number>, Vec<Number>) = here
+            let (ours, theirs): (Vec<Number>, Vec<Number>) = self
+                .evidence
+                .allocators(&spot, self.measure)
                 .into_iter()
                 .filter_map(|ours| {
                     let theirs = there.iter().find(|theirs| theirs.row == ours.row)?;
@@ -53,9 +54,9 @@ impl CheckedPlaces<'_> {
             let samples = fewest_samples(ours.iter().chain(&theirs));
             let correlation = correlation(&ranks(&ours), &ranks(&theirs));
             let verdict = verdict(samples, correlation >= STRONG, correlation <= WEAK);
-            let said = vec![
-                format!("the order of {count} allocators and that on {other} correlate by").into(),
-                Number::bare(correlation, samples).into(),
+            let said = said![
+                format!("the order of {count} allocators and that on {other} correlate by"),
+                Number::bare(correlation, samples)
             ];
             self.found(verdict, spot, said);
         }
@@ -90,12 +91,12 @@ impl CheckedPlaces<'_> {
             let (holds, fails) = (factor >= CLEAR_FACTOR, factor <= 1.0 / CLEAR_FACTOR);
             // Only one process records pauses: that is not too few.
             let verdict = verdict(LEAST_SAMPLES, holds, fails);
-            let said = vec![
-                "longest release:".into(),
-                release.into(),
-                "; longest pause:".into(),
-                pause.into(),
-                "(each of one process)".into(),
+            let said = said![
+                "longest release:",
+                release,
+                "; longest pause:",
+                pause,
+                "(each of one process)"
             ];
             // Not by `found`, which would count it among those with too few processes.
             self.parts.push(JudgedPart {
@@ -150,10 +151,7 @@ impl CheckedPlaces<'_> {
                     Verdict::DoesNotHold if distance.median <= 2.0 * SAME_SHAPE => Verdict::Unclear,
                     verdict => verdict,
                 };
-                let said = vec![
-                    format!("{row}: mean distance of the curves").into(),
-                    distance.into(),
-                ];
+                let said = said![format!("{row}: mean distance of the curves"), distance];
                 self.found(verdict, &spot, said);
             }
             if compared == 0 {
