@@ -74,8 +74,7 @@ impl CommandFacts {
         };
         let numbers = rows
             .iter()
-            .filter(|row| row.role == Role::Baseline)
-            .next()
+            .find(|row| row.role == Role::Baseline)
             .and_then(Row::numbers);
         let malloc_share = figure(SHARE);
         CommandFacts {
