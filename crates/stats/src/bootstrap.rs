@@ -141,7 +141,8 @@ fn t_975(freedom: f64) -> f64 {
 /// Linear interpolation between the two nearest values.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let position = share * (sorted.len() - 1) as f64;
-    let (below, part) = (position.floor() as usize, position.fract());
+    let below = position.floor() as usize;
+    let part = position.fract();
     let above = (below + 1).min(sorted.len() - 1);
     sorted[below] + part * (sorted[above] - sorted[below])
 }

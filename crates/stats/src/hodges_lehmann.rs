@@ -56,7 +56,8 @@ impl Walsh {
     /// The average of this rank, counted from 1: the least number that this many averages do not
     /// exceed. Found by bisection over all doubles between the ends; at most 64 steps, and exact.
     fn nth(&self, rank: usize) -> f64 {
-        let (mut low, mut high) = (order(self.0[0]), order(self.0[self.0.len() - 1]));
+        let mut low = order(self.0[0]);
+        let mut high = order(self.0[self.0.len() - 1]);
         while low < high {
             // Rounded down, below zero too: otherwise the bisection would not end.
             let middle = (i128::from(low) + i128::from(high)).div_euclid(2) as i64;
@@ -73,7 +74,8 @@ impl Walsh {
     /// How many averages do not exceed a number: the larger one difference is, the fewer partners
     /// it has.
     fn at_most(&self, limit: f64) -> usize {
-        let (mut count, mut end) = (0, self.0.len());
+        let mut count = 0;
+        let mut end = self.0.len();
         for (place, own) in self.0.iter().enumerate() {
             while end > place && f64::midpoint(*own, self.0[end - 1]) > limit {
                 end -= 1;

@@ -80,7 +80,8 @@ impl Scatter<'_> {
     fn of(sorted: &[f64]) -> Scatter<'_> {
         let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
         let mut sums = vec![(0.0, 0.0)];
-        let (mut sum, mut squares) = (0.0, 0.0);
+        let mut sum = 0.0;
+        let mut squares = 0.0;
         for value in sorted {
             sum += value - mean;
             squares += (value - mean).powi(2);
@@ -100,10 +101,8 @@ impl Scatter<'_> {
 
     /// Sum of the squared distances from the mean of the part.
     fn squares(&self, from: usize, to: usize) -> f64 {
-        let (sum, squares) = (
-            self.sums[to].0 - self.sums[from].0,
-            self.sums[to].1 - self.sums[from].1,
-        );
+        let sum = self.sums[to].0 - self.sums[from].0;
+        let squares = self.sums[to].1 - self.sums[from].1;
         (squares - sum * sum / (to - from) as f64).max(0.0)
     }
 }

@@ -36,7 +36,8 @@ pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
 /// than two values, if none of the values differ, and if a value is not finite.
 pub fn welch(a: &[f64], b: &[f64]) -> Option<f64> {
     let error = |values: &[f64]| Some(standard_deviation(values)?.powi(2) / values.len() as f64);
-    let (of_a, of_b) = (error(a)?, error(b)?);
+    let of_a = error(a)?;
+    let of_b = error(b)?;
     let apart = (mean(a)? - mean(b)?).abs() / (of_a + of_b).sqrt();
     let parts = of_a.powi(2) / (a.len() as f64 - 1.0) + of_b.powi(2) / (b.len() as f64 - 1.0);
     let student = StudentsT::new(0.0, 1.0, (of_a + of_b).powi(2) / parts).ok()?;
@@ -73,7 +74,8 @@ fn null(a: usize, b: usize, tied: f64) -> Null {
             step: 1.0,
         };
     }
-    let (a, b) = (a as f64, b as f64);
+    let a = a as f64;
+    let b = b as f64;
     let n = a + b;
     Null::Normal {
         mean: a * b / 2.0,

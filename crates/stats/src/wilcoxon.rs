@@ -75,7 +75,8 @@ fn null(doubled_ranks: &[usize]) -> Null {
 fn doubled_mid_ranks(by_size: &[f64]) -> Vec<usize> {
     let mut ranks = Vec::new();
     for tied in by_size.chunk_by(|a, b| a.abs() == b.abs()) {
-        let (first, last) = (ranks.len() + 1, ranks.len() + tied.len());
+        let first = ranks.len() + 1;
+        let last = ranks.len() + tied.len();
         ranks.resize(last, first + last);
     }
     ranks

@@ -36,9 +36,8 @@ pub fn pairs<'g, 'a>(
                 .iter()
                 .enumerate()
                 .filter_map(move |(row, group)| {
-                    let is_compared = group.role.ranks();
                     let fresh = tables[place - 1].named(&group.allocator.name)?;
-                    is_compared.then_some((place, row, group, fresh))
+                    group.role.ranks().then_some((place, row, group, fresh))
                 })
         })
 }

@@ -269,9 +269,9 @@ impl<'a> CaseGroups<'a> {
     /// ln of a row's value over the baseline's, for each slot in which both have one.
     pub fn logs(&self, group: &Group, value: fn(&Process) -> Option<f64>) -> Vec<f64> {
         let baseline = self.baseline();
-        baseline.map_or(Vec::new(), |baseline| {
-            group.log_ratios(baseline, value).into_values().collect()
-        })
+        baseline
+            .map(|baseline| group.log_ratios(baseline, value).into_values().collect())
+            .unwrap_or_default()
     }
 
     /// The row of this role with the least median time, unless the times are the recorded ones.

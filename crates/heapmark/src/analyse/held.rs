@@ -130,12 +130,15 @@ pub(super) fn held(allocators: &[String], cases: &[Case], tables: &[Table]) -> V
     let of_allocator = |name: &String| {
         // Of every such case, or nothing.
         let all = |wanted: &str| -> Option<Vec<f64>> {
-            let tables = keyed.iter().filter(|(_, key)| *key == wanted);
             let value = |table: &Table| {
                 let row = table.rows.iter().find(|row| row.allocator == *name)?;
                 Some(row.cell(wanted)?.spread.median)
             };
-            tables.map(|(table, _)| value(table)).collect()
+            keyed
+                .iter()
+                .filter(|(_, key)| *key == wanted)
+                .map(|(table, _)| value(table))
+                .collect()
         };
         let most = |wanted| all(wanted)?.into_iter().max_by(f64::total_cmp);
         Held {

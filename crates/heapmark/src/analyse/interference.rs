@@ -146,12 +146,17 @@ pub(super) fn causes(record: &Record) -> Vec<&'static str> {
     record
         .interference
         .as_ref()
-        .map_or(Vec::new(), disturbed_by)
+        .map(disturbed_by)
+        .unwrap_or_default()
 }
 
 /// The stalls of a process that may be its own doing; empty if it was not observed.
 pub(super) fn stalls(record: &Record) -> Vec<&'static str> {
-    record.interference.as_ref().map_or(Vec::new(), stalled_by)
+    record
+        .interference
+        .as_ref()
+        .map(stalled_by)
+        .unwrap_or_default()
 }
 
 /// Returns the first quiet one of the complete attempts, or else the one whose worst cause in its
@@ -163,7 +168,6 @@ fn choose(attempts: &BTreeMap<u32, Vec<&Record>>) -> u32 {
             .iter()
             .filter(|(_, records)| records.len() == whole)
     };
-    let quiet = whole().find(|(_, records)| records.iter().all(|record| causes(record).is_empty()));
     let worst = |records: &[&Record]| {
         records
             .iter()
@@ -172,7 +176,8 @@ fn choose(attempts: &BTreeMap<u32, Vec<&Record>>) -> u32 {
             .map(|(load, _)| load)
             .fold(0.0, f64::max)
     };
-    quiet
+    whole()
+        .find(|(_, records)| records.iter().all(|record| causes(record).is_empty()))
         .or_else(|| whole().min_by(|(_, a), (_, b)| worst(a).total_cmp(&worst(b))))
         .map_or(0, |(attempt, _)| *attempt)
 }

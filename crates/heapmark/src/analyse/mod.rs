@@ -197,7 +197,8 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
             Mode::Count(_) => analysis.counts = tables::of_samples(run, Purpose::Count, &counting),
             Mode::Memory => {
                 analysis.footprints = tables::of_memory(run, &counting);
-                let (plan, tables) = (&run.plan, &analysis.footprints);
+                let plan = &run.plan;
+                let tables = &analysis.footprints;
                 if plan.cases.iter().all(|case| case.beside) {
                     analysis.held = held::held(&plan.allocators, &plan.cases, tables);
                 }
@@ -393,7 +394,8 @@ fn judged_cases(run: &RunFile, tables: &[CaseGroups], all: bool) -> Vec<Case> {
 }
 
 fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -> Case {
-    let (case, paced) = (table.case, table.case.is_paced());
+    let case = table.case;
+    let paced = table.case.is_paced();
     let beside = Beside::new(table, all);
     let mut rows = Vec::new();
     for (group, calls) in table.groups.iter().zip(&calls.rows) {

@@ -247,7 +247,7 @@ pub fn reads_figure(name: &str) -> bool {
 fn figures(group: &Group) -> BTreeMap<String, f64> {
     // A whole process reports most figures in its check, which is not timed.
     let check = group.check.filter(|_| group.case.whole_process);
-    let mut figures = check.map_or(BTreeMap::new(), |check| check.figures.clone());
+    let mut figures = check.map(|check| check.figures.clone()).unwrap_or_default();
     let names: BTreeSet<&String> = group
         .processes
         .values()

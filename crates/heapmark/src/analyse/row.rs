@@ -114,7 +114,8 @@ fn other_parameters(group: &Group) -> BTreeMap<String, String> {
     let mut own = group
         .case
         .row(&group.allocator.name)
-        .map_or(BTreeMap::new(), |row| row.parameters.clone());
+        .map(|row| row.parameters.clone())
+        .unwrap_or_default();
     own.retain(|name, value| usual.get(name).is_some_and(|usual| usual != value));
     own
 }

@@ -144,7 +144,8 @@ fn family(
     value: fn(&Process) -> Option<f64>,
     alpha: f64,
 ) -> Vec<(usize, usize, Verdict)> {
-    let (mut places, mut logs) = (Vec::new(), Vec::new());
+    let mut places = Vec::new();
+    let mut logs = Vec::new();
     for (place, table) in tables.iter().enumerate() {
         for (row, group) in table.groups.iter().enumerate() {
             if group.role == role {

@@ -37,7 +37,8 @@ pub fn line(case: &Case) -> Option<String> {
         Some(format!("{} {} {word}", row.allocator, over(numbers)?))
     });
     let told = join(told.map(|text| text.trim_end().to_owned()), ", ");
-    let (workload, threads) = (&case.workload, case.threads);
+    let workload = &case.workload;
+    let threads = case.threads;
     (!told.is_empty()).then(|| format!("Aged / fresh, {workload}@{threads}: {told}."))
 }
 

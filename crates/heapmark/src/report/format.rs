@@ -119,7 +119,8 @@ pub fn write_raw(
 
 /// A run in a format for files. Fails if nothing of the run fits into the format.
 pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Exported> {
-    let (name, mut note) = (format.name(), None);
+    let name = format.name();
+    let mut note = None;
     if format.is_raw() {
         let mut bytes = Vec::new();
         let whole = records.iter().cloned().map(Ok);

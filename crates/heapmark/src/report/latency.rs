@@ -52,7 +52,8 @@ pub fn functions(case: &Table) -> Vec<&str> {
 
 /// The time that the clock adds to every figure.
 fn timer_line(timing: &Timing) -> Option<String> {
-    let (every, timer) = (timing.every, timing.timer.as_ref()?);
+    let every = timing.every;
+    let timer = timing.timer.as_ref()?;
     Some(format!(
         "1 of {every} calls timed. The clock ({}) shows {} ns with no call at all, {} ns at least: in every figure, not \
          subtracted.",
@@ -115,7 +116,7 @@ fn percentiles(rows: &[&TableRow], function: &str) -> Vec<Column> {
 
 /// One line per allocator.
 fn longest(case: &Table) -> Vec<Column> {
-    let mut lines: Vec<(&TableRow, &LongestCall)> = Vec::new();
+    let mut lines = Vec::new();
     for row in &case.rows {
         let longest = row
             .calls
@@ -194,17 +195,20 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
     if rows.clone().all(|row| row.cells.is_empty()) {
         return Vec::new();
     }
-    let lines = [
+    let copy = "(copy): the same library once more. Its difference from the original is chance.";
+    let copy = rows.any(|row| row.role == Role::AaCopy).then_some(copy);
+    [
         "p99: 99 of 100 timed calls of all processes took at most this (to 1.6 %); n/a where fewer than 10 calls lie beyond. \
          max: the longest that was timed, exact; rare calls may have gone untimed.",
         "timed: how many calls, those of warm-up and clean-up too. bytes: asked for; free is not told. after: since just before the \
          workload began.",
         "A call in which the thread lost its CPU is as long as it was gone: compare with the floor (null), whose calls do \
          nothing.",
-    ];
-    let copy = "(copy): the same library once more. Its difference from the original is chance.";
-    let copy = rows.any(|row| row.role == Role::AaCopy).then_some(copy);
-    lines.into_iter().chain(copy).map(String::from).collect()
+    ]
+    .into_iter()
+    .chain(copy)
+    .map(String::from)
+    .collect()
 }
 
 #[cfg(test)]

@@ -6,9 +6,12 @@ use std::collections::BTreeSet;
 
 /// The lines below the tables, in the order of the columns.
 pub fn legend(analysis: &Analysis) -> Vec<String> {
-    let rule = analysis.huge_pages.remark().map(str::to_owned);
     let aged = aged::legend(analysis);
-    rule.into_iter()
+    analysis
+        .huge_pages
+        .remark()
+        .map(str::to_owned)
+        .into_iter()
         .chain(of_columns(analysis))
         .chain(aged)
         .collect()

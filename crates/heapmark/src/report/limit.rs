@@ -79,14 +79,16 @@ fn columns(case: &Table, rows: &[&TableRow]) -> Vec<Column> {
     let verdicts = rows.iter().map(|row| {
         smallest(row)
             .and_then(|cell| Some(cell.verdict?.word_of(cell.metric)))
-            .map_or(String::new(), String::from)
+            .map(String::from)
+            .unwrap_or_default()
     });
     let of = |title: &str, key: &str, in_words: fn(f64) -> String| {
-        let known = rows.iter().any(|row| row.cell(key).is_some());
         let cells = rows
             .iter()
             .map(|row| row.median(key).map_or("-".into(), in_words));
-        known.then(|| Column::numbers(title, cells))
+        rows.iter()
+            .any(|row| row.cell(key).is_some())
+            .then(|| Column::numbers(title, cells))
     };
     let mut columns = vec![Column::words("allocator", names)];
     columns.extend(of("smallest", "smallest_limit_bytes", units::bytes));

@@ -75,7 +75,8 @@ pub fn sheet_text(sheet: &Sheet) -> String {
     }
     out.extend(sheet.floors.iter().map(bullet));
     for row in &sheet.numberless {
-        let (allocator, reason) = (escape(&row.allocator), escape(&row.reason));
+        let allocator = escape(&row.allocator);
+        let reason = escape(&row.reason);
         out += &format!("- {allocator}: **{reason}**\n");
     }
     out

@@ -237,7 +237,7 @@ fn of_case(names: &[&str], case: &Case) -> Column {
 /// The words of the workload's name in lines, and its threads.
 fn heading(case: &Case) -> Vec<String> {
     let name = plain(case.workload.trim_start_matches("trace:"));
-    let mut lines: Vec<String> = Vec::new();
+    let mut lines = Vec::new();
     for word in name.split('-') {
         let letters: Vec<char> = word.chars().collect();
         if letters.len() <= MOST_WORD {

@@ -41,7 +41,8 @@ pub fn reproduction(
             .iter()
             .filter(|judged| judged.document == document.short)
         {
-            let (id, verdict) = (&judged.id, judged.verdict.word());
+            let id = &judged.id;
+            let verdict = judged.verdict.word();
             let [says, theirs, found] =
                 [&judged.says, &judged.evidence, &reason(judged)].map(|text| escape(text));
             out += &format!("| {id} | {says} | {theirs} | **{verdict}** | {found} |\n");
@@ -120,7 +121,9 @@ fn versions(document: &Document, runs: &[Measured]) -> String {
 
 /// Two lines per row: as published, and ours.
 fn figure(table: &Reproduced) -> String {
-    let (figure, columns, rows) = (table.figure, &table.columns, &table.rows);
+    let figure = table.figure;
+    let columns = &table.columns;
+    let rows = &table.rows;
     let mut out = format!(
         "\n### {} (ratios to {})\n\n",
         escape(&figure.title),

@@ -12,7 +12,8 @@ use comfy_table::{CellAlignment, ColumnConstraint, Width};
 
 /// All tables, the processes that did not end `ok`, the legend and the verdict.
 pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
-    let (mut lines, mut dropped) = (Vec::new(), Vec::new());
+    let mut lines = Vec::new();
+    let mut dropped = Vec::new();
     for sheet in sheets::all(analysis) {
         lines.push(sheet_text(sheet, screen, &mut dropped));
     }
@@ -237,8 +238,10 @@ pub fn failures(analysis: &Analysis, screen: Screen) -> Vec<String> {
     if analysis.failures.is_empty() {
         return Vec::new();
     }
-    let lines = analysis.failures.iter();
-    let lines = lines.flat_map(|failure| failure_lines(failure, screen));
+    let lines = analysis
+        .failures
+        .iter()
+        .flat_map(|failure| failure_lines(failure, screen));
     [screen.paint(RED, "Not ok")]
         .into_iter()
         .chain(lines)

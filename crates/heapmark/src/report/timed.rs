@@ -185,7 +185,8 @@ fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
 
 /// The caveats below a table: the A/A copy of the baseline, the ceiling, the floor.
 fn caveats(case: &Case) -> Vec<String> {
-    let (name, mut lines) = (&case.baseline, Vec::new());
+    let name = &case.baseline;
+    let mut lines = Vec::new();
     if let Some(aa_copy) = &case.aa_copy {
         let verdict = if case.aa_copy_differs {
             ": different, so nothing is claimed here"

@@ -154,7 +154,8 @@ pub fn lines(tried: &CommandFacts) -> Vec<String> {
 
 /// How much any allocator could change, computed from glibc's calls.
 fn ceiling(tried: &CommandFacts) -> Option<String> {
-    let (share, faster) = (tried.malloc_share?, tried.faster_at_most()?);
+    let share = tried.malloc_share?;
+    let faster = tried.faster_at_most()?;
     let calls = tried.calls_per_cpu_s.map(|calls| match calls {
         1e6.. => units::digits(calls / 1e6) + " million",
         _ => units::digits(calls),
@@ -210,18 +211,23 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
     // The gain is too small to detect for every allocator, and none exceeded the ceiling.
     let out_of_sight = |most: &f64| *most < tried.least_told && tried.above_ceiling.is_empty();
     let no_gain = tried.faster_at_most().filter(out_of_sight).map(|most| {
-        let (most, told) = (units::percent(most), units::percent(tried.least_told));
+        let most = units::percent(most);
+        let told = units::percent(tried.least_told);
         format!(
             "It does not matter here which allocator is the fastest: none can win more than {most}, and less than {told} shows in no verdict of this run"
         )
     });
     if ranking.blocks < ranking.blocks_needed as usize {
-        let (blocks, needed) = (count(ranking.blocks, "block"), ranking.blocks_needed);
+        let blocks = count(ranking.blocks, "block");
+        let needed = ranking.blocks_needed;
         return no_gain.map(|no_gain| {
             format!("{no_gain}. {blocks} cannot show whether one is slower ({needed} needed).")
         });
     }
-    let (mut faster, mut slower, mut promising, mut near) = (vec![], vec![], vec![], true);
+    let mut faster = vec![];
+    let mut slower = vec![];
+    let mut promising = vec![];
+    let mut near = true;
     for (row, numbers, call) in &candidates {
         match call {
             Verdict::Faster => faster.push((*row, *numbers)),
@@ -238,7 +244,8 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
             _ => {}
         }
     }
-    let (baseline, all) = (&case.baseline, spread(&candidates));
+    let baseline = &case.baseline;
+    let all = spread(&candidates);
     Some(if !faster.is_empty() {
         gain(ranking, &faster, baseline)
     } else if let Some(no_gain) = no_gain {

@@ -77,7 +77,8 @@ pub fn workloads(all: &[Workload]) -> String {
 }
 
 fn section(workload: &Workload, origin: &str) -> String {
-    let (kernel, program) = (workload.kernel.as_ref(), workload.program.as_ref());
+    let kernel = workload.kernel.as_ref();
+    let program = workload.program.as_ref();
     let program = program.map(|program| format!("program `{program}`"));
     let threads = workload.threads.as_ref();
     let series = workload.series.as_ref();
@@ -134,7 +135,8 @@ fn section(workload: &Workload, origin: &str) -> String {
         out += "\n| row of its own | program | what it is |\n|---|---|---|\n";
     }
     for row in &workload.rows {
-        let (name, about) = (markdown(&row.name), markdown(&row.about));
+        let name = markdown(&row.name);
+        let about = markdown(&row.about);
         out += &format!("| {name} | `{}` | {about} |\n", row.program);
     }
     out
@@ -161,7 +163,8 @@ fn variant_line(main: &Workload, variant: &Workload) -> String {
         let names = variant.rows.iter().map(|row| markdown(&row.name));
         changes.push(format!("rows: {}", text::list(names)));
     }
-    let (name, about) = (&variant.name, markdown(&variant.about));
+    let name = &variant.name;
+    let about = markdown(&variant.about);
     let changes = text::enclosed(" (", &changes.join("; "), ")");
     format!("- **{name}**: {about}{changes}\n")
 }

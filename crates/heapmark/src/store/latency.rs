@@ -11,7 +11,8 @@ pub fn table(latency: &Latency) -> String {
     let mut text = String::from("function,from_ns,to_ns,count\n");
     for calls in &latency.functions {
         for bucket in &calls.buckets {
-            let (from_ns, to_ns) = (bucket.from_ns, bucket.to_ns);
+            let from_ns = bucket.from_ns;
+            let to_ns = bucket.to_ns;
             text += &format!("{},{from_ns},{to_ns},{}\n", calls.function, bucket.count);
         }
     }

@@ -130,7 +130,7 @@ impl Store {
 
     /// Stores the prices of the machine beside those of earlier parts of the run.
     pub fn keep_prices(&self, prices: Prices) -> Result<()> {
-        preflights::add_prices(&self.dir, prices)
+        preflights::append(&self.dir, preflights::PRICES, prices)
     }
 
     /// The directory.

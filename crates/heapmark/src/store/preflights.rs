@@ -60,11 +60,6 @@ pub(super) fn add(dir: &Path, when: When, look: Preflight) -> Result<()> {
     append(dir, file, look)
 }
 
-/// Adds prices.
-pub(super) fn add_prices(dir: &Path, measured: Prices) -> Result<()> {
-    append(dir, PRICES, measured)
-}
-
 const FOLDER: &str = "machine";
 
 /// A file of that folder, and the key of the list in it.
@@ -72,7 +67,7 @@ type ListFile = (&'static str, &'static str);
 
 const BEFORE: ListFile = ("machine/before.json", "preflights");
 const AFTER: ListFile = ("machine/after.json", "preflights");
-const PRICES: ListFile = ("machine/prices.json", "prices");
+pub(super) const PRICES: ListFile = ("machine/prices.json", "prices");
 
 /// Empty if there is no such file.
 fn list<T: DeserializeOwned>(dir: &Path, (name, key): ListFile) -> Result<Vec<T>> {
@@ -97,7 +92,12 @@ fn parse<T: DeserializeOwned>(text: &[u8], key: &str) -> Result<Vec<T>> {
     )?)
 }
 
-fn append<T: Serialize + DeserializeOwned>(dir: &Path, file: ListFile, one: T) -> Result<()> {
+/// Adds one to the list in a file.
+pub(super) fn append<T: Serialize + DeserializeOwned>(
+    dir: &Path,
+    file: ListFile,
+    one: T,
+) -> Result<()> {
     let mut all = list(dir, file)?;
     all.push(one);
     let folder = dir.join(FOLDER);

@@ -113,7 +113,9 @@ pub struct FoundRecords {
 
 /// Line by line: the file may be larger than the records that are kept.
 pub fn records(mut samples: impl BufRead, parse: Parse) -> io::Result<FoundRecords> {
-    let (mut found, mut line, mut at) = (FoundRecords::default(), Vec::new(), 0);
+    let mut found = FoundRecords::default();
+    let mut line = Vec::new();
+    let mut at = 0;
     loop {
         let length = next_line(&mut samples, &mut line)?;
         if length == 0 {

@@ -20,7 +20,9 @@ pub struct Lines {
 impl Lines {
     /// The records as [`read`](super::read) returns them, in the same order.
     pub fn records(&self) -> impl Iterator<Item = Result<Record>> {
-        let (mut samples, mut line, mut at) = (None, Vec::new(), 0);
+        let mut samples = None;
+        let mut line = Vec::new();
+        let mut at = 0;
         self.places.iter().map(move |place| {
             let path = samples_of(&self.dir);
             let mut read = || -> std::io::Result<()> {

@@ -58,11 +58,11 @@ impl<'a> Evidence<'a> {
         let fact =
             |run: &Measured, key: &str| run.head.machine.get(key).cloned().unwrap_or_default();
         let machine = |run: &Measured| (fact(run, "architecture"), fact(run, "cpu_model"));
-        let timed = runs
-            .iter()
-            .filter(|run| !run.head.plan.mode.is_for_kernels());
         let first = runs.first().map(machine).unwrap_or_default();
-        let (here, elsewhere): (Vec<_>, Vec<_>) = timed.partition(|run| machine(run) == first);
+        let (here, elsewhere): (Vec<_>, Vec<_>) = runs
+            .iter()
+            .filter(|run| !run.head.plan.mode.is_for_kernels())
+            .partition(|run| machine(run) == first);
         let of_first = |key| runs.first().map(|run| fact(run, key)).unwrap_or_default();
         let cpus: u32 = of_first("usable_cpus").parse().unwrap_or(1);
         let smt = of_first("smt_active") == "1";
@@ -107,7 +107,9 @@ impl<'a> Evidence<'a> {
     ) -> Result<Vec<Spot>, Lack> {
         let counts = self.counts(workload, distribution);
         let Some(fewest) = counts.first().copied() else {
-            let under = distribution.map_or(String::new(), |name| format!(" ({name})"));
+            let under = distribution
+                .map(|name| format!(" ({name})"))
+                .unwrap_or_default();
             return Err(Lack::Missing(format!("{workload}{under} is in no run")));
         };
         let cores = self.cores;

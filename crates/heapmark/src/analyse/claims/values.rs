@@ -59,7 +59,8 @@ fn mean_time(measurement: &Measurement, time: fn(&Iteration) -> u64) -> Option<f
 /// memory.
 fn without_tables(measurement: &Measurement) -> Option<f64> {
     let figure = |name| measurement.figures.get(name).copied();
-    let (arrays, requested) = (figure("arrays_bytes")?, figure("requested_sum_bytes")?);
+    let arrays = figure("arrays_bytes")?;
+    let requested = figure("requested_sum_bytes")?;
     let grown = measurement
         .peak_rss_bytes
         .checked_sub(measurement.baseline_rss_bytes)? as f64;
@@ -97,7 +98,8 @@ fn of_curves(
     curves(scene, group)
         .filter_map(|(series, measurement)| {
             let points = series.column(column)?;
-            let (first, last) = (*points.first()? as f64, *points.last()? as f64);
+            let first = *points.first()? as f64;
+            let last = *points.last()? as f64;
             let highest = *points.iter().max()? as f64;
             let growth = Growth {
                 grown: highest - first,

@@ -14,9 +14,11 @@ pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
         .iter()
         .position(|other| (&other.workload, other.threads) == (&case.workload, case.threads))
         .ok_or("the old run does not have its case")?;
-    let (ours, theirs) = (&case.parameters, &others[place].parameters);
+    let ours = &case.parameters;
+    let theirs = &others[place].parameters;
     for name in ours.keys().chain(theirs.keys()).collect::<BTreeSet<_>>() {
-        let (old, new) = (theirs.get(name), ours.get(name));
+        let old = theirs.get(name);
+        let new = ours.get(name);
         if old != new {
             let [old, new] = [old, new].map(|value| value.map_or("not set", String::as_str));
             return Err(format!("{name} was {old} and is {new}: other work"));

@@ -114,10 +114,12 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
     let Value::Process(value) = by.of else {
         return ranges::within(side, by, threshold);
     };
-    let (plan, small) = (&side.head.plan, threshold.ln_1p());
+    let plan = &side.head.plan;
+    let small = threshold.ln_1p();
     let tables = grid(side.head, &counting(side.records));
     let verdicts = verdict::verdicts(&tables, plan.alpha());
-    let (mut comparison, mut tests) = (Comparison::default(), Vec::new());
+    let mut comparison = Comparison::default();
+    let mut tests = Vec::new();
     for (table, calls) in tables.iter().zip(verdicts) {
         let case = table.case;
         for group in table.of(Role::Candidate) {

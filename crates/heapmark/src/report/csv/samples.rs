@@ -3,7 +3,6 @@
 use super::outcome;
 use crate::analyse::Analysis;
 use crate::analyse::failure::detail;
-use crate::execute::{Iteration, Measurement};
 use crate::report::text::plain;
 use crate::store::{Purpose, Record};
 use anyhow::Result;
@@ -68,7 +67,21 @@ pub fn lines(analysis: &Analysis, record: &Record) -> Vec<SampleLine> {
             .iterations
             .iter()
             .enumerate()
-            .map(|(place, iteration)| sample_line(head(), measurement, place, iteration))
+            .map(|(place, iteration)| SampleLine {
+                iteration: Some(place),
+                cold: Some(iteration.cold),
+                wall_ns: Some(iteration.wall_ns),
+                purge_ns: Some(iteration.purge_ns),
+                user_ns: Some(iteration.user_ns),
+                sys_ns: Some(iteration.sys_ns),
+                minor_faults: Some(iteration.minor_faults),
+                ops: Some(iteration.ops),
+                baseline_rss_bytes: Some(measurement.baseline_rss_bytes),
+                peak_rss_bytes: Some(measurement.peak_rss_bytes),
+                requested_peak_bytes: Some(measurement.requested_peak_bytes),
+                purge: plain(&measurement.purge),
+                ..head()
+            })
             .collect(),
         _ => vec![head()],
     }
@@ -103,27 +116,4 @@ fn row_outcome(analysis: &Analysis, record: &Record) -> String {
         .find(|row| row.allocator == record.allocator)
         .map_or("", outcome)
         .to_owned()
-}
-
-fn sample_line(
-    head: SampleLine,
-    measurement: &Measurement,
-    place: usize,
-    iteration: &Iteration,
-) -> SampleLine {
-    SampleLine {
-        iteration: Some(place),
-        cold: Some(iteration.cold),
-        wall_ns: Some(iteration.wall_ns),
-        purge_ns: Some(iteration.purge_ns),
-        user_ns: Some(iteration.user_ns),
-        sys_ns: Some(iteration.sys_ns),
-        minor_faults: Some(iteration.minor_faults),
-        ops: Some(iteration.ops),
-        baseline_rss_bytes: Some(measurement.baseline_rss_bytes),
-        peak_rss_bytes: Some(measurement.peak_rss_bytes),
-        requested_peak_bytes: Some(measurement.requested_peak_bytes),
-        purge: plain(&measurement.purge),
-        ..head
-    }
 }

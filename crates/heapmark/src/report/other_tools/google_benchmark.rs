@@ -53,7 +53,8 @@ fn context(run: &RunFile) -> Map<String, Value> {
 
 fn benchmarks(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option<Vec<Value>> {
     let repetitions = processes.len();
-    let (mut all, mut values) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
+    let mut values = Vec::new();
     for (place, (measurement, process)) in processes.iter().enumerate() {
         let ops = measurement.measured().map(|iteration| iteration.ops);
         let cpu_ns = process.cpu_ns_per_op?;

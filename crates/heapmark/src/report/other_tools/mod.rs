@@ -102,7 +102,9 @@ fn told<T, D: Serialize>(
     tell: impl Fn(&ExportedRow) -> Option<T>,
     document: impl FnOnce(Vec<T>) -> D,
 ) -> Foreign {
-    let (mut rows, mut left_out, mut taken) = (Vec::new(), 0, HashSet::new());
+    let mut rows = Vec::new();
+    let mut left_out = 0;
+    let mut taken = HashSet::new();
     for (family, case) in analysis.cases.iter().enumerate() {
         for (place, row) in case.rows.iter().enumerate() {
             let cell = format!("{}@{}/{}", case.workload, case.threads, row.allocator);

@@ -120,7 +120,8 @@ fn marks(low: f64, high: f64) -> Vec<f64> {
         _ => &[1.0],
     };
     let every = (decades / 7.0).ceil().max(1.0) as i32;
-    let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+    let first = low.log10().floor() as i32;
+    let last = high.log10().ceil() as i32;
     (first..=last)
         .filter(|power| power.rem_euclid(every) == 0)
         .flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)))

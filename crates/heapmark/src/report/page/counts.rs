@@ -45,8 +45,10 @@ fn plot(
             let Some(cell) = row.cell(event) else {
                 continue;
             };
-            let (run, name) = (*run, row.allocator.as_str());
-            let (subject, counted) = (Entry { run, name }, cell.spread);
+            let run = *run;
+            let name = row.allocator.as_str();
+            let subject = Entry { run, name };
+            let counted = cell.spread;
             views::add_row(
                 data,
                 subject,

@@ -27,7 +27,8 @@ pub fn plot(legend: &SeriesLegend, title: String, mut dots: Vec<Dot>, axis: Axis
     // Of equals, the last is on top.
     dots.reverse();
     dots.sort_by(|a, b| {
-        let (a, b) = (a.subject, b.subject);
+        let a = a.subject;
+        let b = b.subject;
         least[a.name]
             .total_cmp(&least[b.name])
             .then(a.run.cmp(&b.run))

@@ -104,7 +104,8 @@ fn facts(head: &RunFile) -> Vec<String> {
 fn badges(analysis: &Analysis) -> Vec<Badge> {
     let processes = analysis.failures.iter().map(|it| it.cells.len()).sum();
     let seen = &analysis.interference;
-    let (disturbed, parts) = (seen.disturbed, count(seen.parts, "part"));
+    let disturbed = seen.disturbed;
+    let parts = count(seen.parts, "part");
     let warnings = analysis.machine_warnings.as_ref().map(Vec::len);
     let unusual = analysis.prices.as_ref().and_then(machine::price_warning);
     let few = |number: usize, noun: &str| Badge {

@@ -54,7 +54,8 @@ fn plot(
             let Some(longest) = row.of_function(function, "max_ns") else {
                 continue;
             };
-            let (run, name) = (*run, row.allocator.as_str());
+            let run = *run;
+            let name = row.allocator.as_str();
             let subject = Entry { run, name };
             let mut numbers = json!({"function": plain(function), "timed_calls": longest.n});
             let label = legend.label(subject);

@@ -58,7 +58,7 @@ fn of_cases<T: SortedCase>(
     names: fn(&T) -> Vec<&str>,
 ) -> Vec<View> {
     views::by_threads(cases, |cases, heading, data| {
-        let mut told: Vec<(Entry, &Series)> = Vec::new();
+        let mut told = Vec::new();
         for (run, case) in cases {
             for name in names(case) {
                 if let Some(series) = legend.runs[*run].run.series_of(*case, name) {

@@ -47,7 +47,8 @@ fn again(head: &RunFile, blocks: u32) -> Option<String> {
     }
     let workloads = join(workloads.into_iter().map(quoted), ",");
     let allocators = join(plan.allocators.iter().map(|name| quoted(name)), ",");
-    let (threads, baseline) = (join(threads, ","), quoted(&plan.baseline));
+    let threads = join(threads, ",");
+    let baseline = quoted(&plan.baseline);
     Some(format!(
         "heapmark run -w {workloads} -t {threads} -a {allocators} --baseline {baseline} --preset {} --blocks {blocks} --seed {}",
         quoted(&head.preset),

@@ -222,7 +222,8 @@ impl Scale {
             .fold((1.0_f64, 1.0_f64), |(least, most), (low, high)| {
                 (least.min(low), most.max(high))
             });
-        let (least, most) = (least.max(ENDS.0), most.min(ENDS.1));
+        let least = least.max(ENDS.0);
+        let most = most.min(ENDS.1);
         // Room for a mark at each end.
         let room = ((most / least).ln() * 0.06).max(0.01);
         let mut scale = Scale {

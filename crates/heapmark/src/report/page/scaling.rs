@@ -99,7 +99,8 @@ pub fn rate(mops: f64) -> String {
 
 /// A line that doubles with the threads, through the middle of the chart.
 fn proportional(counts: &[u32], rates: &[f64]) -> Option<Trace> {
-    let (first, last) = (f64::from(*counts.first()?), f64::from(*counts.last()?));
+    let first = f64::from(*counts.first()?);
+    let last = f64::from(*counts.last()?);
     let middle = rates.iter().map(|rate| rate.ln()).sum::<f64>() / rates.len() as f64;
     let of_one = middle.exp() / (first * last).sqrt();
     let drawn = Scatter::new(vec![first, last], vec![of_one * first, of_one * last])

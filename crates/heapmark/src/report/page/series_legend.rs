@@ -105,8 +105,10 @@ impl<'a> SeriesLegend<'a> {
 
 /// Those with a row, in the order of the tables.
 fn subjects(analysis: &Analysis) -> Vec<(&str, Role)> {
-    let timed = analysis.cases.iter().flat_map(|case| case.subjects());
-    timed
+    analysis
+        .cases
+        .iter()
+        .flat_map(|case| case.subjects())
         .chain(analysis.tables().flat_map(|table| table.subjects()))
         .collect()
 }

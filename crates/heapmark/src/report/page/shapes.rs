@@ -120,7 +120,8 @@ impl<'a> Curve<'a> {
 
     /// Each point with its resident heap and its live bytes, over the most live bytes.
     fn points(&self) -> impl Iterator<Item = (&'a Point, f64, f64)> {
-        let (before_bytes, most_live) = (self.before_bytes, self.most_live);
+        let before_bytes = self.before_bytes;
+        let most_live = self.most_live;
         self.series.points.iter().map(move |point| {
             let heap = point.rss_bytes.saturating_sub(before_bytes);
             let live = point.requested_live_bytes.unwrap_or(0);
@@ -163,11 +164,6 @@ fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> 
     let lowest = heights.iter().copied().fold(1.0, f64::min);
     let highest = heights.iter().copied().fold(1.0, f64::max);
     let range = [lowest / MARGIN, highest * MARGIN].map(f64::log10);
-    let across = lines.into_iter().map(|(words, ratio)| Trace {
-        entry: None,
-        run: base.subject.run,
-        drawn: across(&words, end, ratio),
-    });
     let live = Trace {
         entry: None,
         run: base.subject.run,
@@ -175,7 +171,16 @@ fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> 
     };
     let heaps = (heaps.iter())
         .map(|(subject, places)| legend.trace(*subject, curve_of(&legend.label(*subject), places)));
-    let traces = across.chain([live]).chain(heaps).collect();
+    let traces = lines
+        .into_iter()
+        .map(|(words, ratio)| Trace {
+            entry: None,
+            run: base.subject.run,
+            drawn: across(&words, end, ratio),
+        })
+        .chain([live])
+        .chain(heaps)
+        .collect();
     Some(Plot::new(
         heading,
         traces,

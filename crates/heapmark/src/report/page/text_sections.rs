@@ -31,7 +31,7 @@ fn of_each_run(
 pub fn trust(legend: &SeriesLegend) -> Section {
     let columns = ["of", "what the run says of itself"];
     let tables = of_each_run(legend, &columns, |told| {
-        let mut rows: Vec<Vec<String>> = Vec::new();
+        let mut rows = Vec::new();
         let mut line = |what: &str, says: String| rows.push(vec![what.to_owned(), says]);
         if let Some(says) = machine::machine_line(&told.analysis) {
             line("machine", without("machine: ", says));
@@ -188,7 +188,8 @@ const FOLDED: usize = 2;
 pub fn method(legend: &SeriesLegend) -> Section {
     let mut tables = Vec::new();
     for (run, told) in legend.runs.iter().enumerate() {
-        let (head, suffix) = (told.run.head, legend.suffix(run));
+        let head = told.run.head;
+        let suffix = legend.suffix(run);
         let mut add = |caption: &str, columns: &[&str], rows: Vec<Vec<String>>| {
             let caption = format!("{caption}{suffix}");
             tables.push(PageTable::of_words(&caption, columns, rows));

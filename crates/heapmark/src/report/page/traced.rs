@@ -82,7 +82,8 @@ fn alive(stats: &Stats) -> Section {
     let unit = units::size(stats.peak_live_bytes as f64);
     let timed = stats.duration_ns > 0;
     let mut data = Data::default();
-    let (mut x, mut y) = (Vec::new(), Vec::new());
+    let mut x = Vec::new();
+    let mut y = Vec::new();
     for point in &stats.timeline {
         data.row(json!({
             "event": point.event,
@@ -322,7 +323,9 @@ fn bars(
     let all: f64 = counts.iter().sum();
     let first = counts.iter().position(|count| *count > 0.0).unwrap_or(0);
     let word = |power: usize| border(power, word);
-    let (mut places, mut shares, mut words) = (Vec::new(), Vec::new(), Vec::new());
+    let mut places = Vec::new();
+    let mut shares = Vec::new();
+    let mut words = Vec::new();
     for (place, count) in counts.iter().enumerate().skip(first) {
         let share = count / all.max(1.0);
         places.push(place);

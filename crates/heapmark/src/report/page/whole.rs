@@ -50,7 +50,9 @@ fn plots(
         .filter_map(|placed| Some((placed, placed.numbers.median("wall_ns")?)))
         .collect();
     rows.sort_by(|(_, a), (_, b)| a.total_cmp(b));
-    let (mut traces, mut peaks, mut pauses) = (Vec::new(), Vec::new(), Vec::new());
+    let mut traces = Vec::new();
+    let mut peaks = Vec::new();
+    let mut pauses = Vec::new();
     for (placed, wall_ns) in rows {
         let median = |key| placed.numbers.median(key);
         let subject = placed.subject;
@@ -97,7 +99,9 @@ fn bars(
     cpu_ns: Option<f64>,
 ) -> Vec<Trace> {
     // With the size of its problem, if it differs from the chart's.
-    let size = whole::sizes(row).map_or(String::new(), |sizes| format!(" ({sizes})"));
+    let size = whole::sizes(row)
+        .map(|sizes| format!(" ({sizes})"))
+        .unwrap_or_default();
     let name = &format!("{}{size}", row.allocator);
     let label = legend.label(Entry { name, ..subject });
     let mut words = format!("<b>{label}</b><br>{}", units::duration(wall_ns));

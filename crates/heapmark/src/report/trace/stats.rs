@@ -16,7 +16,8 @@ pub fn stats(stats: &Stats) -> String {
     for (what, says) in summary(stats) {
         out += &format!("{what:<22}{says}\n");
     }
-    let (calls, sizes) = (calls(stats), sizes(&stats.sizes));
+    let calls = calls(stats);
+    let sizes = sizes(&stats.sizes);
     format!("{out}\n{calls}\n{sizes}\n{}", threads(&stats.threads))
 }
 
@@ -78,7 +79,8 @@ pub fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
         "allocated",
         format!("{} objects, {allocated}", stats.allocations),
     );
-    let (peak, event) = (bytes(stats.peak_live_bytes), stats.peak_event);
+    let peak = bytes(stats.peak_live_bytes);
+    let event = stats.peak_event;
     line(
         "alive at most",
         format!(

@@ -18,7 +18,7 @@ impl CheckedPlaces<'_> {
         over: Option<&Over>,
         take: Take,
     ) {
-        let mut all: Vec<(Spot, Number, Vec<Said>)> = Vec::new();
+        let mut all = Vec::new();
         for spot in self.spots() {
             for (row, number) in self.chosen(who, except, &spot) {
                 let found = match over {
@@ -141,7 +141,8 @@ impl CheckedPlaces<'_> {
                 continue;
             };
             let other = spot.on(other);
-            let (here, there) = (self.everyone(&[], &spot), self.everyone(&[], &other));
+            let here = self.everyone(&[], &spot);
+            let there = self.everyone(&[], &other);
             let (here, there): (Vec<Number>, Vec<Number>) = here
                 .into_iter()
                 .filter_map(|(row, ours)| {

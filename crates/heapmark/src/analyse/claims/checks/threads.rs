@@ -56,7 +56,8 @@ fn is_shown(shape: Shape, counts: usize, most: u32) -> bool {
 }
 
 fn takes(shape: Shape, counts: &[u32], numbers: &[Number]) -> Verdict {
-    let (first, last) = (&numbers[0], &numbers[numbers.len() - 1]);
+    let first = &numbers[0];
+    let last = &numbers[numbers.len() - 1];
     let steps: Vec<Order> = numbers
         .windows(2)
         .map(|pair| order(&pair[1], &pair[0]))

@@ -88,7 +88,8 @@ impl CheckedPlaces<'_> {
                 continue;
             };
             let factor = release.median / pause.median;
-            let (holds, fails) = (factor >= CLEAR_FACTOR, factor <= 1.0 / CLEAR_FACTOR);
+            let holds = factor >= CLEAR_FACTOR;
+            let fails = factor <= 1.0 / CLEAR_FACTOR;
             // Only one process records pauses: that is not too few.
             let verdict = verdict(LEAST_SAMPLES, holds, fails);
             let said = said![
@@ -199,7 +200,8 @@ fn middle(curves: &[Vec<f64>]) -> Option<Vec<f64>> {
 
 /// At equal time intervals; the last point before each counts.
 fn resampled(times: &[u64], values: &[u64]) -> Option<Vec<f64>> {
-    let (start, end) = (*times.first()?, *times.last()?);
+    let start = *times.first()?;
+    let end = *times.last()?;
     let first = *values.first()? as f64;
     let highest = values.iter().copied().max()? as f64 - first;
     if end <= start || highest <= 0.0 {
