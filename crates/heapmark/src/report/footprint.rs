@@ -266,11 +266,9 @@ const OF_TIMES: [&str; 2] = ["next_burst_ratio", "late_free_ratio"];
 /// `from process to process: jemalloc (worst 5.53x to 5.97x)`: what is not the same in each process
 /// of a row, by the column that differs most.
 fn varying(rows: &[&TableRow]) -> Option<String> {
-    let columns = COLUMNS.iter().map(|(title, key, ..)| (*title, *key));
-    let columns = columns.chain(FIGURES.iter().map(|(title, key, _)| (*title, *key)));
-    let columns: Vec<_> = columns.filter(|(_, key)| !OF_TIMES.contains(key)).collect();
     let of_row = |row: &&TableRow| {
-        let wide = columns.iter().filter_map(|(title, key)| {
+        let columns = COLUMNS.iter().filter(|(_, key, _)| !OF_TIMES.contains(key));
+        let wide = columns.filter_map(|(title, key, _)| {
             let cell = row.cell(key)?;
             Some((*title, cell, difference(cell)?))
         });

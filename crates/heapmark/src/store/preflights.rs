@@ -150,7 +150,7 @@ mod tests {
         let stored = || read(dir.path()).map(|all| all.prices);
         assert_eq!(stored().unwrap(), []);
         for ns in [250.0, 4_400.0] {
-            add_prices(dir.path(), planted(ns)).unwrap();
+            append(dir.path(), PRICES, planted(ns)).unwrap();
         }
         assert_eq!(stored().unwrap(), [planted(250.0), planted(4_400.0)]);
         assert_eq!(read(dir.path()).unwrap().warnings(), None);
