@@ -22,17 +22,17 @@ const MOST_WORD: usize = 7;
 const GAP: usize = 1;
 
 /// A table in the making: a heading in lines, and a cell for each allocator.
-struct Column {
+pub(super) struct Column {
     heading: Vec<String>,
     cells: Vec<Cell>,
     /// Characters before it.
-    gap: usize,
+    pub gap: usize,
     /// Whether it is left out of a screen on which not all fit.
     spare: bool,
 }
 
 /// Text and its colour.
-struct Cell {
+pub(super) struct Cell {
     text: String,
     colour: Option<&'static str>,
 }
@@ -58,12 +58,7 @@ pub fn matrix(run: &RunFile, analysis: &Analysis, place: &Path, screen: Screen) 
     remarks.extend(conclusion::unplanned(analysis));
     lines.extend(remarks.iter().map(|line| screen.wrap(line, 2)));
     lines.extend(absent(analysis).iter().map(|line| screen.wrap(line, 2)));
-    if !analysis.failures.is_empty() {
-        lines.push(screen.paint(RED, "Not ok"));
-        for failure in &analysis.failures {
-            lines.extend(terminal::failure_lines(failure, screen));
-        }
-    }
+    lines.extend(failures(analysis, screen));
     let colour = match analysis.conclusion {
         Conclusion::Fastest(_) => BOLD,
         _ => YELLOW,
@@ -111,8 +106,20 @@ fn table(analysis: &Analysis, screen: Screen) -> Option<(String, bool)> {
     Some((bands(&columns, screen), is_wide))
 }
 
+/// Every process that did not end `ok`.
+pub(super) fn failures(analysis: &Analysis, screen: Screen) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !analysis.failures.is_empty() {
+        lines.push(screen.paint(RED, "Not ok"));
+    }
+    for failure in &analysis.failures {
+        lines.extend(terminal::failure_lines(failure, screen));
+    }
+    lines
+}
+
 /// Rows of the matrix: the fastest over all cases first, then those that are not in all of them.
-fn names(analysis: &Analysis) -> Vec<&str> {
+pub(super) fn names(analysis: &Analysis) -> Vec<&str> {
     let ranked = analysis.overall.iter().map(|one| one.allocator.as_str());
     let rows = analysis.cases.iter().flat_map(|case| &case.rows);
     let others = rows
@@ -261,7 +268,7 @@ fn heading(case: &Case) -> Vec<String> {
     lines
 }
 
-fn cell(row: &Row) -> Cell {
+pub(super) fn cell(row: &Row) -> Cell {
     let numbers = match &row.state {
         State::Failed(failed) if failed.first.is_absent() => return Cell::of("-".into()),
         State::Failed(_) => return Cell::painted("fail".into(), RED),
@@ -291,7 +298,7 @@ fn mark(numbers: &Numbers) -> &'static str {
 }
 
 /// Two decimals: `0.98`; fewer for large ratios.
-fn short(ratio: f64) -> String {
+pub(super) fn short(ratio: f64) -> String {
     match ratio {
         ratio if ratio < 9.995 => format!("{ratio:.2}"),
         ratio if ratio < 99.5 => format!("{ratio:.1}"),
@@ -300,7 +307,7 @@ fn short(ratio: f64) -> String {
 }
 
 impl Cell {
-    fn of(text: String) -> Cell {
+    pub fn of(text: String) -> Cell {
         Cell { text, colour: None }
     }
 
@@ -313,6 +320,16 @@ impl Cell {
 }
 
 impl Column {
+    /// One that stays on any screen.
+    pub fn new(heading: &str, cells: Vec<Cell>) -> Column {
+        Column {
+            heading: heading.split('-').map(str::to_owned).collect(),
+            cells,
+            gap: GAP,
+            spare: false,
+        }
+    }
+
     fn width(&self) -> usize {
         let texts = self.cells.iter().map(|cell| &cell.text);
         let widths = texts.chain(&self.heading).map(|text| text.chars().count());
@@ -322,7 +339,7 @@ impl Column {
 
 /// The columns side by side; those for which the screen is too narrow follow below, behind the
 /// allocators again.
-fn bands(columns: &[Column], screen: Screen) -> String {
+pub(super) fn bands(columns: &[Column], screen: Screen) -> String {
     let [first, rest @ ..] = columns else {
         return String::new();
     };
@@ -460,7 +477,7 @@ fn order_by_user_time(analysis: &Analysis) -> Option<String> {
 }
 
 /// Allocators that this machine cannot run, each reason once.
-fn absent(analysis: &Analysis) -> Vec<String> {
+pub(super) fn absent(analysis: &Analysis) -> Vec<String> {
     let rows = analysis.cases.iter().flat_map(|case| &case.rows);
     let reasons = rows.filter_map(|row| match &row.state {
         State::Failed(failed) if failed.first.is_absent() => {
