@@ -5,7 +5,7 @@ HEAPMARK = target/release/heapmark
 # Tests and lints cover the whole code: one build with all features.
 WHOLE = --locked --workspace --features heapmark/parquet
 
-.PHONY: run test test-core check bench counts shape validity false-alarms pictures reproduction programs dist clean-roots docs clean build setup setup-test setup-bench setup-counts setup-programs
+.PHONY: run test test-core check bench counts shape validity false-alarms pictures reproduction languages programs dist clean-roots docs clean build setup setup-test setup-bench setup-counts setup-languages setup-programs
 
 run: setup build            ## measure: build what is missing, run the quick suite, print the answer
 	$(HEAPMARK) run $(ARGS)
@@ -14,11 +14,14 @@ build:
 	$(CARGO) build --release --locked
 
 # System packages: installed if root, otherwise the command is printed.
-setup setup-test setup-bench setup-counts setup-programs:
+setup setup-test setup-bench setup-counts setup-languages setup-programs:
 	@scripts/setup.sh $(patsubst setup-%,%,$(filter setup-%,$@))
 
-programs: setup-programs build ## the languages of the measured programs that have packages, then the programs
-	$(HEAPMARK) build --programs
+languages: setup-languages build ## the languages of the measured programs that have packages, then the programs
+	$(HEAPMARK) build --languages
+
+programs: setup-programs build ## the packages of the real programs that suite programs runs
+	$(HEAPMARK) list programs
 
 # Documentation examples first, so that the last line is the summary of the last test program.
 test: setup-test            ## all tests

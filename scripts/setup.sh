@@ -6,12 +6,13 @@
 #   setup.sh test       these, and the languages and tools that the tests need
 #   setup.sh bench      the programs that the benchmarks of the recorder run and compare with
 #   setup.sh counts     the programs whose recordings are compared with an independent counter
-#   setup.sh programs   these, and all other languages of the measured programs
+#   setup.sh languages  these, and all other languages of the measured programs
+#   setup.sh programs   the packages of the real programs of suite programs
 set -eu
 
 case "$# ${1-}" in
-    "0 " | "1 test" | "1 bench" | "1 counts" | "1 programs") ;;
-    *) echo "setup: usage: setup.sh [test | bench | counts | programs]" >&2; exit 2 ;;
+    "0 " | "1 test" | "1 bench" | "1 counts" | "1 languages" | "1 programs") ;;
+    *) echo "setup: usage: setup.sh [test | bench | counts | languages | programs]" >&2; exit 2 ;;
 esac
 
 wanted=""
@@ -33,7 +34,7 @@ want "ls /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.scudo_standalone-$(un
     libclang-rt-19-dev libclang-rt-21-dev libclang-rt-20-dev libclang-rt-18-dev libclang-rt-17-dev libclang-rt-15-dev libclang-rt-14-dev
 want "$(has_library libmimalloc.so)" libmimalloc2.0 libmimalloc3 libmimalloc2
 
-if [ "${1-}" = test ] || [ "${1-}" = programs ]; then
+if [ "${1-}" = test ] || [ "${1-}" = languages ]; then
     want "printf '#include <gc.h>' | cc -fsyntax-only -x c -" libgc-dev
     want "command -v ocamlopt" ocaml-nox
     want "command -v nim" nim
@@ -82,7 +83,7 @@ if [ "${1-}" = counts ]; then
     want "echo '#include <boost/fiber/all.hpp>' | c++ -fsyntax-only -x c++ -" libboost-fiber-dev
     want "echo '#include <pth.h>' | cc -fsyntax-only -x c -" libpth-dev
 fi
-if [ "${1-}" = programs ]; then
+if [ "${1-}" = languages ]; then
     want "command -v go" golang-go
     want "command -v javac" openjdk-17-jdk-headless default-jdk-headless
     want "command -v ghc" ghc
@@ -90,6 +91,11 @@ if [ "${1-}" = programs ]; then
     want "command -v mcs" mono-mcs
     want "command -v mono" mono-runtime
     want "command -v python3" python3
+fi
+if [ "${1-}" = programs ]; then
+    for package in $(sed -n 's/^packages = \[\(.*\)\]/\1/p' "$(dirname "$0")"/../real-programs/*/program.toml | tr -d '",' | tr ' ' '\n' | sort -u); do
+        want "dpkg -s $package" $package
+    done
 fi
 
 if [ -n "$wanted" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

@@ -185,7 +185,7 @@ def measure(heapmark, folder, entry, blocks):
     shutil.copytree(folder, inputs)
     environment = {key: value for key, value in os.environ.items() if key.startswith("HEAPMARK_") or key == "HOME"}
     environment |= {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"} | entry.get("environment", {})
-    size = str(entry["size"])
+    size = str(entry["quick"])
     subprocess.run([*entry["generate"], str(SEED), size], cwd=inputs, env=environment, check=True)
     words = ["try", "--name", entry["name"], "--blocks", str(blocks)]
     if entry.get("check-output"):

@@ -43,10 +43,10 @@ for number, table in enumerate(["first", "second"]):
             if start % 500 == 0:
                 out.write(
                     "SELECT customer, COUNT(*), SUM(price), GROUP_CONCAT(item ORDER BY item) "
-                    f"FROM {table} GROUP BY customer ORDER BY SUM(price) DESC LIMIT 20;\n"
+                    f"FROM {table} GROUP BY customer ORDER BY SUM(price) DESC, customer LIMIT 20;\n"
                 )
                 out.write(f"DELETE FROM {table} WHERE price < {numbers.randint(1, 300)};\n")
         out.write(
             f"SELECT a.item, COUNT(*) FROM {table} a JOIN {table} b ON a.customer = b.customer "
-            "GROUP BY a.item ORDER BY 2 DESC LIMIT 50;\n"
+            "GROUP BY a.item ORDER BY 2 DESC, a.item LIMIT 50;\n"
         )

@@ -224,6 +224,22 @@ impl Case {
     pub fn times_operations(&self) -> bool {
         !self.whole_process && !self.paced
     }
+
+    /// Whether means over several cases have its times: those of operations, and those of real
+    /// programs to which allocation matters.
+    pub fn counts(&self) -> bool {
+        match &self.command {
+            // With a baseline that failed there is nothing to compare.
+            Some(command) => {
+                let mut rows = self.rows.iter();
+                let baseline = rows.find(|row| row.role == Role::Baseline);
+                command.real
+                    && command.matters()
+                    && baseline.is_some_and(|it| it.numbers().is_some())
+            }
+            None => self.times_operations(),
+        }
+    }
 }
 
 impl Analysis {
@@ -244,6 +260,16 @@ impl Analysis {
     /// What an allocator holds, if the run measured that beside times.
     pub fn held_by(&self, allocator: &str) -> Option<&Held> {
         self.held.iter().find(|held| held.allocator == allocator)
+    }
+
+    /// The real programs of the catalogue that it ran, with fresh heaps.
+    pub fn real_programs(&self) -> Vec<(&Case, &CommandFacts)> {
+        let real =
+            |case: &'_ Case| case.age.is_none() && case.command.as_ref().is_some_and(|it| it.real);
+        let cases = self.cases.iter().filter(|case| real(case));
+        cases
+            .filter_map(|case| Some((case, case.command.as_ref()?)))
+            .collect()
     }
 
     /// Judges the times of all cases.
@@ -283,6 +309,11 @@ impl Analysis {
                 left_out,
             }
         });
+        // Of several real programs, those to which allocation does not matter say nothing of
+        // allocators.
+        if self.real_programs().len() > 1 {
+            rest.retain(|judged| judged.case.counts());
+        }
         (self.conclusion, self.left_out) = conclusion::judge(run, &rest);
         self.overall = overall::overall(run, &rest);
     }

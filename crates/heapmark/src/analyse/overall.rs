@@ -54,7 +54,7 @@ fn run_to_run(ratio: f64, (low, high): (f64, f64)) -> (f64, f64) {
 /// other: its ratios are noisier, not biased, and a mean over fewer cases would answer another question.
 pub fn overall(run: &RunFile, judged: &[JudgedCase]) -> Vec<Overall> {
     let mut tables = judged.to_vec();
-    tables.retain(|judged| judged.case.times_operations());
+    tables.retain(|judged| judged.case.counts());
     // For a single case, its table is enough.
     if tables.len() < 2 {
         return Vec::new();

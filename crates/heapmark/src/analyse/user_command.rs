@@ -13,6 +13,8 @@ use serde::Serialize;
 
 /// Below this, a process is mostly its own start.
 const SHORT_NS: f64 = 5e6;
+/// Below this share of its CPU time, calls of malloc and free do not matter to a program.
+pub(super) const LEAST_SHARE: f64 = 0.01;
 /// No verdict covers a smaller difference.
 const LEAST_TOLD: f64 = 0.01;
 
@@ -21,6 +23,8 @@ const LEAST_TOLD: f64 = 0.01;
 pub struct CommandFacts {
     /// As typed in a shell.
     pub line: String,
+    /// Whether it is a real program of the catalogue, and not the user's own.
+    pub real: bool,
     /// The client that drives it, if it is a server.
     pub client: Option<String>,
     /// The share of the baseline's CPU time that calls of the malloc family take; `None` if too few
@@ -79,6 +83,7 @@ impl CommandFacts {
         let malloc_share = figure(SHARE);
         CommandFacts {
             line: command.line(),
+            real: command.real.is_some(),
             client: command.client.as_ref().map(|client| client.line()),
             malloc_share,
             least_told: precision.unwrap_or(0.0).max(LEAST_TOLD),
@@ -98,6 +103,15 @@ impl CommandFacts {
                 .filter_map(|(name, count)| Some((name, count.parse().ok()?)))
                 .collect(),
             short: numbers.is_some_and(|numbers| numbers.time.spread.median < SHORT_NS),
+        }
+    }
+
+    /// Whether allocation takes enough of its time to count in a mean over programs. Too few calls to
+    /// be timed do not.
+    pub fn matters(&self) -> bool {
+        match self.malloc_share {
+            Some(share) => share >= LEAST_SHARE,
+            None => self.calls_per_cpu_s.is_none(),
         }
     }
 

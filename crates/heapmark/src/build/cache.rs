@@ -109,12 +109,13 @@ impl Folder {
 }
 
 /// All that heapmark keeps in its cache.
-pub const SHELVES: [&str; 11] = [
+pub const SHELVES: [&str; 12] = [
     "carried",
     "checks",
     "compiled-traces",
     "compiled-traces.lock",
     "copies",
+    "inputs",
     "libraries",
     "programs",
     "recorder",

@@ -15,6 +15,7 @@ mod files;
 mod fingerprint;
 pub mod flags;
 mod git;
+pub mod input;
 pub mod inspect;
 mod known;
 mod library;

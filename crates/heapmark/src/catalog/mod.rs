@@ -22,6 +22,7 @@ pub mod workload;
 pub use allocator::{Allocator, Source, Tier};
 pub use faults::did_you_mean;
 pub use program::Program;
+pub use real_program::RealProgram;
 pub use settings::Settings;
 pub use suite::Suite;
 pub use workload::{Iterations, Workload};
@@ -124,12 +125,13 @@ impl Catalog {
 
     /// The program of this name.
     pub fn program(&self, name: &str) -> Result<&Program> {
-        named("program", &self.programs, |program| &program.name, name)
+        let all = &self.programs;
+        named("program", "languages", all, |program| &program.name, name)
     }
 
     /// The suite of this name.
     pub fn suite(&self, name: &str) -> Result<&Suite> {
-        named("suite", &self.suites, |suite| &suite.name, name)
+        named("suite", "suites", &self.suites, |suite| &suite.name, name)
     }
 
     /// The workloads that a pattern names, in catalogue order.
@@ -145,6 +147,7 @@ impl Catalog {
             // A name with signs that mean something in a pattern, or an error that suggests a name.
             return named(
                 "workload",
+                "workloads",
                 &self.workloads,
                 |workload| &workload.name,
                 pattern,
@@ -156,10 +159,16 @@ impl Catalog {
 }
 
 /// The item of this name; the error suggests a similar one.
-fn named<'a, T>(kind: &str, all: &'a [T], name_of: fn(&T) -> &str, name: &str) -> Result<&'a T> {
+fn named<'a, T>(
+    kind: &str,
+    list: &str,
+    all: &'a [T],
+    name_of: fn(&T) -> &str,
+    name: &str,
+) -> Result<&'a T> {
     let mut items = all.iter();
     items.find(|item| name_of(item) == name).ok_or_else(|| {
         let hint = did_you_mean(name, all.iter().map(name_of));
-        anyhow!("no {kind} `{name}`{hint}: see `heapmark list {kind}s`")
+        anyhow!("no {kind} `{name}`{hint}: see `heapmark list {list}`")
     })
 }

@@ -39,7 +39,7 @@ impl Workload {
                 add(
                     key,
                     format!("there is no program `{name}`"),
-                    suggestion(name, names, "see `heapmark list programs`"),
+                    suggestion(name, names, "see `heapmark list languages`"),
                 );
                 continue;
             };

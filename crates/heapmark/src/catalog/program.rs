@@ -16,7 +16,7 @@ static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../programs");
 pub struct Program {
     /// The name in workloads and on the command line; must be the folder's name.
     pub name: String,
-    /// One line for `heapmark list programs`.
+    /// One line for `heapmark list languages`.
     pub about: String,
     /// The address at which the authors of the measured code publish it.
     #[serde(default)]
@@ -197,7 +197,7 @@ fn share(programs: &mut [Program], faults: &mut Vec<Fault>) {
             };
             let Some(files) = own.get(name) else {
                 let what = format!("there is no program `{name}`");
-                fault(what, "see `heapmark list programs`");
+                fault(what, "see `heapmark list languages`");
                 continue;
             };
             for (file, text) in files {

@@ -2,12 +2,17 @@
 //! input beside it. docs/REAL-PROGRAMS.md explains each key to users.
 
 use super::faults::{self, Fault, Faults, did_you_mean};
+use super::folder;
 use anyhow::{Result, anyhow};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../real-programs");
+
+/// The file with a program's keys, in its folder.
+const ENTRY: &str = "program.toml";
 
 /// The seed of all generated inputs.
 pub const SEED: u64 = 1;
@@ -39,39 +44,95 @@ pub struct RealProgram {
     pub environment: BTreeMap<String, String>,
     /// Threads that allocate at a time.
     pub threads: u32,
-    /// The size of the input with which it takes some seconds.
-    pub size: u64,
+    /// The size of the input with which it takes about a second with glibc.
+    pub quick: u64,
+    /// The same for ten seconds.
+    pub paper: u64,
     /// The size with which it is recorded for the pack; without one it is not in the pack.
     pub pack_size: Option<u64>,
-    /// Its stdout is the same in every run.
+    /// Its stdout, or for servers the client's, is the same in every run.
     #[serde(default)]
     pub check_output: bool,
+    /// A command that prints a digest of what it wrote, the same in every run.
+    #[serde(default)]
+    pub digest: Vec<String>,
+    /// It changes its input, so each process gets it anew.
+    #[serde(default)]
+    pub changes_input: bool,
     /// Its files by name: everything in its folder except `program.toml`.
     #[serde(skip)]
-    pub files: BTreeMap<String, String>,
+    pub files: Files,
 }
 
-/// All of them, sorted by name. Reports all faults together.
+/// A folder of a program: its files by name.
+type Files = BTreeMap<String, String>;
+
+/// All of them, ours and those of the user's folder on top, sorted by name. Reports all faults
+/// together.
 pub fn load() -> Result<Vec<RealProgram>> {
-    let mut faults = Vec::new();
-    let programs = OURS.dirs().filter_map(|dir| {
-        let folder = dir.path().display().to_string();
-        let mut files: BTreeMap<String, String> = dir
-            .files()
-            .filter_map(|file| {
-                let name = file.path().file_name()?.to_string_lossy().into_owned();
-                Some((name, file.contents_utf8()?.to_owned()))
-            })
-            .collect();
-        let text = files.remove("program.toml").unwrap_or_default();
-        parse(&folder, &text, files, &mut faults)
-    });
-    let mut programs: Vec<RealProgram> = programs.collect();
-    if !faults.is_empty() {
-        return Err(Faults(faults).into());
+    load_with(folder::users("real-programs").as_deref())
+}
+
+/// As [`load`], with the user's folder as an argument; a folder that does not exist is empty.
+fn load_with(user: Option<&Path>) -> Result<Vec<RealProgram>> {
+    let mut folders: BTreeMap<String, (String, Files)> = BTreeMap::new();
+    for dir in OURS.dirs() {
+        let name = dir.path().display().to_string();
+        let files = dir.files().filter_map(|file| {
+            let name = file.path().file_name()?.to_string_lossy().into_owned();
+            Some((name, file.contents_utf8()?.to_owned()))
+        });
+        let place = format!("real-programs/{name}/{ENTRY}");
+        folders.insert(name, (place, files.collect()));
     }
-    programs.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(programs)
+    let users = user.into_iter().flat_map(folder::listing);
+    for dir in users.filter(|dir| dir.join(ENTRY).is_file()) {
+        let name = dir.file_name().unwrap_or_default().to_string_lossy();
+        let place = dir.join(ENTRY).display().to_string();
+        folders.insert(name.into_owned(), (place, texts(&dir)));
+    }
+    let mut faults = Vec::new();
+    let programs = folders
+        .into_iter()
+        .filter_map(|(name, (place, mut files))| {
+            let text = files.remove(ENTRY).unwrap_or_default();
+            parse(&place, &name, &text, files, &mut faults)
+        });
+    let programs: Vec<RealProgram> = programs.collect();
+    match faults.is_empty() {
+        true => Ok(programs),
+        false => Err(Faults(faults).into()),
+    }
+}
+
+/// The text files of a folder.
+fn texts(dir: &Path) -> Files {
+    let text = |path: PathBuf| {
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        Some((name, std::fs::read_to_string(&path).ok()?))
+    };
+    folder::listing(dir).filter_map(text).collect()
+}
+
+/// Those whose names match a pattern.
+pub fn matching<'a>(programs: &'a [RealProgram], pattern: &str) -> Vec<&'a RealProgram> {
+    let Ok(glob) = globset::Glob::new(pattern) else {
+        return Vec::new();
+    };
+    let glob = glob.compile_matcher();
+    let all = programs.iter();
+    all.filter(|program| glob.is_match(&program.name)).collect()
+}
+
+impl RealProgram {
+    /// The size of its input under a preset.
+    pub fn size(&self, preset: &str) -> Option<u64> {
+        match preset {
+            "quick" => Some(self.quick),
+            "paper" => Some(self.paper),
+            _ => None,
+        }
+    }
 }
 
 /// The program of this name.
@@ -79,25 +140,24 @@ pub fn named<'a>(programs: &'a [RealProgram], name: &str) -> Result<&'a RealProg
     let mut all = programs.iter();
     all.find(|program| program.name == name).ok_or_else(|| {
         let hint = did_you_mean(name, programs.iter().map(|program| program.name.as_str()));
-        anyhow!("no real program `{name}`{hint}: docs/REAL-PROGRAMS.md lists them")
+        anyhow!("no real program `{name}`{hint}: see `heapmark list programs`")
     })
 }
 
 fn parse(
+    place: &str,
     folder: &str,
     text: &str,
-    files: BTreeMap<String, String>,
+    files: Files,
     faults: &mut Vec<Fault>,
 ) -> Option<RealProgram> {
-    let place = format!("real-programs/{folder}/program.toml");
     let program = RealProgram {
         files,
-        ..faults::read(&place, text, faults)?
+        ..faults::read(place, text, faults)?
     };
-    super::allocators::check_name(&place, &program.name, "folder", folder, faults);
-    let mut add = |key: &str, what: &str, mend: &str| {
-        faults.push(Fault::new(place.as_str(), key, what, mend))
-    };
+    super::allocators::check_name(place, &program.name, "folder", folder, faults);
+    let mut add =
+        |key: &str, what: &str, mend: &str| faults.push(Fault::new(place, key, what, mend));
     if program.run.is_empty() {
         add("run", "no words", "give a command and its arguments");
     }
@@ -112,7 +172,12 @@ fn parse(
             "give an interpreter and the generator's file",
         );
     }
-    let commands = [&program.generate, &program.run, &program.client];
+    let commands = [
+        &program.generate,
+        &program.run,
+        &program.client,
+        &program.digest,
+    ];
     for command in commands.into_iter().filter_map(|words| words.first()) {
         // Debian is nothing without a shell.
         if command != "sh" && !program.needs.contains(command) {
@@ -144,12 +209,12 @@ mod tests {
     use std::process::Command;
 
     const MINE: &str = "name = \"mine\"\nabout = \"x\"\nfamily = \"x\"\npackages = [\"mine\"]\n\
-        needs = [\"mine\"]\ngenerate = [\"sh\", \"generate.sh\"]\nrun = [\"mine\"]\nthreads = 1\nsize = 1\n";
+        needs = [\"mine\"]\ngenerate = [\"sh\", \"generate.sh\"]\nrun = [\"mine\"]\nthreads = 1\nquick = 1\npaper = 1\n";
 
     fn faults_of(text: &str) -> String {
         let mut faults = Vec::new();
         let files = BTreeMap::from([("generate.sh".to_owned(), String::new())]);
-        parse("mine", text, files, &mut faults);
+        parse("program.toml", "mine", text, files, &mut faults);
         Faults(faults).to_string()
     }
 

@@ -15,12 +15,12 @@ pub struct BuildArgs {
     /// experimental ones, and all programs that can be built here]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Only the programs, with a line for each one that cannot be built here
+    /// Only the measured programs of other languages, with a line for each one that cannot be built here
     #[arg(long, conflicts_with = "names")]
-    programs: bool,
+    languages: bool,
     /// Number of build commands to run at a time for allocators; programs are built one by one
     /// [default: one per usable CPU]
-    #[arg(short, long, value_name = "N", conflicts_with = "programs", value_parser = positive)]
+    #[arg(short, long, value_name = "N", conflicts_with = "languages", value_parser = positive)]
     jobs: Option<usize>,
 }
 
@@ -43,11 +43,11 @@ pub fn run(args: BuildArgs) -> Result<Exit> {
     let mut programs: Vec<&Program> = Vec::new();
     if args.names.is_empty() {
         let all = catalog.allocators.iter().filter(|one| {
-            !args.programs && one.tier != Tier::Experimental && one.source.is_built()
+            !args.languages && one.tier != Tier::Experimental && one.source.is_built()
         });
         selected.extend(all);
         let all = catalog.programs.iter();
-        programs.extend(all.filter(|program| can_be_built(program, args.programs)));
+        programs.extend(all.filter(|program| can_be_built(program, args.languages)));
     }
     for name in &args.names {
         let mut all = catalog.programs.iter();

@@ -1,9 +1,11 @@
 //! `heapmark list`: what can be measured, and what is missing.
 
+use super::run::real_programs::apt_line;
 use super::{Exit, print, print_json, refuse, told_version, unexpected, width_of};
+use crate::build::input::missing;
 use crate::build::{self, State};
 use crate::catalog::claim::Document;
-use crate::catalog::{Allocator, Catalog, Program, Suite, Workload};
+use crate::catalog::{Allocator, Catalog, Program, RealProgram, Suite, Workload, real_program};
 use crate::execute::{Guest, Subject};
 use crate::file::space_of;
 use crate::metric::{self, Metric};
@@ -42,8 +44,11 @@ enum What {
     Allocators,
     /// Workloads and their parameters
     Workloads,
-    /// Programs that run workloads in their own processes: state, and the command that installs or
-    /// builds what is absent
+    /// Measured programs, of other languages or with memory of their own: state, and the command that
+    /// installs or builds what is absent
+    Languages,
+    /// Real programs of the distribution, which suite programs runs: state, and the command that
+    /// installs what is absent
     Programs,
     /// Named selections of workloads, threads and allocators
     Suites,
@@ -63,7 +68,7 @@ pub fn run(args: ListArgs) -> Result<Exit> {
             What::Allocators => report::allocators(&catalog.allocators),
             What::Workloads => report::workloads(&catalog.workloads),
             What::Metrics => report::metrics(),
-            What::Programs | What::Suites | What::Claims | What::Runs => {
+            What::Languages | What::Programs | What::Suites | What::Claims | What::Runs => {
                 return refuse(
                     "--markdown is for allocators, workloads and metrics: the others are tables already",
                 );
@@ -89,9 +94,13 @@ pub fn run(args: ListArgs) -> Result<Exit> {
             &["name", "document", "presets", "about"],
             catalog.workloads.iter().map(of_workload).collect(),
         ),
-        What::Programs => (
+        What::Languages => (
             &["name", "allocator", "state", "about"],
             catalog.programs.iter().map(of_program).collect(),
+        ),
+        What::Programs => (
+            &["name", "family", "threads", "state", "about"],
+            real_program::load()?.iter().map(of_real_program).collect(),
         ),
         What::Suites => (
             &["name", "preset", "workloads", "threads", "about"],
@@ -253,6 +262,19 @@ fn of_program(program: &Program) -> Value {
         "name": program.name, "allocator": program.allocator, "state": state, "why": why,
         "remedy": remedy, "about": program.about,
         "home": program.home, "licence": program.licence, "environment": program.environment, "versions": versions,
+    })
+}
+
+fn of_real_program(program: &RealProgram) -> Value {
+    let missing = missing(program);
+    let is_there = missing.is_empty();
+    let why = (!is_there).then(|| format!("{} is not there", missing.join(", ")));
+    json!({
+        "name": program.name, "family": program.family, "threads": program.threads, "about": program.about,
+        "packages": program.packages, "in_pack": program.pack_size.is_some(),
+        "state": if is_there { "ready" } else { "absent" }, "why": why,
+        "remedy": (!is_there).then(|| apt_line([program])),
+        "quick": program.quick, "paper": program.paper,
     })
 }
 

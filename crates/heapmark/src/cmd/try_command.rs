@@ -140,7 +140,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     }
     let mut subjects = resolve::resolve(chosen, &catalog, flags.dry_run)?;
     if own.is_some() {
-        put_libc_first(&mut subjects)?;
+        resolve::put_libc_first(&mut subjects)?;
     }
     if args.keep_env {
         if subjects.iter().any(|one| one.allocator.name == AS_CALLED) {
@@ -281,25 +281,9 @@ fn as_called(command: &UserCommand) -> Subject {
     Subject::new(allocator, library)
 }
 
-fn find_library(name: &str) -> Result<PathBuf> {
-    build::find_library(name)
-        .with_context(|| format!("{name} is not in the dynamic linker's folders"))
-}
-
 /// The allocator that a program is linked to, as a row of its own.
 fn linked(library: &str) -> Result<Allocator> {
-    build::library_of_file(OWN, &find_library(library)?)
-}
-
-/// If a program brings its own allocator, glibc must be preloaded explicitly to serve the program.
-fn put_libc_first(subjects: &mut [Subject]) -> Result<()> {
-    let libc = find_library("libc.so.6")?;
-    for subject in subjects {
-        if subject.library.files.is_empty() && subject.refused.is_none() {
-            subject.library.files.push(libc.clone());
-        }
-    }
-    Ok(())
+    build::library_of_file(OWN, &resolve::find_library(library)?)
 }
 
 /// The file's name, restricted to the characters of workload names.

@@ -125,6 +125,11 @@ impl Case {
         }
     }
 
+    /// Whether every allocator runs a real program of the catalogue.
+    pub fn is_real_program(&self) -> bool {
+        self.command().is_some_and(|command| command.real.is_some())
+    }
+
     /// CPUs that a process of it keeps busy.
     pub fn busy_cpus(&self) -> u32 {
         self.at_once.unwrap_or(self.threads).max(1)

@@ -22,7 +22,7 @@ pub use limit::{Limit, LimitKind};
 pub use litter::{LITTER, Litter};
 pub use mode::Mode;
 pub use target::Target;
-pub use user_command::{Client, UserCommand};
+pub use user_command::{Client, RealCommand, UserCommand};
 
 use crate::catalog::Iterations;
 use heapmark_stats::{ALPHA, ALPHA_UNTIL_PRECISE};

@@ -37,6 +37,26 @@ pub struct UserCommand {
     /// The client that drives it, if it is a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
+    /// Of a program of the catalogue: what is its own. A user's command runs with what its user
+    /// has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real: Option<RealCommand>,
+}
+
+/// What belongs to a real program of the catalogue.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RealCommand {
+    /// Its input in the cache, of which `folder` is a copy.
+    pub input: PathBuf,
+    /// A hash of all that the input follows from.
+    pub key: String,
+    /// Whether each process gets a new copy.
+    pub changes_input: bool,
+    /// All of its variables.
+    pub environment: std::collections::BTreeMap<String, String>,
+    /// Prints a digest of what it wrote; nothing if that is not compared.
+    #[serde(default)]
+    pub digest: Vec<String>,
 }
 
 /// The client of a server. Runs under no allocator but its own.

@@ -85,7 +85,8 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
 
 /// What was run, and when.
 pub fn head(run: &RunFile) -> String {
-    let tried = run.plan.cases.iter().find_map(|case| case.command());
+    let mut commands = run.plan.cases.iter().filter_map(|case| case.command());
+    let tried = commands.find(|command| command.real.is_none());
     let what = match tried {
         Some(tried) => format!("try: {}", user_command::line(&tried.line())),
         None => format!("suite {}, preset {}", run.suite, run.preset),

@@ -20,17 +20,17 @@ const MOST_WORD: usize = 7;
 const GAP: usize = 1;
 
 /// A table in the making: a heading in lines, and a cell for each allocator.
-struct Column {
+pub struct Column {
     heading: Vec<String>,
     cells: Vec<Cell>,
     /// Characters before it.
-    gap: usize,
+    pub gap: usize,
     /// Whether it is left out of a screen on which not all fit.
     spare: bool,
 }
 
 /// Text and its colour.
-struct Cell {
+pub struct Cell {
     text: String,
     colour: Option<&'static str>,
 }
@@ -258,7 +258,7 @@ fn heading(case: &Case) -> Vec<String> {
     lines
 }
 
-fn cell(row: &Row) -> Cell {
+pub fn cell(row: &Row) -> Cell {
     let numbers = match &row.state {
         State::Failed(failed) if failed.first.is_absent() => return Cell::of("-".into()),
         State::Failed(_) => return Cell::painted("fail".into(), RED),
@@ -288,7 +288,7 @@ fn mark(numbers: &Numbers) -> &'static str {
 }
 
 /// Two decimals: `0.98`; fewer for large ratios.
-fn short(ratio: f64) -> String {
+pub fn short(ratio: f64) -> String {
     match ratio {
         ratio if ratio < 9.995 => format!("{ratio:.2}"),
         ratio if ratio < 99.5 => format!("{ratio:.1}"),
@@ -297,7 +297,7 @@ fn short(ratio: f64) -> String {
 }
 
 impl Cell {
-    fn of(text: String) -> Cell {
+    pub fn of(text: String) -> Cell {
         Cell { text, colour: None }
     }
 
@@ -310,6 +310,16 @@ impl Cell {
 }
 
 impl Column {
+    /// One that stays on any screen.
+    pub fn new(heading: &str, cells: Vec<Cell>) -> Column {
+        Column {
+            heading: heading.split('-').map(str::to_owned).collect(),
+            cells,
+            gap: GAP,
+            spare: false,
+        }
+    }
+
     fn width(&self) -> usize {
         self.cells
             .iter()
@@ -323,7 +333,7 @@ impl Column {
 
 /// The columns side by side; those for which the screen is too narrow follow below, behind the
 /// allocators again.
-fn bands(columns: &[Column], screen: Screen) -> String {
+pub fn bands(columns: &[Column], screen: Screen) -> String {
     let [first, rest @ ..] = columns else {
         return String::new();
     };
@@ -472,7 +482,7 @@ fn order_by_user_time(analysis: &Analysis) -> Option<String> {
 }
 
 /// Allocators that this machine cannot run, each reason once.
-fn absent(analysis: &Analysis) -> Vec<String> {
+pub fn absent(analysis: &Analysis) -> Vec<String> {
     let reasons = analysis.rows().filter_map(|row| match &row.state {
         State::Failed(failed) if failed.first.is_absent() => {
             Some(format!("{}: {}", row.allocator, failed.summary()))

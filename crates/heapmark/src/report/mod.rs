@@ -24,6 +24,7 @@ mod other_tools;
 mod page;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod real_programs;
 mod recorded;
 mod reproduction;
 mod screen;
@@ -50,6 +51,7 @@ pub use machine::{doctor, price_warning, prices, warnings};
 pub use matrix::{matrix, provisional};
 pub use metrics::metrics;
 pub use page::{PageRun, page, traced as trace_page};
+pub use real_programs::programs;
 pub use recorded::{RecordedProcess, recorded};
 pub use reproduction::reproduction;
 pub use screen::Screen;

@@ -69,6 +69,9 @@ fn of_case(case: &Case, planned_blocks: u32) -> Sheet {
 /// The user's command, or the workload and its threads.
 pub fn heading_of(case: &Case) -> String {
     let heading = match &case.command {
+        Some(tried) if tried.real => {
+            format!("{}: {}", case.workload, user_command::heading(tried))
+        }
         Some(tried) => user_command::heading(tried),
         None => heading(&case.workload, case.threads, case.oversubscribed),
     };

@@ -15,12 +15,11 @@ const MOST_LETTERS: usize = 100;
 /// No verdict covers a difference smaller than this.
 const HARDLY: f64 = 0.01;
 
-/// The user's command of a run.
+/// The command of a run, if it has a single one.
 pub fn of(analysis: &Analysis) -> Option<(&Case, &CommandFacts)> {
-    analysis
-        .cases
-        .iter()
-        .find_map(|case| Some((case, case.command.as_ref()?)))
+    let several = analysis.real_programs().len() > 1;
+    let mut cases = analysis.cases.iter().filter(|_| !several);
+    cases.find_map(|case| Some((case, case.command.as_ref()?)))
 }
 
 /// The command as it was typed, in one short line.

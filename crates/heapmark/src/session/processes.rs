@@ -17,7 +17,8 @@ use crate::observe::{
 use crate::plan::{Case, Cell, Counter, Limit, LimitKind, Mode};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -31,9 +32,9 @@ pub struct Processes {
     pub(super) guest: Guest,
     pub(super) selection: Rc<Selection>,
     pub(super) stop: Arc<AtomicBool>,
-    /// What the command does under the baseline; measured once in each session, by a process of its
-    /// own.
-    pub(super) reference: OnceCell<Reference>,
+    /// What each case's command does under the baseline; measured once in each session, by a process
+    /// of its own.
+    pub(super) references: RefCell<BTreeMap<usize, Rc<Reference>>>,
     counters: RefCell<Counters>,
     /// Where control groups may be made, if those limit.
     groups: Option<PathBuf>,
@@ -53,7 +54,7 @@ impl Processes {
             groups,
             selection,
             stop,
-            reference: OnceCell::new(),
+            references: RefCell::default(),
             counters: RefCell::new(Counters::open(&root)),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::build::CompiledTrace;
 use crate::execute::{Program, Subject};
+use crate::file::Draft;
 use crate::plan::Plan;
 use anyhow::{Result, anyhow};
 
@@ -20,6 +21,8 @@ pub struct Selection {
     pub timeout_s: Option<f64>,
     /// Of the cases that replay a trace: held, so that they are not removed meanwhile.
     pub compiled_traces: Vec<CompiledTrace>,
+    /// The folder in which real programs work: removed with the selection.
+    pub scratch: Option<Draft>,
     /// Name of the suite.
     pub suite: String,
     /// Name of the preset.

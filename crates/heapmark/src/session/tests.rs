@@ -226,6 +226,7 @@ impl Stage {
             programs: Vec::new(),
             timeout_s: None,
             compiled_traces: Vec::new(),
+            scratch: None,
             suite: "quick".into(),
             preset: "quick".into(),
         });

@@ -8,6 +8,7 @@ use crate::execute::{Attempt, Job, Outcome, descendants};
 use crate::observe::TreeSampler;
 use crate::plan::{Cell, UserCommand};
 use anyhow::{Result, bail};
+use std::rc::Rc;
 use std::time::Duration;
 
 impl Processes {
@@ -41,13 +42,24 @@ impl Processes {
             limit: None,
             ..job.clone()
         };
-        let reference = match self.reference.get() {
+        // An aged heap does the work of a fresh one.
+        let case = self.selection.plan.fresh(cell.case);
+        let known = self.references.borrow().get(&case).cloned();
+        let reference = match known {
             Some(reference) => reference,
             None => match of(self.selection.subject(baseline)?, &free).reference() {
-                Ok(reference) => self.reference.get_or_init(|| reference),
+                Ok(reference) => {
+                    let reference = Rc::new(reference);
+                    self.references.borrow_mut().insert(case, reference.clone());
+                    reference
+                }
                 Err(EarlyEnd::Error(error)) => return Err(error),
                 Err(EarlyEnd::Attempt(attempt)) if cell.allocator == *baseline => {
                     return Ok(*attempt);
+                }
+                Err(EarlyEnd::Attempt(attempt)) if command.real.is_some() => {
+                    let why = format!("it does not run under {baseline}: {}", attempt.outcome);
+                    return Ok(Attempt::without_process(Outcome::Unsupported { why }));
                 }
                 Err(EarlyEnd::Attempt(attempt)) => bail!(
                     "the command does not run under {baseline} any more: {}",
@@ -61,7 +73,7 @@ impl Processes {
             None => watcher.look(&descendants(launcher)),
         };
         let subject = self.selection.subject(&cell.allocator)?;
-        let mut attempt = of(subject, job).run(reference, &mut look)?;
+        let mut attempt = of(subject, job).run(&reference, &mut look)?;
         if let Some(measurement) = &mut attempt.measurement {
             let seen = watcher.seen();
             // The kernel's own peak of the largest process misses nothing; the sum over a tree is
@@ -112,9 +124,10 @@ impl std::error::Error for DoesNotRun {}
 
 impl Session {
     /// Fails before anything is measured if the command does not run under the baseline: nothing
-    /// could be compared with it.
+    /// could be compared with it. Of several real programs, one that fails has failed rows.
     pub(super) fn refuse_what_does_not_run(&self) -> Result<()> {
-        for (place, case) in self.selection.plan.cases.iter().enumerate() {
+        let cases = self.selection.plan.cases.iter().enumerate();
+        for (place, case) in cases.filter(|(_, case)| !case.is_real_program()) {
             let check = self.selection.plan.check_of_baseline(place);
             let Some((command, record)) = case.command().zip(self.known.get(&check.id)) else {
                 continue;

@@ -5,6 +5,7 @@ mod out_of_reach;
 mod pmdk;
 mod printed;
 mod programs;
+mod real_programs;
 #[path = "../support/mod.rs"]
 mod support;
 mod try_age;

@@ -296,7 +296,7 @@ fn what_a_recipe_or_a_row_says_wrong_is_said_with_the_way_to_mend_it() {
     );
     let said = with("shares = [\"tset\"]", "other.sh").stderr;
     assert!(
-        said.contains("shares: there is no program `tset`; see `heapmark list programs`"),
+        said.contains("shares: there is no program `tset`; see `heapmark list languages`"),
         "{said}"
     );
     assert_eq!(with("shares = [\"test\"]", "other.sh").code, Some(0));

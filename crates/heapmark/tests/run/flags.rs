@@ -300,7 +300,7 @@ const VALUES: [Flag; 7] = [
     ("--cell", "churn@1/b00/glibc"),
     ("--format", "json"),
     ("--jobs", "2"),
-    ("--programs", ""),
+    ("--languages", ""),
     ("--threads", "2"),
     ("--preset", "paper"),
 ];

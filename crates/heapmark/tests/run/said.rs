@@ -125,7 +125,7 @@ fn what_was_named_and_is_absent_is_a_failure() {
 #[test]
 fn a_list_has_state_reason_and_remedy_for_programs_and_one_line_for_each_in_a_pipe() {
     let home = lacking();
-    let listed = home.heapmark(&["list", "programs", "--json"]).stdout;
+    let listed = home.heapmark(&["list", "languages", "--json"]).stdout;
     let all: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
     let lacking = all.iter().find(|one| one["name"] == "lacking").unwrap();
     let of = |key: &str| word(lacking, key);
@@ -137,7 +137,7 @@ fn a_list_has_state_reason_and_remedy_for_programs_and_one_line_for_each_in_a_pi
             "apt-get install libnowhere-dev"
         )
     );
-    let table = home.heapmark(&["list", "programs"]).stdout;
+    let table = home.heapmark(&["list", "languages"]).stdout;
     assert_eq!(table.lines().count(), all.len() + 1, "{table}");
     assert!(
         table.contains("absent, libnowhere is not there: apt-get install libnowhere-dev"),

@@ -107,9 +107,9 @@ impl Home {
         (end.stdout, samples(&self.at("run")))
     }
 
-    /// What `heapmark list programs` says of each.
+    /// What `heapmark list languages` says of each.
     pub fn programs(&self) -> BTreeMap<String, String> {
-        let end = self.heapmark(&["list", "programs", "--json"]);
+        let end = self.heapmark(&["list", "languages", "--json"]);
         let list: Vec<Value> =
             serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{}", end.stderr));
         list.iter()

@@ -5,6 +5,7 @@ pub(super) mod controls;
 mod outline;
 pub(super) mod programs;
 mod progress;
+pub(super) mod real_programs;
 pub(super) mod resolve;
 pub(super) mod run_length;
 pub(super) mod select;
@@ -362,7 +363,8 @@ fn print_results(dir: &Path, format: AnswerFormat) -> Result<bool> {
         return Ok(all_ok(&run));
     }
     let analysis = analyse(&run.head, &run.records);
-    let matrix = report::matrix(&run.head, &analysis, dir, screen());
+    let matrix = report::matrix(&run.head, &analysis, dir, screen())
+        .or_else(|| report::programs(&run.head, &analysis, dir, screen()));
     print(format!(
         "\n{}Report: {} (as text: {})   raw samples: {}\n",
         matrix.unwrap_or_else(|| report::terminal(&analysis, screen())),

@@ -41,7 +41,9 @@ pub fn outline(selection: &Selection, flags: &Comparison, dir: &Path) -> String 
         // A user's command is the only case of its plan.
         (
             "command",
-            cases.clone().find_map(Case::command).map(described),
+            (cases.clone().find_map(Case::command))
+                .filter(|command| command.real.is_none())
+                .map(described),
         ),
         (
             "",

@@ -6,6 +6,24 @@ use crate::cmd::build::{build_all, is_unbuilt, jobs};
 use crate::cmd::{refuse, say, unexpected, usage};
 use crate::execute::{Guest, Subject};
 use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+
+/// If a program brings its own allocator, glibc must be preloaded explicitly to serve the program.
+pub fn put_libc_first(subjects: &mut [Subject]) -> Result<()> {
+    let libc = find_library("libc.so.6")?;
+    for subject in subjects {
+        if subject.library.files.is_empty() && subject.refused.is_none() {
+            subject.library.files.push(libc.clone());
+        }
+    }
+    Ok(())
+}
+
+/// A library that the dynamic linker would find.
+pub fn find_library(name: &str) -> Result<PathBuf> {
+    build::find_library(name)
+        .with_context(|| format!("{name} is not in the dynamic linker's folders"))
+}
 
 /// Fails if nothing could be compared.
 pub fn must_be_ready(baseline: &str, subjects: &[Subject]) -> Result<()> {

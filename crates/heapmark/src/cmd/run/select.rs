@@ -1,15 +1,17 @@
 //! From flags to a selection: subjects, plan, and what is missing.
 
 use super::comparison::Comparison;
-use super::resolve::{choose, must_be_ready, resolve};
-use super::{RunArgs, RunFlags, controls, programs, run_length, traces};
-use crate::build;
+use super::real_programs::RealCases;
+use super::resolve::{choose, must_be_ready, put_libc_first, resolve};
+use super::{RunArgs, RunFlags, controls, programs, real_programs, run_length, traces};
+use crate::build::{self, CompiledTrace};
 use crate::catalog::allocator::Purge;
 use crate::catalog::malloc_api::FUNCTIONS;
 use crate::catalog::suite::{Suite, thread_counts};
-use crate::catalog::{Catalog, Workload};
+use crate::catalog::{Catalog, RealProgram, Workload, real_program};
 use crate::cmd::{refuse, say, usage, version};
 use crate::execute::{Guest, Subject};
+use crate::file::Draft;
 use crate::observe::machine;
 use crate::plan::{Case, Counter, Mode, Override, Plan, SEED_OF_MEMORY, cases, comparisons};
 use crate::session::{FIRST_TIMEOUT, Selection};
@@ -33,52 +35,19 @@ impl Selection {
         } else {
             &command.workloads
         };
-        let workloads = chosen(patterns, &catalog).map_err(usage)?;
-        let workloads: Vec<&Workload> = workloads.iter().collect();
-        let of_suite = command.workloads.is_empty();
-        let mode = mode(args, of_suite && suite.memory, &workloads).map_err(usage)?;
-        // Points that a kernel takes itself are those of one thread, unless more are asked for.
-        let one = ["1".to_owned()];
-        let words = match args.threads.is_empty() {
-            false => &args.threads[..],
-            true if workloads.iter().any(|workload| workload.is_for_memory()) => &one,
-            true => &suite.threads,
+        let real = real_program::load()?;
+        let real = real_programs::chosen(patterns, &real, &catalog).map_err(usage)?;
+        let Measured {
+            mode,
+            cases,
+            beside,
+            compiled_traces,
+            scratch,
+            linked,
+        } = match real.as_slice() {
+            [] => Measured::of_workloads(command, &suite, patterns, &catalog, cpus)?,
+            _ => Measured::of_real_programs(args, &suite, &real, &catalog, cpus)?,
         };
-        let threads = thread_counts(words, cpus).map_err(|why| usage(anyhow!("-t: {why}")))?;
-        let mut set = Vec::new();
-        // A workload that the user chose is the one that is documented.
-        if of_suite {
-            set = overrides(&suite, mode).map_err(usage)?;
-        }
-        set.extend(args.set.iter().cloned());
-        let patience_s = flags.timeout.unwrap_or(FIRST_TIMEOUT).as_secs_f64();
-        let mut beside = Vec::new();
-        let mut compiled_traces = Vec::new();
-        if of_suite {
-            let workloads_beside = chosen(&suite.memory_of, &catalog)?;
-            let workloads_beside: Vec<&Workload> = workloads_beside.iter().collect();
-            let is_beside = |change: &Override| change.is_for_any(&workloads_beside);
-            if mode == Mode::Time {
-                let mut set = set.clone();
-                set.retain(|change| is_beside(change) && change.parameter != traces::ROUNDS);
-                let cases =
-                    cases(&workloads_beside, &suite.preset, &[1], cpus, &set).map_err(usage)?;
-                (beside, compiled_traces) =
-                    traces::beside(cases, cpus, patience_s).map_err(usage)?;
-            }
-            set.retain(|change| change.is_for_any(&workloads) || !is_beside(change));
-        }
-        let cases = cases(&workloads, &suite.preset, &threads, cpus, &set).map_err(usage)?;
-        let (mut cases, compiled) =
-            traces::make_ready(cases, mode, cpus, patience_s).map_err(usage)?;
-        compiled_traces.extend(compiled);
-        refuse_idle(args, mode, &workloads, &cases)?;
-        if let Some(interval) = args.series {
-            for case in &mut cases {
-                case.series_ns = Some(interval.as_nanos() as u64);
-            }
-        }
-
         let mut cases = with_aged(cases, flags.age, mode)?;
         let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
         let words = &flags.allocators;
@@ -87,6 +56,9 @@ impl Selection {
         let mut subjects = resolve(chosen, &catalog, flags.dry_run)?;
         for subject in &mut subjects {
             subject.allocator.wrapper |= args.allow_forwarding;
+        }
+        if linked {
+            put_libc_first(&mut subjects)?;
         }
         must_be_ready(&baseline, &subjects)?;
         programs::mark(&mut cases, &catalog);
@@ -131,6 +103,7 @@ impl Selection {
             programs,
             timeout_s: flags.timeout.map(|time| time.as_secs_f64()),
             compiled_traces,
+            scratch,
             suite: suite.name,
             preset: suite.preset,
         })
@@ -175,6 +148,7 @@ impl Selection {
         for case in &mut plan.cases {
             compiled_traces.extend(traces::take_up(case)?);
         }
+        let scratch = real_programs::take_up(&mut plan.cases, &real_program::load()?)?;
         Ok(Selection {
             plan,
             subjects: head.subjects,
@@ -182,6 +156,7 @@ impl Selection {
             programs: head.programs,
             timeout_s: head.timeout_s,
             compiled_traces,
+            scratch,
             suite: head.suite,
             preset: head.preset,
         })
@@ -205,6 +180,112 @@ impl Selection {
             timeout_s: self.timeout_s,
             machine: machine::describe(),
             preflights: Default::default(),
+        })
+    }
+}
+
+/// What the cases of a run are.
+struct Measured {
+    mode: Mode,
+    cases: Vec<Case>,
+    /// Those whose memory is measured beside.
+    beside: Vec<Case>,
+    compiled_traces: Vec<CompiledTrace>,
+    /// Where real programs work.
+    scratch: Option<Draft>,
+    /// Whether a program is linked to an allocator of its own.
+    linked: bool,
+}
+
+impl Measured {
+    fn of_real_programs(
+        args: &RunFlags,
+        suite: &Suite,
+        programs: &[&RealProgram],
+        catalog: &Catalog,
+        cpus: u32,
+    ) -> Result<Measured> {
+        let mode = real_programs::mode(args)?;
+        let installed = real_programs::installed(programs);
+        if installed.is_empty() {
+            return refuse("none of these programs is installed");
+        }
+        let dry_run = args.comparison.dry_run;
+        let RealCases {
+            cases,
+            scratch,
+            linked,
+        } = real_programs::cases(&installed, &suite.preset, &args.set, catalog, cpus, dry_run)?;
+        Ok(Measured {
+            mode,
+            cases,
+            beside: Vec::new(),
+            compiled_traces: Vec::new(),
+            scratch: Some(scratch),
+            linked,
+        })
+    }
+
+    fn of_workloads(
+        command: &RunArgs,
+        suite: &Suite,
+        patterns: &[String],
+        catalog: &Catalog,
+        cpus: u32,
+    ) -> Result<Measured> {
+        let (args, flags) = (&command.args, &command.args.comparison);
+        let workloads = chosen(patterns, catalog).map_err(usage)?;
+        let workloads: Vec<&Workload> = workloads.iter().collect();
+        let of_suite = command.workloads.is_empty();
+        let mode = mode(args, of_suite && suite.memory, &workloads).map_err(usage)?;
+        // Points that a kernel takes itself are those of one thread, unless more are asked for.
+        let one = ["1".to_owned()];
+        let words = match args.threads.is_empty() {
+            false => &args.threads[..],
+            true if workloads.iter().any(|workload| workload.is_for_memory()) => &one,
+            true => &suite.threads,
+        };
+        let threads = thread_counts(words, cpus).map_err(|why| usage(anyhow!("-t: {why}")))?;
+        let mut set = Vec::new();
+        // A workload that the user chose is the one that is documented.
+        if of_suite {
+            set = overrides(suite, mode).map_err(usage)?;
+        }
+        set.extend(args.set.iter().cloned());
+        let patience_s = flags.timeout.unwrap_or(FIRST_TIMEOUT).as_secs_f64();
+        let mut beside = Vec::new();
+        let mut compiled_traces = Vec::new();
+        if of_suite {
+            let workloads_beside = chosen(&suite.memory_of, catalog)?;
+            let workloads_beside: Vec<&Workload> = workloads_beside.iter().collect();
+            let is_beside = |change: &Override| change.is_for_any(&workloads_beside);
+            if mode == Mode::Time {
+                let mut set = set.clone();
+                set.retain(|change| is_beside(change) && change.parameter != traces::ROUNDS);
+                let cases =
+                    cases(&workloads_beside, &suite.preset, &[1], cpus, &set).map_err(usage)?;
+                (beside, compiled_traces) =
+                    traces::beside(cases, cpus, patience_s).map_err(usage)?;
+            }
+            set.retain(|change| change.is_for_any(&workloads) || !is_beside(change));
+        }
+        let cases = cases(&workloads, &suite.preset, &threads, cpus, &set).map_err(usage)?;
+        let (mut cases, compiled) =
+            traces::make_ready(cases, mode, cpus, patience_s).map_err(usage)?;
+        compiled_traces.extend(compiled);
+        refuse_idle(args, mode, &workloads, &cases)?;
+        if let Some(interval) = args.series {
+            for case in &mut cases {
+                case.series_ns = Some(interval.as_nanos() as u64);
+            }
+        }
+        Ok(Measured {
+            mode,
+            cases,
+            beside,
+            compiled_traces,
+            scratch: None,
+            linked: false,
         })
     }
 }

@@ -3,9 +3,11 @@
 use super::pack_table::{PackRow, pack_table};
 use super::{Exit, in_file};
 use crate::build::command::find;
+use crate::build::input::{environment, generate};
 use crate::build::package_version;
-use crate::catalog::real_program::{self, RealProgram, SEED};
+use crate::catalog::real_program::{self, RealProgram};
 use crate::cmd::output::{Force, Output};
+use crate::cmd::run::real_programs::installed;
 use crate::cmd::{print, refuse, say, usage};
 use crate::file::{self, Draft, WithPath};
 use anyhow::{Context, Result, anyhow, bail};
@@ -146,34 +148,6 @@ fn chosen<'p>(programs: &'p [RealProgram], names: &[String]) -> Result<Vec<&'p R
     Ok(chosen)
 }
 
-/// Those that can run here. Names the others, and the packages that they need.
-fn installed<'p>(chosen: &[&'p RealProgram]) -> Vec<&'p RealProgram> {
-    let mut installed = Vec::new();
-    let mut packages = Vec::new();
-    for program in chosen {
-        let is_missing = |need: &&String| find(need, Path::new("/")).is_err();
-        let missing: Vec<&str> = program
-            .needs
-            .iter()
-            .filter(is_missing)
-            .map(String::as_str)
-            .collect();
-        if missing.is_empty() {
-            installed.push(*program);
-        } else {
-            let words = missing.join(", ");
-            say(format!("{}: not installed: {words}", program.name));
-            packages.extend(program.packages.iter().map(String::as_str));
-        }
-    }
-    packages.sort_unstable();
-    packages.dedup();
-    if !packages.is_empty() {
-        say(format!("apt-get install {}", packages.join(" ")));
-    }
-    installed
-}
-
 /// Generates the input of a program, and records it.
 fn record<'p>(program: &'p RealProgram, scratch: &Path) -> Result<Packed<'p>> {
     let folder = scratch.join(&program.name);
@@ -182,16 +156,7 @@ fn record<'p>(program: &'p RealProgram, scratch: &Path) -> Result<Packed<'p>> {
     for new in [&folder, &input, &traces] {
         std::fs::create_dir(new).with_path("cannot make", new)?;
     }
-    for (name, text) in &program.files {
-        let path = input.join(name);
-        std::fs::write(&path, text).with_path("cannot write", &path)?;
-    }
-    let size = program.pack_size.unwrap_or(program.size).to_string();
-    let seed = SEED.to_string();
-    let mut generator = command(program, &program.generate, &input, None)?;
-    let words = File::create(folder.join("generator.txt"))?;
-    let status = generator.args([&seed, &size]).stderr(words).status();
-    ended("its generator", status?, &folder.join("generator.txt"))?;
+    generate(program, program.pack_size.unwrap_or(program.quick), &input)?;
     let said = folder.join("recorder.txt");
     let status = recorded(program, &input, &traces.join("main.trace"), &said)?;
     ended("recording it", status, &said)?;
@@ -222,17 +187,10 @@ fn command(
     let port = port.map_or(String::new(), |port| port.to_string());
     let mut words = words.iter().map(|word| word.replace("{port}", &port));
     let mut command = Command::new(words.next().context("no command")?);
-    let kept = std::env::vars_os().filter(|(name, _)| {
-        let name = name.to_string_lossy();
-        name == "PATH" || name.starts_with("HEAPMARK_")
-    });
     command
         .args(words)
         .env_clear()
-        .envs(kept)
-        .env("HOME", input)
-        .env("LC_ALL", "C")
-        .envs(&program.environment)
+        .envs(environment(program, input))
         .current_dir(input)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

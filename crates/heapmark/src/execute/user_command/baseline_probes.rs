@@ -91,7 +91,7 @@ impl CommandRunner<'_> {
         launch.command.stdout(nowhere()?).stderr(nowhere()?);
         let wall = Duration::from_nanos(plain.end.launched.wall_ns);
         let limit = LEAST_PATIENCE.max(wall.saturating_mul(SLOWER));
-        let mut drive = Drive::of(self, &launch.account, None)?;
+        let mut drive = Drive::of(self, &launch.account, None, nowhere()?)?;
         let mut look = |pid| drive.as_mut().map_or(SHORT_WAIT, |drive| drive.look(pid));
         let witness = &self.tools.witness;
         let found = search(launch.command, witness, limit, self.stop, &mut look)?;

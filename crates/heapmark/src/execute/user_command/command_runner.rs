@@ -50,11 +50,18 @@ impl CommandRunner<'_> {
     /// measure something else than their names say, and two allocators in one process would prove
     /// nothing.
     pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
-        self.command.settings.split(of_the_user()).0
+        self.command.settings.split(self.unmeasured()).0
     }
-}
 
-/// The user's own environment for processes that are not measured: everything but `LD_PRELOAD`.
-pub(super) fn of_the_user() -> impl Iterator<Item = (OsString, OsString)> {
-    std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD")
+    /// The environment of processes that are not measured: of a real program its own, otherwise the
+    /// user's without `LD_PRELOAD`.
+    pub(super) fn unmeasured(&self) -> Vec<(OsString, OsString)> {
+        let Some(real) = &self.command.real else {
+            let own = std::env::vars_os();
+            return own.filter(|(name, _)| name != "LD_PRELOAD").collect();
+        };
+        let variables = real.environment.iter();
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
+        variables.collect()
+    }
 }

@@ -1,10 +1,13 @@
 //! What is wrong with a process: which allocator served it, how it ended, what it printed.
 
+use super::last_words::with_words;
 use super::process::Ran;
-use super::{CommandRunner, Reference, malloc_probe};
+use super::{CommandRunner, EarlyEnd, Reference, malloc_probe};
 use crate::execute::Outcome;
-use anyhow::Result;
+use crate::execute::child::may_go_on;
+use anyhow::{Context, Result};
 use heapmark_wire::Phase;
+use std::process::{Command, Stdio};
 
 impl CommandRunner<'_> {
     /// `None` if nothing is wrong. Without a reference, this process becomes the reference.
@@ -28,7 +31,8 @@ impl CommandRunner<'_> {
             Phase::Run
         };
         if let Some(served) = &ran.served {
-            return Ok(served.fault.clone());
+            let fault = served.fault.clone();
+            return Ok(fault.or(self.other_output(ran, reference)?));
         }
         let Some(code) = ran.end.code() else {
             return Ok(ran.end.outcome(phase, None));
@@ -40,23 +44,60 @@ impl CommandRunner<'_> {
                 .filter(|outcome| code != 0 && matches!(outcome, Outcome::NotLoaded { .. }))
                 .or(Some(Outcome::NotLoaded { why })));
         }
-        let Some(reference) = reference else {
-            return Ok(None);
-        };
-        let baseline = &reference.baseline.allocator.name;
-        let difference = if code != reference.code {
+        if let Some(reference) = reference
+            && code != reference.code
+        {
             if self.job.limit.is_some() {
                 let phase = phase.word().into();
                 return Ok(Some(Outcome::Exit { code, phase }));
             }
-            let wanted = reference.code;
-            Some(format!("exit code {code}, under {baseline} {wanted}"))
-        } else if let Some(output) = ran.output.take() {
-            let (_, difference) = output.end()?;
-            difference.map(|what| format!("{what} under {baseline}"))
-        } else {
-            None
+            let (baseline, wanted) = (&reference.baseline.allocator.name, reference.code);
+            let what = format!("exit code {code}, under {baseline} {wanted}");
+            return Ok(Some(Outcome::WrongResult { what }));
+        }
+        self.other_output(ran, reference)
+    }
+
+    /// Compares what a process printed with what the reference printed.
+    fn other_output(
+        &self,
+        ran: &mut Ran,
+        reference: Option<&Reference>,
+    ) -> Result<Option<Outcome>> {
+        // The reference's own output is taken when nothing else is wrong with it.
+        let Some((reference, output)) = reference.zip(ran.output.take_if(|_| reference.is_some()))
+        else {
+            return Ok(None);
         };
-        Ok(difference.map(|what| Outcome::WrongResult { what }))
+        let baseline = &reference.baseline.allocator.name;
+        let (printed, difference) = output.end()?;
+        ran.digest.push(printed.digest());
+        Ok(difference.map(|what| Outcome::WrongResult {
+            what: format!("{what} under {baseline}"),
+        }))
+    }
+
+    /// The digest of what a real program wrote, if one is asked for.
+    pub(super) fn written(&self) -> Result<Option<String>, EarlyEnd> {
+        let real = self.command.real.as_ref();
+        let Some((first, words)) = real.and_then(|real| real.digest.split_first()) else {
+            return Ok(None);
+        };
+        let end = Command::new(first)
+            .args(words)
+            .current_dir(&self.command.folder)
+            .env_clear()
+            .envs(self.unmeasured())
+            .stdin(Stdio::null())
+            .output()
+            .with_context(|| format!("cannot start {first}"))?;
+        may_go_on(self.stop)?;
+        let words = String::from_utf8_lossy(&end.stdout).trim().to_owned();
+        if end.status.success() && !words.is_empty() {
+            return Ok(Some(words));
+        }
+        let failed = format!("the digest of what it wrote failed ({})", end.status);
+        let what = with_words(&failed, &String::from_utf8_lossy(&end.stderr));
+        Err(Outcome::WrongResult { what }.into())
     }
 }

@@ -41,6 +41,8 @@ pub const EXIT_CODE: &str = "exit_code";
 pub const SAID: &str = "said";
 /// Note: which libraries serve the command as the user calls it.
 pub const SERVED_BY: &str = "served_by";
+/// Note: digests of what it printed and wrote, which are the baseline's.
+pub const DIGEST: &str = "digest";
 /// Note: why the peak of PSS was missed.
 pub const PSS_MISSED: &str = "peak_pss_missed";
 
@@ -55,6 +57,8 @@ pub struct Reference {
     trees: RefCell<Trees>,
     /// What it prints, if output is compared.
     printed: Option<Arc<Printed>>,
+    /// The digest of what it writes, if that is compared.
+    written: Option<String>,
 }
 
 impl Reference {
@@ -90,6 +94,7 @@ impl CommandRunner<'_> {
             code,
             trees: RefCell::default(),
             printed,
+            written: self.written()?,
         };
         reference.learn(&ran);
         Ok(reference)
@@ -161,6 +166,18 @@ impl CommandRunner<'_> {
         }
         let mut ran = self.plain(Some(look), reference.printed.as_ref())?;
         let mut fault = self.fault(&mut ran, Some(reference))?;
+        if fault.is_none() && self.job.check {
+            let written = self.written()?;
+            ran.digest.extend(written.clone());
+            if let Some((ours, wanted)) = written.zip(reference.written.as_ref())
+                && ours != *wanted
+            {
+                let baseline = &reference.baseline.allocator.name;
+                let what =
+                    format!("what it wrote has the digest {ours}, under {baseline} {wanted}");
+                fault = Some(Outcome::WrongResult { what });
+            }
+        }
         if fault.is_none() {
             fault = self.other_tree(&ran, reference)?;
         }
@@ -180,6 +197,9 @@ impl CommandRunner<'_> {
         let mut measurement = measurement(launched, &ran);
         measurement.figures.extend(littered);
         let notes = &mut measurement.notes;
+        if !ran.digest.is_empty() {
+            notes.insert(DIGEST.into(), ran.digest.join("; "));
+        }
         if reference.code != 0 {
             notes.insert(EXIT_CODE.into(), reference.code.to_string());
             if let Some(line) = ran.end.last_words().lines().last() {

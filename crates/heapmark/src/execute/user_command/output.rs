@@ -41,6 +41,13 @@ pub(super) struct Printed {
     sum: u32,
 }
 
+impl Printed {
+    /// All of it in a few words.
+    pub fn digest(&self) -> String {
+        format!("crc32 {:08x} of {} bytes printed", self.sum, self.bytes)
+    }
+}
+
 /// Reads what a process prints, in a separate thread.
 pub(super) struct OutputReader {
     ended: Arc<AtomicBool>,

@@ -7,6 +7,7 @@ use super::last_words::with_words;
 use super::malloc_probe::{self, Witnessed};
 use super::output::{OutputReader, Printed, nowhere};
 use super::server::{Drive, Served};
+use crate::build::input::renew;
 use crate::catalog::settings;
 use crate::execute::Outcome;
 use crate::execute::child::{Launch, Look, may_go_on, padded};
@@ -28,6 +29,8 @@ pub(super) struct Ran {
     /// What it printed, if its output is read.
     pub output: Option<OutputReader>,
     pub witnessed: Vec<Witnessed>,
+    /// Digests of what it printed and wrote, once compared.
+    pub digest: Vec<String>,
     /// What its client measured, for a server.
     pub served: Option<Served>,
     /// What aged its heap, in a run of aged heaps.
@@ -95,15 +98,22 @@ impl CommandRunner<'_> {
         })
     }
 
-    /// The failure of `--prepare`, if it failed.
+    /// Makes ready what a process needs: the input of a real program, then `--prepare`. Returns the
+    /// failure of that, if it failed.
     pub(super) fn prepared(&self) -> Result<Option<Outcome>> {
+        let folder = &self.command.folder;
+        if let Some(real) = &self.command.real
+            && (real.changes_input || !folder.is_dir())
+        {
+            renew(&real.input, folder)?;
+        }
         let Some(line) = &self.command.prepare else {
             return Ok(None);
         };
         let output = Command::new("sh")
             .arg("-c")
             .arg(line)
-            .current_dir(&self.command.folder)
+            .current_dir(folder)
             .stdin(Stdio::null())
             .env_remove("LD_PRELOAD")
             .output()
@@ -173,13 +183,19 @@ impl CommandRunner<'_> {
         times: Option<&Times>,
     ) -> Result<Ran> {
         let mut launch = self.launch(&["inherit"], &variables)?;
-        let (output, stdout) = output.unzip();
-        launch.command.stdout(stdout.map_or_else(nowhere, Ok)?);
+        let (output, read) = output.unzip();
+        let mut stdout = read.map_or_else(nowhere, Ok)?;
+        let mut of_client = nowhere()?;
+        // Of a server, it is the client that prints what can be compared.
+        if self.command.client.is_some() {
+            std::mem::swap(&mut stdout, &mut of_client);
+        }
+        launch.command.stdout(stdout);
         let words = launch
             .stderr
             .try_clone()
             .context("cannot hand on a memory file")?;
-        let mut drive = Drive::of(self, &launch.account, times)?;
+        let mut drive = Drive::of(self, &launch.account, times, of_client)?;
         let mut look = look.map(paced);
         // An error while trimming the file in memory occurs again when the rest is read, and is
         // reported then.
@@ -199,6 +215,7 @@ impl CommandRunner<'_> {
             end,
             output,
             witnessed: Vec::new(),
+            digest: Vec::new(),
             litter: None,
         })
     }

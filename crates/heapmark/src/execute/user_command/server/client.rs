@@ -3,7 +3,7 @@
 use crate::execute::child::{Launch, end_tree, spawn};
 use crate::execute::exit::STDERR_BYTES;
 use crate::execute::memory_file::{keep_last, text};
-use crate::execute::user_command::command_runner::{CommandRunner, of_the_user};
+use crate::execute::user_command::command_runner::CommandRunner;
 use crate::execute::user_command::last_words::with_words;
 use anyhow::{Context, Result};
 use heapmark_wire::Launched;
@@ -19,15 +19,19 @@ pub(super) struct ClientProcess {
 }
 
 impl ClientProcess {
-    pub fn new(tried: &CommandRunner<'_>, words: &[String]) -> Result<ClientProcess> {
+    pub fn new(
+        tried: &CommandRunner<'_>,
+        words: &[String],
+        stdout: Stdio,
+    ) -> Result<ClientProcess> {
         let mut launch = Launch::new(tried.launcher, &["inherit"], None, [])?;
         launch
             .command
             .args(words)
             .current_dir(&tried.command.folder)
-            .envs(of_the_user())
+            .envs(tried.unmeasured())
             .stdin(Stdio::null())
-            .stdout(Stdio::null());
+            .stdout(stdout);
         let child = None;
         Ok(ClientProcess { launch, child })
     }

@@ -20,6 +20,7 @@ use listener::is_below;
 use rustix::process::{Pid, Signal, pidfd_send_signal};
 use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 use usage::Used;
 
@@ -72,11 +73,12 @@ pub(super) struct Drive<'a> {
 }
 
 impl<'a> Drive<'a> {
-    /// Of the command with this account, if it is a server.
+    /// Of the command with this account, if it is a server. Its client prints to `stdout`.
     pub fn of(
         tried: &CommandRunner<'_>,
         server: &File,
         times: Option<&'a Times>,
+        stdout: Stdio,
     ) -> Result<Option<Drive<'a>>> {
         let Some(client) = &tried.command.client else {
             return Ok(None);
@@ -95,7 +97,7 @@ impl<'a> Drive<'a> {
             began: Instant::now(),
             doubted: None,
             server: server.context("cannot hand on a memory file")?,
-            driver: ClientProcess::new(tried, &client.command)?,
+            driver: ClientProcess::new(tried, &client.command, stdout)?,
             used: Used::default(),
             fault: None,
         }))

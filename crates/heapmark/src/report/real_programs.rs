@@ -1,0 +1,195 @@
+//! The answer of a run of real programs: a matrix of programs against allocators, of time and of peak
+//! memory, with the ceiling of each program; what to do next. The full tables are in `terminal`.
+
+use super::conclusion;
+use super::machine::{machine_line, machine_name, price_warning};
+use super::matrix::{Cell, Column, absent, bands, cell, names, short};
+use super::screen::{BOLD, Screen, YELLOW};
+use super::terminal::failures;
+use super::text::{count, list, plain};
+use super::units;
+use crate::analyse::{Analysis, Case, CommandFacts, Conclusion, Numbers, Role, Row};
+use crate::store::RunFile;
+use std::path::Path;
+
+/// A program of a run.
+type Program<'a> = (&'a Case, &'a CommandFacts);
+
+/// `None` if the run has no two real programs. `place` is its directory.
+pub fn programs(
+    run: &RunFile,
+    analysis: &Analysis,
+    place: &Path,
+    screen: Screen,
+) -> Option<String> {
+    let mut programs = analysis.real_programs();
+    if programs.len() < 2 {
+        return None;
+    }
+    // Those for which the choice of an allocator can matter most stand first.
+    let share = |program: &Program| program.1.malloc_share.unwrap_or(0.0);
+    programs.sort_by(|a, b| share(b).total_cmp(&share(a)));
+    let (matter, idle): (Vec<Program>, Vec<Program>) =
+        programs.into_iter().partition(|(case, _)| case.counts());
+    let head = format!(
+        "heapmark {}, suite {}, preset {}, {} on {}",
+        run.heapmark,
+        run.suite,
+        run.preset,
+        count(analysis.planned_blocks, "block"),
+        machine_name(&run.machine)
+    );
+    let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2))];
+    let all: Vec<Program> = matter.iter().chain(&idle).copied().collect();
+    let base = &analysis.baseline;
+    for (what, of) in [("Time", TIME), ("Peak memory", MEMORY)] {
+        let heading = format!("{what} over {base}'s, below 1 is {}", of.better);
+        lines.extend([
+            String::new(),
+            screen.paint(BOLD, &heading),
+            matrix(analysis, &all, matter.len(), of, screen),
+        ]);
+    }
+    lines.push(String::new());
+    let mut remarks = vec![
+        "ceiling: the most that any allocator can make the program faster by being faster itself, from \
+         the share of its CPU time in calls of malloc and free."
+            .to_owned(),
+        format!(
+            "~ cannot be told apart from {base}. Mean: geometric, over {} to which allocation matters.",
+            count(matter.len(), "program")
+        ),
+    ];
+    if !idle.is_empty() {
+        let names = list(idle.iter().map(|(case, _)| &case.workload));
+        remarks.push(format!(
+            "It does not matter here, and is in no mean (less than 1 % of the CPU time is malloc and free): {names}."
+        ));
+    }
+    let cautions = all.iter().filter_map(|(case, _)| {
+        let caution = case.caution.as_ref()?;
+        Some(format!("{}: {caution}", case.workload))
+    });
+    remarks.extend(cautions);
+    remarks.extend(conclusion::interference(analysis));
+    remarks.extend(machine_line(analysis));
+    remarks.extend(analysis.prices.as_ref().and_then(price_warning));
+    remarks.extend(conclusion::unplanned(analysis));
+    remarks.extend(absent(analysis));
+    lines.extend(remarks.iter().map(|line| screen.wrap(line, 2)));
+    lines.extend(failures(analysis, screen));
+    let colour = match analysis.conclusion {
+        Conclusion::Fastest(_) => BOLD,
+        _ => YELLOW,
+    };
+    let sentences = conclusion::conclusion(analysis) + &conclusion::smallest(analysis);
+    lines.extend([
+        String::new(),
+        screen.paint(colour, &screen.wrap(&sentences, 0)),
+        screen.wrap(
+            &format!("All numbers: heapmark show {}", place.display()),
+            2,
+        ),
+    ]);
+    Some(lines.join("\n") + "\n")
+}
+
+/// What a matrix shows of the rows.
+#[derive(Clone, Copy)]
+struct Shown {
+    better: &'static str,
+    /// The baseline's value, and its heading's last word.
+    own: fn(&Numbers) -> Option<String>,
+    cell: fn(&Row, &Row) -> Cell,
+    mean: fn(&Analysis, &str) -> Option<f64>,
+}
+
+const TIME: Shown = Shown {
+    better: "faster",
+    own: |numbers| Some(units::duration(numbers.median("wall_ns")?)),
+    cell: |row, _| cell(row),
+    mean: |analysis, name| Some(overall(analysis, name)?.ratio),
+};
+
+const MEMORY: Shown = Shown {
+    better: "less",
+    own: |numbers| Some(units::bytes(peak_bytes(numbers)?)),
+    cell: |row, base| {
+        let over = |row: &Row| peak_bytes(row.numbers()?);
+        match over(row).zip(over(base)) {
+            _ if row.role == Role::Baseline => cell(row),
+            Some((own, base)) => Cell::of(short(own / base)),
+            None => cell(row),
+        }
+    },
+    mean: |analysis, name| Some(overall(analysis, name)?.memory?.ratio),
+};
+
+fn peak_bytes(numbers: &Numbers) -> Option<f64> {
+    Some(numbers.memory()?.peak_rss_bytes)
+}
+
+fn overall<'a>(analysis: &'a Analysis, name: &str) -> Option<&'a crate::analyse::Overall> {
+    analysis.overall.iter().find(|one| one.allocator == name)
+}
+
+/// How much faster an allocator can make a program.
+pub fn ceiling(facts: &CommandFacts) -> Option<String> {
+    match facts.faster_at_most() {
+        Some(most) => Some(units::percent(most)),
+        None => (!facts.matters()).then(|| "< 1 %".into()),
+    }
+}
+
+/// Programs, the mean behind those that count, then the others.
+fn matrix(
+    analysis: &Analysis,
+    all: &[Program],
+    matter: usize,
+    of: Shown,
+    screen: Screen,
+) -> String {
+    let with_mean = !analysis.overall.is_empty();
+    let column = |heading: &str, cells: Vec<Cell>, mean: Option<String>| {
+        let mut cells = cells;
+        if with_mean {
+            let mean = mean.unwrap_or_default();
+            cells.insert(matter, Cell::of(mean));
+        }
+        Column::new(heading, cells)
+    };
+    let text = |of: &dyn Fn(&Program) -> Option<String>| -> Vec<Cell> {
+        let texts = all.iter().map(of);
+        texts
+            .map(|text| Cell::of(text.unwrap_or("-".into())))
+            .collect()
+    };
+    let base = |case: &'_ Case| {
+        let mut rows = case.rows.iter();
+        rows.position(|row| row.role == Role::Baseline)
+    };
+    let own = |program: &Program| (of.own)(program.0.rows[base(program.0)?].numbers()?);
+    let mut programs = column(
+        "",
+        text(&|(case, _)| Some(plain(&case.workload))),
+        Some("mean".into()),
+    );
+    programs.gap = 0;
+    let mut columns = vec![
+        programs,
+        column("ceiling", text(&|(_, facts)| ceiling(facts)), None),
+        column(&plain(&analysis.baseline), text(&own), None),
+    ];
+    let others = names(analysis, &analysis.cases);
+    for name in others.iter().filter(|name| **name != analysis.baseline) {
+        let cells = all.iter().map(|(case, _)| {
+            let row = case.rows.iter().find(|row| row.allocator == **name);
+            let base = base(case).map(|place| &case.rows[place]);
+            let cell = row.zip(base).map(|(row, base)| (of.cell)(row, base));
+            cell.unwrap_or_else(|| Cell::of("-".into()))
+        });
+        let mean = (of.mean)(analysis, name).map(short);
+        columns.push(column(&plain(name), cells.collect(), mean));
+    }
+    bands(&columns, screen)
+}
