@@ -6,7 +6,7 @@ use super::views::heading;
 use crate::analyse::{Analysis, Case, Numbers, Ratio, Role, Row, State, Verdict, distinct};
 use crate::metric::WALL;
 use crate::report::text::plain;
-use crate::report::{sheet, units};
+use crate::report::{real_programs, sheet, units};
 
 /// The ratio, up or down, of the strongest colour.
 const STRONGEST: f64 = 8.0;
@@ -55,7 +55,7 @@ fn section(
 /// `None` for a single case, which has the ranking, and if there is nothing to compare.
 fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
     let cases = analysis.cases.iter().filter(|case| match by == WALL.key {
-        true => case.times_operations(),
+        true => case.times_operations() || case.command.as_ref().is_some_and(|it| it.real),
         false => !case.whole_process || case.command.is_some(),
     });
     let cases: Vec<&Case> = cases.collect();
@@ -63,7 +63,7 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
     let rows: Vec<MatrixRow> = cases
         .iter()
         .map(|case| MatrixRow {
-            heading: heading(*case),
+            heading: heading(*case) + &ceiling(case),
             cells: names.iter().map(|name| cell(case, name, by)).collect(),
         })
         .collect();
@@ -83,6 +83,13 @@ pub(super) fn columns<'a>(analysis: &'a Analysis, cases: &[&'a Case]) -> Vec<&'a
     let of_allocators = |row: &&Row| matches!(row.role, Role::Baseline | Role::Candidate);
     let present = rows.filter(of_allocators).map(|row| row.allocator.as_str());
     distinct(ranked.chain(present))
+}
+
+/// `, ceiling 12 %` of a real program.
+fn ceiling(case: &Case) -> String {
+    let command = case.command.as_ref().filter(|command| command.real);
+    let ceiling = command.and_then(real_programs::ceiling);
+    ceiling.map_or_else(String::new, |ceiling| format!(", ceiling {ceiling}"))
 }
 
 fn cell(case: &Case, name: &str, by: &str) -> MatrixCell {
