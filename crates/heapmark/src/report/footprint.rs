@@ -12,6 +12,9 @@ const WATCHED: &str = "page_occupancy";
 /// A metric that only a replay has that sampled itself.
 const AT_PEAK: &str = "tenth_page";
 
+/// A metric that is 0 on most machines: then it has no column.
+const HUGE: &str = "huge_share";
+
 /// Metrics that only kernels have which start processes: they have no heap of their own.
 const STARTED: [&str; 2] = ["start_ns", "late_free_ns"];
 
@@ -38,7 +41,7 @@ const COLUMNS: [(&str, &str, &str, Spare); 16] = [
     ),
     ("mean", "mean_overhead", WATCHED, Spare::No),
     ("page occupancy", WATCHED, WATCHED, Spare::Early),
-    ("huge pages", "huge_share", WATCHED, Spare::Early),
+    ("huge pages", HUGE, HUGE, Spare::Early),
     ("blow-up", "blow_up", "blow_up", Spare::No),
     ("internal", "internal_fragmentation", AT_PEAK, Spare::No),
     ("external", "external_fragmentation", AT_PEAK, Spare::No),
@@ -160,6 +163,10 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
             "at peak demand, at peak RSS, mean: overhead there, which is the growth of the resident set over requested bytes.",
         ),
         (
+            HUGE,
+            "huge pages: most memory in transparent huge pages / highest resident heap.",
+        ),
+        (
             "blow_up",
             "blow-up: highest memory over that of one thread that makes all calls.",
         ),
@@ -227,9 +234,10 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     shown.map(|(_, line)| line.to_owned()).collect()
 }
 
-/// Whether some row has a metric.
+/// Whether some row has a metric, which says something.
 fn has(rows: &[&TableRow], key: &str) -> bool {
-    rows.iter().any(|row| row.cell(key).is_some())
+    let says = |cell: &TableCell| key != HUGE || cell.spread.max > 0.0;
+    rows.iter().any(|row| row.cell(key).is_some_and(says))
 }
 
 fn of_case(case: &Table, planned_blocks: u32) -> Sheet {
