@@ -246,7 +246,7 @@ impl Analysis {
     /// The real programs of the catalogue that it ran, with fresh heaps.
     pub fn real_programs(&self) -> Vec<(&Case, &CommandFacts)> {
         let real =
-            |case: &'_ Case| case.age.is_none() && case.command.as_ref().is_some_and(|it| it.real);
+            |case: &'_ Case| case.factor.is_none() && case.command.as_ref().is_some_and(|it| it.real);
         let cases = self.cases.iter().filter(|case| real(case));
         cases
             .filter_map(|case| Some((case, case.command.as_ref()?)))
