@@ -25,11 +25,9 @@ if [ -z "${CLEAN_ROOT-}" ]; then
     CLEAN_ROOT=$(mktemp -d "${TMPDIR:-/var/tmp}/heapmark-root.XXXXXX")
     export CLEAN_ROOT
     inside=""
-    # shellcheck disable=SC2317 # a trap calls it
+    # shellcheck disable=SC2317,SC2046 # a trap calls it; there is one child or none
     end() {
-        if [ -n "$inside" ] && read -r first <"/proc/$inside/task/$inside/children"; then
-            kill -KILL "${first% }"
-        fi 2>/dev/null
+        [ -z "$inside" ] || kill -KILL $(cat "/proc/$inside/task/$inside/children" 2>/dev/null) 2>/dev/null || true
         wait
         rm -rf --one-file-system "$CLEAN_ROOT"
     }

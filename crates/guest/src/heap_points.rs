@@ -55,12 +55,14 @@ impl HeapPoints {
         if !self.wanted() {
             return 0;
         }
+        let now = Resident::now();
         let point = HeapPoint {
             allocated_bytes: volume,
             time_ns: now_ns() - self.began_ns.get(),
             live_bytes: live,
             occupied_bytes: published::occupied_bytes(),
-            heap_bytes: self.heap_bytes(&Resident::now()),
+            heap_bytes: self.heap_bytes(&now),
+            anon_huge_bytes: now.huge,
         };
         if !self.full() {
             let place = self.count.replace(self.count.get() + 1);

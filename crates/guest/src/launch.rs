@@ -1,9 +1,10 @@
-//! `heapmark-guest launch FD [inherit] [held] [LIMIT NUMBER] NAME=VALUE... -- COMMAND ARGUMENT...`:
+//! `heapmark-guest launch FD [inherit] [held] [thp RULE] [LIMIT NUMBER] NAME=VALUE... -- COMMAND ARGUMENT...`:
 //! runs another program as a child of this small process and writes what the kernel counted for it
 //! to a file. The peak resident set that `wait4` reports includes the process before `exec`; a child
 //! of heapmark itself would have been a copy of heapmark. With `inherit` the variables are added to
 //! the launcher's own; without, the program has no others. With `held` this process first stops
-//! itself, so that a tracer can attach. A limit holds for the command and all that it starts, not
+//! itself, so that a tracer can attach. The rule for transparent huge pages is `never` or `advised`. It
+//! and a limit hold for the command and all that it starts, not
 //! for this process: `data` and `as` bytes, or the control `group` behind a descriptor of its
 //! `cgroup.procs`.
 //!
@@ -41,6 +42,11 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     options += usize::from(inherits);
     let held = argument(options) == c"held";
     options += usize::from(held);
+    let mut huge_pages = None;
+    if argument(options) == c"thp" {
+        huge_pages = Some(argument(options + 1));
+        options += 2;
+    }
     let limit = match Limit::named(argument(options)) {
         None => None,
         Some(of) => {
@@ -79,9 +85,8 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         let child = libc::fork();
         if child == 0 {
             libc::sigprocmask(libc::SIG_SETMASK, &masks.before, core::ptr::null_mut());
-            if let Some(limit) = limit
-                && !limit.hold()
-            {
+            let is_ruled = huge_pages.is_none_or(|rule| forbid_huge_pages(rule == c"advised"));
+            if !is_ruled || limit.is_some_and(|limit| !limit.hold()) {
                 report_errno(file);
             }
             execute(parent, command, environment, inherits, file);
@@ -110,6 +115,16 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         ..account(status, wall_ns, &usage)
     };
     c_int::from(write!(OutputFile(file), "{launched}").is_err())
+}
+
+/// Forbids this process, and all that it will execute, transparent huge pages; or all but those of
+/// memory for which a program asks for them. Returns whether that worked.
+pub fn forbid_huge_pages(except_advised: bool) -> bool {
+    /// Of `linux/prctl.h`; libc has no name for it yet.
+    const EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
+    let except = if except_advised { EXCEPT_ADVISED } else { 0 };
+    // SAFETY: a plain system call.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, except, 0, 0) == 0 }
 }
 
 /// A limit on the memory of the command and of all that it starts.

@@ -100,7 +100,7 @@ fn floor(events: u64, consumer: u32) -> Result<(f64, f64, f64)> {
         whole_process: false,
         caution: None,
         series_ns: None,
-        age: None,
+        factor: None,
         at_once: None,
         beside: false,
     };

@@ -17,6 +17,8 @@ pub struct HeapPoint {
     /// Growth of memory that lies in no file since just before the first operation, without the
     /// harness's tables.
     pub heap_bytes: u64,
+    /// Anonymous memory in huge pages.
+    pub anon_huge_bytes: u64,
 }
 
 /// The figures at the peak of live bytes.
@@ -47,6 +49,7 @@ impl HeapPoint {
             live_bytes,
             occupied_bytes,
             heap_bytes,
+            anon_huge_bytes,
         ] = numbers(line)?;
         Some(HeapPoint {
             allocated_bytes,
@@ -54,6 +57,7 @@ impl HeapPoint {
             live_bytes,
             occupied_bytes,
             heap_bytes,
+            anon_huge_bytes,
         })
     }
 }
@@ -66,10 +70,11 @@ impl Display for HeapPoint {
             live_bytes,
             occupied_bytes,
             heap_bytes,
+            anon_huge_bytes,
         } = self;
         write!(
             f,
-            "{allocated_bytes} {time_ns} {live_bytes} {occupied_bytes} {heap_bytes}"
+            "{allocated_bytes} {time_ns} {live_bytes} {occupied_bytes} {heap_bytes} {anon_huge_bytes}"
         )
     }
 }
@@ -137,6 +142,7 @@ mod tests {
             live_bytes: 3,
             occupied_bytes: 4,
             heap_bytes: 5,
+            anon_huge_bytes: 6,
         };
         let peak = Peak {
             live_bytes: 1,
@@ -148,9 +154,9 @@ mod tests {
         assert_eq!(Peak::parse(&peak.to_string()), Some(peak));
         assert_eq!(
             [
-                HeapPoint::parse("1 2 3 4"),
-                HeapPoint::parse("1 2 3 4 5 6"),
-                HeapPoint::parse("1 2 3 4 x")
+                HeapPoint::parse("1 2 3 4 5"),
+                HeapPoint::parse("1 2 3 4 5 6 7"),
+                HeapPoint::parse("1 2 3 4 5 x")
             ],
             [None; 3]
         );

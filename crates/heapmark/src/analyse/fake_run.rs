@@ -262,7 +262,7 @@ pub(crate) fn case(name: &str) -> PlannedCase {
         caution: None,
         counts_purge: false,
         series_ns: None,
-        age: None,
+        factor: None,
         at_once: None,
         beside: false,
     }

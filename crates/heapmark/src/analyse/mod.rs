@@ -4,11 +4,11 @@
 //! A row, an allocator in a case, has numbers only if every process of it ended `ok`. That is
 //! decided in one place, `group`; all later steps see a failed row as a row without processes.
 
-mod aged;
 mod candidate;
 pub mod claims;
 pub mod compare;
 pub mod conclusion;
+mod factor;
 pub mod failure;
 pub mod footprint;
 mod group;
@@ -38,9 +38,9 @@ pub(crate) mod fake_run;
 #[cfg(test)]
 mod tests;
 
-pub use aged::AgedOverFresh;
 pub use candidate::LeftOut;
 pub use conclusion::{Conclusion, Ranking, Withheld};
+pub use factor::FactorRatio;
 pub use failure::{Failed, Failure};
 pub use footprint::Sampling;
 pub use held::{Held, MemoryShape};
@@ -63,7 +63,7 @@ pub use verdict::Verdict;
 use crate::execute::Measurement;
 use crate::metric::Process;
 use crate::observe::Prices;
-use crate::plan::{Counter, HugePages, LimitKind, Mode};
+use crate::plan::{Counter, Factor, HugePages, LimitKind, Mode};
 use crate::store::{Purpose, Record, RunFile};
 use group::{CaseGroups, Group, RecordsByRow};
 use heapmark_stats::{half_width, shift};
@@ -150,9 +150,9 @@ pub struct Case {
     pub whole_process: bool,
     /// Whether its times are the recorded ones, which no allocator changes: only memory can differ.
     pub paced: bool,
-    /// How many of 100 blocks of the litter stayed, if its heap was aged.
+    /// What is different from the case before it, if only that is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub age: Option<u8>,
+    pub factor: Option<Factor>,
     /// The user's command, if the case runs one.
     pub command: Option<CommandFacts>,
     /// A caution that the table must not be read without.
@@ -264,8 +264,9 @@ impl Analysis {
 
     /// The real programs of the catalogue that it ran, with fresh heaps.
     pub fn real_programs(&self) -> Vec<(&Case, &CommandFacts)> {
-        let real =
-            |case: &'_ Case| case.age.is_none() && case.command.as_ref().is_some_and(|it| it.real);
+        let real = |case: &'_ Case| {
+            case.factor.is_none() && case.command.as_ref().is_some_and(|it| it.real)
+        };
         let cases = self.cases.iter().filter(|case| real(case));
         cases
             .filter_map(|case| Some((case, case.command.as_ref()?)))
@@ -276,15 +277,14 @@ impl Analysis {
     fn judge_times(&mut self, run: &RunFile, records: &RecordsByRow) {
         let tables = grid(run, records);
         self.cases = judged_cases(run, &tables, false);
-        // What is said of allocators over all cases is said of fresh heaps.
+        // What is said of allocators over all cases is said of those without a factor.
         let judged = self.cases.iter().zip(&tables);
-        let judged = judged
-            .filter(|(case, _)| case.age.is_none())
-            .map(|(case, table)| JudgedCase {
-                case,
-                table,
-                floor_ns: table.floor_ns().unwrap_or_default(),
-            });
+        let judged = judged.filter(|(case, _)| case.factor.is_none());
+        let judged = judged.map(|(case, table)| JudgedCase {
+            case,
+            table,
+            floor_ns: table.floor_ns().unwrap_or_default(),
+        });
         let (mut later, mut rest): (Vec<JudgedCase>, Vec<JudgedCase>) =
             judged.partition(|judged| judged.table.case.plays_later_rounds());
         // First and later rounds of one trace answer two questions: no verdict covers both. A suite
@@ -339,11 +339,11 @@ pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64
     let mut add = |name: String, logs: &[f64]| {
         widths.push((name, shift(logs).as_ref().and_then(half_width)));
     };
-    for (place, _, aged, fresh) in aged::pairs(&tables) {
-        if aged.failed.is_none() && fresh.failed.is_none() {
-            let case = tables[place].case.label();
-            let name = format!("{} on {case} over fresh", aged.allocator.name);
-            add(name, &aged::logs(aged, fresh));
+    for (place, _, under, plain) in factor::pairs(&tables) {
+        if under.failed.is_none() && plain.failed.is_none() {
+            let [case, before] = [place, place - 1].map(|place| tables[place].case.label());
+            let name = format!("{} on {case} over {before}", under.allocator.name);
+            add(name, &factor::logs(under, plain));
         }
     }
     for table in &tables {
@@ -411,14 +411,12 @@ fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<CaseGroups<'a>>
 /// All cases; `all`: with the ratios of metrics that are only described.
 fn judged_cases(run: &RunFile, tables: &[CaseGroups], all: bool) -> Vec<Case> {
     let calls = verdict::verdicts(tables, run.plan.alpha());
-    let mut cases: Vec<Case> = tables
-        .iter()
-        .zip(&calls)
-        .map(|(table, calls)| judged_case(run, table, calls, all))
-        .collect();
-    for (case, row, over) in aged::judge(tables, &calls, run.plan.alpha()) {
+    let judged = tables.iter().zip(&calls);
+    let judged = judged.map(|(table, calls)| judged_case(run, table, calls, all));
+    let mut cases: Vec<Case> = judged.collect();
+    for (case, row, over) in factor::judge(tables, &calls, run.plan.alpha()) {
         if let State::Measured(numbers) = &mut cases[case].rows[row].state {
-            numbers.aged = Some(over);
+            numbers.factor = Some(over);
         }
     }
     cases
@@ -450,7 +448,7 @@ fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -
         counts_purge: case.counts_purge,
         whole_process: case.whole_process,
         paced,
-        age: case.age,
+        factor: case.factor,
         command: case
             .command()
             .map(|command| CommandFacts::new(command, run.plan.precision, table, &rows)),

@@ -1,6 +1,6 @@
 //! The numbers of a row, computed from its processes.
 
-use super::aged::AgedOverFresh;
+use super::factor::FactorRatio;
 use super::group::Group;
 use super::measured_cell::Beside;
 use super::memory::Memory;
@@ -29,9 +29,9 @@ pub struct Numbers {
     pub time: TableCell,
     /// The other metrics.
     pub cells: Vec<TableCell>,
-    /// Over the same allocator in a fresh heap, if this case's heap was aged.
+    /// Over the same allocator without the case's factor, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub aged: Option<AgedOverFresh>,
+    pub factor: Option<FactorRatio>,
     /// The two modes of its times, if one median would describe neither.
     pub modes: Option<TwoModes>,
     /// The floor's `ns_per_op` over this row's, the harness's share of it; `None` without a floor,
@@ -123,7 +123,7 @@ impl Numbers {
             stalled: stalled(group),
             time,
             cells,
-            aged: None,
+            factor: None,
             modes: TwoModes::among(group),
             floor_share: floor_ns.map(|floor_ns| floor_ns / ns_per_op),
             ratio_is_bound: group.role == Role::Candidate

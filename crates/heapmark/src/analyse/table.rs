@@ -178,14 +178,17 @@ impl TableRow {
         };
         let mut row = TableRow::new(run, case, allocator, failed);
         if let Some(numbers) = numbers {
-            let over = numbers.aged.map(|over| TableCell {
-                metric: metric::named("aged_ratio"),
-                label: String::new(),
-                spread: over.blocks,
-                n: over.ratio.pairs as u64,
-                ratio: Some(over.ratio),
-                verdict: over.verdict,
-            });
+            let over = numbers
+                .factor
+                .zip(case.factor)
+                .map(|(over, factor)| TableCell {
+                    metric: metric::named(factor.metric()),
+                    label: String::new(),
+                    spread: over.blocks,
+                    n: over.ratio.pairs as u64,
+                    ratio: Some(over.ratio),
+                    verdict: over.verdict,
+                });
             row.cells.push(numbers.time);
             row.cells.extend(numbers.cells);
             row.cells.extend(over);

@@ -156,11 +156,6 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         Mode::Time => controls::aa_copy(flags, &subjects, &baseline)?,
         _ => None,
     };
-    let cases = 1 + usize::from(flags.age.is_some());
-    let length = match flags.blocks.or(mode.blocks()) {
-        Some(blocks) => run_length::exactly(blocks),
-        None => run_length::until_precise(flags, None, comparisons(cases, subjects.len())),
-    };
     let name = match &args.name {
         Some(name) if !is_name(name) => {
             return refuse(format!("--name {name:?}: use a-z, 0-9, `_` and `-` only"));
@@ -170,7 +165,11 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     };
     let caution = (!cautions.is_empty()).then(|| cautions.join(" "));
     let cases = vec![command.case(&name, caution)];
-    let cases = select::with_aged(cases, flags.age, mode)?;
+    let cases = select::with_factor(cases, flags, mode)?;
+    let length = match flags.blocks.or(mode.blocks()) {
+        Some(blocks) => run_length::exactly(blocks),
+        None => run_length::until_precise(flags, None, comparisons(cases.len(), subjects.len())),
+    };
     let plan = select::plan(
         flags,
         mode,

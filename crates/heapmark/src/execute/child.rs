@@ -6,9 +6,9 @@ use super::exit::End;
 use super::memory_file::{inherited_file, stream_file, text};
 use super::memory_limit::{Limited, MemoryLimit};
 use super::tree::{held_descendants, threads};
-use crate::plan::HugePages;
+use crate::plan::{HugePages, Plan};
 use anyhow::{Context, Result, ensure};
-use heapmark_guest::launch::account;
+use heapmark_guest::launch::{account, forbid_huge_pages};
 use heapmark_wire::Launched;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
@@ -65,6 +65,7 @@ impl Launch {
     pub fn new(
         launcher: &Path,
         options: &[&str],
+        huge_pages: HugePages,
         limit: Option<&MemoryLimit>,
         variables: impl IntoIterator<Item = String>,
     ) -> Result<Launch> {
@@ -76,6 +77,7 @@ impl Launch {
             .arg("launch")
             .arg(account.as_raw_fd().to_string())
             .args(options)
+            .args(permit(huge_pages))
             .args(limited.iter().flat_map(|limited| &limited.words))
             .args(variables)
             .arg("--")
@@ -194,22 +196,34 @@ pub fn adopt_orphans() {
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
-/// From now on this rule holds for each process that is started: they inherit it.
-pub fn permit_huge_pages(which: HugePages) -> Result<()> {
-    /// Of `linux/prctl.h`; libc has no name for it yet.
-    const EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
-    let except = match which {
-        HugePages::Machine => return Ok(()),
-        HugePages::Never => 0,
-        HugePages::Advised => EXCEPT_ADVISED,
-    };
-    // SAFETY: a plain system call.
-    match unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, except, 0, 0) } {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()).context(
-            "--thp: this kernel cannot do that (advised needs Linux 6.18): take never, or machine",
-        ),
+/// The launcher's words for a rule; it holds for the program and all that it starts.
+fn permit(which: HugePages) -> Vec<&'static str> {
+    match which {
+        HugePages::Machine => Vec::new(),
+        which => vec!["thp", which.word()],
     }
+}
+
+/// Refuses a plan with a rule for huge pages that this kernel does not know.
+pub fn knows_huge_pages(plan: &Plan) -> Result<()> {
+    let rules = plan.cases.iter().map(|case| plan.huge_pages_of(case));
+    let knows = |which: HugePages| which.is_machines() || knows_rule(which);
+    ensure!(
+        rules.into_iter().all(knows),
+        "--thp: this kernel cannot do that (advised needs Linux 6.18): take never, or machine"
+    );
+    Ok(())
+}
+
+/// Whether the kernel accepts a rule, which this process then has for a moment.
+fn knows_rule(which: HugePages) -> bool {
+    // SAFETY: a plain system call.
+    let before = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) };
+    let knows = forbid_huge_pages(which == HugePages::Advised);
+    let (is_set, flags) = (before & 1, before & !1);
+    // SAFETY: a plain system call.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, is_set, flags, 0, 0) };
+    knows
 }
 
 /// Ends all processes that heapmark has started, as it ends itself. Returns when they are gone.

@@ -8,6 +8,7 @@ use super::report::Report;
 use super::{Attempt, Job, Subject};
 use crate::build::{self, Library};
 use crate::catalog::{Allocator, Source, Tier};
+use crate::plan::HugePages;
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -84,7 +85,13 @@ impl Guest {
         stop: &AtomicBool,
     ) -> Result<(End, SharedPage)> {
         let page = SharedPage::new(question)?;
-        let mut launch = Launch::new(&self.path, &[], None, padded(&subject.environment(), 0))?;
+        let mut launch = Launch::new(
+            &self.path,
+            &[],
+            HugePages::Machine,
+            None,
+            padded(&subject.environment(), 0),
+        )?;
         page.to(launch.command.arg(&self.path));
         Ok((launch.run(SHORT, stop, None)?, page))
     }

@@ -3,7 +3,7 @@
 use super::{MemoryLimit, Subject};
 use crate::catalog::Source;
 use crate::catalog::allocator::{Argument, Purge, VersionKind, VersionProbe};
-use crate::plan::{Case, Cell, Litter, Mode, Target};
+use crate::plan::{Case, Cell, HugePages, Litter, Mode, Target};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -42,6 +42,8 @@ pub struct Job {
     pub litter: Option<Litter>,
     /// Whether its check counts how often each size is requested.
     pub counts_sizes: bool,
+    /// Which of its memory may be in transparent huge pages.
+    pub huge_pages: HugePages,
     /// The limit on its memory, in a run that looks for the smallest one.
     pub limit: Option<MemoryLimit>,
     /// Parameters of the kernel.

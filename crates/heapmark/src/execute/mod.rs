@@ -30,7 +30,7 @@ mod tree;
 mod unrecorded;
 pub mod user_command;
 
-pub use child::{Interrupted, permit_huge_pages};
+pub use child::{Interrupted, knows_huge_pages};
 pub use exit::signal_name;
 pub use footprint::Footprint;
 pub use guest::{Corner, Guest};
@@ -204,7 +204,13 @@ pub fn run(
         }
     });
     let variables = padded(&environment, job.padding);
-    let mut launch = Launch::new(guest.path(), &[], job.limit.as_ref(), variables)?;
+    let mut launch = Launch::new(
+        guest.path(),
+        &[],
+        job.huge_pages,
+        job.limit.as_ref(),
+        variables,
+    )?;
     let valgrind = job
         .below
         .iter()

@@ -108,7 +108,7 @@ pub const METRICS: &[Metric] = &[
         "huge_share",
         "share of huge pages",
         Share,
-        "growth of the memory in huge pages / the highest resident heap",
+        "growth of the memory in huge pages / the highest resident heap; it follows from the machine's rule and --thp",
         Value::Sample(|sample| {
             let course = sample.memory?;
             // Memory in huge pages before the first operation is not due to the workload.

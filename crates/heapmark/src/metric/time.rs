@@ -136,6 +136,14 @@ pub const METRICS: &[Metric] = &[
         "time in an aged heap over that of the same allocator in a fresh one, in the same block; only with --age, in the rows of the aged cases",
         Value::Row,
     ),
+    described(
+        "huge_pages_ratio",
+        "in huge pages / without",
+        Times,
+        "time with transparent huge pages over that of the same allocator without any, in the same block; only with --thp advised or machine, \
+         in the rows of the cases that may have them",
+        Value::Row,
+    ),
     figure(
         "placement_share",
         "place between copies",

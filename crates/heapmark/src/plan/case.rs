@@ -1,6 +1,6 @@
 //! A workload at a thread count, with every parameter written out.
 
-use super::{Target, UserCommand, distribution};
+use super::{Factor, Target, UserCommand, distribution};
 use crate::catalog::workload::ProgramRow;
 use crate::catalog::{Iterations, Workload, did_you_mean, time};
 use anyhow::{Result, anyhow, bail};
@@ -46,10 +46,9 @@ pub struct Case {
     /// Nanoseconds between two points of the memory over time; `None` if that is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series_ns: Option<u64>,
-    /// Whether its heap is aged before it begins, and how many of 100 blocks then stay. The case
-    /// before it is the same with a fresh heap.
+    /// What is different from the case before it, if only that is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub age: Option<u8>,
+    pub factor: Option<Factor>,
     /// How many of its threads work at a time, if not all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_once: Option<u32>,
@@ -58,9 +57,6 @@ pub struct Case {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside: bool,
 }
-
-/// Behind the name of a workload whose heap is aged.
-const AGED: &str = "-aged";
 
 impl Case {
     /// `larson@2`.
@@ -81,12 +77,20 @@ impl Case {
         }
     }
 
-    /// The same with an aged heap.
-    pub fn aged(&self, age: u8) -> Case {
+    /// The same under a factor.
+    pub fn under(&self, factor: Factor) -> Case {
         Case {
-            workload: self.workload.clone() + AGED,
-            age: Some(age),
+            workload: self.workload.clone() + &factor.suffix(),
+            factor: Some(factor),
             ..self.clone()
+        }
+    }
+
+    /// How many of 100 blocks of the litter stay, if its heap is aged.
+    pub fn age(&self) -> Option<u8> {
+        match self.factor? {
+            Factor::Age(age) => Some(age),
+            Factor::HugePages(_) => None,
         }
     }
 
@@ -105,7 +109,7 @@ impl Case {
 
     /// Whether the null allocator can run its kernel. Its blocks overlap, so it has no heap to age.
     pub fn has_floor(&self) -> bool {
-        let kernel = self.kernel().filter(|_| self.age.is_none());
+        let kernel = self.kernel().filter(|_| self.age().is_none());
         kernel.is_some_and(|name| kernels::find(name).is_none_or(|kernel| kernel.has_floor))
     }
 
@@ -265,7 +269,7 @@ impl UserCommand {
             whole_process: true,
             caution,
             series_ns: None,
-            age: None,
+            factor: None,
             at_once: None,
             beside: false,
         }
@@ -390,7 +394,7 @@ pub fn cases(
             whole_process: false,
             caution: workload.caution.clone(),
             series_ns: interval.map(|interval| interval.as_nanos() as u64),
-            age: None,
+            factor: None,
             at_once,
             beside: false,
         };

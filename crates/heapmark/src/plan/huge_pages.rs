@@ -2,20 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The rule for all processes of a run.
+/// A rule for measured processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum HugePages {
-    /// None, even where a program asks for them
+    /// None, even if a program asks for them
     Never,
-    /// Where a program asks for them (madvise), even if the machine gives more
+    /// If a program asks for them (madvise), even if the machine gives more; beside never
     Advised,
-    /// As this machine is set
+    /// As this machine is set; beside never
     #[default]
     Machine,
 }
 
 impl HugePages {
+    /// Its name on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            HugePages::Never => "never",
+            HugePages::Advised => "advised",
+            HugePages::Machine => "machine",
+        }
+    }
+
     /// Whether it is what the machine gives anyhow.
     pub fn is_machines(&self) -> bool {
         *self == HugePages::Machine
@@ -23,14 +32,9 @@ impl HugePages {
 
     /// What a reader must know, unless it is as everywhere.
     pub fn remark(self) -> Option<&'static str> {
-        match self {
-            HugePages::Never => Some(
-                "transparent huge pages: never, by --thp; not comparable with runs under another rule",
-            ),
-            HugePages::Advised => Some(
-                "transparent huge pages: where a program asks for them, by --thp; not comparable with runs under another rule",
-            ),
-            HugePages::Machine => None,
-        }
+        (self == HugePages::Never).then_some(
+            "transparent huge pages: never, by --thp, in each case whose name does not end in another rule; not comparable with runs without \
+             --thp",
+        )
     }
 }

@@ -5,6 +5,7 @@ mod case;
 mod cell;
 mod counter;
 mod distribution;
+mod factor;
 mod huge_pages;
 pub mod limit;
 mod litter;
@@ -17,6 +18,7 @@ mod user_command;
 pub use case::{Case, Override, cases};
 pub use cell::{Cell, CellId, Part};
 pub use counter::Counter;
+pub use factor::Factor;
 pub use huge_pages::HugePages;
 pub use limit::{Limit, LimitKind};
 pub use litter::{LITTER, Litter};
@@ -53,7 +55,7 @@ pub struct Plan {
     pub repeats: bool,
     /// What is measured.
     pub mode: Mode,
-    /// Which memory may be in transparent huge pages.
+    /// Which memory may be in transparent huge pages, in cases whose factor is not that.
     #[serde(default, skip_serializing_if = "HugePages::is_machines")]
     pub huge_pages: HugePages,
     /// Name of the allocator that the others are compared with; one of `allocators`.
@@ -155,13 +157,13 @@ impl Plan {
     }
 
     /// One block: every case once, and in it every allocator once; the baseline in each part. Each
-    /// case is spread over the whole session. A block depends on no other block. An aged case runs
-    /// with the fresh one.
+    /// case is spread over the whole session. A block depends on no other block. A case with a factor
+    /// runs with the one without.
     pub fn block(&self, block: u32) -> Vec<Part> {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(u64::from(block));
         let mut cases: Vec<usize> = (0..self.cases.len()).collect();
-        cases.retain(|case| self.fresh(*case) == *case && !self.cases[*case].beside);
+        cases.retain(|case| self.plain(*case) == *case && !self.cases[*case].beside);
         cases.shuffle(&mut random);
         cases
             .into_iter()
@@ -182,7 +184,7 @@ impl Plan {
                 names.shuffle(random);
                 let mut places = Vec::new();
                 for name in names {
-                    let mut own = self.with_aged(case, name);
+                    let mut own = self.with_factor(case, name);
                     own.shuffle(random);
                     places.extend(own.into_iter().map(|case| (case, name)));
                 }
@@ -204,24 +206,33 @@ impl Plan {
             .collect()
     }
 
-    /// The case with a fresh heap: of an aged one, the one before it.
-    pub fn fresh(&self, case: usize) -> usize {
-        case - usize::from(self.cases[case].age.is_some())
+    /// The case without a factor: of one that has one, the case before it.
+    pub fn plain(&self, case: usize) -> usize {
+        case - usize::from(self.cases[case].factor.is_some())
     }
 
-    /// A case, and the same with an aged heap if this row has that: both run one after the other.
-    fn with_aged(&self, case: usize, row: &str) -> Vec<usize> {
+    /// A case, and the same with a factor if this row has that: both run one after the other.
+    fn with_factor(&self, case: usize, row: &str) -> Vec<usize> {
         let next = case + 1;
-        let is_aged = self
+        let has_row = |next: &Case| self.rows_of(next).any(|name| name == row);
+        let follows = self
             .cases
             .get(next)
-            .is_some_and(|next| next.age.is_some() && self.rows_of(next).any(|name| name == row));
-        [case].into_iter().chain(is_aged.then_some(next)).collect()
+            .is_some_and(|next| next.factor.is_some() && has_row(next));
+        [case].into_iter().chain(follows.then_some(next)).collect()
+    }
+
+    /// Which memory of a case's processes may be in transparent huge pages.
+    pub fn huge_pages_of(&self, case: &Case) -> HugePages {
+        match case.factor {
+            Some(Factor::HugePages(which)) => which,
+            _ => self.huge_pages,
+        }
     }
 
     /// How many of 100 blocks of the litter stay, in a run of aged heaps.
     pub fn age(&self) -> Option<u8> {
-        self.cases.iter().find_map(|case| case.age)
+        self.cases.iter().find_map(Case::age)
     }
 
     /// The same part once more.
@@ -252,7 +263,7 @@ impl Plan {
     }
 
     fn id_in_block(&self, case: usize, block: u32, part: u32, attempt: u32, row: &str) -> CellId {
-        let (_, others) = self.baseline_and_others(self.fresh(case));
+        let (_, others) = self.baseline_and_others(self.plain(case));
         let part = (self.parts_for(case, others.len()) > 1).then_some(part);
         CellId::of_block(&self.cases[case].label(), block, part, attempt, row)
     }

@@ -102,7 +102,7 @@ fn many_allocators_share_blocks_in_parts_that_each_repeat_the_baseline() {
 #[test]
 fn an_aged_row_runs_beside_the_same_row_with_a_fresh_heap() {
     let fresh = plan(7);
-    let with_aged = |case: &Case| [case.clone(), case.aged(50)];
+    let with_aged = |case: &Case| [case.clone(), case.under(Factor::Age(50))];
     let plan = Plan {
         cases: fresh.cases.iter().flat_map(with_aged).collect(),
         allocators: (0..9)
@@ -114,7 +114,7 @@ fn an_aged_row_runs_beside_the_same_row_with_a_fresh_heap() {
     let cells = plan.cells();
     let ids: std::collections::BTreeSet<_> = cells.iter().map(|cell| &cell.id).collect();
     assert_eq!(ids.len(), cells.len());
-    let name = |cell: &Cell| (plan.fresh(cell.case), cell.part, cell.allocator.clone());
+    let name = |cell: &Cell| (plan.plain(cell.case), cell.part, cell.allocator.clone());
     for block in 0..plan.blocks {
         for part in plan.block(block) {
             let compared: Vec<&Cell> = part
@@ -127,11 +127,11 @@ fn an_aged_row_runs_beside_the_same_row_with_a_fresh_heap() {
                 assert_eq!(pair[0].seed, pair[1].seed);
             }
             let null = part.iter().find(|cell| cell.allocator == "null");
-            assert!(null.is_none_or(|null| plan.cases[null.case].age.is_none()));
+            assert!(null.is_none_or(|null| plan.cases[null.case].factor.is_none()));
         }
     }
     let aged_first = cells.iter().filter(|cell| cell.position == 0);
-    let aged_first = aged_first.filter(|cell| plan.cases[cell.case].age.is_some());
+    let aged_first = aged_first.filter(|cell| plan.cases[cell.case].factor.is_some());
     assert!((1..cells.len()).contains(&aged_first.count()));
 }
 

@@ -13,6 +13,9 @@ const WATCHED: &str = "page_occupancy";
 /// A metric that only a replay has that sampled itself.
 const AT_PEAK: &str = "tenth_page";
 
+/// A metric that is 0 on most machines: then it has no column.
+const HUGE: &str = "huge_share";
+
 /// Metrics that only kernels have which start processes: they have no heap of their own.
 const STARTED: [&str; 2] = ["start_ns", "late_free_ns"];
 
@@ -24,7 +27,7 @@ const COLUMNS: [(&str, &str, Spare); 67] = [
     ("peak/peak", "peak_over_peak", Early),
     ("mean", "mean_overhead", Stays),
     ("page occupancy", WATCHED, Early),
-    ("huge pages", "huge_share", Early),
+    ("huge pages", HUGE, Early),
     ("blow-up", "blow_up", Stays),
     ("internal", "internal_fragmentation", Stays),
     ("external", "external_fragmentation", Stays),
@@ -93,10 +96,7 @@ const COLUMNS: [(&str, &str, Spare); 67] = [
 /// The metric that some row must have for the column of this one.
 fn shown_with(key: &str) -> &str {
     match key {
-        "overhead_at_peak_demand"
-        | "overhead_at_peak_footprint"
-        | "mean_overhead"
-        | "huge_share" => WATCHED,
+        "overhead_at_peak_demand" | "overhead_at_peak_footprint" | "mean_overhead" => WATCHED,
         "internal_fragmentation" | "external_fragmentation" | "sparse_pages" => AT_PEAK,
         own => own,
     }
@@ -135,6 +135,10 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
         (
             WATCHED,
             "at peak demand, at peak RSS, mean: overhead there, which is the growth of the resident set over requested bytes.",
+        ),
+        (
+            HUGE,
+            "huge pages: most memory in transparent huge pages / highest resident heap.",
         ),
         (
             "blow_up",
@@ -202,9 +206,10 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
     ].into_iter().filter(|(key, _)| has(&rows, key)).map(|(_, line)| line.to_owned()).collect()
 }
 
-/// Whether some row has a metric.
+/// Whether some row has a metric, which says something.
 fn has(rows: &[&TableRow], key: &str) -> bool {
-    rows.iter().any(|row| row.cell(key).is_some())
+    let says = |cell: &TableCell| key != HUGE || cell.spread.max > 0.0;
+    rows.iter().any(|row| row.cell(key).is_some_and(says))
 }
 
 fn of_case(case: &Table, planned_blocks: u32) -> Sheet {

@@ -1,19 +1,16 @@
 //! The meaning of the columns, only of those shown. Strings from outside are not yet escaped.
 
-use super::{aged, footprint, latency, limit, text, user_command};
+use super::{factor, footprint, latency, limit, text, user_command};
 use crate::analyse::{Analysis, Case, Numbers, Purge, Role, Row};
 use std::collections::BTreeSet;
 
 /// The lines below the tables, in the order of the columns.
 pub fn legend(analysis: &Analysis) -> Vec<String> {
-    let aged = aged::legend(analysis);
-    analysis
-        .huge_pages
-        .remark()
-        .map(str::to_owned)
-        .into_iter()
+    let rule = analysis.huge_pages.remark().map(str::to_owned);
+    let factor = factor::legend(analysis);
+    rule.into_iter()
         .chain(of_columns(analysis))
-        .chain(aged)
+        .chain(factor)
         .collect()
 }
 

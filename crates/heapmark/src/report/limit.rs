@@ -26,7 +26,8 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
     }
     [
         "smallest: the least limit, in steps of 1 %, under which processes end ok: 3 of 3, or more than half of 9 if they do not end \
-         alike; what the harness's own tables and stacks take comes on top. failed at: the largest limit from there on under which a \
+         alike; what the harness's own tables and stacks take comes on top. In brackets, if they do not end alike: the largest limit under which \
+         none did, and the largest under which one failed. failed at: the largest limit from there on under which a \
          process still failed, as far as was tried: what it needs is not the same each time. of live: smallest / the most live bytes. \
          without: what the limit would have counted at most, without one.",
         "x1.02 and so on: the median time under so many times the smallest limit / that without a limit in the same block; from a few \
@@ -91,7 +92,10 @@ fn columns(case: &Table, rows: &[&TableRow]) -> Vec<Column> {
             .then(|| Column::numbers(title, cells))
     };
     let mut columns = vec![Column::words("allocator", names)];
-    columns.extend(of("smallest", "smallest_limit_bytes", units::bytes));
+    columns.push(Column::numbers(
+        "smallest",
+        rows.iter().map(|row| smallest_or_range(row)),
+    ));
     columns.push(Column::numbers(
         &format!("/ {}", case.baseline),
         rows.iter().map(ratio),
@@ -123,6 +127,20 @@ fn columns(case: &Table, rows: &[&TableRow]) -> Vec<Column> {
         )
     });
     columns
+}
+
+/// The smallest limit; if processes under some limit ended differently, the range that it lies in.
+fn smallest_or_range(row: &TableRow) -> String {
+    let Some(cell) = row.cell("smallest_limit_bytes") else {
+        return "-".into();
+    };
+    let is_mixed = |limit: &TriedLimit| (1..limit.outcomes.len()).contains(&limit.ok());
+    let [least, median, most] =
+        [cell.spread.min, cell.spread.median, cell.spread.max].map(units::bytes);
+    match row.limits.iter().any(is_mixed) {
+        true => format!("{median} ({least} to {most})"),
+        false => median,
+    }
 }
 
 /// Why there is no time under so many per cent.

@@ -7,7 +7,7 @@ use super::screen::{BOLD, GREEN, RED, Screen, YELLOW};
 use super::sheet::bound;
 use super::text::{count, list, plain};
 use super::units;
-use super::{aged, conclusion, terminal};
+use super::{conclusion, factor, terminal};
 use crate::analyse::{Analysis, Case, Numbers, Overall, Role, Row, State, Verdict, distinct, held};
 use crate::store::RunFile;
 use std::path::Path;
@@ -48,7 +48,7 @@ pub fn matrix(run: &RunFile, analysis: &Analysis, place: &Path, screen: Screen) 
     remarks.extend(cautions(analysis));
     remarks.extend(order_by_user_time(analysis));
     remarks.extend(marked(analysis));
-    remarks.extend(analysis.cases.iter().filter_map(aged::line));
+    remarks.extend(analysis.cases.iter().filter_map(factor::line));
     remarks.extend(aa_copy(analysis));
     remarks.extend(conclusion::interference(analysis));
     remarks.extend(machine_line(analysis));

@@ -1,13 +1,13 @@
 //! Tables -> terminal, Markdown, CSV, JSON, an HTML page and other tools' files. Pure: values in,
 //! text out. Never measures, never judges.
 
-mod aged;
 mod allocators;
 mod claims;
 mod compare;
 mod conclusion;
 mod count;
 mod csv;
+mod factor;
 mod flags;
 mod footprint;
 mod format;

@@ -1,7 +1,7 @@
 //! The columns of a case whose operations are counted.
 
 use super::sheet::{Spare, TableColumns, cpu_ratio, user_ratio, verdict};
-use super::{aged, units};
+use super::{factor, units};
 use crate::analyse::{Case, Numbers};
 
 /// Columns of a workload that serves requests.
@@ -26,7 +26,7 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
         .spare = Spare::Early;
     if table.rows.iter().any(|(_, n)| n.time.ratio.is_some()) {
         table.judged(&case.baseline);
-        aged::columns(table);
+        factor::columns(table, case);
         table.column("CPU", cpu_ratio);
         table
             .words("by CPU", |_, n| verdict(n.verdict("cpu_ns_per_op")))

@@ -1,7 +1,7 @@
 //! The tables of a run that timed processes. Strings from outside are not yet escaped.
 
 use super::sheet::{Column, Numberless, Sheet, TableColumns, heading, interval, missing};
-use super::{aged, operations, text, units, user_command, whole};
+use super::{factor, operations, text, units, user_command, whole};
 use crate::analyse::{Analysis, Case, Numbers, PLACEMENT, Purge, Role, Row, State};
 
 /// All tables.
@@ -75,7 +75,7 @@ pub fn heading_of(case: &Case) -> String {
         Some(tried) => user_command::heading(tried),
         None => heading(&case.workload, case.threads, case.oversubscribed),
     };
-    heading + &aged::words(case)
+    heading + &factor::words(case)
 }
 
 /// The columns of a case whose rows have numbers.
@@ -217,7 +217,7 @@ fn caveats(case: &Case) -> Vec<String> {
         );
     }
     lines.extend(placement(case));
-    lines.extend(aged::memory(case));
+    lines.extend(factor::memory(case));
     lines
 }
 

@@ -1,7 +1,7 @@
 //! The texts of a run of a user's command: its columns, its limits, and a recommendation. Strings
 //! from outside are not yet escaped.
 
-use super::aged;
+use super::factor;
 use super::sheet::{Spare, TableColumns, cpu_ratio, peak_rss};
 use super::text::{count, enclosed, join, list};
 use super::units;
@@ -50,7 +50,7 @@ pub fn ratio(numbers: &Numbers) -> f64 {
 pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
     table.metric("wall s", "wall_ns", seconds);
     table.judged(&case.baseline);
-    aged::columns(table);
+    factor::columns(table, case);
     table.metric("CPU s", "cpu_ns", seconds);
     table
         .column(&format!("CPU / {}", case.baseline), cpu_ratio)

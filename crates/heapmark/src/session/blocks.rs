@@ -161,7 +161,7 @@ impl Session {
             Mode::Memory => (Purpose::Memory, case.cold, slow),
             Mode::Limit(_) => (Purpose::Limited, case.cold, iterations),
         };
-        let mut job = self.with_litter(cell, Job::new(case, cell, cold, iterations, false)?);
+        let mut job = self.under_factor(cell, Job::new(case, cell, cold, iterations, false)?);
         job.mode = mode;
         job.idles = !case.beside;
         Ok(Due {

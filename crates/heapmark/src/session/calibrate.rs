@@ -65,14 +65,18 @@ impl Session {
         Ok(self.paced(iterations, checked, self.seconds_of(&cell) * share))
     }
 
-    /// An aged heap has the work of a fresh one.
+    /// A case with a factor has the work of the one without.
     fn calibrated(&mut self, case: usize, progress: &dyn Progress) -> Result<Pace> {
-        let case = self.selection.plan.fresh(case);
+        let case = self.selection.plan.plain(case);
         let cell = self.selection.plan.calibration(case);
         let cold = self.case(&cell).cold;
+        let job = Job::new(self.case(&cell), &cell, cold, CALIBRATION_ITERATIONS, false)?;
         let due = Due {
             purpose: Purpose::Calibration,
-            job: Job::new(self.case(&cell), &cell, cold, CALIBRATION_ITERATIONS, false)?,
+            job: Job {
+                huge_pages: self.selection.plan.huge_pages,
+                ..job
+            },
             timeout: self.first_timeout(),
             cell,
             place: None,

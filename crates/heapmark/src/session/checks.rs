@@ -33,7 +33,7 @@ impl Session {
                 *value = (seconds * LONGER).to_string();
             }
         }
-        Ok(self.with_litter(cell, job))
+        Ok(self.under_factor(cell, job))
     }
 
     pub(super) fn runs_kernel(&self, cell: &Cell) -> bool {
@@ -45,8 +45,9 @@ impl Session {
     pub(super) fn checks(&mut self, paces: &[Pace], progress: &mut dyn Progress) -> Result<()> {
         let cells = self.selection.plan.checks();
         // The litter of the aged ones follows from the others.
-        let (aged, fresh): (Vec<&Cell>, Vec<&Cell>) =
-            cells.iter().partition(|cell| self.case(cell).age.is_some());
+        let (aged, fresh): (Vec<&Cell>, Vec<&Cell>) = cells
+            .iter()
+            .partition(|cell| self.case(cell).age().is_some());
         self.checks_of(&fresh, paces, progress)?;
         self.checks_of(&aged, paces, progress)?;
         let known = self.known.all().iter();

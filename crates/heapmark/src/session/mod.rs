@@ -4,10 +4,10 @@
 //! What starts processes stands behind `Runner`; the order, the repeats and the end of a run are
 //! decided here, and tested with a runner that follows a script.
 
-pub mod aged;
 mod blocks;
 mod calibrate;
 mod checks;
+mod factor;
 mod failures;
 mod lanes;
 mod limits;

@@ -115,8 +115,8 @@ impl Session {
 
     /// Runs one cell of the plan by itself, as often as it takes to know how, and keeps nothing.
     pub fn single(&mut self, cell: &Cell, progress: &dyn Progress) -> Result<Attempt> {
-        if self.case(cell).age.is_some() {
-            let fresh = self.selection.plan.fresh(cell.case);
+        if self.case(cell).age().is_some() {
+            let fresh = self.selection.plan.plain(cell.case);
             let baseline = self.selection.plan.check_of_baseline(fresh);
             let pace = self.pace(fresh, progress)?;
             let timeout = self.check_timeout(&baseline, &pace);

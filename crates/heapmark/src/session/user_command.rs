@@ -42,8 +42,8 @@ impl Processes {
             limit: None,
             ..job.clone()
         };
-        // An aged heap does the work of a fresh one.
-        let case = self.selection.plan.fresh(cell.case);
+        // A case with a factor does the work of the one without.
+        let case = self.selection.plan.plain(cell.case);
         let known = self.references.borrow().get(&case).cloned();
         let reference = match known {
             Some(reference) => reference,

@@ -7,6 +7,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#ifndef OWN_ADVICE
+#define OWN_ADVICE MADV_NOHUGEPAGE
+#endif
+
 enum { LEAST = 5, CLASSES = 40, HEAD = 16 };
 
 struct block {
@@ -44,7 +48,7 @@ void *own_malloc(size_t size) {
         if (!start) {
             void *map = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
             if (map != MAP_FAILED) {
-                madvise(map, room, MADV_NOHUGEPAGE);
+                madvise(map, room, OWN_ADVICE);
                 start = fresh = map;
             }
         }

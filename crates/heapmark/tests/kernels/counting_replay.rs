@@ -51,7 +51,7 @@ fn case(compiled: &Path, threads: u32, mode: &str) -> Case {
         whole_process: false,
         caution: None,
         series_ns: None,
-        age: None,
+        factor: None,
         at_once: None,
         beside: false,
     }

@@ -66,7 +66,7 @@ fn each_allocator_is_compared_with_itself_and_one_whose_calls_take_longer_with_a
     let json: Value = serde_json::from_str(&json).unwrap();
     let rows = &json["analysis"]["cases"][1]["rows"];
     assert!(
-        rows[0]["state"]["aged"]["ratio"]["ratio"].is_f64(),
+        rows[0]["state"]["factor"]["ratio"]["ratio"].is_f64(),
         "{rows}"
     );
 }

@@ -1,7 +1,7 @@
 //! The analysis by values: artificial records in, rows and verdicts out.
 
-mod aged;
 mod calls;
+mod factor;
 mod footprint;
 mod interference;
 mod latency;

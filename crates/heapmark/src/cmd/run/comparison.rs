@@ -56,14 +56,10 @@ pub struct Comparison {
     /// [default: 100 times the baseline, at least 20s]
     #[arg(long, value_name = "TIME", value_parser = patience, help_heading = "How long")]
     pub timeout: Option<Duration>,
-    /// Transparent huge pages of the measured processes
-    #[arg(
-        long,
-        value_name = "WHICH",
-        default_value = "machine",
-        help_heading = "What is measured"
-    )]
-    pub thp: HugePages,
+    /// Transparent huge pages of the measured processes; each allocator is compared with itself
+    /// without any, unless that is all that is asked for [default: as this machine is set, alone]
+    #[arg(long, value_name = "WHICH", help_heading = "What is measured")]
+    pub thp: Option<HugePages>,
     /// Compare each allocator in an aged heap with itself in a fresh one: blocks are allocated,
     /// replaced and freed before the clock starts, until P % of them are left
     #[arg(long, value_name = "P", value_parser = age, help_heading = "What is measured")]

@@ -18,7 +18,7 @@ use super::signals::{self, Answer};
 use super::{Exit, export, note, print, refuse, say, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
-use crate::execute::{Guest, Subject, permit_huge_pages};
+use crate::execute::{Guest, Subject, knows_huge_pages};
 use crate::observe::preflight::{ItemState, Preflight, When};
 use crate::observe::root::Root;
 use crate::observe::{Groups, Prices};
@@ -280,7 +280,7 @@ fn measure(
 ) -> Result<Ended> {
     let selection = Rc::new(selection);
     let plan = &selection.plan;
-    permit_huge_pages(plan.huge_pages).map_err(usage)?;
+    knows_huge_pages(plan).map_err(usage)?;
     let mut progress = TerminalProgress::new(plan.checks().len() + plan.cells().len());
     let processes = Processes::new(guest, selection.clone(), stop);
     let ended = Session::new(selection, processes, Some(stored.store), stored.known)

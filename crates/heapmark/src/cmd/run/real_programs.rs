@@ -179,9 +179,9 @@ pub fn take_up(cases: &mut [Case], programs: &[RealProgram]) -> Result<Option<Dr
     let (scratch, mut ports) = (scratch()?, Ports::default());
     let mut last: Option<UserCommand> = None;
     for case in cases {
-        // An aged case follows the same with a fresh heap, and runs the same command.
-        if let (Some(_), Some(fresh)) = (case.age, &last) {
-            case.target = Target::Command(Box::new(fresh.clone()));
+        // A case with a factor follows the same without, and runs the same command.
+        if let (Some(_), Some(plain)) = (case.factor, &last) {
+            case.target = Target::Command(Box::new(plain.clone()));
             continue;
         }
         let Some(stored) = case.command() else {

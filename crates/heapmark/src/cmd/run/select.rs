@@ -13,7 +13,9 @@ use crate::cmd::{refuse, say, usage, version};
 use crate::execute::{Guest, Subject};
 use crate::file::Draft;
 use crate::observe::machine;
-use crate::plan::{Case, Counter, Mode, Override, Plan, SEED_OF_MEMORY, cases, comparisons};
+use crate::plan::{
+    Case, Counter, Factor, HugePages, Mode, Override, Plan, SEED_OF_MEMORY, cases, comparisons,
+};
 use crate::session::{FIRST_TIMEOUT, Selection};
 use crate::store::{self, AllocatorInfo, RunFile, SCHEMA};
 use anyhow::{Result, anyhow, bail};
@@ -48,7 +50,7 @@ impl Selection {
             [] => Measured::of_workloads(command, &suite, patterns, &catalog, cpus)?,
             _ => Measured::of_real_programs(args, &suite, &real, &catalog, cpus)?,
         };
-        let mut cases = with_aged(cases, flags.age, mode)?;
+        let mut cases = with_factor(cases, flags, mode)?;
         let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
         let words = &flags.allocators;
         let tiers = &suite.tiers;
@@ -334,11 +336,32 @@ fn mode(args: &RunFlags, is_for_memory: bool, workloads: &[&Workload]) -> Result
     }
 }
 
-/// The cases, each followed by the same with an aged heap if `--age` asks for that.
-pub(crate) fn with_aged(cases: Vec<Case>, age: Option<u8>, mode: Mode) -> Result<Vec<Case>> {
-    let Some(age) = age else {
-        return Ok(cases);
+/// The cases, each followed by the same under a factor if the flags ask for one.
+pub(crate) fn with_factor(cases: Vec<Case>, flags: &Comparison, mode: Mode) -> Result<Vec<Case>> {
+    match (flags.age, flags.thp) {
+        (Some(_), Some(HugePages::Advised | HugePages::Machine)) => refuse(
+            "--age and --thp advised or machine: each compares an allocator with itself, so one at a time (--thp never goes with --age)",
+        ),
+        (Some(age), _) => aged(cases, age, mode),
+        (_, Some(which)) if which != HugePages::Never => in_huge_pages(cases, which, mode),
+        _ => Ok(cases),
+    }
+}
+
+/// The cases, each followed by the same with this rule.
+fn in_huge_pages(cases: Vec<Case>, which: HugePages, mode: Mode) -> Result<Vec<Case>> {
+    if mode == Mode::Count(Counter::Callgrind) {
+        return refuse("--thp: --counter callgrind counts instructions, which no page changes");
+    }
+    let with = |case: Case| {
+        let more = case.under(Factor::HugePages(which));
+        [case, more]
     };
+    Ok(cases.into_iter().flat_map(with).collect())
+}
+
+/// The cases, each followed by the same with an aged heap.
+fn aged(cases: Vec<Case>, age: u8, mode: Mode) -> Result<Vec<Case>> {
     if mode != Mode::Time {
         return refuse(
             "--age compares times: leave out --latency, --counter, --retained and --limit, and workloads that measure memory alone",
@@ -356,7 +379,10 @@ pub(crate) fn with_aged(cases: Vec<Case>, age: Option<u8>, mode: Mode) -> Result
         say(why);
     }
     let with_aged = |case: Case| {
-        let aged = case.not_aged().is_none().then(|| case.aged(age));
+        let aged = case
+            .not_aged()
+            .is_none()
+            .then(|| case.under(Factor::Age(age)));
         [case].into_iter().chain(aged)
     };
     Ok(cases.into_iter().flat_map(with_aged).collect())
@@ -469,7 +495,7 @@ pub(crate) fn plan(
         seed: flags.seed.unwrap_or(seed),
         mode,
         repeats: !flags.no_repeat,
-        huge_pages: flags.thp,
+        huge_pages: flags.thp.map_or(HugePages::Machine, |_| HugePages::Never),
         baseline,
         cases,
         allocators: subjects.iter().map(name).collect(),

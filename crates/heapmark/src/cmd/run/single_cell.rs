@@ -2,7 +2,7 @@
 
 use super::progress::TerminalProgress;
 use crate::cmd::{Exit, print, refuse, usage};
-use crate::execute::{Guest, permit_huge_pages};
+use crate::execute::{Guest, knows_huge_pages};
 use crate::report::plain;
 use crate::session::{Interrupted, Processes, Selection, Session};
 use crate::store::Record;
@@ -32,7 +32,7 @@ pub fn run(
             "the plan has no cell `{id}`: --dry-run --cells prints them, the first is {example}"
         ));
     };
-    permit_huge_pages(plan.huge_pages).map_err(usage)?;
+    knows_huge_pages(plan).map_err(usage)?;
     let selection = Rc::new(selection);
     let processes = Processes::new(guest, selection.clone(), stop);
     let mut session = Session::new(selection, processes, None, known);

@@ -164,7 +164,13 @@ impl CommandRunner<'_> {
         };
         let variables = padded(variables, self.job.padding);
         let limit = self.job.limit.as_ref();
-        let mut launch = Launch::new(self.launcher, options, limit, variables)?;
+        let mut launch = Launch::new(
+            self.launcher,
+            options,
+            self.job.huge_pages,
+            limit,
+            variables,
+        )?;
         launch
             .command
             .args(&self.command.command)

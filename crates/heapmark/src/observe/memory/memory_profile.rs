@@ -78,10 +78,15 @@ impl MemoryProfile {
             occupied_bytes: it.occupied_bytes,
             heap_bytes: it.heap_bytes,
         };
+        let huge = points.iter().map(|point| point.anon_huge_bytes);
+        let most_anon_huge_bytes = huge.max().unwrap_or(0);
         let points: Vec<MemoryPoint> = points.iter().map(of_point).collect();
         let Some(peak) = peak else {
             let peak_demand = *points.iter().max_by_key(|point| point.live_bytes)?;
-            return Some(MemoryProfile::of(&points, peak_demand));
+            return Some(MemoryProfile {
+                most_anon_huge_bytes,
+                ..MemoryProfile::of(&points, peak_demand)
+            });
         };
         let peak_demand = MemoryPoint {
             live_bytes: peak.live_bytes,
@@ -89,7 +94,7 @@ impl MemoryProfile {
             heap_bytes: peak.heap_bytes,
         };
         Some(MemoryProfile {
-            most_anon_huge_bytes: peak.anon_huge_bytes,
+            most_anon_huge_bytes: most_anon_huge_bytes.max(peak.anon_huge_bytes),
             at_peak: Some(AtPeak {
                 usable_bytes: peak.usable_bytes,
                 tenth_page_bytes: peak.tenth_page_bytes,

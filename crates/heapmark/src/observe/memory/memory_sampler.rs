@@ -25,12 +25,13 @@ pub fn csv_of_points(points: &[heapmark_wire::HeapPoint], before_bytes: u64) -> 
     for point in points {
         let _ = writeln!(
             table,
-            "{},{},{},{},{},0,,,{}",
+            "{},{},{},{},{},0,,{},{}",
             point.time_ns,
             Phase::Run.word(),
             point.live_bytes,
             point.occupied_bytes,
             before_bytes + point.heap_bytes,
+            point.anon_huge_bytes,
             point.allocated_bytes
         );
     }

@@ -7,7 +7,7 @@ use crate::analyse::{Analysis, Case, Numbers, Ratio, Role, Row, State, Verdict};
 use crate::metric::WALL;
 use crate::report::matrix::names;
 use crate::report::text::plain;
-use crate::report::{sheet, units};
+use crate::report::{real_programs, sheet, units};
 
 /// The ratio, up or down, of the strongest colour.
 const STRONGEST: f64 = 8.0;
@@ -55,22 +55,16 @@ pub fn of_runs(
 
 /// `None` for a single case, which has the ranking, and if there is nothing to compare.
 fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
-    let cases: Vec<&Case> = analysis
-        .cases
-        .iter()
-        .filter(|case| {
-            if by == WALL.key {
-                case.times_operations()
-            } else {
-                !case.whole_process || case.command.is_some()
-            }
-        })
-        .collect();
+    let cases = analysis.cases.iter().filter(|case| match by == WALL.key {
+        true => case.times_operations() || case.command.as_ref().is_some_and(|it| it.real),
+        false => !case.whole_process || case.command.is_some(),
+    });
+    let cases: Vec<&Case> = cases.collect();
     let names = names(analysis, cases.iter().copied());
     let rows: Vec<MatrixRow> = cases
         .iter()
         .map(|case| MatrixRow {
-            heading: heading(*case),
+            heading: heading(*case) + &ceiling(case),
             cells: names.iter().map(|name| cell(case, name, by)).collect(),
         })
         .collect();
@@ -85,6 +79,13 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
         columns: names.iter().map(|name| plain(name)).collect(),
         rows,
     })
+}
+
+/// `, ceiling 12 %` of a real program.
+fn ceiling(case: &Case) -> String {
+    let command = case.command.as_ref().filter(|command| command.real);
+    let ceiling = command.and_then(real_programs::ceiling);
+    ceiling.map_or_else(String::new, |ceiling| format!(", ceiling {ceiling}"))
 }
 
 fn cell(case: &Case, name: &str, by: &str) -> MatrixCell {

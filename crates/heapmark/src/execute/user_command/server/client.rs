@@ -5,6 +5,7 @@ use crate::execute::exit::STDERR_BYTES;
 use crate::execute::memory_file::{keep_last, text};
 use crate::execute::user_command::command_runner::CommandRunner;
 use crate::execute::user_command::last_words::with_words;
+use crate::plan::HugePages;
 use anyhow::{Context, Result};
 use heapmark_wire::Launched;
 use rustix::process::Pid;
@@ -24,7 +25,7 @@ impl ClientProcess {
         words: &[String],
         stdout: Stdio,
     ) -> Result<ClientProcess> {
-        let mut launch = Launch::new(tried.launcher, &["inherit"], None, [])?;
+        let mut launch = Launch::new(tried.launcher, &["inherit"], HugePages::Machine, None, [])?;
         launch
             .command
             .args(words)

@@ -1,13 +1,14 @@
-//! Rows in an aged heap over the same rows in a fresh one.
+//! Rows under a factor over the same rows without.
 
 use super::calls::with_tier;
 use super::*;
 use crate::analyse::Verdict;
+use crate::plan::{Factor, HugePages};
 
 /// Times in a fresh and in an aged heap.
 fn lab(blocks: u32, aged: fn(&str) -> f64) -> FakeRun {
     let mut lab = FakeRun::new(&["glibc", "a", "b"], &["churn", "larson"], blocks);
-    let age = lab.run.plan.cases[0].aged(50);
+    let age = lab.run.plan.cases[0].under(Factor::Age(50));
     lab.run.plan.cases.insert(1, age);
     lab.fill(move |workload, name, block| {
         let age = if workload.ends_with("-aged") {
@@ -23,7 +24,7 @@ fn lab(blocks: u32, aged: fn(&str) -> f64) -> FakeRun {
 #[test]
 fn an_allocator_that_is_slower_with_age_is_named_and_one_that_is_not_is_the_same() {
     let analysis = run(&lab(30, |name| if name == "a" { 1.2 } else { 1.0 }));
-    let over = |row: &Row| row.numbers().unwrap().aged.unwrap();
+    let over = |row: &Row| row.numbers().unwrap().factor.unwrap();
     let rows = &analysis.cases[1].rows;
     let verdicts: Vec<&str> = rows
         .iter()
@@ -37,10 +38,10 @@ fn an_allocator_that_is_slower_with_age_is_named_and_one_that_is_not_is_the_same
             .interval
             .is_some_and(|(low, _)| low > 1.15)
     );
-    assert!(numbers(&analysis, "a").aged.is_none(), "a fresh row");
+    assert!(numbers(&analysis, "a").factor.is_none(), "a fresh row");
     assert_eq!(
-        (analysis.cases[0].age, analysis.cases[1].age),
-        (None, Some(50))
+        (analysis.cases[0].factor, analysis.cases[1].factor),
+        (None, Some(Factor::Age(50)))
     );
 }
 
@@ -59,13 +60,13 @@ fn few_blocks_decide_nothing_and_a_copy_that_differs_withholds_the_verdict() {
     let few = run(&lab(4, |_| 1.5));
     let verdict = |analysis: &Analysis| {
         let numbers = analysis.cases[1].rows[1].numbers();
-        numbers.unwrap().aged.unwrap().verdict.unwrap()
+        numbers.unwrap().factor.unwrap().verdict.unwrap()
     };
     assert_eq!(verdict(&few).word(), "unclear");
 
     let mut lab = FakeRun::new(&["glibc", "a", "copy"], &["churn"], 20);
     lab = with_tier(lab, "copy", "aa-copy");
-    let age = lab.run.plan.cases[0].aged(50);
+    let age = lab.run.plan.cases[0].under(Factor::Age(50));
     lab.run.plan.cases.push(age);
     let lab = lab.fill(|workload, name, block| {
         let drift = if name == "copy" { 1.3 } else { 1.0 };
@@ -87,5 +88,25 @@ fn a_row_that_fails_with_age_has_no_ratio() {
     let analysis = run(&lab);
     let rows = &analysis.cases[1].rows;
     assert!(rows[1].numbers().is_none());
-    assert!(rows[2].numbers().unwrap().aged.is_some());
+    assert!(rows[2].numbers().unwrap().factor.is_some());
+}
+
+#[test]
+fn each_factor_has_a_metric_of_its_own() {
+    for (factor, key) in [
+        (Factor::Age(50), "aged_ratio"),
+        (Factor::HugePages(HugePages::Machine), "huge_pages_ratio"),
+    ] {
+        let mut lab = FakeRun::new(&["glibc", "a"], &["churn"], 12);
+        let under = lab.run.plan.cases[0].under(factor);
+        lab.run.plan.cases.push(under);
+        let lab = lab.fill(|workload, name, block| {
+            let factor = if workload == "churn" { 1.0 } else { 0.8 };
+            20.0 * factor * noise(&format!("{workload}{name}"), block)
+        });
+        let tables = crate::analyse::tables(&lab.run, &lab.records);
+        let cell = tables[1].rows[1].cell(key).unwrap();
+        assert!((cell.spread.median / 0.8 - 1.0).abs() < 0.05, "{cell:?}");
+        assert!(tables[0].rows[1].cell(key).is_none());
+    }
 }

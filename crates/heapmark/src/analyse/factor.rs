@@ -1,4 +1,5 @@
-//! Each allocator in an aged heap compared with itself in a fresh one, block by block.
+//! Each allocator under a factor, an aged heap or huge pages, compared with itself without, block by
+//! block.
 
 use super::group::{CaseGroups, Group};
 use super::ratio::Ratio;
@@ -8,10 +9,10 @@ use crate::metric::Process;
 use heapmark_stats::{blocks_needed, judge_family};
 use serde::Serialize;
 
-/// An allocator in an aged heap over itself in a fresh one.
+/// An allocator under a factor over itself without.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct AgedOverFresh {
-    /// Of their times; above 1: slower with age.
+pub struct FactorRatio {
+    /// Of their times; above 1: slower under the factor.
     pub ratio: Ratio,
     /// The ratios of single blocks.
     pub blocks: Spread,
@@ -23,28 +24,25 @@ pub struct AgedOverFresh {
 
 const CPU: fn(&Process) -> Option<f64> = |process| process.cpu_ns_per_op;
 
-/// The rows of aged cases that are compared with those of the same allocators in a fresh heap: the
-/// place of the case and of the row, both rows.
+/// The rows of cases with a factor, compared with those of the same allocators without: the place of
+/// the case and of the row, both rows.
 pub fn pairs<'g, 'a>(
     tables: &'g [CaseGroups<'a>],
 ) -> impl Iterator<Item = (usize, usize, &'g Group<'a>, &'g Group<'a>)> {
-    (1..tables.len())
-        .filter(|place| tables[*place].case.age.is_some())
-        .flat_map(move |place| {
-            tables[place]
-                .groups
-                .iter()
-                .enumerate()
-                .filter_map(move |(row, group)| {
-                    let fresh = tables[place - 1].named(&group.allocator.name)?;
-                    group.role.ranks().then_some((place, row, group, fresh))
-                })
+    let has_factor = |place: &usize| tables[*place].case.factor.is_some();
+    (1..tables.len()).filter(has_factor).flat_map(move |place| {
+        let rows = tables[place].groups.iter().enumerate();
+        rows.filter_map(move |(row, group)| {
+            let is_compared = group.role.ranks();
+            let plain = tables[place - 1].named(&group.allocator.name)?;
+            is_compared.then_some((place, row, group, plain))
         })
+    })
 }
 
-/// Their ln of aged over fresh, a block each.
-pub fn logs(aged: &Group, fresh: &Group) -> Vec<f64> {
-    aged.log_ratios(fresh, TIME).into_values().collect()
+/// Their ln of one over the other, a block each.
+pub fn logs(under: &Group, plain: &Group) -> Vec<f64> {
+    under.log_ratios(plain, TIME).into_values().collect()
 }
 
 /// All comparisons of a run, by the places of case and row. They are one family.
@@ -52,24 +50,22 @@ pub fn judge(
     tables: &[CaseGroups],
     calls: &[Verdicts],
     alpha: f64,
-) -> Vec<(usize, usize, AgedOverFresh)> {
+) -> Vec<(usize, usize, FactorRatio)> {
     let pairs: Vec<_> = pairs(tables).collect();
     let logs: Vec<Vec<f64>> = pairs
         .iter()
-        .map(|(_, _, aged, fresh)| logs(aged, fresh))
+        .map(|(_, _, under, plain)| logs(under, plain))
         .collect();
     let judged = judge_family(&logs, blocks_needed(logs.len(), alpha) as usize, alpha);
-    pairs
-        .iter()
-        .zip(&logs)
-        .zip(judged)
-        .filter_map(|(((place, row, aged, fresh), logs), judgement)| {
+    let compared = pairs.iter().zip(&logs).zip(judged);
+    compared
+        .filter_map(|(((place, row, under, plain), logs), judgement)| {
             let ratios: Vec<f64> = logs.iter().map(|log| log.exp()).collect();
             let withheld = calls[*place].withheld().or(calls[*place - 1].withheld());
-            let over = AgedOverFresh {
+            let over = FactorRatio {
                 ratio: Ratio::from_logs(logs)?,
                 blocks: Spread::of(&ratios)?,
-                cpu_ratio: Ratio::of(aged, fresh, CPU),
+                cpu_ratio: Ratio::of(under, plain, CPU),
                 verdict: judgement.map(|judgement| withheld.unwrap_or(Verdict::of(&judgement))),
             };
             Some((*place, *row, over))

@@ -1,5 +1,6 @@
-//! What ages the heaps of a run: as much as its workload has live, of the sizes that it requests. The
-//! baseline's check with a fresh heap counts both.
+//! What is different under a factor: the rule for huge pages, and what ages the heaps of a run, which
+//! is as much as its workload has live, of the sizes that it requests. The baseline's check with a
+//! fresh heap counts both.
 
 use super::Session;
 use crate::execute::Job;
@@ -7,15 +8,20 @@ use crate::execute::user_command::{AGED_PROGRAM, ALLOCATING_THREADS, MOST_LIVE, 
 use crate::plan::{Cell, Litter};
 
 impl Session {
-    /// The job with the litter of its cell, in a run of aged heaps; and with the order to count sizes
-    /// in the process of which the others' litter follows.
-    pub(super) fn with_litter(&self, cell: &Cell, job: Job) -> Job {
+    /// The job under the factor of its cell: with its rule for huge pages, and in a run of aged heaps
+    /// with the litter of its cell, and with the order to count sizes in the process of which the
+    /// others' litter follows.
+    pub(super) fn under_factor(&self, cell: &Cell, job: Job) -> Job {
         let plan = &self.selection.plan;
+        let job = Job {
+            huge_pages: plan.huge_pages_of(self.case(cell)),
+            ..job
+        };
         let Some(stay) = plan.age() else {
             return job;
         };
-        let fresh = plan.check_of_baseline(plan.fresh(cell.case));
-        let litter = self.case(cell).age.map_or_else(Litter::none, |_| {
+        let fresh = plan.check_of_baseline(plan.plain(cell.case));
+        let litter = self.case(cell).age().map_or_else(Litter::none, |_| {
             let record = self.known.get(&fresh.id);
             let counted = record.and_then(|record| record.measurement.as_ref());
             let figure = |name: &str| {

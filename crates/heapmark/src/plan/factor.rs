@@ -1,0 +1,33 @@
+//! A condition under which a case runs once more, beside itself without it.
+
+use super::HugePages;
+use serde::{Deserialize, Serialize};
+
+/// What is different in the second of two cases that are otherwise the same.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Factor {
+    /// Its heap is aged before it begins, until so many of 100 blocks of the litter stay; the first
+    /// has a fresh heap.
+    Age(u8),
+    /// Its memory may be in huge pages by this rule; that of the first is in none.
+    HugePages(HugePages),
+}
+
+impl Factor {
+    /// Behind the workload's name.
+    pub fn suffix(self) -> String {
+        match self {
+            Factor::Age(_) => "-aged".into(),
+            Factor::HugePages(which) => format!("-thp-{}", which.word()),
+        }
+    }
+
+    /// The metric that has the ratio of both times.
+    pub fn metric(self) -> &'static str {
+        match self {
+            Factor::Age(_) => "aged_ratio",
+            Factor::HugePages(_) => "huge_pages_ratio",
+        }
+    }
+}

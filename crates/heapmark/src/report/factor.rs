@@ -1,0 +1,125 @@
+//! The words about factors: aged heaps, and huge pages. Strings from outside are not yet escaped.
+
+use super::sheet::{TableColumns, interval, verdict};
+use super::text::{enclosed, join};
+use super::units;
+use crate::analyse::{Analysis, Case, Numbers, Role};
+use crate::plan::{Factor, HugePages, LITTER};
+
+/// What is said of a factor.
+struct FactorWords {
+    /// Behind a heading.
+    case: String,
+    /// The ratio, and the verdict on it.
+    columns: [String; 2],
+    /// The meaning of the ratio.
+    legend: String,
+}
+
+fn words_of(factor: Factor) -> FactorWords {
+    match factor {
+        Factor::Age(age) => FactorWords {
+            case: format!("heap aged to {age} %"),
+            columns: ["aged / fresh".into(), "with age".into()],
+            legend: format!(
+                "aged / fresh: time in a heap that was filled, replaced three times and freed to {age} % of its blocks before the clock \
+                 started, over that of the same allocator in a fresh heap in the same block; above 1 is slower with age. What is said of \
+                 allocators over all cases is said of fresh heaps."
+            ),
+        },
+        Factor::HugePages(which) => FactorWords {
+            case: format!("huge pages: {}", which.word()),
+            columns: [format!("{} / never", which.word()), "in huge pages".into()],
+            legend: format!(
+                "{} / never: time with transparent huge pages{} over that of the same allocator without any, in the same block; below 1 is \
+                 faster in huge pages. What is said of allocators over all cases is said of memory without them.",
+                which.word(),
+                match which {
+                    HugePages::Advised => ", if a program asks for them,",
+                    _ => " as this machine is set",
+                }
+            ),
+        },
+    }
+}
+
+/// Behind a heading.
+pub fn words(case: &Case) -> String {
+    let words = case.factor.map(|factor| words_of(factor).case);
+    enclosed(", ", &words.unwrap_or_default(), "")
+}
+
+/// Each row over the same allocator without the factor, and the verdict on that.
+pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
+    let Some(factor) = case.factor else {
+        return;
+    };
+    if table
+        .rows
+        .iter()
+        .all(|(_, numbers)| numbers.factor.is_none())
+    {
+        return;
+    }
+    let [ratio, judged] = words_of(factor).columns;
+    table.words(&format!("{ratio} [95 %]"), |_, numbers| {
+        over(numbers).unwrap_or_else(|| "-".into())
+    });
+    table.words(&judged, |_, numbers| {
+        verdict(numbers.factor.and_then(|over| over.verdict))
+    });
+}
+
+fn over(numbers: &Numbers) -> Option<String> {
+    Some(interval(&numbers.factor?.ratio))
+}
+
+/// All rows of a case with a factor in a line, for tables that have no such columns.
+pub fn line(case: &Case) -> Option<String> {
+    let [ratio, _] = words_of(case.factor?).columns;
+    let told = case.rows.iter().filter_map(|row| {
+        let numbers = row.numbers()?;
+        let word = verdict(numbers.factor?.verdict);
+        Some(format!("{} {} {word}", row.allocator, over(numbers)?))
+    });
+    let told = join(told.map(|text| text.trim_end().to_owned()), ", ");
+    let (workload, threads) = (&case.workload, case.threads);
+    (!told.is_empty()).then(|| format!("Time {ratio}, {workload}@{threads}: {told}."))
+}
+
+/// What the litter itself takes.
+pub fn memory(case: &Case) -> Option<String> {
+    if !matches!(case.factor, Some(Factor::Age(_))) {
+        return None;
+    }
+    let [live, resident, give_back] = LITTER;
+    let rows = case.rows.iter().filter(|row| row.role != Role::AaCopy);
+    let figure = |name: &str, numbers: &Numbers| numbers.figures.get(name).copied();
+    let told = rows.clone().filter_map(|row| {
+        let resident = units::bytes(figure(resident, row.numbers()?)?);
+        Some(format!("{} {resident}", row.allocator))
+    });
+    let told = join(told, ", ");
+    let most = |name: &str| {
+        let of_rows = rows.clone();
+        let of_rows = of_rows.filter_map(|row| figure(name, row.numbers()?));
+        of_rows.max_by(f64::total_cmp)
+    };
+    let back = most(give_back).map(|ns| {
+        format!(
+            "; giving it back at the end of the process takes up to about {}, which is in the command's time",
+            units::duration(ns)
+        )
+    });
+    Some(format!(
+        "the litter has {} live, and holds: {told}; all memory of these rows includes it{}",
+        units::bytes(most(live)?),
+        back.unwrap_or_default()
+    ))
+}
+
+/// The meaning of the columns.
+pub fn legend(analysis: &Analysis) -> Option<String> {
+    let factor = analysis.cases.iter().find_map(|case| case.factor)?;
+    Some(words_of(factor).legend)
+}
