@@ -9,7 +9,7 @@
 //! inherit lies in memory (`layout`) that the kernel wipes in the child: it finds zeros, and begins
 //! a file of its own.
 //!
-//! docs/RECORDING.md describes what is recorded, what it costs, and what it cannot see.
+//! docs/TRACES.md describes what is recorded, what it costs, and what it cannot see.
 
 #![no_std]
 
