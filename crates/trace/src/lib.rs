@@ -19,6 +19,7 @@ mod import;
 mod layout;
 mod live;
 mod near;
+pub mod packing;
 mod reader;
 mod room;
 pub mod stats;

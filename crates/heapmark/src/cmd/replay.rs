@@ -25,6 +25,10 @@ pub struct ReplayArgs {
     /// With --mode paced: play this many times faster than recorded [default: 1]
     #[arg(long, value_name = "N", help_heading = "How it is played")]
     pace: Option<f64>,
+    /// Show how little memory a packing of the trace's blocks takes if all lifetimes are known, beside
+    /// what is live and what each allocator holds; implies --mode memory
+    #[arg(long, help_heading = "How it is played")]
+    packing: bool,
     #[command(flatten)]
     run: run::RunFlags,
 }
@@ -39,12 +43,18 @@ pub fn run(args: ReplayArgs) -> Result<Exit> {
     if run.instead.retained && mode == Some("speed") {
         return refuse("--mode speed: --retained plays in recorded order: leave one of them out");
     }
-    run.instead.retained |= mode == Some("memory");
+    if args.packing && mode.is_some_and(|mode| mode != "memory") {
+        return refuse(
+            "--packing: only --mode memory holds blocks in recorded order: leave one of them out",
+        );
+    }
+    run.instead.retained |= mode == Some("memory") || args.packing;
     let values = [
         ("mode", args.mode),
         ("touch", args.touch),
         ("skew", args.skew.map(|skew| skew.to_string())),
         ("pace", args.pace.map(|pace| pace.to_string())),
+        ("packing", args.packing.then(|| "yes".into())),
     ];
     let set = values.into_iter().filter_map(|(parameter, value)| {
         Some(Override {

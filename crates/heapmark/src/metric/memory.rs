@@ -159,6 +159,13 @@ pub const METRICS: &[Metric] = &[
     )
     .better(Neither),
     figure(
+        "packing_ratio",
+        "packing",
+        Times,
+        "--packing: bytes of a packing of the trace's blocks that exists, without headers and with all lifetimes known / most live bytes",
+    )
+    .better(Better::Neither),
+    figure(
         "robson_ratio",
         "Robson's ratio",
         Times,

@@ -20,7 +20,7 @@ const HUGE: &str = "huge_share";
 const STARTED: [&str; 2] = ["start_ns", "late_free_ns"];
 
 /// Title, metric, and what a narrow page does with the column.
-const COLUMNS: [(&str, &str, Spare); 67] = [
+const COLUMNS: [(&str, &str, Spare); 68] = [
     ("peak demand", PEAK_DEMAND, Early),
     ("at peak demand", "overhead_at_peak_demand", Stays),
     ("at peak RSS", "overhead_at_peak_footprint", Stays),
@@ -42,6 +42,7 @@ const COLUMNS: [(&str, &str, Spare); 67] = [
     // Of kernels that take points themselves, which have a few each.
     ("worst", "worst_overhead", Stays),
     ("no reuse", "no_reuse_ratio", Late),
+    ("packing", "packing_ratio", Stays),
     ("page-sized", "robson_ratio", Stays),
     ("bound", "bound_ratio", Stays),
     ("4 KiB", "peak_over_peak_4_kib", Stays),
@@ -152,6 +153,10 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
             "no_reuse_ratio",
             "peak/peak: highest resident heap / most live bytes (peak demand), 1 if nothing is wasted; no reuse: what it would be if no freed \
              byte were ever used again.",
+        ),
+        (
+            "packing_ratio",
+            "packing: peak/peak of a packing of the same blocks that exists, without headers and with all lifetimes known; not the best one.",
         ),
         (
             "worst_overhead",

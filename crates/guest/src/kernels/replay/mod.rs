@@ -31,7 +31,7 @@ pub const KERNEL: Kernel = Kernel {
     name: "replay",
     // Other functions that it calls follow from the trace, and are named in the job.
     calls: &["malloc", "free"],
-    parameters: &["compiled", "mode", "touch", "skew", "pace"],
+    parameters: &["compiled", "mode", "touch", "skew", "pace", "packed_bytes"],
     memory: MemoryPoints::Sampled,
     has_floor: true,
     run,
@@ -96,7 +96,7 @@ fn run(bench: &mut Bench) {
     done.free += last_frees;
     bench.account(&done, &expected);
     bench.requested_peak(head.requested_peak_bytes);
-    points.tell(bench);
+    points.tell(bench, head.requested_peak_bytes);
 }
 
 /// Without memory, `operator new` throws, unless a handler ends the process first. A throw could

@@ -124,9 +124,16 @@ impl Points {
         present
     }
 
-    /// Writes the points to the report.
-    pub fn tell(&self, bench: &Bench) {
+    /// Writes the points to the report, and the packing that the host has found for the blocks.
+    pub fn tell(&self, bench: &Bench, most_live_bytes: u64) {
         self.taken.tell(bench);
+        let packed_bytes = bench.number("packed_bytes");
+        if self.taken.wanted() && packed_bytes > 0 && most_live_bytes > 0 {
+            bench.figure(
+                "packing_ratio",
+                packed_bytes as f64 / most_live_bytes as f64,
+            );
+        }
         self.at_peak
             .get()
             .iter()

@@ -13,6 +13,7 @@ use crate::report::units;
 use anyhow::{Context, Result, bail};
 use heapmark_trace::Reader;
 use heapmark_trace::compile::Order;
+use heapmark_trace::packing::packing;
 use heapmark_wire::compiled::{CompiledHead, POSITION_EVERY};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -27,6 +28,11 @@ const LARGE_BYTES: u64 = 1 << 30;
 
 /// The parameter that chooses rounds.
 pub(super) const ROUNDS: &str = "rounds";
+
+/// The parameter that asks for a packing of the trace's blocks.
+const PACKING: &str = "packing";
+/// The size of that packing.
+const PACKED_BYTES: &str = "packed_bytes";
 
 /// The suffix of a case that measures later rounds.
 const REUSE: &str = "-reuse";
@@ -159,6 +165,11 @@ pub fn make_ready(
         lasts(&case, &compiled.head, patience_s)?;
         compiled_traces.push(compiled);
         let rounds = case.parameters.remove(ROUNDS).unwrap_or_default();
+        if case.parameters.remove(PACKING).as_deref() == Some("yes") {
+            let packed_bytes = pack(&case)?;
+            case.parameters
+                .insert(PACKED_BYTES.into(), packed_bytes.to_string());
+        }
         match order(&case) {
             Order::Dependent => {
                 let later = later(&case);
@@ -238,6 +249,12 @@ fn check(case: &mut Case, retained: bool) -> Result<()> {
     if mode != "speed" && word(case, ROUNDS) != "both" {
         bail!(
             "{}: rounds: only mode = speed has later ones: leave it out",
+            case.workload
+        );
+    }
+    if word(case, PACKING) == "yes" && word(case, "mode") != "memory" {
+        bail!(
+            "{}: packing = yes: only mode = memory, with --retained, holds blocks in recorded order",
             case.workload
         );
     }
@@ -357,6 +374,14 @@ fn compiled(case: &mut Case) -> Result<CompiledTrace> {
     let path = compiled.path.display().to_string();
     case.parameters.insert("compiled".into(), path);
     Ok(compiled)
+}
+
+/// The size of a packing of the trace's blocks.
+fn pack(case: &Case) -> Result<u64> {
+    let trace = Path::new(word(case, "trace"));
+    let long = Long::on(trace, format!("packing the blocks of {}", trace.display()));
+    let reader = in_file(Reader::watched(trace, long.done()), trace)?;
+    Ok(in_file(packing(reader), trace)?.packed_bytes)
 }
 
 /// The value of a parameter.

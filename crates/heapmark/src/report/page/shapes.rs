@@ -15,9 +15,11 @@ use plotly::common::{HoverInfo, Mode, Position};
 use plotly::layout::RangeMode;
 use serde_json::json;
 
-/// The line that every such case has.
+/// A line of every such case of a kernel.
 const NO_REUSE: &str = "no_reuse_ratio";
-/// A line of some.
+/// A line of every such case of a replay.
+const PACKING: &str = "packing_ratio";
+/// A line of some kernels.
 const BOUND: &str = "bound_ratio";
 /// A figure of cases in which time passes while nothing is allocated.
 const WHILE_IDLE: &str = "returned_share";
@@ -42,7 +44,8 @@ pub fn section(legend: &SeriesLegend) -> Section {
         "Memory over operations",
         "Resident heap of one process of each allocator over the most bytes that are live (fan-in, relay: that can be), at the \
              points that the workload names (of several in one place the highest); the dotted curve is what is live. 1: nothing is wasted. No \
-             reuse: no byte that was freed is ever used again, which is the worst that an allocator can show. The scale is logarithmic.",
+             reuse: no byte that was freed is ever used again, which is the worst that an allocator can show. Packing: one \
+             that exists, with all lifetimes known. The scale is logarithmic.",
         views::by_threads(&cases, |cases, heading, data| {
             let mut curves = Vec::new();
             for (run, case) in cases {
@@ -61,6 +64,7 @@ pub fn section(legend: &SeriesLegend) -> Section {
                             "most_live_bytes": curve.most_live as u64,
                             "highest_ratio": highest.fold(0.0, f64::max),
                             NO_REUSE: row.median(NO_REUSE),
+                            PACKING: row.median(PACKING),
                             BOUND: row.median(BOUND),
                         }),
                     );
@@ -74,7 +78,8 @@ pub fn section(legend: &SeriesLegend) -> Section {
 
 /// Whether its memory is drawn between lines.
 pub fn has_lines(case: &Table) -> bool {
-    case.rows.iter().any(|row| row.median(NO_REUSE).is_some())
+    let has = |row: &TableRow| row.median(NO_REUSE).or(row.median(PACKING)).is_some();
+    case.rows.iter().any(has)
 }
 
 /// A point of a chart: along, up, in words.
@@ -153,7 +158,7 @@ fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> 
         .collect();
     let places = || heaps.iter().flat_map(|(_, places)| places).chain(&live);
     let end = places().map(|(place, ..)| *place).fold(0.0, f64::max);
-    let named = [("bound", BOUND), ("no reuse", NO_REUSE)]
+    let named = [("bound", BOUND), ("packing", PACKING), ("no reuse", NO_REUSE)]
         .into_iter()
         .filter_map(|(name, key)| named_line(name, key, base, curves));
     let lines: Vec<(String, f64)> = [(LIVE.to_owned(), 1.0)].into_iter().chain(named).collect();

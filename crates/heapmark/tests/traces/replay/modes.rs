@@ -100,6 +100,40 @@ fn in_turn() -> Vec<Told> {
 }
 
 #[test]
+fn a_packing_that_exists_stands_beside_what_allocators_hold() {
+    let place = Place::new();
+    write(&place.at("a.trace"), &in_turn());
+    let end = replay(
+        &place,
+        &["a.trace", "-a", "glibc", "--packing", "--blocks", "1"],
+    );
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    assert!(
+        end.stdout.contains("packing: peak/peak of a packing"),
+        "{}",
+        end.stdout
+    );
+    let exported = place.run(&["export", "run", "--to", "csv", "-o", "-"]);
+    let packings: Vec<f64> = (exported.stdout.lines())
+        .filter(|line| line.contains(",packing_ratio,"))
+        .map(|line| line.split(',').nth(6).unwrap().parse().unwrap())
+        .collect();
+    // 4096 blocks at a time and the last one of each thread before, at multiples of 16 bytes. What one
+    // thread has freed, the next one uses.
+    let both = [1024.0 / 1016.0; 2];
+    assert!(
+        packings.len() == 2
+            && packings
+                .iter()
+                .zip(both)
+                .all(|(is, due)| (is / due - 1.0).abs() < 1e-9),
+        "{packings:?}"
+    );
+    let page = fs::read_to_string(place.at("run/report.html")).unwrap();
+    assert!(page.contains("packing_ratio"));
+}
+
+#[test]
 fn what_heaps_of_several_threads_keep_from_each_other_is_blow_up() {
     let place = Place::new();
     write(&place.at("a.trace"), &in_turn());
