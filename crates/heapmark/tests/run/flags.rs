@@ -621,6 +621,14 @@ fn a_flag_that_nothing_in_the_selection_uses_is_refused() {
             "--mode speed: --retained plays in recorded order",
         ),
         (
+            &["replay", "a.trace", "--packing", "--mode", "speed"],
+            "--packing: only --mode memory",
+        ),
+        (
+            &["run", "-w", "trace:a.trace", "--set", "trace:a.packing=yes"],
+            "packing = yes: only mode = memory",
+        ),
+        (
             &["replay", "a.trace", "--retained", "--target-ms", "5"],
             "--target-ms: the work of these workloads is fixed",
         ),
