@@ -164,7 +164,7 @@ pub const METRICS: &[Metric] = &[
         Times,
         "--packing: bytes of a packing of the trace's blocks that exists, without headers and with all lifetimes known / most live bytes",
     )
-    .better(Better::Neither),
+    .better(Neither),
     figure(
         "robson_ratio",
         "Robson's ratio",

@@ -158,9 +158,13 @@ fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> 
         .collect();
     let places = || heaps.iter().flat_map(|(_, places)| places).chain(&live);
     let end = places().map(|(place, ..)| *place).fold(0.0, f64::max);
-    let named = [("bound", BOUND), ("packing", PACKING), ("no reuse", NO_REUSE)]
-        .into_iter()
-        .filter_map(|(name, key)| named_line(name, key, base, curves));
+    let named = [
+        ("bound", BOUND),
+        ("packing", PACKING),
+        ("no reuse", NO_REUSE),
+    ]
+    .into_iter()
+    .filter_map(|(name, key)| named_line(name, key, base, curves));
     let lines: Vec<(String, f64)> = [(LIVE.to_owned(), 1.0)].into_iter().chain(named).collect();
     let ratios = places().map(|(_, ratio, _)| *ratio);
     let heights: Vec<f64> = (ratios.filter(|ratio| *ratio >= LEAST))
