@@ -151,7 +151,7 @@ pub fn short_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// Bytes in hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -319,7 +319,7 @@ fn clear(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Opens the file of a lock.
-pub(super) fn lock_file(path: &Path) -> std::io::Result<File> {
+pub fn lock_file(path: &Path) -> std::io::Result<File> {
     File::options()
         .create(true)
         .truncate(false)

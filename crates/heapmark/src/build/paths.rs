@@ -26,7 +26,7 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
 }
 
 /// `libfoo-2.so.1` -> `foo-2`.
-pub(super) fn name_of(path: &str) -> String {
+pub fn name_of(path: &str) -> String {
     let file = Path::new(path)
         .file_name()
         .unwrap_or_default()
@@ -36,7 +36,7 @@ pub(super) fn name_of(path: &str) -> String {
 }
 
 /// What a text has of letters that names may have, others as `-`.
-pub(super) fn valid_name(text: &str) -> String {
+pub fn valid_name(text: &str) -> String {
     let is_invalid = |c: char| !is_name(c.encode_utf8(&mut [0; 4]));
     text.to_ascii_lowercase()
         .replace(is_invalid, "-")

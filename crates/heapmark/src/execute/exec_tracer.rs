@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// One exec: a process and the program that it became.
 #[derive(Clone, Debug)]
-pub(super) struct Executed {
+pub struct Executed {
     pub pid: i32,
     /// The program's file, as the kernel names it.
     pub program: String,
@@ -57,18 +57,18 @@ impl Executed {
 }
 
 /// With symbolic links resolved, as the kernel lists files.
-pub(super) fn resolved(path: &Path) -> PathBuf {
+pub fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
-pub(super) fn holds(text: &[u8], path: &Path) -> bool {
+pub fn holds(text: &[u8], path: &Path) -> bool {
     let path = path.as_os_str().as_bytes();
     text.windows(path.len()).any(|part| part == path)
 }
 
 /// All that a search found.
 #[derive(Debug, Default)]
-pub(super) struct FoundPrograms {
+pub struct FoundPrograms {
     pub executed: Vec<Executed>,
     /// Why the list may be incomplete.
     pub cut: Option<String>,
@@ -89,7 +89,7 @@ const OPTIONS: i32 = libc::PTRACE_O_TRACEFORK
 /// Runs a command that stops itself before it does anything, and traces it to its end or for at
 /// most `limit`. Reports what it executes and whether the witness was loaded. Meanwhile `look` sees
 /// the first process and returns the wait until its next look.
-pub(super) fn search(
+pub fn search(
     command: Command,
     witness: &Path,
     limit: Duration,

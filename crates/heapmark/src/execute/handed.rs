@@ -17,7 +17,7 @@ const PLACES: [&str; 2] = ["/dev/shm", "/tmp"];
 const PREFIX: &str = "heapmark-handed-";
 
 /// A file that is removed with its owner. It is locked while the owner lives.
-pub(super) struct Handed {
+pub struct Handed {
     file: File,
     path: PathBuf,
 }

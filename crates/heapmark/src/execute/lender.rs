@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const MOST_NAMES: u32 = 1000;
 
 /// Answers requests until it is dropped.
-pub(super) struct Lender {
+pub struct Lender {
     socket: Arc<UnixListener>,
     thread: Option<JoinHandle<()>>,
     /// Only the environments of the tree's processes contain it.

@@ -10,7 +10,7 @@ const MOST_THREADS: usize = 16;
 
 /// One line per thread of a hanging process and of its children: its state, and where in the kernel
 /// it waits.
-pub(super) fn threads(pid: i32) -> Vec<String> {
+pub fn threads(pid: i32) -> Vec<String> {
     let tasks = read_dir(format!("/proc/{pid}/task"));
     let describe = |task: DirEntry| {
         let read = |name: &str| read_to_string(task.path().join(name)).unwrap_or_default();
@@ -39,12 +39,12 @@ pub(super) fn threads(pid: i32) -> Vec<String> {
 }
 
 /// The value of a line of `/proc/PID/status`.
-pub(super) fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+pub fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name))
 }
 
 /// The file of the program that a process executes.
-pub(super) fn program(pid: i32) -> std::io::Result<PathBuf> {
+pub fn program(pid: i32) -> std::io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/exe"))
 }
 
@@ -68,7 +68,7 @@ pub fn descendants(pid: i32) -> Vec<i32> {
 }
 
 /// The same as handles: a process number may belong to another process by the time it is used.
-pub(super) fn held_descendants(pid: i32) -> Vec<OwnedFd> {
+pub fn held_descendants(pid: i32) -> Vec<OwnedFd> {
     let open = |pid: i32| {
         let handle = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty());
         Some((pid, handle.ok()?))

@@ -33,7 +33,7 @@ struct Noted {
 }
 
 /// The process and program that a capture is of.
-pub(super) struct Captured {
+pub struct Captured {
     pub pid: i32,
     pub program: String,
     /// Whether it was not forked by a recorded process.
@@ -91,7 +91,7 @@ const GIVEN: &str = "it had the recorder in LD_PRELOAD, and left no capture";
 const NOT_GIVEN: &str = "it was started without the recorder in LD_PRELOAD";
 
 /// Samples a tree until `unrecorded` is called.
-pub(super) struct Watch {
+pub struct Watch {
     root: i32,
     end: Sender<()>,
     thread: JoinHandle<Seen>,
@@ -183,7 +183,7 @@ impl Watch {
 
 /// Processes that continue after the program has ended and have no capture by then, in words. A
 /// daemon may be about to begin one, and may need the lender for that.
-pub(super) fn silent(
+pub fn silent(
     word: &str,
     captured: impl Fn() -> Result<Vec<Captured>>,
 ) -> Result<Vec<String>> {

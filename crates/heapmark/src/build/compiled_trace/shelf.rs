@@ -20,7 +20,7 @@ pub struct Shelf {
 }
 
 /// A compiled trace that is being written; the file is removed unless it gets its final name.
-pub(super) struct Unfinished {
+pub struct Unfinished {
     path: PathBuf,
     pub file: File,
 }

@@ -26,7 +26,7 @@ static REPLAY: LazyLock<Workload> = LazyLock::new(|| {
 const LARGE_BYTES: u64 = 1 << 30;
 
 /// The parameter that chooses rounds.
-pub(super) const ROUNDS: &str = "rounds";
+pub const ROUNDS: &str = "rounds";
 
 /// The suffix of a case that measures later rounds.
 const REUSE: &str = "-reuse";

@@ -27,7 +27,7 @@ const HEAD: usize = 4 + PATH_WORDS;
 const EACH: usize = HEAD + 2 * CLASSES;
 
 /// The file in which the processes of a tree count what they request.
-pub(super) struct SizesFile(Handed);
+pub struct SizesFile(Handed);
 
 /// One program of the tree.
 #[derive(Default)]
@@ -109,7 +109,7 @@ fn requests(words: &[u64]) -> BTreeMap<(u64, u64), Requests> {
 }
 
 /// The file that tells the processes of a tree how to age, and in which they report it.
-pub(super) struct LitterFile(Handed);
+pub struct LitterFile(Handed);
 
 /// What one process did to age its heap.
 #[derive(Clone, Copy)]

@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// One process, with what it started, that ran to its end.
-pub(super) struct Ran {
+pub struct Ran {
     pub end: End,
     /// What it printed, if its output is read.
     pub output: Option<OutputReader>,
