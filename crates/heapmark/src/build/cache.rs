@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 use std::fs::{File, TryLockError};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -131,7 +131,7 @@ const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# What lies
 
 /// Makes a folder of the cache, and marks it as one. A folder that exists already is not marked: it
 /// may be the user's own.
-pub fn make(folder: &Path) -> std::io::Result<()> {
+pub fn make(folder: &Path) -> io::Result<()> {
     if make_folder(folder)? {
         file::replace(&folder.join(TAG), TAG_TEXT.as_bytes(), PUBLIC)
     } else {
@@ -253,7 +253,7 @@ impl CachePlace {
     /// Waits until no other process builds this; the lock is released when the value is dropped.
     fn lock(&self, waiting: impl FnOnce()) -> Result<File> {
         let path = self.shelf.join(format!(".{}.lock", self.name));
-        let lock = || -> std::io::Result<File> {
+        let lock = || -> io::Result<File> {
             make(&self.shelf)?;
             let file = lock_file(&path)?;
             match file.try_lock() {
@@ -285,7 +285,7 @@ impl CachePlace {
     pub fn keep(&self, built: &Path, workshop: &Path) -> Result<PathBuf> {
         let half = self.shelf.join(format!(".{}.done", self.name));
         let library = half.join(format!("lib{}.so", self.name));
-        let set_apart = || -> std::io::Result<()> {
+        let set_apart = || -> io::Result<()> {
             clear(&half)?;
             std::fs::create_dir(&half)?;
             std::fs::rename(built, &library)
@@ -310,7 +310,7 @@ impl CachePlace {
 }
 
 /// Removes a folder if it is there.
-fn clear(folder: &Path) -> std::io::Result<()> {
+fn clear(folder: &Path) -> io::Result<()> {
     if folder.exists() {
         std::fs::remove_dir_all(folder)
     } else {
@@ -319,7 +319,7 @@ fn clear(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Opens the file of a lock.
-pub fn lock_file(path: &Path) -> std::io::Result<File> {
+pub fn lock_file(path: &Path) -> io::Result<File> {
     File::options()
         .create(true)
         .truncate(false)

@@ -32,7 +32,7 @@ use crate::report::{Screen, plain};
 use crate::store::{self, Run};
 use anyhow::{Context, Result};
 use heapmark_trace::Fault;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -120,12 +120,12 @@ fn refuse<T>(why: impl Into<String>) -> Result<T> {
 
 /// Prints to stdout. A reader that stops early, as `| head` does, is not a failure.
 fn print(text: impl AsRef<str>) -> Result<()> {
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = io::stdout().lock();
     match stdout
         .write_all(text.as_ref().as_bytes())
         .and_then(|()| stdout.flush())
     {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write to stdout"),
     }
 }
@@ -187,7 +187,7 @@ fn note(text: impl AsRef<str>) {
 fn say(text: impl AsRef<str>) {
     text.as_ref()
         .lines()
-        .for_each(|line| drop(writeln!(std::io::stderr(), "{}", plain(line))));
+        .for_each(|line| drop(writeln!(io::stderr(), "{}", plain(line))));
 }
 
 /// The directories of the runs that a command line names.
@@ -221,7 +221,7 @@ fn say_damage(dir: &Path, run: &Run) {
 
 /// The screen behind stdout.
 fn screen() -> Screen {
-    screen_of(std::io::stdout())
+    screen_of(io::stdout())
 }
 
 fn screen_of(stream: impl AsFd + IsTerminal) -> Screen {

@@ -17,8 +17,9 @@ use heapmark_trace::Reader;
 use heapmark_trace::ended_early;
 use heapmark_trace::finish::{self, Finished, Unfinished};
 use std::collections::BTreeMap;
+use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -67,7 +68,7 @@ const LONGEST_NAME: usize = 60;
 
 /// Runs the command; returns the program's exit code.
 pub fn run(args: RecordArgs) -> Result<u8> {
-    let folder = std::env::current_dir().context("cannot tell where this is")?;
+    let folder = env::current_dir().context("cannot tell where this is")?;
     let word = args.command[0]
         .to_str()
         .with_context(|| format!("{} is no UTF-8", args.command[0].display()));
@@ -328,7 +329,7 @@ fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> 
     }
     // Removed only now: the replacement exists.
     old.iter()
-        .try_for_each(std::fs::remove_file)
+        .try_for_each(fs::remove_file)
         .context("cannot remove a trace of the earlier recording")?;
     if running {
         say(
@@ -339,7 +340,7 @@ fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> 
     recorded
         .captures
         .iter()
-        .try_for_each(std::fs::remove_file)
+        .try_for_each(fs::remove_file)
         .context("cannot remove a capture")
 }
 
@@ -393,7 +394,7 @@ fn called(finished: &Finished) -> String {
 
 /// The path as the user would write it.
 fn from_here(file: &Path) -> PathBuf {
-    let here = std::env::current_dir().unwrap_or_default();
+    let here = env::current_dir().unwrap_or_default();
     file.strip_prefix(here).unwrap_or(file).to_path_buf()
 }
 

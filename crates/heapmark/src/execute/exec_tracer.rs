@@ -11,6 +11,7 @@ use super::child::{may_go_on, spawn};
 use super::tree::{field, program};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,9 +37,9 @@ impl Executed {
     /// What `/proc` reports just after the exec.
     pub fn at_its_start(pid: i32, witness: &Path) -> Option<Executed> {
         let program = program(pid).ok()?.display().to_string();
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let uids = field(&status, "Uid:").unwrap_or_default();
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).ok();
+        let environment = fs::read(format!("/proc/{pid}/environ")).ok();
         let asks = |variable: &[u8]| {
             let files = variable.strip_prefix(b"LD_PRELOAD=");
             files.is_some_and(|files| holds(files, witness))
@@ -206,7 +207,7 @@ fn go_on(
             .iter_mut()
             .rev()
             .find(|one| one.pid == pid && one.loaded.is_none());
-        if let Some((last, maps)) = last.zip(std::fs::read(format!("/proc/{pid}/maps")).ok()) {
+        if let Some((last, maps)) = last.zip(fs::read(format!("/proc/{pid}/maps")).ok()) {
             last.loaded = Some(holds(&maps, &resolved(witness)));
         }
     }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
 /// Memory of a smaller file is not worth giving back.
@@ -59,12 +59,12 @@ pub fn text(mut file: &File, start: u64) -> String {
 }
 
 /// The numbers at the beginning of a file, eight bytes each, read with one call.
-pub fn numbers<const COUNT: usize>(file: &File) -> std::io::Result<[u64; COUNT]> {
+pub fn numbers<const COUNT: usize>(file: &File) -> io::Result<[u64; COUNT]> {
     Ok(words(file, COUNT)?.try_into().unwrap_or([0; COUNT]))
 }
 
 /// As [`numbers`], of so many.
-pub fn words(file: &File, count: usize) -> std::io::Result<Vec<u64>> {
+pub fn words(file: &File, count: usize) -> io::Result<Vec<u64>> {
     let mut bytes = vec![0; 8 * count];
     file.read_exact_at(&mut bytes, 0)?;
     let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().unwrap_or_default());

@@ -183,10 +183,7 @@ impl Watch {
 
 /// Processes that continue after the program has ended and have no capture by then, in words. A
 /// daemon may be about to begin one, and may need the lender for that.
-pub fn silent(
-    word: &str,
-    captured: impl Fn() -> Result<Vec<Captured>>,
-) -> Result<Vec<String>> {
+pub fn silent(word: &str, captured: impl Fn() -> Result<Vec<Captured>>) -> Result<Vec<String>> {
     let ends = Instant::now() + GRACE;
     loop {
         let captured = captured()?;
