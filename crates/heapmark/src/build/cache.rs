@@ -139,15 +139,30 @@ pub fn make(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The first twelve hexadecimal digits of a SHA-256 over parts. Each part's length is hashed too,
-/// so that two lists of parts with the same concatenation do not collide.
+/// Writes a file of the cache, and makes its folder. In one step, because another heapmark may be
+/// reading it.
+pub fn write(path: &Path, content: &[u8]) -> Result<()> {
+    make(path.parent().unwrap_or(path))
+        .and_then(|()| file::replace(path, content, PUBLIC))
+        .with_path("cannot write", path)
+}
+
+/// The first twelve hexadecimal digits of [`hash`].
 pub fn short_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut digits = hash(parts);
+    digits.truncate(12);
+    digits
+}
+
+/// The SHA-256 over parts, in hexadecimal digits. Each part's length is hashed too, so that two
+/// lists of parts with the same concatenation do not collide.
+pub fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
-    hex(&hash.finalize()[..6])
+    hex(&hash.finalize())
 }
 
 /// Bytes in hexadecimal.

@@ -3,7 +3,7 @@
 use super::long::Long;
 use super::{Exit, is_quiet, note, refuse, say, usage};
 use crate::build::{self, Built, State};
-use crate::catalog::{Allocator, Catalog, Program, Tier};
+use crate::catalog::{Allocator, Catalog, Program, Tier, joined};
 use anyhow::Result;
 use indicatif::{MultiProgress, ProgressDrawTarget};
 
@@ -126,8 +126,8 @@ pub(super) fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize)
         let words = match &one.result {
             Ok(_) if one.cached && pending => continue,
             Ok(library) if one.cached => {
-                let files = library.files.iter().map(|file| file.display().to_string());
-                format!("ready     {}", files.collect::<Vec<_>>().join(" "))
+                let files = library.files.iter().map(|file| file.display());
+                format!("ready     {}", joined(files, " "))
             }
             Ok(_) => format!("built in {:.0} s", one.seconds),
             Err(error) => format!("failed: {error:#}"),

@@ -3,8 +3,8 @@
 use super::output::{Destination, TableFormat};
 use super::{Exit, find_runs, refuse, say_damage, screen};
 use crate::analyse::claims::{Evidence, JudgedClaim, Measured, judge};
-use crate::catalog::Catalog;
 use crate::catalog::claim::Document;
+use crate::catalog::{Catalog, joined};
 use crate::file::length;
 use crate::report;
 use crate::store::{self, Purpose, Run};
@@ -102,11 +102,8 @@ fn chosen(documents: Vec<Document>, name: Option<&str>) -> Result<Vec<Document>>
     if !found.is_empty() {
         return Ok(found);
     }
-    let known: Vec<String> = others.into_iter().map(|document| document.name).collect();
-    refuse(format!(
-        "no document `{name}`: there are {}",
-        known.join(", ")
-    ))
+    let known = joined(others.into_iter().map(|document| document.name), ", ");
+    refuse(format!("no document `{name}`: there are {known}"))
 }
 
 fn measured(dir: &Path, run: Run) -> Measured {

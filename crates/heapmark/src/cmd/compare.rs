@@ -7,6 +7,7 @@ use super::{Exit, find_runs, refuse, say, say_damage, screen};
 use crate::analyse::Verdict;
 use crate::analyse::compare::{Comparison, Side, between, refusal, within};
 use crate::build::hash_of_file;
+use crate::catalog::joined;
 use crate::file::length;
 use crate::metric::{self, Metric};
 use crate::plan::Plan;
@@ -43,10 +44,8 @@ pub struct CompareArgs {
 fn judged(name: &str) -> Result<&'static Metric, String> {
     let found = metric::judged().find(|metric| metric.is_named(name));
     found.ok_or_else(|| {
-        let words: Vec<&str> = metric::judged()
-            .map(|metric| metric.alias.unwrap_or(metric.key))
-            .collect();
-        format!("expected one of {}", words.join(", "))
+        let words = metric::judged().map(|metric| metric.alias.unwrap_or(metric.key));
+        format!("expected one of {}", joined(words, ", "))
     })
 }
 

@@ -3,6 +3,7 @@
 //! parameters, is refused when the plan is made.
 
 use super::{Exit, refuse, say};
+use crate::catalog::joined;
 use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -45,11 +46,10 @@ pub fn refuse_idle(command: &Command, matches: &ArgMatches) -> Result<()> {
     if idle.is_empty() || useful.iter().all(|arg| arg.get_id() != RESUME) {
         return Ok(());
     }
-    let idle: Vec<String> = idle.into_iter().map(named).collect();
+    let idle = joined(idle.into_iter().map(named), ", ");
     refuse(format!(
-        "{} does nothing beside --resume: what is measured, and how, stands in the stored run. Start a new run, or leave all of \
-         it out: heapmark run --resume RUN",
-        idle.join(", ")
+        "{idle} does nothing beside --resume: what is measured, and how, stands in the stored run. Start a new run, or leave all of \
+         it out: heapmark run --resume RUN"
     ))
 }
 

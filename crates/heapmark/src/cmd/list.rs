@@ -5,7 +5,9 @@ use super::{Exit, print, print_json, refuse, told_version, unexpected, width_of}
 use crate::build::input::missing;
 use crate::build::{self, State};
 use crate::catalog::claim::Document;
-use crate::catalog::{Allocator, Catalog, Program, RealProgram, Suite, Workload, real_program};
+use crate::catalog::{
+    Allocator, Catalog, Program, RealProgram, Suite, Workload, joined, real_program,
+};
 use crate::execute::{Guest, Subject};
 use crate::file::space_of;
 use crate::metric::{self, Metric};
@@ -209,7 +211,7 @@ fn plain(value: &Value) -> String {
             _ => text.clone(),
         },
         Value::Null => "-".into(),
-        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Array(items) => joined(items.iter().map(plain), ", "),
         other => other.to_string(),
     }
 }

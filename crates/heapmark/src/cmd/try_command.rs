@@ -7,7 +7,7 @@ use super::{Exit, refuse, say, usage};
 use crate::build;
 use crate::build::command::{self, Recognised};
 use crate::catalog::allocators::is_name;
-use crate::catalog::{Allocator, Catalog, Settings, Source, settings};
+use crate::catalog::{Allocator, Catalog, Settings, Source, joined, settings};
 use crate::execute::Subject;
 use crate::file::WithPath;
 use crate::plan::{Client, LimitKind, Mode, Plan, UserCommand, comparisons};
@@ -124,10 +124,9 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         .partition(|(one, named)| *named || one.name == baseline || !is_unbuilt(one, &catalog));
     if !later.is_empty() {
         let later: Vec<Allocator> = later.into_iter().map(|(one, _)| one).collect();
-        let names: Vec<&str> = later.iter().map(|one| one.name.as_str()).collect();
+        let names = joined(later.iter().map(|one| &one.name), " ");
         say(format!(
-            "not built yet and left out: {0}; heapmark build {0}",
-            names.join(" ")
+            "not built yet and left out: {names}; heapmark build {names}"
         ));
         let there: Vec<&Allocator> = chosen.iter().map(|(one, _)| one).collect();
         let stand_ins = resolve::stand_ins(&later, &there, &catalog);

@@ -1,5 +1,6 @@
 //! The processes below a process, from `/proc`.
 
+use crate::catalog::joined;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs::{DirEntry, read_dir, read_to_string};
 use std::os::fd::OwnedFd;
@@ -57,10 +58,8 @@ pub fn descendants(pid: i32) -> Vec<i32> {
             .into_iter()
             .flatten()
             .flatten();
-        let children = tasks
-            .filter_map(|task| read_to_string(task.path().join("children")).ok())
-            .collect::<Vec<_>>()
-            .join(" ");
+        let children = tasks.filter_map(|task| read_to_string(task.path().join("children")).ok());
+        let children = joined(children, " ");
         let children = children.split_whitespace();
         all.extend(children.filter_map(|word| word.parse::<i32>().ok()));
     }

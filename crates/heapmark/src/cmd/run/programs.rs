@@ -2,7 +2,7 @@
 
 use super::resolve::Chosen;
 use crate::build::{self, State};
-use crate::catalog::{self, Catalog};
+use crate::catalog::{self, Catalog, joined};
 use crate::cmd::build::build_program;
 use crate::cmd::say;
 use crate::execute::program::fill;
@@ -127,13 +127,11 @@ pub fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<AllocatorInfo>> 
             .map(|word| fill(word, &row.parameters));
         // If the file is missing, its cells report that.
         let started = started.filter(|file| Path::new(file).is_file());
-        let version = program
-            .executable
-            .versions
-            .iter()
-            .map(|(what, version)| format!("{what}: {version}"))
-            .collect::<Vec<_>>()
-            .join("; ");
+        let versions = program.executable.versions.iter();
+        let version = joined(
+            versions.map(|(what, version)| format!("{what}: {version}")),
+            "; ",
+        );
         all.push(AllocatorInfo {
             name: row.name.clone(),
             family: program.name.clone(),

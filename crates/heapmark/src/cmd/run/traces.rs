@@ -4,7 +4,7 @@
 use crate::build::{self, CompiledTrace};
 use crate::catalog::trace_pack;
 use crate::catalog::workload::Calibrated;
-use crate::catalog::{Iterations, Workload};
+use crate::catalog::{Iterations, Workload, joined};
 use crate::cmd::long::Long;
 use crate::cmd::say;
 use crate::cmd::trace::in_file;
@@ -373,12 +373,8 @@ fn calls(head: &CompiledHead) -> String {
         ("realloc", head.realloc),
         ("posix_memalign", head.aligned),
     ];
-    let names: Vec<&str> = made
-        .into_iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(name, _)| name)
-        .collect();
-    names.join(" ")
+    let made = made.into_iter().filter(|(_, count)| *count > 0);
+    joined(made.map(|(name, _)| name), " ")
 }
 
 fn order(case: &Case) -> Order {

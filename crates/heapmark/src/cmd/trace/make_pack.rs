@@ -5,6 +5,7 @@ use super::{Exit, in_file};
 use crate::build::command::find;
 use crate::build::input::{environment, generate};
 use crate::build::package_version;
+use crate::catalog::joined;
 use crate::catalog::real_program::{self, RealProgram};
 use crate::cmd::output::{Force, Output};
 use crate::cmd::run::real_programs::installed;
@@ -412,17 +413,14 @@ fn table_of(programs: &[RealProgram], folder: &Path) -> Result<String> {
 /// A command line as a shell reads it.
 fn shown(words: &[String]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,{}".contains(c);
-    let words: Vec<String> = words
-        .iter()
-        .map(|word| {
-            if !word.is_empty() && word.chars().all(is_plain) {
-                word.clone()
-            } else {
-                format!("'{}'", word.replace('\'', "'\\''"))
-            }
-        })
-        .collect();
-    words.join(" ")
+    let quoted = |word: &String| {
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    joined(words.iter().map(quoted), " ")
 }
 
 #[cfg(test)]

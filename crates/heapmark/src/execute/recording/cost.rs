@@ -2,9 +2,9 @@
 //! time, and stored, because measuring takes longer than many programs run.
 
 use super::{Recorder, captures};
-use crate::build::{cache_root, make_cache_folder, short_hash};
+use crate::build::{cache_root, short_hash, write_to_cache};
 use crate::execute::Guest;
-use crate::file::{self, Draft, PUBLIC};
+use crate::file::Draft;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -153,9 +153,7 @@ fn kept(place: &Path) -> Option<Cost> {
 }
 
 fn keep(place: &Path, cost: &Cost) -> Result<()> {
-    make_cache_folder(place.parent().unwrap_or(place))?;
-    file::replace(place, &serde_json::to_vec(cost)?, PUBLIC)?;
-    Ok(())
+    write_to_cache(place, &serde_json::to_vec(cost)?)
 }
 
 fn cpu() -> String {

@@ -2,6 +2,7 @@
 //! check, and the litter, which a library makes before a program's `main`. What the litter takes is
 //! taken out of the command's time.
 
+use crate::catalog::joined;
 use crate::execute::handed::Handed;
 use crate::execute::{Measurement, Outcome};
 use crate::plan::{LITTER, Litter};
@@ -73,7 +74,7 @@ impl SizesFile {
         ]);
         let aged = format!("{device} {inode} {}", program.path);
         measurement.notes.extend([
-            (SIZES.to_owned(), sizes.collect::<Vec<_>>().join(",")),
+            (SIZES.to_owned(), joined(sizes, ",")),
             (AGED_PROGRAM.to_owned(), aged),
         ]);
         Ok(())
