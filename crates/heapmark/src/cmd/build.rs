@@ -1,7 +1,7 @@
 //! `heapmark build`: libraries from pinned sources, and measured programs.
 
 use super::long::Long;
-use super::{Exit, is_quiet, note, refuse, say, usage};
+use super::{Exit, is_quiet, note, say, usage};
 use crate::build::{self, Built, State};
 use crate::catalog::{Allocator, Catalog, Program, Tier, joined};
 use anyhow::Result;
@@ -57,7 +57,7 @@ pub fn run(args: BuildArgs) -> Result<Exit> {
         }
     }
     if args.jobs.is_some() && selected.is_empty() {
-        return refuse("--jobs: only allocators are built by several commands, and none is named");
+        refuse!("--jobs: only allocators are built by several commands, and none is named");
     }
     let built = build_all(&selected, &catalog, args.jobs.unwrap_or_else(jobs));
     let unbuilt = programs.iter().filter(|program| !build_program(program));

@@ -1,7 +1,7 @@
 //! `heapmark list`: what can be measured, and what is missing.
 
 use super::run::real_programs::apt_line;
-use super::{Exit, print, print_json, refuse, told_version, unexpected, width_of};
+use super::{Exit, print, print_json, told_version, unexpected, width_of};
 use crate::build::input::missing;
 use crate::build::{self, State};
 use crate::catalog::claim::Document;
@@ -71,8 +71,8 @@ pub fn run(args: ListArgs) -> Result<Exit> {
             What::Workloads => report::workloads(&catalog.workloads),
             What::Metrics => report::metrics(),
             What::Languages | What::Programs | What::Suites | What::Claims | What::Runs => {
-                return refuse(
-                    "--markdown is for allocators, workloads and metrics: the others are tables already",
+                refuse!(
+                    "--markdown is for allocators, workloads and metrics: the others are tables already"
                 );
             }
         })?;
@@ -80,7 +80,7 @@ pub fn run(args: ListArgs) -> Result<Exit> {
     }
     if args.flags {
         if !matches!(args.what, What::Allocators) {
-            return refuse("--flags is for allocators");
+            refuse!("--flags is for allocators");
         }
         print(report::flags(&catalog.allocators))?;
         return Ok(Exit::Done);

@@ -1,5 +1,15 @@
 //! One file per command: reads flags, calls the stages, prints. No judging and no measuring here.
 
+/// As the function, formatted.
+macro_rules! say {
+    ($($words:tt)*) => { $crate::cmd::say!($($words)*) };
+}
+
+/// Ends a function with an error of usage, as `bail!` does with another error.
+macro_rules! refuse {
+    ($($words:tt)*) => { return Err($crate::cmd::Usage(format!($($words)*)).into()) };
+}
+
 pub mod build;
 pub mod claims;
 pub mod clean;
@@ -104,18 +114,13 @@ impl Exit {
 
     /// Prints an error as one message and returns the exit code.
     pub fn of_error(error: &anyhow::Error) -> Exit {
-        say(format!("heapmark: {error:#}"));
+        say!("heapmark: {error:#}");
         match error.downcast_ref::<Fault>() {
             Some(fault) => trace::exit(fault.kind()),
             None if error.is::<Usage>() => Exit::Usage,
             None => Exit::Failed,
         }
     }
-}
-
-/// Fails with an error of usage.
-fn refuse<T>(why: impl Into<String>) -> Result<T> {
-    Err(Usage(why.into()).into())
 }
 
 /// Prints to stdout. A reader that stops early, as `| head` does, is not a failure.
@@ -201,21 +206,21 @@ fn find_runs(runs: &[String]) -> Result<Vec<PathBuf>> {
 /// Reports which parts of a run are left out because they are damaged or missing.
 fn say_damage(dir: &Path, run: &Run) {
     if run.unreadable_lines > 0 {
-        say(format!(
+        say!(
             "{}: torn or damaged lines, left out: {}",
             store::samples_of(dir).display(),
             run.unreadable_lines
-        ));
+        );
     }
     if let [first, others @ ..] = run.damaged_tables.as_slice() {
         let more = match others.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        say(format!(
+        say!(
             "{}{more}: gone or damaged, left out; bring back what was written",
             first.display()
-        ));
+        );
     }
 }
 

@@ -5,7 +5,7 @@ use super::run::resolve;
 use super::signals::{self, Answer};
 use super::trace::finish::{finishing, say_earlier, warnings};
 use super::trace::in_file;
-use super::{refuse, say, usage, width_of};
+use super::{say, usage, width_of};
 use crate::build::command::{find, recognise};
 use crate::catalog::Catalog;
 use crate::execute::recording::{Cost, Recorded, Recorder, Recording};
@@ -76,12 +76,12 @@ pub fn run(args: RecordArgs) -> Result<u8> {
     let recognised = recognise(&file);
     let program = recognised.program().display();
     if let Some(why) = &recognised.unreachable {
-        return refuse(format!("{program}: {why}. It cannot be recorded"));
+        refuse!("{program}: {why}. It cannot be recorded");
     }
     for allocator in &recognised.inside {
-        say(format!(
+        say!(
             "{program} has {allocator} inside: calls by other names than malloc's cannot be recorded"
-        ));
+        );
     }
     let named = args.output.is_some();
     let output = args.output.unwrap_or_else(|| {
@@ -146,7 +146,7 @@ fn tell_raw(recorded: &Recorded) {
             .ok()
             .and_then(|head| ended_early(&head))
             .map_or(String::new(), |words| format!(": {words}"));
-        say(format!("{}{words}", from_here(capture).display()));
+        say!("{}{words}", from_here(capture).display());
     }
     recorded.status.signal().map(killed).iter().for_each(say);
 }
@@ -196,7 +196,7 @@ fn allocator(word: &str) -> Result<Subject> {
         .with_context(|| format!("-a {word}: it is not ready"))
         .map_err(usage)?;
     match &subject.refused {
-        Some(why) => refuse(format!("-a {word}: {why}")),
+        Some(why) => refuse!("-a {word}: {why}"),
         None => Ok(subject),
     }
 }
@@ -226,7 +226,7 @@ impl RecordOutput {
             .is_ok_and(|known| !known.is_file() && !known.is_dir())
         {
             let shown = from_here(&self.output);
-            return refuse(format!("-o {}: that is no file", shown.display()));
+            refuse!("-o {}: that is no file", shown.display());
         }
         may_be_written(&self.output, Existing::Goes)?;
         match earlier(&self.output).first() {
@@ -347,7 +347,7 @@ fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> 
 /// Prints which programs of the process tree are in no trace.
 fn tell_unrecorded(recorded: &Recorded) {
     for program in &recorded.unrecorded {
-        say(format!("ran unrecorded: {program}"));
+        say!("ran unrecorded: {program}");
     }
 }
 

@@ -4,7 +4,6 @@ use super::resolve::Chosen;
 use crate::build::{self, State};
 use crate::catalog::{self, Catalog, joined};
 use crate::cmd::build::build_program;
-use crate::cmd::say;
 use crate::execute::program::fill;
 use crate::execute::{Program, Subject};
 use crate::plan::Case;
@@ -40,7 +39,7 @@ pub fn ready(entry: &catalog::Program, dry_run: bool) -> Program {
     }
     let told = |why: String, word: &str| {
         if !dry_run {
-            say(format!("program {}: {word}{why}", entry.name));
+            say!("program {}: {word}{why}", entry.name);
         }
         Some(why)
     };

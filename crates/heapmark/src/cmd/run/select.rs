@@ -9,7 +9,7 @@ use crate::catalog::allocator::Purge;
 use crate::catalog::malloc_api::FUNCTIONS;
 use crate::catalog::suite::{Suite, thread_counts};
 use crate::catalog::{Catalog, RealProgram, Workload, real_program};
-use crate::cmd::{refuse, say, usage, version};
+use crate::cmd::{say, usage, version};
 use crate::execute::{Guest, Subject};
 use crate::file::Draft;
 use crate::observe::machine;
@@ -363,8 +363,8 @@ fn in_huge_pages(cases: Vec<Case>, which: HugePages, mode: Mode) -> Result<Vec<C
 /// The cases, each followed by the same with an aged heap.
 fn aged(cases: Vec<Case>, age: u8, mode: Mode) -> Result<Vec<Case>> {
     if mode != Mode::Time {
-        return refuse(
-            "--age compares times: leave out --latency, --counter, --retained and --limit, and workloads that measure memory alone",
+        refuse!(
+            "--age compares times: leave out --latency, --counter, --retained and --limit, and workloads that measure memory alone"
         );
     }
     let fresh_only: Vec<String> = cases
@@ -373,7 +373,7 @@ fn aged(cases: Vec<Case>, age: u8, mode: Mode) -> Result<Vec<Case>> {
         .collect();
     let why = format!("--age: not for {}", fresh_only.join(", "));
     if fresh_only.len() == cases.len() {
-        return refuse(why);
+        refuse!("{why}");
     }
     if !fresh_only.is_empty() {
         say(why);
@@ -441,7 +441,7 @@ fn refuse_idle(args: &RunFlags, mode: Mode, workloads: &[&Workload], cases: &[Ca
         ),
     ];
     match refusals.into_iter().find(|(is_idle, _)| *is_idle) {
-        Some((_, why)) => refuse(why),
+        Some((_, why)) => refuse!("{why}"),
         None => Ok(()),
     }
 }

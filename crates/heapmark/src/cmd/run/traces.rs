@@ -6,7 +6,6 @@ use crate::catalog::trace_pack;
 use crate::catalog::workload::Calibrated;
 use crate::catalog::{Iterations, Workload, joined};
 use crate::cmd::long::Long;
-use crate::cmd::say;
 use crate::cmd::trace::in_file;
 use crate::plan::{Case, Mode};
 use crate::report::units;
@@ -303,10 +302,7 @@ fn lasts(case: &Case, head: &CompiledHead, patience_s: f64) -> Result<()> {
             words(patience_s)
         );
     }
-    say(format!(
-        "{name}: at pace {pace} a process lasts {}",
-        words(seconds)
-    ));
+    say!("{name}: at pace {pace} a process lasts {}", words(seconds));
     Ok(())
 }
 
@@ -341,12 +337,12 @@ pub fn take_up(case: &mut Case) -> Result<Option<CompiledTrace>> {
 fn compiled(case: &mut Case) -> Result<CompiledTrace> {
     let told = |bytes, folder: &Path| {
         if bytes >= LARGE_BYTES {
-            say(format!(
+            say!(
                 "{}: compiling it, some {} in {}",
                 case.workload,
                 units::bytes(bytes as f64),
                 folder.display()
-            ));
+            );
         }
     };
     let trace = Path::new(word(case, "trace"));

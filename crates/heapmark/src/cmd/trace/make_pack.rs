@@ -9,7 +9,7 @@ use crate::catalog::joined;
 use crate::catalog::real_program::{self, RealProgram};
 use crate::cmd::output::{Force, Output};
 use crate::cmd::run::real_programs::installed;
-use crate::cmd::{print, refuse, say, usage};
+use crate::cmd::{print, usage};
 use crate::file::{self, Draft, WithPath};
 use anyhow::{Context, Result, anyhow, bail};
 use heapmark_trace::{Fault, Head, Reader, Stretch, Totals, cut, events_of};
@@ -77,7 +77,7 @@ pub fn run(args: MakePackArgs) -> Result<Exit> {
     }
     let folder = args.output.as_path();
     if file::is_there(folder) && !folder.is_dir() {
-        return refuse(format!("-o {}: that is no folder", folder.display()));
+        refuse!("-o {}: that is no folder", folder.display());
     }
     // All are checked first, so that one that cannot be written is found before anything runs.
     let output = |name: &str| Output::new(&folder.join(name), args.force, [] as [&Path; 0]);
@@ -91,10 +91,10 @@ pub fn run(args: MakePackArgs) -> Result<Exit> {
     let scratch = Draft::folder(&temporary).with_path("cannot write in", &temporary)?;
     let mut packed = Vec::new();
     for program in &installed {
-        say(format!("{}: recording", program.name));
+        say!("{}: recording", program.name);
         match record(program, scratch.path()) {
             Ok(recording) => packed.push(recording),
-            Err(error) => say(format!("{}: not made: {error:#}", program.name)),
+            Err(error) => say!("{}: not made: {error:#}", program.name),
         }
     }
     let others_bytes: u64 = programs
