@@ -58,7 +58,7 @@ pub fn users(folder: &str) -> Option<PathBuf> {
 }
 
 /// What is in a folder; nothing if it cannot be read.
-pub fn listing(folder: &Path) -> impl Iterator<Item = PathBuf> {
+pub fn listing(folder: impl AsRef<Path>) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(folder)
         .into_iter()
         .flatten()

@@ -8,6 +8,7 @@ use super::trace::in_file;
 use super::{say, usage, width_of};
 use crate::build::command::{find, recognise};
 use crate::catalog::Catalog;
+use crate::catalog::folder::listing;
 use crate::execute::recording::{Cost, Recorded, Recorder, Recording};
 use crate::execute::{Guest, Subject, ground, signal_name};
 use crate::file::{self, Draft, Existing, WithPath};
@@ -257,14 +258,8 @@ fn earlier(output: &Path) -> Vec<PathBuf> {
         middle.is_some_and(|(number, _)| number.split('.').all(is_number))
             && Reader::open(path).is_ok()
     };
-    let entries = output.parent().and_then(|folder| folder.read_dir().ok());
-    let mut found: Vec<PathBuf> = entries
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(is_childs)
-        .collect();
+    let beside = output.parent().into_iter().flat_map(listing);
+    let mut found: Vec<PathBuf> = beside.filter(is_childs).collect();
     found.sort();
     if file::is_there(output) {
         found.insert(0, output.to_path_buf());

@@ -1,8 +1,9 @@
 //! The processes below a process, from `/proc`.
 
+use crate::catalog::folder::listing;
 use crate::catalog::joined;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::fs::{DirEntry, read_dir, read_to_string};
+use std::fs::read_to_string;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
@@ -12,9 +13,9 @@ const MOST_THREADS: usize = 16;
 /// One line per thread of a hanging process and of its children: its state, and where in the kernel
 /// it waits.
 pub fn threads(pid: i32) -> Vec<String> {
-    let tasks = read_dir(format!("/proc/{pid}/task"));
-    let describe = |task: DirEntry| {
-        let read = |name: &str| read_to_string(task.path().join(name)).unwrap_or_default();
+    let tasks = listing(format!("/proc/{pid}/task"));
+    let describe = |task: PathBuf| {
+        let read = |name: &str| read_to_string(task.join(name)).unwrap_or_default();
         let status = read("status");
         let state = field(&status, "State:").unwrap_or("?").trim();
         let place = match read("wchan") {
@@ -23,20 +24,14 @@ pub fn threads(pid: i32) -> Vec<String> {
         };
         let mut lines = vec![format!(
             "thread {}: {state} {place}",
-            task.file_name().display()
+            task.file_name().unwrap_or_default().display()
         )];
         let children = read("children");
         let children = children.split_whitespace();
         lines.extend(children.flat_map(|child| child.parse().map_or(Vec::new(), threads)));
         lines
     };
-    tasks
-        .into_iter()
-        .flatten()
-        .flatten()
-        .flat_map(describe)
-        .take(MOST_THREADS)
-        .collect()
+    tasks.flat_map(describe).take(MOST_THREADS).collect()
 }
 
 /// The value of a line of `/proc/PID/status`.
@@ -54,11 +49,8 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     let mut all = vec![pid];
     for place in 0.. {
         let Some(parent) = all.get(place) else { break };
-        let tasks = read_dir(format!("/proc/{parent}/task"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        let children = tasks.filter_map(|task| read_to_string(task.path().join("children")).ok());
+        let tasks = listing(format!("/proc/{parent}/task"));
+        let children = tasks.filter_map(|task| read_to_string(task.join("children")).ok());
         let children = joined(children, " ");
         let children = children.split_whitespace();
         all.extend(children.filter_map(|word| word.parse::<i32>().ok()));

@@ -8,6 +8,7 @@ use super::exec_tracer::{Executed, holds, resolved};
 use super::handed::Handed;
 use super::tree::{self, descendants};
 use crate::build::command::{find, recognise};
+use crate::catalog::folder::listing;
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -203,11 +204,7 @@ pub fn silent(word: &str, captured: impl Fn() -> Result<Vec<Captured>>) -> Resul
 
 /// Processes of the tree, even those that left it: only their environment contains the word.
 fn going_on(word: &str) -> Vec<(i32, String)> {
-    let pids = std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let pids = listing("/proc").filter_map(|path| path.file_name()?.to_str()?.parse::<i32>().ok());
     let is_ours = |pid: &i32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         holds(&environment, Path::new(word))

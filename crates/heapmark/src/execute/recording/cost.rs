@@ -4,7 +4,7 @@
 use super::{Recorder, captures};
 use crate::build::{cache_root, short_hash, write_to_cache};
 use crate::execute::Guest;
-use crate::file::Draft;
+use crate::file::{Draft, WithPath};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -117,9 +117,7 @@ impl Recorder {
     /// Where the estimate is stored: the name is a hash of everything that may change it.
     fn place(&self, guest: &Guest, folder: &Path) -> Result<PathBuf> {
         let build = |file: &Path| -> Result<String> {
-            let known = file
-                .metadata()
-                .with_context(|| format!("cannot look at {}", file.display()))?;
+            let known = file.metadata().with_path("cannot look at", file)?;
             Ok(format!(
                 "{} {} {}",
                 known.len(),
