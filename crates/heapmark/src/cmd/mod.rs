@@ -2,7 +2,7 @@
 
 /// As the function, formatted.
 macro_rules! say {
-    ($($words:tt)*) => { $crate::cmd::say!($($words)*) };
+    ($($words:tt)*) => { $crate::cmd::say(format!($($words)*)) };
 }
 
 /// Ends a function with an error of usage, as `bail!` does with another error.
