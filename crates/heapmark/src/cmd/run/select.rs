@@ -210,7 +210,7 @@ impl Measured {
         let mode = real_programs::mode(args)?;
         let installed = real_programs::installed(programs);
         if installed.is_empty() {
-            return refuse("none of these programs is installed");
+            refuse!("none of these programs is installed");
         }
         let dry_run = args.comparison.dry_run;
         let RealCases {
@@ -339,8 +339,8 @@ fn mode(args: &RunFlags, is_for_memory: bool, workloads: &[&Workload]) -> Result
 /// The cases, each followed by the same under a factor if the flags ask for one.
 pub(crate) fn with_factor(cases: Vec<Case>, flags: &Comparison, mode: Mode) -> Result<Vec<Case>> {
     match (flags.age, flags.thp) {
-        (Some(_), Some(HugePages::Advised | HugePages::Machine)) => refuse(
-            "--age and --thp advised or machine: each compares an allocator with itself, so one at a time (--thp never goes with --age)",
+        (Some(_), Some(HugePages::Advised | HugePages::Machine)) => refuse!(
+            "--age and --thp advised or machine: each compares an allocator with itself, so one at a time (--thp never goes with --age)"
         ),
         (Some(age), _) => aged(cases, age, mode),
         (_, Some(which)) if which != HugePages::Never => in_huge_pages(cases, which, mode),
@@ -351,7 +351,7 @@ pub(crate) fn with_factor(cases: Vec<Case>, flags: &Comparison, mode: Mode) -> R
 /// The cases, each followed by the same with this rule.
 fn in_huge_pages(cases: Vec<Case>, which: HugePages, mode: Mode) -> Result<Vec<Case>> {
     if mode == Mode::Count(Counter::Callgrind) {
-        return refuse("--thp: --counter callgrind counts instructions, which no page changes");
+        refuse!("--thp: --counter callgrind counts instructions, which no page changes");
     }
     let with = |case: Case| {
         let more = case.under(Factor::HugePages(which));
