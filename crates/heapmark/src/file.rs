@@ -216,7 +216,8 @@ pub fn numbered(path: PathBuf, taken: impl Fn(&Path) -> bool) -> PathBuf {
     names.find(|name| !taken(name)).unwrap_or(path)
 }
 
-fn folder_of(path: &Path) -> &Path {
+/// The folder that a path lies in.
+pub fn folder_of(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."))

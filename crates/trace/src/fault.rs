@@ -1,6 +1,7 @@
 //! Faults of a file, each as one line.
 
 use std::fmt;
+use std::io;
 
 /// What a fault means for the reader of the file.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,8 +66,8 @@ impl fmt::Debug for Fault {
 impl std::error::Error for Fault {}
 
 /// An error of reading. What writes says so itself.
-impl From<std::io::Error> for Fault {
-    fn from(error: std::io::Error) -> Fault {
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Fault {
         Fault::new(FaultKind::Foreign, format!("cannot be read: {error}"))
     }
 }

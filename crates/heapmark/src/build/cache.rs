@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 use std::fs::{File, TryLockError};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -131,7 +131,7 @@ const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# What lies
 
 /// Makes a folder of the cache, and marks it as one. A folder that exists already is not marked: it
 /// may be the user's own.
-pub fn make(folder: &Path) -> std::io::Result<()> {
+pub fn make(folder: &Path) -> io::Result<()> {
     if make_folder(folder)? {
         file::replace(&folder.join(TAG), TAG_TEXT.as_bytes(), PUBLIC)
     } else {
@@ -139,19 +139,34 @@ pub fn make(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// The first twelve hexadecimal digits of a SHA-256 over parts. Each part's length is hashed too,
-/// so that two lists of parts with the same concatenation do not collide.
+/// Writes a file of the cache, and makes its folder. In one step, because another heapmark may be
+/// reading it.
+pub fn write(path: &Path, content: &[u8]) -> Result<()> {
+    make(path.parent().unwrap_or(path))
+        .and_then(|()| file::replace(path, content, PUBLIC))
+        .with_path("cannot write", path)
+}
+
+/// The first twelve hexadecimal digits of [`hash`].
 pub fn short_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut digits = hash(parts);
+    digits.truncate(12);
+    digits
+}
+
+/// The SHA-256 over parts, in hexadecimal digits. Each part's length is hashed too, so that two
+/// lists of parts with the same concatenation do not collide.
+pub fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
-    hex(&hash.finalize()[..6])
+    hex(&hash.finalize())
 }
 
 /// Bytes in hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -253,7 +268,7 @@ impl CachePlace {
     /// Waits until no other process builds this; the lock is released when the value is dropped.
     fn lock(&self, waiting: impl FnOnce()) -> Result<File> {
         let path = self.shelf.join(format!(".{}.lock", self.name));
-        let lock = || -> std::io::Result<File> {
+        let lock = || -> io::Result<File> {
             make(&self.shelf)?;
             let file = lock_file(&path)?;
             match file.try_lock() {
@@ -285,7 +300,7 @@ impl CachePlace {
     pub fn keep(&self, built: &Path, workshop: &Path) -> Result<PathBuf> {
         let half = self.shelf.join(format!(".{}.done", self.name));
         let library = half.join(format!("lib{}.so", self.name));
-        let set_apart = || -> std::io::Result<()> {
+        let set_apart = || -> io::Result<()> {
             clear(&half)?;
             std::fs::create_dir(&half)?;
             std::fs::rename(built, &library)
@@ -310,7 +325,7 @@ impl CachePlace {
 }
 
 /// Removes a folder if it is there.
-fn clear(folder: &Path) -> std::io::Result<()> {
+fn clear(folder: &Path) -> io::Result<()> {
     if folder.exists() {
         std::fs::remove_dir_all(folder)
     } else {
@@ -319,7 +334,7 @@ fn clear(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Opens the file of a lock.
-pub(super) fn lock_file(path: &Path) -> std::io::Result<File> {
+pub fn lock_file(path: &Path) -> io::Result<File> {
     File::options()
         .create(true)
         .truncate(false)

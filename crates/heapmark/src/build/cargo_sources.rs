@@ -7,6 +7,7 @@ use crate::file::{self, PUBLIC, WithPath};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -89,11 +90,11 @@ fn refuse_another(pin: &Pin, archive: &Path, copy: &Path) -> Result<()> {
 pub fn unpack(pin: &Pin, into: &Path, steps: &Steps) -> Result<PathBuf> {
     let unpacked = directory(&pin.name)?;
     let archive = archive_of(pin)?;
-    std::fs::create_dir_all(into).with_path("creating", into)?;
+    fs::create_dir_all(into).with_path("creating", into)?;
     // The private copy is checked and unpacked, so that later changes to the original do not
     // matter.
     let own = into.join("archive");
-    std::fs::copy(&archive, &own).with_path("reading", &archive)?;
+    fs::copy(&archive, &own).with_path("reading", &archive)?;
     refuse_another(pin, &archive, &own)?;
     steps.unpack(&own, into)?;
     Ok(into.join(unpacked.file_name().unwrap_or_default()))
@@ -181,7 +182,7 @@ fn write_package() -> Result<PathBuf> {
     ));
     for (name, text) in FILES {
         let file = folder.join(name);
-        if std::fs::read_to_string(&file).is_ok_and(|there| there == text) {
+        if fs::read_to_string(&file).is_ok_and(|there| there == text) {
             continue;
         }
         // Replaced in one step, because another heapmark may be reading it.

@@ -2,7 +2,7 @@
 //! baseline shows the noise of the run.
 
 use super::cache;
-use crate::file::{self, PUBLIC, WithPath};
+use crate::file::WithPath;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -14,9 +14,8 @@ pub fn copy(library: &Path) -> Result<PathBuf> {
     let folder = cache::root()?.join("copies").join(key);
     let copy = folder.join(library.file_name().unwrap_or_default());
     if !copy.is_file() || cache::hash_of_file(&copy)? != hash {
-        cache::make(&folder).with_path("cannot write", &copy)?;
         let bytes = std::fs::read(library).with_path("cannot read", library)?;
-        file::replace(&copy, &bytes, PUBLIC).with_path("cannot write", &copy)?;
+        cache::write(&copy, &bytes)?;
     }
     Ok(copy)
 }

@@ -7,6 +7,7 @@ use crate::catalog::Source;
 use crate::catalog::allocator::{Allocator, Commit, CommitBuild, OwnBuild, Tier};
 use crate::file::WithPath;
 use anyhow::{Context, Result, anyhow, bail};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -112,7 +113,7 @@ fn own_build(repository: &Path, hash: &str, files: &[&str]) -> Result<Option<Own
         let text = in_repository(repository, &["cat-file", "blob", &place]);
         (text.unwrap_or_default(), place)
     } else if beside.is_file() {
-        let text = std::fs::read_to_string(&beside).with_path("reading", &beside)?;
+        let text = fs::read_to_string(&beside).with_path("reading", &beside)?;
         (text, beside.display().to_string())
     } else {
         return Ok(None);
@@ -176,7 +177,7 @@ impl Commit {
 
     /// Writes its files into a folder. Submodules are not part of a commit.
     pub fn unpack(&self, into: &Path, steps: &Steps) -> Result<()> {
-        std::fs::create_dir_all(into).with_path("creating", into)?;
+        fs::create_dir_all(into).with_path("creating", into)?;
         let archive = into.join(".archive.tar");
         let mut git = git(&self.repository);
         git.args(["archive", "--format=tar", "-o"])
@@ -184,7 +185,7 @@ impl Commit {
             .arg(&self.hash);
         steps.run("reading the commit", &mut git)?;
         steps.unpack(&archive, into)?;
-        std::fs::remove_file(&archive).with_path("removing", &archive)
+        fs::remove_file(&archive).with_path("removing", &archive)
     }
 }
 

@@ -9,6 +9,7 @@ use object::{
 };
 use std::collections::BTreeSet;
 use std::env::consts::ARCH;
+use std::fs;
 use std::path::Path;
 use std::{fmt, io};
 
@@ -66,7 +67,7 @@ fn look(path: &Path) -> Result<Inspection> {
         preloadable(path),
         "LD_PRELOAD takes no path with a space, colon or `$`; move the library or link to it"
     );
-    let metadata = std::fs::metadata(path).map_err(|error| match error.kind() {
+    let metadata = fs::metadata(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => anyhow!("there is no such file; check the path"),
         _ if error.raw_os_error() == Some(libc::ELOOP) => {
             anyhow!("a link that leads back to itself; mend the link")
@@ -77,7 +78,7 @@ fn look(path: &Path) -> Result<Inspection> {
         metadata.is_file(),
         "not a regular file; name the library itself"
     );
-    let data = std::fs::read(path).map_err(unreadable)?;
+    let data = fs::read(path).map_err(unreadable)?;
     let Ok(file) = object::File::parse(data.as_slice()) else {
         ensure!(data.starts_with(b"\x7fELF"), NOT_ELF);
         bail!("an ELF file that is cut off or damaged; copy or build it again");
@@ -139,7 +140,7 @@ fn read(elf: &object::read::elf::ElfFile<FileHeader64<Endianness>>) -> Option<In
 /// How a library or an object file accesses thread-local data through a call, which costs on every
 /// access; `None` with initial-exec TLS.
 pub fn dynamic_tls(path: &Path) -> Result<Option<String>> {
-    let data = std::fs::read(path).map_err(|error| refusal(path, unreadable(error)))?;
+    let data = fs::read(path).map_err(|error| refusal(path, unreadable(error)))?;
     let file = object::File::parse(data.as_slice()).map_err(|_| refusal(path, NOT_ELF))?;
     let mut symbols = file.symbols().chain(file.dynamic_symbols());
     if symbols.any(|symbol| symbol.is_undefined() && symbol.name() == Ok("__tls_get_addr")) {

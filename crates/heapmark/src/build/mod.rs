@@ -30,7 +30,8 @@ mod trace_pack;
 mod user;
 
 pub use cache::{
-    SHELVES, hash_of_file, make as make_cache_folder, preloadable, root as cache_root, short_hash,
+    SHELVES, hash, hash_of_file, preloadable, root as cache_root, short_hash,
+    write as write_to_cache,
 };
 pub use cargo_sources::{directory as sources_of, fetch, pin};
 pub use carried::{GUEST, LITTER, RECORDER, SIZES, TIMER, WITNESS};

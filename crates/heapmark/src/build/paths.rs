@@ -3,12 +3,13 @@
 use crate::catalog::allocators::is_name;
 use crate::file::WithPath;
 use anyhow::{Context, Result};
+use std::env;
 use std::path::{Path, PathBuf};
 
 /// An absolute path; `~/` is the home folder.
 pub fn absolute(path: &Path) -> Result<PathBuf> {
     if let Ok(rest) = path.strip_prefix("~") {
-        let home = std::env::var_os("HOME").context("HOME is not set; write the path in full")?;
+        let home = env::var_os("HOME").context("HOME is not set; write the path in full")?;
         return Ok(PathBuf::from(home).join(rest));
     }
     std::path::absolute(path).with_path("finding", path)
@@ -19,14 +20,14 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
     if name.starts_with('/') {
         return Some(name.into());
     }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path)
         .map(|folder| folder.join(name))
         .find(|file| file.is_file())
 }
 
 /// `libfoo-2.so.1` -> `foo-2`.
-pub(super) fn name_of(path: &str) -> String {
+pub fn name_of(path: &str) -> String {
     let file = Path::new(path)
         .file_name()
         .unwrap_or_default()
@@ -36,7 +37,7 @@ pub(super) fn name_of(path: &str) -> String {
 }
 
 /// What a text has of letters that names may have, others as `-`.
-pub(super) fn valid_name(text: &str) -> String {
+pub fn valid_name(text: &str) -> String {
     let is_invalid = |c: char| !is_name(c.encode_utf8(&mut [0; 4]));
     text.to_ascii_lowercase()
         .replace(is_invalid, "-")

@@ -61,7 +61,7 @@ fn newest(pattern: &str) -> Option<PathBuf> {
 
 /// The folders of `/etc/ld.so.conf`, then those that are always searched.
 static FOLDERS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
-    let mut files: Vec<PathBuf> = listing(Path::new("/etc/ld.so.conf.d")).collect();
+    let mut files: Vec<PathBuf> = listing("/etc/ld.so.conf.d").collect();
     files.sort();
     files.insert(0, "/etc/ld.so.conf".into());
     let mut folders: Vec<PathBuf> = Vec::new();

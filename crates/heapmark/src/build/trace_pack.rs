@@ -2,7 +2,6 @@
 
 use super::cache::{self, hash_of_file, hex};
 use crate::catalog::trace_pack;
-use crate::file::{self, PUBLIC, WithPath};
 use anyhow::Result;
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
@@ -13,12 +12,11 @@ pub fn trace_of_pack(name: &str) -> Result<Option<PathBuf>> {
         return Ok(None);
     };
     let hash = hex(&Sha256::digest(bytes));
-    let folder = cache::root()?.join("traces").join(&hash[..12]);
-    let path = folder.join(format!("{name}.trace"));
+    let file = format!("{}/{name}.trace", &hash[..12]);
+    let path = cache::root()?.join("traces").join(file);
     // A file that was changed is replaced.
     if !hash_of_file(&path).is_ok_and(|found| found == hash) {
-        cache::make(&folder).with_path("cannot write", &folder)?;
-        file::replace(&path, bytes, PUBLIC).with_path("cannot write", &path)?;
+        cache::write(&path, bytes)?;
     }
     Ok(Some(path))
 }

@@ -1,5 +1,6 @@
 //! All faults in the data, reported together: file, key, fault and remedy. Reads nothing itself.
 
+use super::joined;
 use std::fmt;
 
 /// One thing wrong in one file.
@@ -49,8 +50,7 @@ pub struct Faults(pub Vec<Fault>);
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let all: Vec<String> = self.0.iter().map(Fault::to_string).collect();
-        f.write_str(&all.join("\n"))
+        f.write_str(&joined(&self.0, "\n"))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::faults::Fault;
 use include_dir::Dir;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A file as the user knows it (`workloads/llheap/churn.toml`, or a path in the user's folder), and
@@ -27,7 +28,7 @@ pub fn texts_with(
     paths.sort();
     for path in paths.iter().filter(|path| is_toml(path)) {
         let file = path.display().to_string();
-        match std::fs::read_to_string(path) {
+        match fs::read_to_string(path) {
             Ok(text) => {
                 all.retain(|(ours, _)| Path::new(ours).file_name() != path.file_name());
                 all.push((file, text));
@@ -57,8 +58,8 @@ pub fn users(folder: &str) -> Option<PathBuf> {
 }
 
 /// What is in a folder; nothing if it cannot be read.
-pub fn listing(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    std::fs::read_dir(folder)
+pub fn listing(folder: impl AsRef<Path>) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(folder)
         .into_iter()
         .flatten()
         .flatten()

@@ -8,6 +8,7 @@ pub mod claim;
 pub mod faults;
 pub mod folder;
 pub mod formula;
+mod joined;
 pub mod malloc_api;
 mod names;
 pub mod parameter;
@@ -21,6 +22,7 @@ pub mod workload;
 
 pub use allocator::{Allocator, Source, Tier};
 pub use faults::did_you_mean;
+pub use joined::joined;
 pub use program::Program;
 pub use real_program::RealProgram;
 pub use settings::Settings;
@@ -117,8 +119,8 @@ impl Catalog {
         match self.meant(word)?[..] {
             [one] => Ok(one),
             ref several => {
-                let names: Vec<&str> = several.iter().map(|one| one.name.as_str()).collect();
-                bail!("`{word}` means {}: name one of them", names.join(" and "))
+                let names = joined(several.iter().map(|one| &one.name), " and ");
+                bail!("`{word}` means {names}: name one of them")
             }
         }
     }

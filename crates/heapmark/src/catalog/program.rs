@@ -6,6 +6,7 @@ use super::folder;
 use include_dir::{Dir, include_dir};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../programs");
@@ -160,11 +161,11 @@ fn users(home: &Path, prefix: &str, folders: &mut Vec<Folder>, faults: &mut Vec<
             continue;
         }
         let files = || -> std::io::Result<BTreeMap<String, String>> {
-            std::fs::read_dir(&path)?
+            fs::read_dir(&path)?
                 .flatten()
                 .map(|entry| entry.path())
                 .filter(|path| path.is_file())
-                .map(|path| std::fs::read_to_string(&path).map(|text| (file_name(&path), text)))
+                .map(|path| fs::read_to_string(&path).map(|text| (file_name(&path), text)))
                 .collect()
         };
         match files() {

@@ -1,9 +1,9 @@
 //! `heapmark build`: libraries from pinned sources, and measured programs.
 
 use super::long::Long;
-use super::{Exit, is_quiet, note, refuse, say, usage};
+use super::{Exit, is_quiet, note, say, usage};
 use crate::build::{self, Built, State};
-use crate::catalog::{Allocator, Catalog, Program, Tier};
+use crate::catalog::{Allocator, Catalog, Program, Tier, joined};
 use anyhow::Result;
 use indicatif::{MultiProgress, ProgressDrawTarget};
 
@@ -57,7 +57,7 @@ pub fn run(args: BuildArgs) -> Result<Exit> {
         }
     }
     if args.jobs.is_some() && selected.is_empty() {
-        return refuse("--jobs: only allocators are built by several commands, and none is named");
+        refuse!("--jobs: only allocators are built by several commands, and none is named");
     }
     let built = build_all(&selected, &catalog, args.jobs.unwrap_or_else(jobs));
     let unbuilt = programs.iter().filter(|program| !build_program(program));
@@ -126,8 +126,8 @@ pub(super) fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize)
         let words = match &one.result {
             Ok(_) if one.cached && pending => continue,
             Ok(library) if one.cached => {
-                let files = library.files.iter().map(|file| file.display().to_string());
-                format!("ready     {}", files.collect::<Vec<_>>().join(" "))
+                let files = library.files.iter().map(|file| file.display());
+                format!("ready     {}", joined(files, " "))
             }
             Ok(_) => format!("built in {:.0} s", one.seconds),
             Err(error) => format!("failed: {error:#}"),

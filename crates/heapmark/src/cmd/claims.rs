@@ -1,10 +1,10 @@
 //! `heapmark claims`: whether the claims of the reference documents hold in stored runs.
 
 use super::output::{Destination, TableFormat};
-use super::{Exit, find_runs, refuse, say_damage, screen};
+use super::{Exit, find_runs, say_damage, screen};
 use crate::analyse::claims::{Evidence, JudgedClaim, Measured, judge};
-use crate::catalog::Catalog;
 use crate::catalog::claim::Document;
+use crate::catalog::{Catalog, joined};
 use crate::file::length;
 use crate::report;
 use crate::store::{self, Purpose, Run};
@@ -46,13 +46,13 @@ pub fn run(args: ClaimsArgs) -> Result<Exit> {
     if let Some(other) = of_another_preset(&runs) {
         let names = &args.runs;
         let preset = |place: usize| &runs[place].head.preset;
-        return refuse(format!(
+        refuse!(
             "{} has preset {} and {} has {}: give runs of one preset, as sizes of two are never compared",
             names[0],
             preset(0),
             names[other],
             preset(other)
-        ));
+        );
     }
     let judged = judge(&documents, &catalog.workloads, &runs);
     let text = match args.to {
@@ -102,11 +102,8 @@ fn chosen(documents: Vec<Document>, name: Option<&str>) -> Result<Vec<Document>>
     if !found.is_empty() {
         return Ok(found);
     }
-    let known: Vec<String> = others.into_iter().map(|document| document.name).collect();
-    refuse(format!(
-        "no document `{name}`: there are {}",
-        known.join(", ")
-    ))
+    let known = joined(others.into_iter().map(|document| document.name), ", ");
+    refuse!("no document `{name}`: there are {known}")
 }
 
 fn measured(dir: &Path, run: Run) -> Measured {

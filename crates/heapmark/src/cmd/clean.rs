@@ -1,9 +1,9 @@
 //! `heapmark clean`: removes what heapmark has kept.
 
-use super::{Exit, refuse, say};
+use super::{Exit, say};
 use crate::build::{SHELVES, cache_root};
 use crate::file::{WithPath, is_there, space_of};
-use crate::report::units::bytes;
+use crate::report::{count, units::bytes};
 use crate::store::{self, RESULTS};
 use anyhow::{Context, Result};
 use std::fs;
@@ -34,7 +34,7 @@ enum What {
 /// Runs the command.
 pub fn run(args: CleanArgs) -> Result<Exit> {
     if !args.yes && !stdin().is_terminal() {
-        return refuse("clean asks before it removes, and stdin is no terminal: give --yes");
+        refuse!("clean asks before it removes, and stdin is no terminal: give --yes");
     }
     for what in [What::Cache, What::Runs] {
         if args.what.contains(&what) {
@@ -60,15 +60,15 @@ fn clean(what: What, yes: bool) -> Result<()> {
                 .into_iter()
                 .partition(|dir| store::is_being_written(dir));
             for dir in written {
-                say(format!("{} is being written to: it stays", dir.display()));
+                say!("{} is being written to: it stays", dir.display());
             }
-            let name = format!("{} runs", runs.len());
+            let name = count(runs.len(), "run");
             (RESULTS.into(), name, runs)
         }
     };
     let place = folder.display();
     if paths.is_empty() {
-        say(format!("{place}: nothing to remove"));
+        say!("{place}: nothing to remove");
         return Ok(());
     }
     let space: u64 = paths.iter().map(|path| space_of(path)).sum();
@@ -82,7 +82,7 @@ fn clean(what: What, yes: bool) -> Result<()> {
     }
     // Not if it holds something else.
     let _ = fs::remove_dir(&folder);
-    say(format!("removed: {all}"));
+    say!("removed: {all}");
     Ok(())
 }
 

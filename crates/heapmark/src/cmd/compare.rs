@@ -3,10 +3,11 @@
 
 use super::output::{Destination, TableFormat};
 use super::run::comparison::percent;
-use super::{Exit, find_runs, refuse, say, say_damage, screen};
+use super::{Exit, find_runs, say, say_damage, screen};
 use crate::analyse::Verdict;
 use crate::analyse::compare::{Comparison, Side, between, refusal, within};
 use crate::build::hash_of_file;
+use crate::catalog::joined;
 use crate::file::length;
 use crate::metric::{self, Metric};
 use crate::plan::Plan;
@@ -43,10 +44,8 @@ pub struct CompareArgs {
 fn judged(name: &str) -> Result<&'static Metric, String> {
     let found = metric::judged().find(|metric| metric.is_named(name));
     found.ok_or_else(|| {
-        let words: Vec<&str> = metric::judged()
-            .map(|metric| metric.alias.unwrap_or(metric.key))
-            .collect();
-        format!("expected one of {}", words.join(", "))
+        let words = metric::judged().map(|metric| metric.alias.unwrap_or(metric.key));
+        format!("expected one of {}", joined(words, ", "))
     })
 }
 
@@ -68,9 +67,7 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
     {
         let old = old.display();
         let new = new.display();
-        return refuse(format!(
-            "{old} and {new} hold the same samples: a run says nothing beside itself"
-        ));
+        refuse!("{old} and {new} hold the same samples: a run says nothing beside itself");
     }
     let runs: Vec<Run> = dirs.iter().map(|dir| read(dir)).collect::<Result<_>>()?;
     let differ_in = if differ(&runs, |plan| plan.huge_pages) {
@@ -83,7 +80,7 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
         None
     };
     if let Some(what) = differ_in {
-        return refuse(format!("these runs {what}"));
+        refuse!("these runs {what}");
     }
     let sides: Vec<Side> = runs
         .iter()
@@ -93,7 +90,7 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
         })
         .collect();
     if let Some(why) = sides.iter().find_map(|side| refusal(side, args.by)) {
-        return refuse(format!("--by: {why}"));
+        refuse!("--by: {why}");
     }
     let by = args.by;
     let threshold = args.threshold;

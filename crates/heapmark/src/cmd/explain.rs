@@ -1,7 +1,7 @@
 //! `heapmark explain`: words of tables and documents. The binary carries the glossary and the
 //! metrics; every row of a table there is an explanation of its first cell.
 
-use super::{Exit, print, refuse};
+use super::{Exit, print};
 use crate::catalog::did_you_mean;
 use anyhow::Result;
 
@@ -56,9 +56,7 @@ pub fn run(args: ExplainArgs) -> Result<Exit> {
     if found.is_empty() {
         let names = all.iter().flat_map(Entry::each_name);
         let hint = did_you_mean(&word, names);
-        return refuse(format!(
-            "no explanation of `{word}`{hint}: see `heapmark explain`"
-        ));
+        refuse!("no explanation of `{word}`{hint}: see `heapmark explain`");
     }
     print(found.into_iter().map(Entry::line).collect::<String>())?;
     Ok(Exit::Done)

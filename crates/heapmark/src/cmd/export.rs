@@ -1,7 +1,7 @@
 //! `heapmark export`: a stored run in other formats.
 
 use super::output::{Destination, Output};
-use super::{Exit, refuse, say, say_damage, usage};
+use super::{Exit, say, say_damage, usage};
 use crate::report::{Format, export, write_raw};
 use crate::store::{self, Purpose, Record, Run};
 use anyhow::Result;
@@ -49,9 +49,7 @@ pub fn run(args: ExportArgs) -> Result<Exit> {
     let destination = args.destination;
     let to_stdout = destination.output.as_os_str() == "-";
     if to_stdout && to.is_binary() && std::io::stdout().is_terminal() {
-        return refuse(format!(
-            "{name} is nothing for a terminal: name a file with -o"
-        ));
+        refuse!("{name} is nothing for a terminal: name a file with -o");
     }
     let dir = store::find(&args.run).map_err(usage)?;
     let output = destination.made_of_runs(slice::from_ref(&dir))?;
@@ -61,9 +59,9 @@ pub fn run(args: ExportArgs) -> Result<Exit> {
         let has_lines =
             |record: &Record| record.purpose == Purpose::Sample || !record.outcome.is_ok();
         if to != Format::Json && !run.records.iter().any(has_lines) {
-            return refuse(format!(
+            refuse!(
                 "this run has timed no whole process, so there is nothing for {name}: json has all that is there"
-            ));
+            );
         }
         write(&output, to, &run)?;
         return Ok(Exit::Done);

@@ -1,6 +1,6 @@
 //! `heapmark fetch`: the allocators' sources, before there is no network.
 
-use super::{Exit, say};
+use super::Exit;
 use crate::build;
 use crate::catalog::{Catalog, Source};
 use crate::file::length;
@@ -24,7 +24,7 @@ pub fn run(_: FetchArgs) -> Result<Exit> {
     for name in crates {
         let archive = build::fetch(name)?;
         let size = bytes(length(&archive) as f64);
-        say(format!("{name}: {size} in {}", archive.display()));
+        say!("{name}: {size} in {}", archive.display());
     }
     Ok(Exit::Done)
 }

@@ -2,7 +2,8 @@
 //! reported in one style. What depends on the plan, such as thread counts that follow from
 //! parameters, is refused when the plan is made.
 
-use super::{Exit, refuse, say};
+use super::Exit;
+use crate::catalog::joined;
 use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -45,12 +46,11 @@ pub fn refuse_idle(command: &Command, matches: &ArgMatches) -> Result<()> {
     if idle.is_empty() || useful.iter().all(|arg| arg.get_id() != RESUME) {
         return Ok(());
     }
-    let idle: Vec<String> = idle.into_iter().map(named).collect();
-    refuse(format!(
-        "{} does nothing beside --resume: what is measured, and how, stands in the stored run. Start a new run, or leave all of \
-         it out: heapmark run --resume RUN",
-        idle.join(", ")
-    ))
+    let idle = joined(idle.into_iter().map(named), ", ");
+    refuse!(
+        "{idle} does nothing beside --resume: what is measured, and how, stands in the stored run. Start a new run, or leave all of \
+         it out: heapmark run --resume RUN"
+    )
 }
 
 /// The argument as users write it: `--allocators`, `SUITE`.
@@ -70,7 +70,7 @@ pub fn told(error: &clap::Error) -> Exit {
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) => {
             return match error.print() {
                 Err(failed) if failed.kind() != std::io::ErrorKind::BrokenPipe => {
-                    say(format!("heapmark: cannot write the help: {failed}"));
+                    say!("heapmark: cannot write the help: {failed}");
                     Exit::Failed
                 }
                 _ => Exit::Usage.when(kind == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand),
@@ -97,6 +97,6 @@ pub fn told(error: &clap::Error) -> Exit {
             text.strip_prefix("error: ").unwrap_or(&text).to_owned()
         }
     };
-    say(format!("heapmark: {mistake}"));
+    say!("heapmark: {mistake}");
     Exit::Usage
 }

@@ -1,11 +1,13 @@
 //! `heapmark list`: what can be measured, and what is missing.
 
 use super::run::real_programs::apt_line;
-use super::{Exit, print, print_json, refuse, told_version, unexpected, width_of};
+use super::{Exit, print, print_json, told_version, unexpected, width_of};
 use crate::build::input::missing;
 use crate::build::{self, State};
 use crate::catalog::claim::Document;
-use crate::catalog::{Allocator, Catalog, Program, RealProgram, Suite, Workload, real_program};
+use crate::catalog::{
+    Allocator, Catalog, Program, RealProgram, Suite, Workload, joined, real_program,
+};
 use crate::execute::{Guest, Subject};
 use crate::file::space_of;
 use crate::metric::{self, Metric};
@@ -69,8 +71,8 @@ pub fn run(args: ListArgs) -> Result<Exit> {
             What::Workloads => report::workloads(&catalog.workloads),
             What::Metrics => report::metrics(),
             What::Languages | What::Programs | What::Suites | What::Claims | What::Runs => {
-                return refuse(
-                    "--markdown is for allocators, workloads and metrics: the others are tables already",
+                refuse!(
+                    "--markdown is for allocators, workloads and metrics: the others are tables already"
                 );
             }
         })?;
@@ -78,7 +80,7 @@ pub fn run(args: ListArgs) -> Result<Exit> {
     }
     if args.flags {
         if !matches!(args.what, What::Allocators) {
-            return refuse("--flags is for allocators");
+            refuse!("--flags is for allocators");
         }
         print(report::flags(&catalog.allocators))?;
         return Ok(Exit::Done);
@@ -209,7 +211,7 @@ fn plain(value: &Value) -> String {
             _ => text.clone(),
         },
         Value::Null => "-".into(),
-        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Array(items) => joined(items.iter().map(plain), ", "),
         other => other.to_string(),
     }
 }

@@ -1,5 +1,15 @@
 //! One file per command: reads flags, calls the stages, prints. No judging and no measuring here.
 
+/// As the function, formatted.
+macro_rules! say {
+    ($($words:tt)*) => { $crate::cmd::say(format!($($words)*)) };
+}
+
+/// Ends a function with an error of usage, as `bail!` does with another error.
+macro_rules! refuse {
+    ($($words:tt)*) => { return Err($crate::cmd::Usage(format!($($words)*)).into()) };
+}
+
 pub mod build;
 pub mod claims;
 pub mod clean;
@@ -32,7 +42,7 @@ use crate::report::{Screen, plain};
 use crate::store::{self, Run};
 use anyhow::{Context, Result};
 use heapmark_trace::Fault;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -104,7 +114,7 @@ impl Exit {
 
     /// Prints an error as one message and returns the exit code.
     pub fn of_error(error: &anyhow::Error) -> Exit {
-        say(format!("heapmark: {error:#}"));
+        say!("heapmark: {error:#}");
         match error.downcast_ref::<Fault>() {
             Some(fault) => trace::exit(fault.kind()),
             None if error.is::<Usage>() => Exit::Usage,
@@ -113,19 +123,14 @@ impl Exit {
     }
 }
 
-/// Fails with an error of usage.
-fn refuse<T>(why: impl Into<String>) -> Result<T> {
-    Err(Usage(why.into()).into())
-}
-
 /// Prints to stdout. A reader that stops early, as `| head` does, is not a failure.
 fn print(text: impl AsRef<str>) -> Result<()> {
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = io::stdout().lock();
     match stdout
         .write_all(text.as_ref().as_bytes())
         .and_then(|()| stdout.flush())
     {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write to stdout"),
     }
 }
@@ -187,7 +192,7 @@ fn note(text: impl AsRef<str>) {
 fn say(text: impl AsRef<str>) {
     text.as_ref()
         .lines()
-        .for_each(|line| drop(writeln!(std::io::stderr(), "{}", plain(line))));
+        .for_each(|line| drop(writeln!(io::stderr(), "{}", plain(line))));
 }
 
 /// The directories of the runs that a command line names.
@@ -201,27 +206,27 @@ fn find_runs(runs: &[String]) -> Result<Vec<PathBuf>> {
 /// Reports which parts of a run are left out because they are damaged or missing.
 fn say_damage(dir: &Path, run: &Run) {
     if run.unreadable_lines > 0 {
-        say(format!(
+        say!(
             "{}: torn or damaged lines, left out: {}",
             store::samples_of(dir).display(),
             run.unreadable_lines
-        ));
+        );
     }
     if let [first, others @ ..] = run.damaged_tables.as_slice() {
         let more = match others.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        say(format!(
+        say!(
             "{}{more}: gone or damaged, left out; bring back what was written",
             first.display()
-        ));
+        );
     }
 }
 
 /// The screen behind stdout.
 fn screen() -> Screen {
-    screen_of(std::io::stdout())
+    screen_of(io::stdout())
 }
 
 fn screen_of(stream: impl AsFd + IsTerminal) -> Screen {

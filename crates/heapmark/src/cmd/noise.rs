@@ -3,7 +3,7 @@
 
 use super::run::comparison::target;
 use super::run::{self, controls};
-use super::{Exit, print, refuse, usage};
+use super::{Exit, print, usage};
 use crate::analyse::noise::{Habit, Noise, noise};
 use crate::build;
 use crate::catalog::{Catalog, time};
@@ -69,19 +69,19 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
     let allocator = catalog.allocator(&args.allocator).map_err(usage)?.clone();
     let workloads = catalog.workloads(&args.workload).map_err(usage)?;
     let &[workload] = &workloads[..] else {
-        return refuse(format!(
+        refuse!(
             "--workload {}: {} workloads have such a name: give one",
             args.workload,
             workloads.len()
-        ));
+        );
     };
     if let Some(threads) = &workload.threads
         && args.threads.is_some()
     {
-        return refuse(format!(
+        refuse!(
             "--threads: {} has as many threads as its parameters say: {threads}",
             workload.name
-        ));
+        );
     }
     let library = match build::state(&allocator, &catalog.allocators) {
         build::State::Ready(library) => library,

@@ -1,7 +1,7 @@
 //! The destination of `-o`: a file that is either complete or absent, stdout, or a device. Written
 //! piece by piece, because the whole may not fit into memory.
 
-use super::{refuse, usage};
+use super::usage;
 use crate::file::{self, Draft, Existing};
 use crate::store;
 use anyhow::{Error, Result, anyhow};
@@ -184,10 +184,7 @@ impl Output {
 /// Refuses a folder, and a file that must not be replaced.
 pub fn may_be_written(path: &Path, existing: Existing) -> Result<()> {
     if path.is_dir() || path.file_name().is_none() {
-        return refuse(format!(
-            "-o {}: that is a folder; name a file in it",
-            path.display()
-        ));
+        refuse!("-o {}: that is a folder; name a file in it", path.display());
     }
     if existing == Existing::Stays && file::is_there(path) {
         Err(refused(path))

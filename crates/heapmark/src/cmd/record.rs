@@ -5,9 +5,10 @@ use super::run::resolve;
 use super::signals::{self, Answer};
 use super::trace::finish::{finishing, say_earlier, warnings};
 use super::trace::in_file;
-use super::{refuse, say, usage, width_of};
+use super::{say, usage, width_of};
 use crate::build::command::{find, recognise};
 use crate::catalog::Catalog;
+use crate::catalog::folder::listing;
 use crate::execute::recording::{Cost, Recorded, Recorder, Recording};
 use crate::execute::{Guest, Subject, ground, signal_name};
 use crate::file::{self, Draft, Existing, WithPath};
@@ -17,8 +18,9 @@ use heapmark_trace::Reader;
 use heapmark_trace::ended_early;
 use heapmark_trace::finish::{self, Finished, Unfinished};
 use std::collections::BTreeMap;
+use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -67,7 +69,7 @@ const LONGEST_NAME: usize = 60;
 
 /// Runs the command; returns the program's exit code.
 pub fn run(args: RecordArgs) -> Result<u8> {
-    let folder = std::env::current_dir().context("cannot tell where this is")?;
+    let folder = env::current_dir().context("cannot tell where this is")?;
     let word = args.command[0]
         .to_str()
         .with_context(|| format!("{} is no UTF-8", args.command[0].display()));
@@ -75,12 +77,12 @@ pub fn run(args: RecordArgs) -> Result<u8> {
     let recognised = recognise(&file);
     let program = recognised.program().display();
     if let Some(why) = &recognised.unreachable {
-        return refuse(format!("{program}: {why}. It cannot be recorded"));
+        refuse!("{program}: {why}. It cannot be recorded");
     }
     for allocator in &recognised.inside {
-        say(format!(
+        say!(
             "{program} has {allocator} inside: calls by other names than malloc's cannot be recorded"
-        ));
+        );
     }
     let named = args.output.is_some();
     let output = args.output.unwrap_or_else(|| {
@@ -145,7 +147,7 @@ fn tell_raw(recorded: &Recorded) {
             .ok()
             .and_then(|head| ended_early(&head))
             .map_or(String::new(), |words| format!(": {words}"));
-        say(format!("{}{words}", from_here(capture).display()));
+        say!("{}{words}", from_here(capture).display());
     }
     recorded.status.signal().map(killed).iter().for_each(say);
 }
@@ -195,7 +197,7 @@ fn allocator(word: &str) -> Result<Subject> {
         .with_context(|| format!("-a {word}: it is not ready"))
         .map_err(usage)?;
     match &subject.refused {
-        Some(why) => refuse(format!("-a {word}: {why}")),
+        Some(why) => refuse!("-a {word}: {why}"),
         None => Ok(subject),
     }
 }
@@ -225,7 +227,7 @@ impl RecordOutput {
             .is_ok_and(|known| !known.is_file() && !known.is_dir())
         {
             let shown = from_here(&self.output);
-            return refuse(format!("-o {}: that is no file", shown.display()));
+            refuse!("-o {}: that is no file", shown.display());
         }
         may_be_written(&self.output, Existing::Goes)?;
         match earlier(&self.output).first() {
@@ -256,14 +258,8 @@ fn earlier(output: &Path) -> Vec<PathBuf> {
         middle.is_some_and(|(number, _)| number.split('.').all(is_number))
             && Reader::open(path).is_ok()
     };
-    let entries = output.parent().and_then(|folder| folder.read_dir().ok());
-    let mut found: Vec<PathBuf> = entries
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(is_childs)
-        .collect();
+    let beside = output.parent().into_iter().flat_map(listing);
+    let mut found: Vec<PathBuf> = beside.filter(is_childs).collect();
     found.sort();
     if file::is_there(output) {
         found.insert(0, output.to_path_buf());
@@ -328,7 +324,7 @@ fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> 
     }
     // Removed only now: the replacement exists.
     old.iter()
-        .try_for_each(std::fs::remove_file)
+        .try_for_each(fs::remove_file)
         .context("cannot remove a trace of the earlier recording")?;
     if running {
         say(
@@ -339,14 +335,14 @@ fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> 
     recorded
         .captures
         .iter()
-        .try_for_each(std::fs::remove_file)
+        .try_for_each(fs::remove_file)
         .context("cannot remove a capture")
 }
 
 /// Prints which programs of the process tree are in no trace.
 fn tell_unrecorded(recorded: &Recorded) {
     for program in &recorded.unrecorded {
-        say(format!("ran unrecorded: {program}"));
+        say!("ran unrecorded: {program}");
     }
 }
 
@@ -393,7 +389,7 @@ fn called(finished: &Finished) -> String {
 
 /// The path as the user would write it.
 fn from_here(file: &Path) -> PathBuf {
-    let here = std::env::current_dir().unwrap_or_default();
+    let here = env::current_dir().unwrap_or_default();
     file.strip_prefix(here).unwrap_or(file).to_path_buf()
 }
 

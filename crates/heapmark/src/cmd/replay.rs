@@ -1,7 +1,7 @@
 //! `heapmark replay`: short for `heapmark run -w trace:FILE`.
 
+use super::Exit;
 use super::run::{self, choices};
-use super::{Exit, refuse};
 use crate::plan::Override;
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
@@ -38,10 +38,10 @@ pub fn run(args: ReplayArgs) -> Result<Exit> {
     let mode = args.mode.as_deref();
     let mut run = args.run;
     if args.pace.is_some() && mode != Some("paced") {
-        return refuse("--pace: only --mode paced plays recorded times");
+        refuse!("--pace: only --mode paced plays recorded times");
     }
     if run.instead.retained && mode == Some("speed") {
-        return refuse("--mode speed: --retained plays in recorded order: leave one of them out");
+        refuse!("--mode speed: --retained plays in recorded order: leave one of them out");
     }
     if args.packing && mode.is_some_and(|mode| mode != "memory") {
         return refuse(

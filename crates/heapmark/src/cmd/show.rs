@@ -1,6 +1,6 @@
 //! `heapmark show`: what a stored run printed, once more.
 
-use super::{Exit, print, refuse, say_damage, screen, usage};
+use super::{Exit, print, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::report;
 use crate::store;
@@ -28,7 +28,7 @@ pub fn run(args: ShowArgs) -> Result<Exit> {
         true => match report::matrix(&run.head, &analysis, &dir, screen()) {
             Some(text) => text,
             None => {
-                return refuse("--matrix: this run has no cases that fit into one: leave it out");
+                refuse!("--matrix: this run has no cases that fit into one: leave it out");
             }
         },
     };

@@ -3,11 +3,11 @@
 use super::build::is_unbuilt;
 use super::run::comparison::Comparison;
 use super::run::{controls, go, resolve, run_length, select};
-use super::{Exit, refuse, say, usage};
+use super::{Exit, say, usage};
 use crate::build;
 use crate::build::command::{self, Recognised};
 use crate::catalog::allocators::is_name;
-use crate::catalog::{Allocator, Catalog, Settings, Source, settings};
+use crate::catalog::{Allocator, Catalog, Settings, Source, joined, settings};
 use crate::execute::Subject;
 use crate::file::WithPath;
 use crate::plan::{Client, LimitKind, Mode, Plan, UserCommand, comparisons};
@@ -92,7 +92,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     let recognised = command::recognise(Path::new(&command.command[0]));
     if let Some(why) = &recognised.unreachable {
         let program = recognised.program().display();
-        return refuse(format!("{program}: {why}. No allocator can be tried on it"));
+        refuse!("{program}: {why}. No allocator can be tried on it");
     }
     let cautions = cautions(&recognised, &command.taken_out);
     cautions.iter().for_each(say);
@@ -104,9 +104,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     let names_own = words.iter().any(|word| word == OWN);
     if names_own && own.is_none() && catalog.allocator(OWN).is_err() {
         let program = recognised.program().display();
-        return refuse(format!(
-            "{OWN}: {program} is linked to no allocator of its own; leave {OWN} out"
-        ));
+        refuse!("{OWN}: {program} is linked to no allocator of its own; leave {OWN} out");
     }
     let takes_own = words.is_empty() || names_own;
     let tiers = if words.is_empty() {
@@ -124,11 +122,8 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         .partition(|(one, named)| *named || one.name == baseline || !is_unbuilt(one, &catalog));
     if !later.is_empty() {
         let later: Vec<Allocator> = later.into_iter().map(|(one, _)| one).collect();
-        let names: Vec<&str> = later.iter().map(|one| one.name.as_str()).collect();
-        say(format!(
-            "not built yet and left out: {0}; heapmark build {0}",
-            names.join(" ")
-        ));
+        let names = joined(later.iter().map(|one| &one.name), " ");
+        say!("not built yet and left out: {names}; heapmark build {names}");
         let there: Vec<&Allocator> = chosen.iter().map(|(one, _)| one).collect();
         let stand_ins = resolve::stand_ins(&later, &there, &catalog);
         chosen.extend(stand_ins.into_iter().map(|one| (one, false)));
@@ -144,9 +139,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     }
     if args.keep_env {
         if subjects.iter().any(|one| one.allocator.name == AS_CALLED) {
-            return refuse(format!(
-                "-a {AS_CALLED}: that is the row of --keep-env: give it another name"
-            ));
+            refuse!("-a {AS_CALLED}: that is the row of --keep-env: give it another name");
         }
         subjects.push(as_called(&command));
     }
@@ -158,7 +151,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     };
     let name = match &args.name {
         Some(name) if !is_name(name) => {
-            return refuse(format!("--name {name:?}: use a-z, 0-9, `_` and `-` only"));
+            refuse!("--name {name:?}: use a-z, 0-9, `_` and `-` only");
         }
         Some(name) => name.clone(),
         None => name_of(&command.command[0]),

@@ -7,7 +7,7 @@ use std::path::Path;
 /// The objects that the malloc family was bound to, from lines like ``12: binding file ./a [0] to
 /// /lib/libc.so.6 [0]: normal symbol `malloc' [GLIBC_2.2.5]``. If a function was bound to several
 /// objects, one that is not `wanted` counts: a single stray caller makes the program use two heaps.
-pub(super) fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
+pub fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
     let mut proof = Proof::default();
     for line in text.lines() {
         let read = || {
@@ -48,7 +48,7 @@ pub(super) fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
 /// A program's output without the lines of the dynamic linker, which may start in the middle of a
 /// line: functions are bound when they are first called, and many programs write a line with
 /// several calls.
-pub(super) fn without_bindings(text: &str) -> String {
+pub fn without_bindings(text: &str) -> String {
     let own = |line: &'_ str| match line.find(":\t") {
         Some(end) => line[..end]
             .trim_end_matches(|c: char| c.is_ascii_digit())

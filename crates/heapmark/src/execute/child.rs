@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -254,7 +255,7 @@ pub fn own_descriptors() -> bool {
     unsafe { libc::unshare(libc::CLONE_FILES) == 0 }
 }
 
-fn before_exec(host: i32) -> std::io::Result<()> {
+fn before_exec(host: i32) -> io::Result<()> {
     // SAFETY: plain system calls with plain numbers.
     unsafe {
         // The launcher is killed together with heapmark,
@@ -278,7 +279,7 @@ fn reap(pid: i32, began: Instant) -> Result<Launched> {
         (libc::wait4(pid, &mut status, 0, &mut usage), usage)
     };
     if done != pid {
-        return Err(std::io::Error::last_os_error()).context("cannot reap the guest");
+        return Err(io::Error::last_os_error()).context("cannot reap the guest");
     }
     Ok(account(status, began.elapsed().as_nanos() as u64, &usage))
 }

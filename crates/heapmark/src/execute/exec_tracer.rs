@@ -11,6 +11,7 @@ use super::child::{may_go_on, spawn};
 use super::tree::{field, program};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// One exec: a process and the program that it became.
 #[derive(Clone, Debug)]
-pub(super) struct Executed {
+pub struct Executed {
     pub pid: i32,
     /// The program's file, as the kernel names it.
     pub program: String,
@@ -36,9 +37,9 @@ impl Executed {
     /// What `/proc` reports just after the exec.
     pub fn at_its_start(pid: i32, witness: &Path) -> Option<Executed> {
         let program = program(pid).ok()?.display().to_string();
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let uids = field(&status, "Uid:").unwrap_or_default();
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).ok();
+        let environment = fs::read(format!("/proc/{pid}/environ")).ok();
         let asks = |variable: &[u8]| {
             let files = variable.strip_prefix(b"LD_PRELOAD=");
             files.is_some_and(|files| holds(files, witness))
@@ -57,18 +58,18 @@ impl Executed {
 }
 
 /// With symbolic links resolved, as the kernel lists files.
-pub(super) fn resolved(path: &Path) -> PathBuf {
+pub fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
-pub(super) fn holds(text: &[u8], path: &Path) -> bool {
+pub fn holds(text: &[u8], path: &Path) -> bool {
     let path = path.as_os_str().as_bytes();
     text.windows(path.len()).any(|part| part == path)
 }
 
 /// All that a search found.
 #[derive(Debug, Default)]
-pub(super) struct FoundPrograms {
+pub struct FoundPrograms {
     pub executed: Vec<Executed>,
     /// Why the list may be incomplete.
     pub cut: Option<String>,
@@ -89,7 +90,7 @@ const OPTIONS: i32 = libc::PTRACE_O_TRACEFORK
 /// Runs a command that stops itself before it does anything, and traces it to its end or for at
 /// most `limit`. Reports what it executes and whether the witness was loaded. Meanwhile `look` sees
 /// the first process and returns the wait until its next look.
-pub(super) fn search(
+pub fn search(
     command: Command,
     witness: &Path,
     limit: Duration,
@@ -206,7 +207,7 @@ fn go_on(
             .iter_mut()
             .rev()
             .find(|one| one.pid == pid && one.loaded.is_none());
-        if let Some((last, maps)) = last.zip(std::fs::read(format!("/proc/{pid}/maps")).ok()) {
+        if let Some((last, maps)) = last.zip(fs::read(format!("/proc/{pid}/maps")).ok()) {
             last.loaded = Some(holds(&maps, &resolved(witness)));
         }
     }

@@ -13,12 +13,12 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 /// How much of a failed process's stderr is kept.
-pub(super) const STDERR_BYTES: u64 = 4096;
+pub const STDERR_BYTES: u64 = 4096;
 /// The exit code of a process that the dynamic linker did not start.
 const LINKER_REFUSED: i32 = 127;
 
 /// How a process ended, before its report is read.
-pub(super) struct End {
+pub struct End {
     /// The launcher's account of it; of the launcher itself, if `unaccounted`.
     pub launched: Launched,
     /// Set if it was killed for exceeding its time: the limit, and what its threads were doing.

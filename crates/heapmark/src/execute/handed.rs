@@ -3,9 +3,10 @@
 //! inherited descriptors.
 
 use super::memory_file::{text, words};
+use crate::catalog::folder::listing;
 use anyhow::{Context, Result};
 use rustix::process::geteuid;
-use std::fs::{DirEntry, File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ const PLACES: [&str; 2] = ["/dev/shm", "/tmp"];
 const PREFIX: &str = "heapmark-handed-";
 
 /// A file that is removed with its owner. It is locked while the owner lives.
-pub(super) struct Handed {
+pub struct Handed {
     file: File,
     path: PathBuf,
 }
@@ -88,16 +89,14 @@ fn create(place: &Path, mode: u32) -> Result<Handed> {
 
 /// Removes files that killed heapmark processes of this user left behind.
 fn sweep(place: &Path) {
-    let is_ours = |entry: &DirEntry| {
-        let name = entry.file_name();
-        name.to_str().is_some_and(|name| name.starts_with(PREFIX))
-            && entry
-                .metadata()
+    let is_ours = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(PREFIX))
+            && path
+                .symlink_metadata()
                 .is_ok_and(|file| file.is_file() && file.uid() == geteuid().as_raw())
     };
-    let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
-    for entry in entries.filter(is_ours) {
-        let path = entry.path();
+    for path in listing(place).filter(is_ours) {
         // Keep the lock until the file is removed: its owner may be about to lock it.
         if let Ok(file) = File::open(&path)
             && file.try_lock().is_ok()

@@ -1,8 +1,8 @@
 //! What a process gets: the job's text, and the environment of its allocator.
 
 use super::{MemoryLimit, Subject};
-use crate::catalog::Source;
 use crate::catalog::allocator::{Argument, Purge, VersionKind, VersionProbe};
+use crate::catalog::{Source, joined};
 use crate::plan::{Case, Cell, HugePages, Litter, Mode, Target};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -125,15 +125,11 @@ impl Job {
             let others = ["iterations=", "cold=", "param.trace="];
             !others.iter().any(|key| line.starts_with(key))
         };
-        let lines: Vec<&str> = text
-            .lines()
-            .filter(is_work)
-            .map(|line| match line.strip_prefix("param.compiled=") {
-                Some(path) => path.rsplit('/').next().unwrap_or(path),
-                None => line,
-            })
-            .collect();
-        lines.join("\n")
+        let without_folders = |line| match str::strip_prefix(line, "param.compiled=") {
+            Some(path) => path.rsplit('/').next().unwrap_or(path),
+            None => line,
+        };
+        joined(text.lines().filter(is_work).map(without_folders), "\n")
     }
 
     /// The text that the guest reads.
@@ -190,13 +186,10 @@ impl Job {
                 args,
                 per_thread,
             }) => {
-                let args: Vec<String> = args
-                    .iter()
-                    .map(|arg| match arg {
-                        Argument::Integer(number) => format!("i:{number}"),
-                        Argument::Text(text) => format!("s:{text}"),
-                    })
-                    .collect();
+                let args = args.iter().map(|arg| match arg {
+                    Argument::Integer(number) => format!("i:{number}"),
+                    Argument::Text(text) => format!("s:{text}"),
+                });
                 // An allocator may consist of two libraries, and the purge function may be in the
                 // one that does not define malloc.
                 let owner = subject
@@ -208,7 +201,7 @@ impl Job {
                 let _ = writeln!(
                     text,
                     "purge.kind=call\npurge.symbol={symbol}\npurge.args={}\npurge.per_thread={}\npurge.owner={}",
-                    args.join(" "),
+                    joined(args, " "),
                     u8::from(*per_thread),
                     owner.display()
                 );

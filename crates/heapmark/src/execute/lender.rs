@@ -5,10 +5,15 @@
 
 use anyhow::{Context, Result};
 use heapmark_wire::lent::{ADDRESS_BYTES, QUESTION_BYTES, SECRET_BYTES, filters};
+use rustix::cmsg_space;
+use rustix::net::{
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, sendmsg, shutdown,
+};
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{ErrorKind, Read};
-use std::os::fd::AsRawFd;
+use std::io::{ErrorKind, IoSlice, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
@@ -23,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const MOST_NAMES: u32 = 1000;
 
 /// Answers requests until it is dropped.
-pub(super) struct Lender {
+pub struct Lender {
     socket: Arc<UnixListener>,
     thread: Option<JoinHandle<()>>,
     /// Only the environments of the tree's processes contain it.
@@ -64,8 +69,8 @@ impl Lender {
 
 impl Drop for Lender {
     fn drop(&mut self) {
-        // SAFETY: a socket of ours. Ends the wait in `accept`.
-        unsafe { libc::shutdown(self.socket.as_raw_fd(), libc::SHUT_RDWR) };
+        // Ends the wait in `accept`.
+        let _ = shutdown(&self.socket, Shutdown::Both);
         self.thread.take().map(JoinHandle::join);
     }
 }
@@ -135,31 +140,13 @@ fn create(stem: &Path, pid: i32) -> Result<Option<File>> {
 
 /// Sends a byte, and the file with it.
 fn send(stream: &UnixStream, file: &File) -> Result<()> {
-    let mut byte = [1_u8];
-    let mut room = [0_u64; 4];
-    let fd = file.as_raw_fd();
-    let mut part = libc::iovec {
-        iov_base: byte.as_mut_ptr().cast(),
-        iov_len: 1,
-    };
-    // SAFETY: zeros are a valid message; it points to locals that outlive the call, and has space
-    // for one descriptor.
-    let sent = unsafe {
-        let mut message: libc::msghdr = std::mem::zeroed();
-        (message.msg_iov, message.msg_iovlen) = (&mut part, 1);
-        message.msg_control = room.as_mut_ptr().cast();
-        message.msg_controllen = libc::CMSG_SPACE(size_of_val(&fd) as u32) as _;
-        let head = libc::CMSG_FIRSTHDR(&message);
-        ((*head).cmsg_level, (*head).cmsg_type) = (libc::SOL_SOCKET, libc::SCM_RIGHTS);
-        (*head).cmsg_len = libc::CMSG_LEN(size_of_val(&fd) as u32) as _;
-        libc::CMSG_DATA(head).cast::<i32>().write_unaligned(fd);
-        libc::sendmsg(stream.as_raw_fd(), &message, libc::MSG_NOSIGNAL)
-    };
-    if sent == 1 {
-        Ok(())
-    } else {
-        Err(std::io::Error::last_os_error()).context("cannot send a file")
-    }
+    let files = [file.as_fd()];
+    let mut room = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut room);
+    beside.push(SendAncillaryMessage::ScmRights(&files));
+    let byte = [IoSlice::new(&[1])];
+    sendmsg(stream, &byte, &mut beside, SendFlags::NOSIGNAL).context("cannot send a file")?;
+    Ok(())
 }
 
 #[cfg(test)]

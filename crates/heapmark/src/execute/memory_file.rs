@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
 /// Memory of a smaller file is not worth giving back.
@@ -13,18 +13,18 @@ const MOST_TEXT_BYTES: u64 = 16 << 20;
 
 /// An unnamed file that disappears with its last user. It is sealed against shrinking, because any
 /// program that runs with an allocator may open it.
-pub(super) fn memory_file(name: &str) -> Result<File> {
+pub fn memory_file(name: &str) -> Result<File> {
     sealed(create(name, MemfdFlags::CLOEXEC)?, SealFlags::SHRINK)
 }
 
 /// As [`memory_file`], and inherited on purpose: the child receives its descriptor number.
-pub(super) fn inherited_file(name: &str) -> Result<File> {
+pub fn inherited_file(name: &str) -> Result<File> {
     sealed(create(name, MemfdFlags::empty())?, SealFlags::SHRINK)
 }
 
 /// As [`inherited_file`], of a fixed size, to be mapped: a process that touches pages which another
 /// process has cut off would be killed.
-pub(super) fn mapped_file(name: &str, bytes: usize) -> Result<File> {
+pub fn mapped_file(name: &str, bytes: usize) -> Result<File> {
     let file = create(name, MemfdFlags::empty())?;
     file.set_len(bytes as u64)
         .context("cannot size a memory file")?;
@@ -33,7 +33,7 @@ pub(super) fn mapped_file(name: &str, bytes: usize) -> Result<File> {
 
 /// For what a process writes to its stdout or stderr, which it may truncate, as `> /dev/stderr`
 /// does.
-pub(super) fn stream_file(name: &str) -> Result<File> {
+pub fn stream_file(name: &str) -> Result<File> {
     create(name, MemfdFlags::CLOEXEC)
 }
 
@@ -51,7 +51,7 @@ fn sealed(file: File, seals: SealFlags) -> Result<File> {
 }
 
 /// The content of a memory file from `start` on, cut off if a process wrote without end.
-pub(super) fn text(mut file: &File, start: u64) -> String {
+pub fn text(mut file: &File, start: u64) -> String {
     let mut text = Vec::new();
     let _ = file.seek(SeekFrom::Start(start));
     let _ = file.take(MOST_TEXT_BYTES).read_to_end(&mut text);
@@ -59,12 +59,12 @@ pub(super) fn text(mut file: &File, start: u64) -> String {
 }
 
 /// The numbers at the beginning of a file, eight bytes each, read with one call.
-pub(super) fn numbers<const COUNT: usize>(file: &File) -> std::io::Result<[u64; COUNT]> {
+pub fn numbers<const COUNT: usize>(file: &File) -> io::Result<[u64; COUNT]> {
     Ok(words(file, COUNT)?.try_into().unwrap_or([0; COUNT]))
 }
 
 /// As [`numbers`], of so many.
-pub(super) fn words(file: &File, count: usize) -> std::io::Result<Vec<u64>> {
+pub fn words(file: &File, count: usize) -> io::Result<Vec<u64>> {
     let mut bytes = vec![0; 8 * count];
     file.read_exact_at(&mut bytes, 0)?;
     let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
@@ -73,7 +73,7 @@ pub(super) fn words(file: &File, count: usize) -> std::io::Result<Vec<u64>> {
 
 /// Gives the memory of a large file back to the system, except its last bytes: for text of which
 /// only the end matters. The rest reads as zeros from then on.
-pub(super) fn keep_last(file: &File, bytes: u64) -> Result<()> {
+pub fn keep_last(file: &File, bytes: u64) -> Result<()> {
     let known = file.metadata();
     let length = known
         .context("cannot tell how long a memory file is")?

@@ -26,7 +26,7 @@ pub struct MemoryLimit {
 }
 
 /// A limit that holds for one process.
-pub(super) struct Limited {
+pub struct Limited {
     /// The launcher's words for it.
     pub words: Vec<String>,
     is_limited: bool,
@@ -35,7 +35,7 @@ pub(super) struct Limited {
 
 /// What came of a limit.
 #[derive(Clone, Copy)]
-pub(super) struct UnderLimit {
+pub struct UnderLimit {
     /// False if what a group takes was only counted.
     pub is_limited: bool,
     /// How many processes the kernel killed since their group was at its limit.

@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 
 /// The memory file that host and guest share.
-pub(super) struct SharedPage {
+pub struct SharedPage {
     file: File,
     address: *mut Page,
 }

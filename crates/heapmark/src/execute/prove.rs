@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// The preloaded files must still be those that were there when the first process started: a
 /// replaced file would be measured under the old name.
-pub(super) fn are_as_first_seen(subject: &Subject) -> Result<(), String> {
+pub fn are_as_first_seen(subject: &Subject) -> Result<(), String> {
     match wanted(subject).find(|(file, first)| identity(file) != *first) {
         Some((file, None)) => Err(format!("{} is gone", file.display())),
         Some((file, Some(_))) => Err(format!(
@@ -31,7 +31,7 @@ fn wanted(subject: &Subject) -> impl Iterator<Item = (&PathBuf, Option<(u64, u64
 
 /// The library must serve those functions of the proof that it exports; no preloaded library may
 /// serve the others.
-pub(super) fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
+pub fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
     // Any owner is right: this row measures the command as it is.
     if matches!(subject.allocator.source, Source::AsCalled) {
         return Ok(());
@@ -71,7 +71,7 @@ pub(super) fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
 }
 
 /// The part of a proof that is stored: the owners, and every preloaded object.
-pub(super) fn relevant(subject: &Subject, proof: &Proof) -> Proof {
+pub fn relevant(subject: &Subject, proof: &Proof) -> Proof {
     let mut relevant = Proof {
         owners: proof.owners.clone(),
         objects: Vec::new(),
@@ -95,7 +95,7 @@ pub(super) fn relevant(subject: &Subject, proof: &Proof) -> Proof {
 }
 
 /// Whether a file should serve the family: a preloaded one or, without any, the C library.
-pub(super) fn is_wanted(subject: &Subject, path: &Path) -> bool {
+pub fn is_wanted(subject: &Subject, path: &Path) -> bool {
     match subject.library.files.as_slice() {
         [] => is_libc(path),
         files => {
@@ -105,7 +105,7 @@ pub(super) fn is_wanted(subject: &Subject, path: &Path) -> bool {
 }
 
 /// Its device and inode.
-pub(super) fn identity(file: &Path) -> Option<(u64, u64)> {
+pub fn identity(file: &Path) -> Option<(u64, u64)> {
     let metadata = std::fs::metadata(file).ok()?;
     Some((metadata.dev(), metadata.ino()))
 }

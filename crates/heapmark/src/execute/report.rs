@@ -10,7 +10,7 @@ use heapmark_wire::{Phase, numbers};
 use std::collections::BTreeMap;
 
 /// What a measured process reports about itself.
-pub(super) struct Report<'a> {
+pub struct Report<'a> {
     pub lines: ReportLines<'a>,
     pub proof: Proof,
 }

@@ -1,7 +1,7 @@
 //! The lines of a report, by key. No line is trusted.
 
 /// `key=value` lines.
-pub(super) struct ReportLines<'a>(Vec<(&'a str, &'a str)>);
+pub struct ReportLines<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> ReportLines<'a> {
     pub fn parse(text: &'a str) -> ReportLines<'a> {

@@ -1,7 +1,9 @@
 //! The processes below a process, from `/proc`.
 
+use crate::catalog::folder::listing;
+use crate::catalog::joined;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::fs::{DirEntry, read_dir, read_to_string};
+use std::fs::read_to_string;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
@@ -10,10 +12,10 @@ const MOST_THREADS: usize = 16;
 
 /// One line per thread of a hanging process and of its children: its state, and where in the kernel
 /// it waits.
-pub(super) fn threads(pid: i32) -> Vec<String> {
-    let tasks = read_dir(format!("/proc/{pid}/task"));
-    let describe = |task: DirEntry| {
-        let read = |name: &str| read_to_string(task.path().join(name)).unwrap_or_default();
+pub fn threads(pid: i32) -> Vec<String> {
+    let tasks = listing(format!("/proc/{pid}/task"));
+    let describe = |task: PathBuf| {
+        let read = |name: &str| read_to_string(task.join(name)).unwrap_or_default();
         let status = read("status");
         let state = field(&status, "State:").unwrap_or("?").trim();
         let place = match read("wchan") {
@@ -22,29 +24,23 @@ pub(super) fn threads(pid: i32) -> Vec<String> {
         };
         let mut lines = vec![format!(
             "thread {}: {state} {place}",
-            task.file_name().display()
+            task.file_name().unwrap_or_default().display()
         )];
         let children = read("children");
         let children = children.split_whitespace();
         lines.extend(children.flat_map(|child| child.parse().map_or(Vec::new(), threads)));
         lines
     };
-    tasks
-        .into_iter()
-        .flatten()
-        .flatten()
-        .flat_map(describe)
-        .take(MOST_THREADS)
-        .collect()
+    tasks.flat_map(describe).take(MOST_THREADS).collect()
 }
 
 /// The value of a line of `/proc/PID/status`.
-pub(super) fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+pub fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name))
 }
 
 /// The file of the program that a process executes.
-pub(super) fn program(pid: i32) -> std::io::Result<PathBuf> {
+pub fn program(pid: i32) -> std::io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/exe"))
 }
 
@@ -53,14 +49,9 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     let mut all = vec![pid];
     for place in 0.. {
         let Some(parent) = all.get(place) else { break };
-        let tasks = read_dir(format!("/proc/{parent}/task"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        let children = tasks
-            .filter_map(|task| read_to_string(task.path().join("children")).ok())
-            .collect::<Vec<_>>()
-            .join(" ");
+        let tasks = listing(format!("/proc/{parent}/task"));
+        let children = tasks.filter_map(|task| read_to_string(task.join("children")).ok());
+        let children = joined(children, " ");
         let children = children.split_whitespace();
         all.extend(children.filter_map(|word| word.parse::<i32>().ok()));
     }
@@ -68,7 +59,7 @@ pub fn descendants(pid: i32) -> Vec<i32> {
 }
 
 /// The same as handles: a process number may belong to another process by the time it is used.
-pub(super) fn held_descendants(pid: i32) -> Vec<OwnedFd> {
+pub fn held_descendants(pid: i32) -> Vec<OwnedFd> {
     let open = |pid: i32| {
         let handle = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty());
         Some((pid, handle.ok()?))

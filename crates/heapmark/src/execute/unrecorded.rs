@@ -8,6 +8,7 @@ use super::exec_tracer::{Executed, holds, resolved};
 use super::handed::Handed;
 use super::tree::{self, descendants};
 use crate::build::command::{find, recognise};
+use crate::catalog::folder::listing;
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -33,7 +34,7 @@ struct Noted {
 }
 
 /// The process and program that a capture is of.
-pub(super) struct Captured {
+pub struct Captured {
     pub pid: i32,
     pub program: String,
     /// Whether it was not forked by a recorded process.
@@ -91,7 +92,7 @@ const GIVEN: &str = "it had the recorder in LD_PRELOAD, and left no capture";
 const NOT_GIVEN: &str = "it was started without the recorder in LD_PRELOAD";
 
 /// Samples a tree until `unrecorded` is called.
-pub(super) struct Watch {
+pub struct Watch {
     root: i32,
     end: Sender<()>,
     thread: JoinHandle<Seen>,
@@ -183,10 +184,7 @@ impl Watch {
 
 /// Processes that continue after the program has ended and have no capture by then, in words. A
 /// daemon may be about to begin one, and may need the lender for that.
-pub(super) fn silent(
-    word: &str,
-    captured: impl Fn() -> Result<Vec<Captured>>,
-) -> Result<Vec<String>> {
+pub fn silent(word: &str, captured: impl Fn() -> Result<Vec<Captured>>) -> Result<Vec<String>> {
     let ends = Instant::now() + GRACE;
     loop {
         let captured = captured()?;
@@ -206,11 +204,7 @@ pub(super) fn silent(
 
 /// Processes of the tree, even those that left it: only their environment contains the word.
 fn going_on(word: &str) -> Vec<(i32, String)> {
-    let pids = std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let pids = listing("/proc").filter_map(|path| path.file_name()?.to_str()?.parse::<i32>().ok());
     let is_ours = |pid: &i32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         holds(&environment, Path::new(word))

@@ -3,17 +3,17 @@
 use rustix::time::{ClockId, clock_gettime};
 
 /// The guest's clock.
-pub(super) fn now_ns() -> u64 {
+pub fn now_ns() -> u64 {
     clock_ns(ClockId::Monotonic)
 }
 
 /// CPU time of this thread.
-pub(super) fn thread_cpu_ns() -> u64 {
+pub fn thread_cpu_ns() -> u64 {
     clock_ns(ClockId::ThreadCPUTime)
 }
 
 /// What the kernel has counted for this thread, this process or its children.
-pub(super) fn usage(whose: libc::c_int) -> libc::rusage {
+pub fn usage(whose: libc::c_int) -> libc::rusage {
     // SAFETY: fills a local; the call cannot fail with such arguments.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();

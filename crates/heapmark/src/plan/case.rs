@@ -2,7 +2,7 @@
 
 use super::{Factor, Target, UserCommand, distribution};
 use crate::catalog::workload::ProgramRow;
-use crate::catalog::{Iterations, Workload, did_you_mean, time};
+use crate::catalog::{Iterations, Workload, did_you_mean, joined, time};
 use anyhow::{Result, anyhow, bail};
 use heapmark_guest::kernels::{self, Kernel, MemoryPoints};
 use serde::{Deserialize, Serialize};
@@ -348,8 +348,7 @@ pub fn cases(
     for workload in workloads {
         let name = &workload.name;
         let Some(settings) = workload.presets.get(preset) else {
-            let known: Vec<_> = workload.presets.keys().map(String::as_str).collect();
-            let known = known.join(", ");
+            let known = joined(workload.presets.keys(), ", ");
             bail!("workload {name} has no preset `{preset}`: it has {known}");
         };
         let mut parameters = settings.parameters.clone();

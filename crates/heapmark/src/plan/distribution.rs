@@ -1,6 +1,7 @@
 //! Size distributions of the llheap workloads: classes and how often each is drawn. As in LL, or
 //! from a file that `heapmark trace export --sizes` writes.
 
+use crate::catalog::joined;
 use anyhow::{Context, Result, bail};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use std::collections::BTreeMap;
@@ -47,11 +48,10 @@ pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
             .round()
             .max(f64::from(count > 0))
     };
-    let classes: Vec<String> = lines
+    let classes = lines
         .iter()
-        .map(|line| format!("{}:{}", line.size, weight(line.count)))
-        .collect();
-    Ok(Some(classes.join(",")))
+        .map(|line| format!("{}:{}", line.size, weight(line.count)));
+    Ok(Some(joined(classes, ",")))
 }
 
 /// What servers ask for: lies inside the ten production profiles of fleetbench (`TCMALLOC_0` to `9`).
@@ -102,14 +102,10 @@ pub fn classes(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
             number("fisher-cut")?,
         )?,
     };
-    let classes: Vec<String> = weights
-        .iter()
-        .enumerate()
-        .map(|(class, weight)| {
-            format!("{}:{}", min + class as f64 * step, (weight * SCALE).round())
-        })
-        .collect();
-    Ok(Some(classes.join(",")))
+    let classes = weights.iter().enumerate().map(|(class, weight)| {
+        format!("{}:{}", min + class as f64 * step, (weight * SCALE).round())
+    });
+    Ok(Some(joined(classes, ",")))
 }
 
 /// The F distribution cut at a quantile Q and divided into `count` equal stretches: class i has the

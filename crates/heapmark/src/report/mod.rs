@@ -56,7 +56,7 @@ pub use recorded::{RecordedProcess, recorded};
 pub use reproduction::reproduction;
 pub use screen::Screen;
 pub use terminal::terminal;
-pub use text::plain;
+pub use text::{count, plain};
 pub use trace::{Dump, histogram_csv, stats, stats_json, timeline_csv};
 pub use workloads::workloads;
 

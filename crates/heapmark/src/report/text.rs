@@ -1,5 +1,6 @@
 //! Escapes strings from outside (names, paths, stderr), and wraps paragraphs.
 
+pub use crate::catalog::joined as join;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -100,15 +101,6 @@ pub fn list(names: impl IntoIterator<Item = impl ToString>) -> String {
         [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         one_or_none => one_or_none.concat(),
     }
-}
-
-/// The parts with a text between each two.
-pub fn join(parts: impl IntoIterator<Item = impl ToString>, between: &str) -> String {
-    parts
-        .into_iter()
-        .map(|part| part.to_string())
-        .collect::<Vec<_>>()
-        .join(between)
 }
 
 /// The text between two others; nothing for an empty one.

@@ -24,7 +24,7 @@ pub const FIRST_TIMEOUT: Duration = Duration::from_secs(600);
 const CHECKED: f64 = 30.0;
 
 /// The result of calibrating a case.
-pub(super) struct Pace {
+pub struct Pace {
     pub iterations: u32,
     pub timeout: Duration,
     expected_s: f64,

@@ -3,11 +3,10 @@
 
 use crate::build;
 use crate::execute::{Guest, Measurement, Subject};
-use crate::file;
+use crate::file::{self, WithPath};
 use crate::store::{Passed, Record};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::fs;
 use std::io::ErrorKind;
@@ -75,28 +74,17 @@ impl Shelf {
 
     /// Where the check of this work is kept if it was passed.
     pub fn place(&mut self, subject: &Subject, work: &str) -> Result<PathBuf> {
-        let mut hash = Sha256::new();
-        let mut add = |part: &str| {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part);
-        };
-        add(FORMAT);
-        for of_file in &self.common {
-            add(of_file);
-        }
-        for file in &subject.library.files {
+        let files = &subject.library.files;
+        for file in files {
             if !self.hashes.contains_key(file) {
                 self.hashes.insert(file.clone(), build::hash_of_file(file)?);
             }
-            add(&self.hashes[file]);
         }
-        add(&format!("{:?}", subject.allocator.environment));
-        add(work);
-        let name: String = hash
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let of_files = files.iter().map(|file| &self.hashes[file]);
+        let of_files = self.common.iter().chain(of_files).map(String::as_str);
+        let environment = format!("{:?}", subject.allocator.environment);
+        let parts = [FORMAT].into_iter().chain(of_files);
+        let name = build::hash(parts.chain([environment.as_str(), work]));
         Ok(self.folder.join(name + ".json"))
     }
 }
@@ -113,12 +101,11 @@ pub fn keep(place: &Path, kept: Option<&Kept>) -> Result<()> {
     let Some(kept) = kept else {
         return match fs::remove_file(place) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            removed => removed.with_context(|| format!("cannot forget {}", place.display())),
+            removed => removed.with_path("cannot forget", place),
         };
     };
     let folder = place.parent().unwrap_or(place);
-    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    fs::create_dir_all(folder).with_path("cannot create", folder)?;
     let text = serde_json::to_string(kept).context("cannot write a passed check")?;
-    file::replace(place, text.as_bytes(), 0o666)
-        .with_context(|| format!("cannot write {}", place.display()))
+    file::replace(place, text.as_bytes(), 0o666).with_path("cannot write", place)
 }

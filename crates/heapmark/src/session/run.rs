@@ -33,7 +33,7 @@ pub struct Session {
 }
 
 /// The negative control's cell.
-pub(super) const CONTROL: &str = "control";
+pub const CONTROL: &str = "control";
 
 /// How a run ended.
 pub struct Ended {
@@ -247,7 +247,7 @@ impl Session {
 }
 
 /// The time of day, as records have it.
-pub(super) fn now() -> String {
+pub fn now() -> String {
     jiff::Timestamp::now().to_string()
 }
 

@@ -197,13 +197,13 @@ fn nothing_is_removed_without_an_answer() {
     for answer in ["n", "\"\"", "yeah"] {
         let said = answered(answer);
         assert!(
-            said.contains("1 runs, ") && said.contains("nothing is removed"),
+            said.contains("1 run, ") && said.contains("nothing is removed"),
             "{said}"
         );
         assert!(place.at("heapmark-results/2026-01-02-1/run.json").is_file());
     }
     let said = answered("y");
-    assert!(said.contains("removed: 1 runs"), "{said}");
+    assert!(said.contains("removed: 1 run, "), "{said}");
     assert!(!place.at("heapmark-results").exists());
 }
 

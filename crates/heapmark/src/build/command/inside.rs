@@ -35,7 +35,7 @@ const ALLOCATORS: [&str; 11] = [
 const SANITIZERS: [&str; 5] = ["libasan", "libtsan", "libmsan", "liblsan", "libhwasan"];
 
 /// What a program's file shows about the memory that it will use.
-pub(super) fn look(data: &[u8]) -> Recognised {
+pub fn look(data: &[u8]) -> Recognised {
     let elf = match object::File::parse(data) {
         Ok(object::File::Elf64(elf)) => elf,
         Ok(file) if file.format() == object::BinaryFormat::Elf => {

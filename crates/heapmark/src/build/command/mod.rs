@@ -4,6 +4,7 @@
 mod inside;
 
 use anyhow::{Context, Result, bail};
+use std::env;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -43,8 +44,8 @@ impl Recognised {
 /// The file of a command, as a shell finds it from that folder.
 pub fn find(word: &str, folder: &Path) -> Result<PathBuf> {
     if !word.contains('/') {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let found = std::env::split_paths(&path)
+        let path = env::var_os("PATH").unwrap_or_default();
+        let found = env::split_paths(&path)
             .map(|place| folder.join(place).join(word))
             .find(|path| is_executable(path));
         return found.with_context(|| format!("{word}: no such command in PATH"));

@@ -6,6 +6,7 @@ use super::whole;
 use crate::build::cache;
 use anyhow::{Context, Result};
 use std::fs::{self, File, FileTimes};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -20,7 +21,7 @@ pub struct Shelf {
 }
 
 /// A compiled trace that is being written; the file is removed unless it gets its final name.
-pub(super) struct Unfinished {
+pub struct Unfinished {
     path: PathBuf,
     pub file: File,
 }
@@ -55,7 +56,7 @@ impl Shelf {
 
     /// Opens a compiled trace if it exists and is intact. It is kept while the file is open.
     pub(super) fn take(&self, key: &str) -> Option<(File, heapmark_wire::compiled::CompiledHead)> {
-        let opened = || -> std::io::Result<File> {
+        let opened = || -> io::Result<File> {
             let _only = self.lock()?;
             let file = File::open(self.path(key))?;
             file.lock_shared()?;
@@ -71,7 +72,7 @@ impl Shelf {
     /// Begins a compiled trace, with the same permissions as the trace that it is made from.
     pub(super) fn begin(&self, key: &str, mode: u32) -> Result<Unfinished> {
         let path = self.folder.join(format!(".{key}.{}", std::process::id()));
-        let begin = || -> std::io::Result<File> {
+        let begin = || -> io::Result<File> {
             let _only = self.lock()?;
             // Left by a killed process with the same number.
             let _ = fs::remove_file(&path);
@@ -91,7 +92,7 @@ impl Shelf {
     /// Gives a compiled trace its name, and removes old ones if needed. It is kept while the file
     /// is open.
     pub(super) fn keep(&self, key: &str, unfinished: Unfinished) -> Result<File> {
-        let keep = || -> std::io::Result<File> {
+        let keep = || -> io::Result<File> {
             let path = self.path(key);
             let _only = self.lock()?;
             // Another process may have finished the same trace first, and use it by its name
@@ -142,7 +143,7 @@ impl Shelf {
     }
 
     /// Held while a process opens, names or removes a compiled trace.
-    fn lock(&self) -> std::io::Result<File> {
+    fn lock(&self) -> io::Result<File> {
         cache::make(&self.folder)?;
         // The lock is beside the folder, because the user may delete the folder at any time.
         let file = cache::lock_file(&self.folder.with_extension("lock"))?;

@@ -35,7 +35,7 @@ pub fn check_name(file: &str, name: &str, kind: &str, own: &str, faults: &mut Ve
 
 /// Whether its name may be used: one of ours only if the entry declares that it replaces it, and
 /// never the floor's.
-pub(super) fn check_place(file: &str, allocator: &Allocator, faults: &mut Vec<Fault>) {
+pub fn check_place(file: &str, allocator: &Allocator, faults: &mut Vec<Fault>) {
     let name = &allocator.name;
     let (key, what, mend) = match ours(name) {
         Some(_) if Path::new(file).is_relative() => return,
@@ -60,7 +60,7 @@ pub(super) fn check_place(file: &str, allocator: &Allocator, faults: &mut Vec<Fa
 }
 
 /// All checks of an entry alone. Expands the patterns in `left-to-libc` to names.
-pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
+pub fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
     let mut add =
         |key: &str, what: &str, mend: &str| faults.push(Fault::new(file, key, what, mend));
     if allocator.aliases.iter().any(|alias| !is_name(alias)) {

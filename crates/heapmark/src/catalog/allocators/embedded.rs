@@ -3,10 +3,10 @@
 use include_dir::{Dir, include_dir};
 
 /// The folder `allocators`.
-pub(super) static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../allocators");
+pub static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../allocators");
 
 /// Our own entry with this name.
-pub(super) fn ours(name: &str) -> Option<crate::catalog::allocator::Allocator> {
+pub fn ours(name: &str) -> Option<crate::catalog::allocator::Allocator> {
     let file = format!("{name}.toml");
     crate::catalog::faults::parse(&file, OURS.get_file(&file)?.contents_utf8()?).ok()
 }

@@ -7,7 +7,7 @@ use crate::catalog::faults::{Fault, suggestion};
 use crate::catalog::malloc_api::matches;
 
 /// What a document is checked against, and the faults so far.
-pub(super) struct Reader<'a> {
+pub struct Reader<'a> {
     pub document: &'a Document,
     pub file: &'a str,
     pub text: &'a str,

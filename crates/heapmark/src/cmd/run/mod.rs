@@ -15,7 +15,7 @@ mod traces;
 use super::output::Output;
 use super::report::beside;
 use super::signals::{self, Answer};
-use super::{Exit, export, note, print, refuse, say, say_damage, screen, usage};
+use super::{Exit, export, note, print, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
 use crate::execute::{Guest, Subject, knows_huge_pages};
@@ -154,9 +154,9 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     if selection.plan.mode == Mode::Limit(LimitKind::Cgroup)
         && let Err(why) = Groups::for_limits(&root)
     {
-        return refuse(format!(
+        refuse!(
             "--limit cgroup: {why}: start heapmark by `systemd-run --user --scope heapmark ...` or as root, or take --limit data"
-        ));
+        );
     }
     // After building, before the first process.
     let look = Preflight::look(&root, When::Before);
@@ -201,10 +201,10 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
         note(share(&ended));
     }
     if !ended.whole {
-        say(format!(
+        say!(
             "interrupted; what was measured is stored: heapmark run --resume {} goes on",
             dir.display()
-        ));
+        );
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::NotAllOk.when(!all_ok))
@@ -307,10 +307,7 @@ fn plan_only(selection: &Selection, args: &Comparison) -> Result<Exit> {
     let mut end = Exit::Done;
     for subject in &selection.subjects {
         if let Some(why) = &subject.refused {
-            say(format!(
-                "{} cannot be measured: {why}",
-                subject.allocator.name
-            ));
+            say!("{} cannot be measured: {why}", subject.allocator.name);
             end = Exit::NotAllOk;
         }
     }
@@ -338,15 +335,17 @@ fn is_refused(look: &Preflight) -> bool {
     }
     for item in look.in_state(ItemState::Warning) {
         let found = item.found.as_deref().unwrap_or("not told");
-        say(format!(
+        say!(
             "{}: {found}: {}; change: {}",
-            item.name, item.means, item.change
-        ));
+            item.name,
+            item.means,
+            item.change
+        );
     }
-    say(format!(
+    say!(
         "heapmark: {}; nothing was measured because of --strict",
         report::warnings(&look.warnings())
-    ));
+    );
     true
 }
 

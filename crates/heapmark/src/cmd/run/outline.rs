@@ -2,7 +2,7 @@
 //! processes show with `--cells`.
 
 use super::comparison::Comparison;
-use crate::catalog::Tier;
+use crate::catalog::{Tier, joined};
 use crate::execute::Subject;
 use crate::observe::machine::usable_cpus;
 use crate::plan::{Case, Counter, Mode, Plan, UserCommand};
@@ -184,7 +184,7 @@ fn described(command: &UserCommand) -> String {
             .then(|| "it may execute other programs".into()),
         client.map(|client| format!("driven by {} at port {}", client.line(), client.port)),
     ];
-    words.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    joined(words.into_iter().flatten(), "; ")
 }
 
 fn measures(plan: &Plan) -> String {

@@ -2,9 +2,8 @@
 
 use super::resolve::Chosen;
 use crate::build::{self, State};
-use crate::catalog::{self, Catalog};
+use crate::catalog::{self, Catalog, joined};
 use crate::cmd::build::build_program;
-use crate::cmd::say;
 use crate::execute::program::fill;
 use crate::execute::{Program, Subject};
 use crate::plan::Case;
@@ -40,7 +39,7 @@ pub fn ready(entry: &catalog::Program, dry_run: bool) -> Program {
     }
     let told = |why: String, word: &str| {
         if !dry_run {
-            say(format!("program {}: {word}{why}", entry.name));
+            say!("program {}: {word}{why}", entry.name);
         }
         Some(why)
     };
@@ -127,13 +126,11 @@ pub fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<AllocatorInfo>> 
             .map(|word| fill(word, &row.parameters));
         // If the file is missing, its cells report that.
         let started = started.filter(|file| Path::new(file).is_file());
-        let version = program
-            .executable
-            .versions
-            .iter()
-            .map(|(what, version)| format!("{what}: {version}"))
-            .collect::<Vec<_>>()
-            .join("; ");
+        let versions = program.executable.versions.iter();
+        let version = joined(
+            versions.map(|(what, version)| format!("{what}: {version}")),
+            "; ",
+        );
         all.push(AllocatorInfo {
             name: row.name.clone(),
             family: program.name.clone(),

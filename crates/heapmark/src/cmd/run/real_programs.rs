@@ -7,7 +7,7 @@ use crate::build::input::{Input, environment, missing};
 use crate::catalog::real_program::{matching, named};
 use crate::catalog::{Catalog, RealProgram, Settings, did_you_mean};
 use crate::cmd::long::Long;
-use crate::cmd::{refuse, say, usage};
+use crate::cmd::usage;
 use crate::file::{Draft, WithPath};
 use crate::plan::{Case, Client, Mode, Override, RealCommand, Target, UserCommand};
 use anyhow::{Context, Result, anyhow, bail};
@@ -63,11 +63,7 @@ pub fn installed<'p>(chosen: &[&'p RealProgram]) -> Vec<&'p RealProgram> {
         .partition(|program| missing(program).is_empty());
     if !absent.is_empty() {
         let names: Vec<&str> = absent.iter().map(|program| program.name.as_str()).collect();
-        say(format!(
-            "not installed: {}; {}",
-            names.join(", "),
-            apt_line(absent)
-        ));
+        say!("not installed: {}; {}", names.join(", "), apt_line(absent));
     }
     installed
 }
@@ -110,7 +106,7 @@ pub fn mode(args: &RunFlags) -> Result<Mode> {
         ),
     ];
     match refusals.into_iter().find(|(is_idle, _)| *is_idle) {
-        Some((_, why)) => refuse(why),
+        Some((_, why)) => refuse!("{why}"),
         None => Ok(mode),
     }
 }

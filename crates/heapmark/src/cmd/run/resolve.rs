@@ -3,7 +3,7 @@
 use crate::build::{self, State};
 use crate::catalog::{Allocator, Catalog, Source, Tier};
 use crate::cmd::build::{build_all, is_unbuilt, jobs};
-use crate::cmd::{refuse, say, unexpected, usage};
+use crate::cmd::{unexpected, usage};
 use crate::execute::{Guest, Subject};
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
@@ -64,10 +64,10 @@ fn may_have_its_name(user: &Allocator, word: &str, replace: bool, catalog: &Cata
 fn add(chosen: &mut Chosen, allocator: &Allocator, named: bool) -> Result<()> {
     let mut all = chosen.iter();
     match all.find(|(known, _)| known.name == allocator.name) {
-        Some((known, _)) if named && known.about != allocator.about => refuse(format!(
+        Some((known, _)) if named && known.about != allocator.about => refuse!(
             "-a: two allocators have the name `{}`: give one another with NAME=/path/lib.so",
             allocator.name
-        )),
+        ),
         Some(_) => Ok(()),
         None => {
             chosen.push((allocator.clone(), named));
@@ -174,7 +174,7 @@ pub fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<S
         subjects.push(subject);
     }
     for (reason, names) in refusals {
-        say(format!("{}: {reason}", names.join(", ")));
+        say!("{}: {reason}", names.join(", "));
     }
     let there: Vec<&Allocator> = subjects.iter().map(|one| &one.allocator).collect();
     for allocator in stand_ins(&left_out, &there, catalog) {
@@ -235,7 +235,7 @@ pub fn stand_ins(
         .cloned()
         .collect();
     for one in &found {
-        say(format!("{}: {} is taken instead", one.family, one.name));
+        say!("{}: {} is taken instead", one.family, one.name);
     }
     found
 }

@@ -9,7 +9,7 @@ use crate::catalog::allocator::Purge;
 use crate::catalog::malloc_api::FUNCTIONS;
 use crate::catalog::suite::{Suite, thread_counts};
 use crate::catalog::{Catalog, RealProgram, Workload, real_program};
-use crate::cmd::{refuse, say, usage, version};
+use crate::cmd::{say, usage, version};
 use crate::execute::{Guest, Subject};
 use crate::file::Draft;
 use crate::observe::machine;
@@ -210,7 +210,7 @@ impl Measured {
         let mode = real_programs::mode(args)?;
         let installed = real_programs::installed(programs);
         if installed.is_empty() {
-            return refuse("none of these programs is installed");
+            refuse!("none of these programs is installed");
         }
         let dry_run = args.comparison.dry_run;
         let RealCases {
@@ -339,8 +339,8 @@ fn mode(args: &RunFlags, is_for_memory: bool, workloads: &[&Workload]) -> Result
 /// The cases, each followed by the same under a factor if the flags ask for one.
 pub(crate) fn with_factor(cases: Vec<Case>, flags: &Comparison, mode: Mode) -> Result<Vec<Case>> {
     match (flags.age, flags.thp) {
-        (Some(_), Some(HugePages::Advised | HugePages::Machine)) => refuse(
-            "--age and --thp advised or machine: each compares an allocator with itself, so one at a time (--thp never goes with --age)",
+        (Some(_), Some(HugePages::Advised | HugePages::Machine)) => refuse!(
+            "--age and --thp advised or machine: each compares an allocator with itself, so one at a time (--thp never goes with --age)"
         ),
         (Some(age), _) => aged(cases, age, mode),
         (_, Some(which)) if which != HugePages::Never => in_huge_pages(cases, which, mode),
@@ -351,7 +351,7 @@ pub(crate) fn with_factor(cases: Vec<Case>, flags: &Comparison, mode: Mode) -> R
 /// The cases, each followed by the same with this rule.
 fn in_huge_pages(cases: Vec<Case>, which: HugePages, mode: Mode) -> Result<Vec<Case>> {
     if mode == Mode::Count(Counter::Callgrind) {
-        return refuse("--thp: --counter callgrind counts instructions, which no page changes");
+        refuse!("--thp: --counter callgrind counts instructions, which no page changes");
     }
     let with = |case: Case| {
         let more = case.under(Factor::HugePages(which));
@@ -363,8 +363,8 @@ fn in_huge_pages(cases: Vec<Case>, which: HugePages, mode: Mode) -> Result<Vec<C
 /// The cases, each followed by the same with an aged heap.
 fn aged(cases: Vec<Case>, age: u8, mode: Mode) -> Result<Vec<Case>> {
     if mode != Mode::Time {
-        return refuse(
-            "--age compares times: leave out --latency, --counter, --retained and --limit, and workloads that measure memory alone",
+        refuse!(
+            "--age compares times: leave out --latency, --counter, --retained and --limit, and workloads that measure memory alone"
         );
     }
     let fresh_only: Vec<String> = cases
@@ -373,7 +373,7 @@ fn aged(cases: Vec<Case>, age: u8, mode: Mode) -> Result<Vec<Case>> {
         .collect();
     let why = format!("--age: not for {}", fresh_only.join(", "));
     if fresh_only.len() == cases.len() {
-        return refuse(why);
+        refuse!("{why}");
     }
     if !fresh_only.is_empty() {
         say(why);
@@ -441,7 +441,7 @@ fn refuse_idle(args: &RunFlags, mode: Mode, workloads: &[&Workload], cases: &[Ca
         ),
     ];
     match refusals.into_iter().find(|(is_idle, _)| *is_idle) {
-        Some((_, why)) => refuse(why),
+        Some((_, why)) => refuse!("{why}"),
         None => Ok(()),
     }
 }

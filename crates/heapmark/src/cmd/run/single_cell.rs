@@ -1,7 +1,7 @@
 //! `heapmark run --cell`: one process of a plan by itself.
 
 use super::progress::TerminalProgress;
-use crate::cmd::{Exit, print, refuse, usage};
+use crate::cmd::{Exit, print, usage};
 use crate::execute::{Guest, knows_huge_pages};
 use crate::report::plain;
 use crate::session::{Interrupted, Processes, Selection, Session};
@@ -28,9 +28,9 @@ pub fn run(
     let Some(cell) = checks.chain(blocks).find(|cell| *cell.id == *id) else {
         let cells = plan.cells();
         let example = cells.first().map_or("", |cell| &cell.id);
-        return refuse(format!(
+        refuse!(
             "the plan has no cell `{id}`: --dry-run --cells prints them, the first is {example}"
-        ));
+        );
     };
     knows_huge_pages(plan).map_err(usage)?;
     let selection = Rc::new(selection);

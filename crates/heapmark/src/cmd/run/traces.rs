@@ -4,9 +4,8 @@
 use crate::build::{self, CompiledTrace};
 use crate::catalog::trace_pack;
 use crate::catalog::workload::Calibrated;
-use crate::catalog::{Iterations, Workload};
+use crate::catalog::{Iterations, Workload, joined};
 use crate::cmd::long::Long;
-use crate::cmd::say;
 use crate::cmd::trace::in_file;
 use crate::plan::{Case, Mode};
 use crate::report::units;
@@ -27,7 +26,7 @@ static REPLAY: LazyLock<Workload> = LazyLock::new(|| {
 const LARGE_BYTES: u64 = 1 << 30;
 
 /// The parameter that chooses rounds.
-pub(super) const ROUNDS: &str = "rounds";
+pub const ROUNDS: &str = "rounds";
 
 /// The parameter that asks for a packing of the trace's blocks.
 const PACKING: &str = "packing";
@@ -320,10 +319,7 @@ fn lasts(case: &Case, head: &CompiledHead, patience_s: f64) -> Result<()> {
             words(patience_s)
         );
     }
-    say(format!(
-        "{name}: at pace {pace} a process lasts {}",
-        words(seconds)
-    ));
+    say!("{name}: at pace {pace} a process lasts {}", words(seconds));
     Ok(())
 }
 
@@ -358,12 +354,12 @@ pub fn take_up(case: &mut Case) -> Result<Option<CompiledTrace>> {
 fn compiled(case: &mut Case) -> Result<CompiledTrace> {
     let told = |bytes, folder: &Path| {
         if bytes >= LARGE_BYTES {
-            say(format!(
+            say!(
                 "{}: compiling it, some {} in {}",
                 case.workload,
                 units::bytes(bytes as f64),
                 folder.display()
-            ));
+            );
         }
     };
     let trace = Path::new(word(case, "trace"));
@@ -398,12 +394,8 @@ fn calls(head: &CompiledHead) -> String {
         ("realloc", head.realloc),
         ("posix_memalign", head.aligned),
     ];
-    let names: Vec<&str> = made
-        .into_iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(name, _)| name)
-        .collect();
-    names.join(" ")
+    let made = made.into_iter().filter(|(_, count)| *count > 0);
+    joined(made.map(|(name, _)| name), " ")
 }
 
 fn order(case: &Case) -> Order {

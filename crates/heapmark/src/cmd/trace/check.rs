@@ -1,7 +1,7 @@
 //! `heapmark trace check`: finds everything that is wrong with a trace.
 
 use super::{Exit, exit, open};
-use crate::cmd::{print, say};
+use crate::cmd::print;
 use anyhow::Result;
 use heapmark_trace::{FaultKind, check, ended};
 use std::path::PathBuf;
@@ -27,13 +27,11 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         drop(long);
         let mut untold = checked.impossible;
         for fault in &checked.faults {
-            say(format!("{name}: {fault}"));
+            say!("{name}: {fault}");
             untold = untold.saturating_sub((fault.kind() == FaultKind::Impossible).into());
         }
         if untold > 0 {
-            say(format!(
-                "{name}: and {untold} more that cannot have happened"
-            ));
+            say!("{name}: and {untold} more that cannot have happened");
         }
         for (what, (count, first)) in &checked.notes {
             print(format!(
@@ -46,7 +44,7 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
                 checked.events, checked.alive
             ))?,
             Some(kind) => {
-                say(format!("{name}: {} events could be read", checked.events));
+                say!("{name}: {} events could be read", checked.events);
                 end = exit(kind);
             }
         }

@@ -3,7 +3,7 @@
 use super::{Exit, exit_after, in_file, open, print_written};
 use crate::catalog::time::time;
 use crate::cmd::output::{Force, Output};
-use crate::cmd::{say, usage};
+use crate::cmd::usage;
 use crate::report::units;
 use anyhow::{Context, Result, anyhow, bail};
 use heapmark_trace::{Stretch, cut};
@@ -47,11 +47,11 @@ pub fn run(args: CutArgs) -> Result<Exit> {
     };
     if cut.within == 0 {
         let (events, ns) = cut.before;
-        say(format!(
+        say!(
             "{}: no event lies in that stretch: {events} events, {} by its clock, lie before it; all that was written is what is alive then",
             args.trace.display(),
             units::duration(ns as f64)
-        ));
+        );
     }
     print_written(&output, &cut.totals)?;
     let rest = "what stands before it was written";

@@ -3,7 +3,7 @@
 use super::{Exit, in_file};
 use crate::cmd::long::Long;
 use crate::cmd::output::{Force, Output};
-use crate::cmd::{print, refuse, say};
+use crate::cmd::print;
 use crate::file::length;
 use crate::report::units;
 use anyhow::{Error, Result};
@@ -32,7 +32,7 @@ pub struct FinishArgs {
 /// Runs the command.
 pub fn run(args: FinishArgs) -> Result<Exit> {
     if args.output.is_some() && args.captures.len() > 1 {
-        return refuse("`-o` names one trace: give one capture, or leave it out");
+        refuse!("`-o` names one trace: give one capture, or leave it out");
     }
     // All outputs are checked first, so that one that cannot be written is found before any trace
     // is made.
@@ -92,7 +92,7 @@ pub fn finishing(what: &str, captures: &[PathBuf]) -> Long {
 /// If several captures failed, the last fault is the command's result; the earlier ones are printed
 /// before.
 pub fn say_earlier(fault: Option<Error>) {
-    fault.iter().for_each(|fault| say(format!("{fault:#}")));
+    fault.iter().for_each(|fault| say!("{fault:#}"));
 }
 
 /// The destination and content of each trace; `None` if its capture was not read to its end.
@@ -132,7 +132,7 @@ fn tell(capture: &Path, finished: &Finished) {
         .chain(ended(&finished.head))
         .chain(warnings(finished))
     {
-        say(format!("{}: {line}", capture.display()));
+        say!("{}: {line}", capture.display());
     }
 }
 

@@ -3,7 +3,6 @@
 use super::{Exit, in_file, print_written};
 use crate::cmd::long::Long;
 use crate::cmd::output::{Force, Output};
-use crate::cmd::say;
 use crate::file::WithPath;
 use anyhow::Result;
 use heapmark_trace::{Watched, import};
@@ -37,25 +36,23 @@ pub fn run(args: ImportArgs) -> Result<Exit> {
     let mended = imported.mended;
     let name = args.file.display();
     if mended.unknown > 0 {
-        say(format!(
+        say!(
             "{name}: {} objects ended that had begun before; they are left out",
             mended.unknown
-        ));
+        );
     }
     if mended.unseen > 0 {
-        say(format!(
+        say!(
             "{name}: {} addresses were given out while they were in use; what used them ends there",
             mended.unseen
-        ));
+        );
     }
     if imported.torn {
-        say(format!(
-            "{name}: its last line is cut off, and left out: the text was shortened"
-        ));
+        say!("{name}: its last line is cut off, and left out: the text was shortened");
     } else if !imported.ended {
-        say(format!(
+        say!(
             "{name}: no `= End` stands at its end: the program did not call muntrace(), or the text was shortened"
-        ));
+        );
     }
     print_written(&output, &imported.totals)?;
     Ok(Exit::Damaged.when(imported.torn))

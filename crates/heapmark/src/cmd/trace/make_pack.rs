@@ -5,17 +5,19 @@ use super::{Exit, in_file};
 use crate::build::command::find;
 use crate::build::input::{environment, generate};
 use crate::build::package_version;
+use crate::catalog::joined;
 use crate::catalog::real_program::{self, RealProgram};
 use crate::cmd::output::{Force, Output};
 use crate::cmd::run::real_programs::installed;
-use crate::cmd::{print, refuse, say, usage};
+use crate::cmd::{print, usage};
 use crate::file::{self, Draft, WithPath};
 use anyhow::{Context, Result, anyhow, bail};
 use heapmark_trace::{Fault, Head, Reader, Stretch, Totals, cut, events_of};
 use rustix::process::{
     Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, set_parent_process_death_signal,
 };
-use std::fs::File;
+use std::env;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
@@ -75,7 +77,7 @@ pub fn run(args: MakePackArgs) -> Result<Exit> {
     }
     let folder = args.output.as_path();
     if file::is_there(folder) && !folder.is_dir() {
-        return refuse(format!("-o {}: that is no folder", folder.display()));
+        refuse!("-o {}: that is no folder", folder.display());
     }
     // All are checked first, so that one that cannot be written is found before anything runs.
     let output = |name: &str| Output::new(&folder.join(name), args.force, [] as [&Path; 0]);
@@ -85,14 +87,14 @@ pub fn run(args: MakePackArgs) -> Result<Exit> {
         .map(|program| output(&file_of(program)))
         .collect::<Result<_>>()?;
     file::make_folder(folder).with_path("cannot make", folder)?;
-    let temporary = std::env::temp_dir();
+    let temporary = env::temp_dir();
     let scratch = Draft::folder(&temporary).with_path("cannot write in", &temporary)?;
     let mut packed = Vec::new();
     for program in &installed {
-        say(format!("{}: recording", program.name));
+        say!("{}: recording", program.name);
         match record(program, scratch.path()) {
             Ok(recording) => packed.push(recording),
-            Err(error) => say(format!("{}: not made: {error:#}", program.name)),
+            Err(error) => say!("{}: not made: {error:#}", program.name),
         }
     }
     let others_bytes: u64 = programs
@@ -154,7 +156,7 @@ fn record<'p>(program: &'p RealProgram, scratch: &Path) -> Result<Packed<'p>> {
     let input = folder.join("input");
     let traces = folder.join("traces");
     for new in [&folder, &input, &traces] {
-        std::fs::create_dir(new).with_path("cannot make", new)?;
+        fs::create_dir(new).with_path("cannot make", new)?;
     }
     generate(program, program.pack_size.unwrap_or(program.quick), &input)?;
     let said = folder.join("recorder.txt");
@@ -166,7 +168,7 @@ fn record<'p>(program: &'p RealProgram, scratch: &Path) -> Result<Packed<'p>> {
     let trace = folder.join("kept.trace");
     let totals = copy(&recorded, &trace, &head, MOST_EVENTS)?;
     // Inputs of all programs need not be there at a time.
-    std::fs::remove_dir_all(&input).with_path("cannot remove", &input)?;
+    fs::remove_dir_all(&input).with_path("cannot remove", &input)?;
     Ok(Packed {
         program,
         recorded,
@@ -205,7 +207,7 @@ fn command(
 
 /// Runs `heapmark record` with the program; a server ends when its client has.
 fn recorded(program: &RealProgram, input: &Path, trace: &Path, said: &Path) -> Result<ExitStatus> {
-    let own = std::env::current_exe().context("cannot tell where heapmark itself is")?;
+    let own = env::current_exe().context("cannot tell where heapmark itself is")?;
     let own = own.to_str();
     let trace = trace.to_str();
     let (own, trace) = own.zip(trace).context("a path is not UTF-8")?;
@@ -254,7 +256,7 @@ fn ended(what: &str, status: ExitStatus, said: &Path) -> Result<()> {
     if status.success() {
         return Ok(());
     }
-    let words = std::fs::read(said).unwrap_or_default();
+    let words = fs::read(said).unwrap_or_default();
     let words = String::from_utf8_lossy(&words);
     let mut lines = words.lines().rev().map(str::trim);
     let last = lines.find(|line| !line.is_empty()).unwrap_or_default();
@@ -264,7 +266,7 @@ fn ended(what: &str, status: ExitStatus, said: &Path) -> Result<()> {
 /// The trace of the process with the most events.
 fn largest(folder: &Path) -> Result<PathBuf> {
     let mut most: Option<(u64, PathBuf)> = None;
-    for entry in std::fs::read_dir(folder).with_path("cannot read", folder)? {
+    for entry in fs::read_dir(folder).with_path("cannot read", folder)? {
         let path = entry?.path();
         if path.extension().is_some_and(|it| it == "trace") {
             let events = in_file(events_of(&path), &path)?;
@@ -411,17 +413,14 @@ fn table_of(programs: &[RealProgram], folder: &Path) -> Result<String> {
 /// A command line as a shell reads it.
 fn shown(words: &[String]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,{}".contains(c);
-    let words: Vec<String> = words
-        .iter()
-        .map(|word| {
-            if !word.is_empty() && word.chars().all(is_plain) {
-                word.clone()
-            } else {
-                format!("'{}'", word.replace('\'', "'\\''"))
-            }
-        })
-        .collect();
-    words.join(" ")
+    let quoted = |word: &String| {
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    joined(words.iter().map(quoted), " ")
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ mod stats;
 use super::Exit;
 use super::long::Long;
 use super::output::{Destination, Output};
-use super::{print, say};
+use super::print;
 use anyhow::{Context, Result};
 use heapmark_trace::stats::Stats;
 use heapmark_trace::{Fault, FaultKind, Reader, Totals, Watched};
@@ -105,7 +105,7 @@ fn exit_after(fault: Option<Fault>, trace: &Path, rest: &str) -> Exit {
     let Some(fault) = fault else {
         return Exit::Done;
     };
-    say(format!("{}: {fault}; {rest}", trace.display()));
+    say!("{}: {fault}; {rest}", trace.display());
     exit(fault.kind())
 }
 

@@ -2,9 +2,9 @@
 //! time, and stored, because measuring takes longer than many programs run.
 
 use super::{Recorder, captures};
-use crate::build::{cache_root, make_cache_folder, short_hash};
+use crate::build::{cache_root, short_hash, write_to_cache};
 use crate::execute::Guest;
-use crate::file::{self, Draft, PUBLIC};
+use crate::file::{Draft, WithPath};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -117,9 +117,7 @@ impl Recorder {
     /// Where the estimate is stored: the name is a hash of everything that may change it.
     fn place(&self, guest: &Guest, folder: &Path) -> Result<PathBuf> {
         let build = |file: &Path| -> Result<String> {
-            let known = file
-                .metadata()
-                .with_context(|| format!("cannot look at {}", file.display()))?;
+            let known = file.metadata().with_path("cannot look at", file)?;
             Ok(format!(
                 "{} {} {}",
                 known.len(),
@@ -153,9 +151,7 @@ fn kept(place: &Path) -> Option<Cost> {
 }
 
 fn keep(place: &Path, cost: &Cost) -> Result<()> {
-    make_cache_folder(place.parent().unwrap_or(place))?;
-    file::replace(place, &serde_json::to_vec(cost)?, PUBLIC)?;
-    Ok(())
+    write_to_cache(place, &serde_json::to_vec(cost)?)
 }
 
 fn cpu() -> String {

@@ -10,6 +10,7 @@ use super::handed::Handed;
 use super::lender::Lender;
 use super::unrecorded::{Captured, Watch, silent};
 use crate::build;
+use crate::file::{WithPath, folder_of};
 use anyhow::{Context, Result};
 use heapmark_trace::finish::head_of;
 use heapmark_wire::lent::{LOG, VARIABLE};
@@ -185,10 +186,7 @@ fn of(capture: &Path) -> Option<Captured> {
 /// The captures with this stem. A process that is killed before it can write leaves an empty file,
 /// which is no capture.
 fn captures(stem: &Path) -> Result<BTreeSet<PathBuf>> {
-    let folder = stem
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+    let folder = folder_of(stem);
     let mut start = stem.file_name().unwrap_or_default().to_owned();
     start.push(".");
     let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
@@ -199,8 +197,7 @@ fn captures(stem: &Path) -> Result<BTreeSet<PathBuf>> {
         let middle = rest.and_then(|rest| rest.strip_suffix(b".cap"));
         middle.is_some_and(|middle| middle.split(|byte| *byte == b'.').all(is_number))
     };
-    let entries =
-        std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries = folder.read_dir().with_path("cannot read", folder)?;
     let has_words = |entry: &DirEntry| entry.metadata().is_ok_and(|file| file.len() > 0);
     Ok(entries
         .flatten()

@@ -2,6 +2,7 @@
 //! check, and the litter, which a library makes before a program's `main`. What the litter takes is
 //! taken out of the command's time.
 
+use crate::catalog::joined;
 use crate::execute::handed::Handed;
 use crate::execute::{Measurement, Outcome};
 use crate::plan::{LITTER, Litter};
@@ -27,7 +28,7 @@ const HEAD: usize = 4 + PATH_WORDS;
 const EACH: usize = HEAD + 2 * CLASSES;
 
 /// The file in which the processes of a tree count what they request.
-pub(super) struct SizesFile(Handed);
+pub struct SizesFile(Handed);
 
 /// One program of the tree.
 #[derive(Default)]
@@ -73,7 +74,7 @@ impl SizesFile {
         ]);
         let aged = format!("{device} {inode} {}", program.path);
         measurement.notes.extend([
-            (SIZES.to_owned(), sizes.collect::<Vec<_>>().join(",")),
+            (SIZES.to_owned(), joined(sizes, ",")),
             (AGED_PROGRAM.to_owned(), aged),
         ]);
         Ok(())
@@ -109,7 +110,7 @@ fn requests(words: &[u64]) -> BTreeMap<(u64, u64), Requests> {
 }
 
 /// The file that tells the processes of a tree how to age, and in which they report it.
-pub(super) struct LitterFile(Handed);
+pub struct LitterFile(Handed);
 
 /// What one process did to age its heap.
 #[derive(Clone, Copy)]

@@ -13,11 +13,11 @@ pub const CALLS_PER_S: &str = "malloc_calls_per_cpu_s";
 const LEAST_TIMED: u64 = 30;
 
 /// The file whose totals the processes of a tree add to.
-pub(super) struct Times(Handed);
+pub struct Times(Handed);
 
 /// The totals at one moment, or between two.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Calls {
+pub struct Calls {
     calls: u64,
     timed: u64,
     timed_ns: u64,

@@ -1,7 +1,7 @@
 //! The words in which a failure is reported.
 
 /// What went wrong, with the last line of its output, if there is any.
-pub(super) fn with_words(what: &str, said: &str) -> String {
+pub fn with_words(what: &str, said: &str) -> String {
     match said.trim_end().lines().last() {
         None => what.to_owned(),
         Some(words) => format!("{what}: {words}"),

@@ -10,14 +10,14 @@ use std::path::Path;
 
 /// One program that a process of the tree executed.
 #[derive(Debug, PartialEq)]
-pub(super) struct Witnessed {
+pub struct Witnessed {
     pub pid: i32,
     pub program: String,
     pub proof: Proof,
 }
 
 /// From the file that every witness writes into. Incomplete reports prove nothing.
-pub(super) fn parse(text: &str) -> Vec<Witnessed> {
+pub fn parse(text: &str) -> Vec<Witnessed> {
     let parts = text
         .split("process=")
         .skip(1)
@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str) -> Vec<Witnessed> {
 }
 
 /// Why a tree does not count: the first of its processes that another allocator served.
-pub(super) fn unproven(subject: &Subject, witnessed: &[Witnessed]) -> Option<String> {
+pub fn unproven(subject: &Subject, witnessed: &[Witnessed]) -> Option<String> {
     witnessed.iter().find_map(|process| {
         let program = &process.program;
         let pid = process.pid;
@@ -47,7 +47,7 @@ pub(super) fn unproven(subject: &Subject, witnessed: &[Witnessed]) -> Option<Str
 
 /// Programs that were executed but not reported by a witness, in words.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Silent {
+pub struct Silent {
     /// Those that no preloaded allocator reaches, and why.
     pub out_of_reach: Option<String>,
     /// Those that the allocator may serve, without a proof.

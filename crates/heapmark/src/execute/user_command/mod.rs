@@ -17,7 +17,7 @@ mod server;
 mod trees;
 
 use super::{Attempt, Job, Measurement, Outcome, Subject};
-use crate::catalog::Source;
+use crate::catalog::{Source, joined};
 use anyhow::Result;
 use heapmark_wire::{Launched, Phase};
 use output::Printed;
@@ -212,8 +212,7 @@ impl CommandRunner<'_> {
                 Some(process.proof.objects[*place].path.as_str())
             });
             let owners: BTreeSet<&str> = owners.collect();
-            let owners: Vec<&str> = owners.into_iter().collect();
-            notes.insert(SERVED_BY.into(), owners.join(", "));
+            notes.insert(SERVED_BY.into(), joined(owners, ", "));
         }
         let is_aged = self.job.litter.as_ref().is_some_and(|it| it.bytes > 0);
         if self.job.check && !is_aged && allocator.name == reference.baseline.allocator.name {

@@ -24,7 +24,7 @@ const SHORT_WAIT: Duration = Duration::from_millis(50);
 
 /// A stdout that is discarded. Not `/dev/null`: programs that stop early when they see that, as
 /// grep does, do all their work here.
-pub(super) fn nowhere() -> Result<Stdio> {
+pub fn nowhere() -> Result<Stdio> {
     const SINK: &str = "/dev/zero";
     Ok(OpenOptions::new()
         .write(true)
@@ -35,7 +35,7 @@ pub(super) fn nowhere() -> Result<Stdio> {
 
 /// All that a process printed: its beginning as text, the rest as length and checksum.
 #[derive(Default)]
-pub(super) struct Printed {
+pub struct Printed {
     beginning: Vec<u8>,
     bytes: u64,
     sum: u32,
@@ -49,7 +49,7 @@ impl Printed {
 }
 
 /// Reads what a process prints, in a separate thread.
-pub(super) struct OutputReader {
+pub struct OutputReader {
     ended: Arc<AtomicBool>,
     reader: JoinHandle<Result<(Printed, Option<String>)>>,
 }

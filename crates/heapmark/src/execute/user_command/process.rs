@@ -15,6 +15,7 @@ use crate::execute::early_end::StepResult;
 use crate::execute::exit::{End, STDERR_BYTES};
 use crate::execute::handed::Handed;
 use crate::execute::memory_file::keep_last;
+use crate::file::WithPath;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,7 +25,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// One process, with what it started, that ran to its end.
-pub(super) struct Ran {
+pub struct Ran {
     pub end: End,
     /// What it printed, if its output is read.
     pub output: Option<OutputReader>,
@@ -159,7 +160,7 @@ impl CommandRunner<'_> {
         let stdin = match &self.command.stdin {
             None => Stdio::null(),
             Some(file) => File::open(file)
-                .with_context(|| format!("--stdin: cannot read {}", file.display()))?
+                .with_path("--stdin: cannot read", file)?
                 .into(),
         };
         let variables = padded(variables, self.job.padding);

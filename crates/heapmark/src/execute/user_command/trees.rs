@@ -10,7 +10,7 @@ const TOLD: usize = 3;
 
 /// What the baseline's processes had in common so far.
 #[derive(Default)]
-pub(super) struct Trees {
+pub struct Trees {
     first: Option<Programs>,
     /// Programs whose count varied.
     unsteady: BTreeSet<String>,
@@ -21,10 +21,10 @@ pub(super) struct Trees {
 }
 
 /// How often each program was executed in a tree.
-pub(super) type Programs = BTreeMap<String, usize>;
+pub type Programs = BTreeMap<String, usize>;
 
 /// Counts the executions of each program.
-pub(super) fn programs(witnessed: &[Witnessed]) -> Programs {
+pub fn programs(witnessed: &[Witnessed]) -> Programs {
     let mut programs = Programs::new();
     witnessed
         .iter()

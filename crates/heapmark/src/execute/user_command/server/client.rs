@@ -13,7 +13,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus, Stdio};
 
 /// A client, before it starts, while it runs and when it has ended.
-pub(super) struct ClientProcess {
+pub struct ClientProcess {
     launch: Launch,
     /// Set while it runs.
     child: Option<Child>,

@@ -10,7 +10,7 @@ const LISTENS: &str = "0A";
 
 /// Whether a process below this one listens on a port. `None` if that is unknown: the server runs
 /// as another user, or a network rule forwards the port.
-pub(super) fn is_below(launcher: i32, port: u16) -> Option<bool> {
+pub fn is_below(launcher: i32, port: u16) -> Option<bool> {
     let tables =
         ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| read_to_string(table).unwrap_or_default());
     let wanted: BTreeSet<String> = listeners(&tables.concat(), port)
