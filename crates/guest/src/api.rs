@@ -148,7 +148,44 @@ impl Api {
     }
 }
 
+/// A function that makes blocks, and two that free them: without the size, and with it (and 0, as
+/// of [`Api::free_sized`]).
+#[derive(Clone, Copy)]
+pub struct SizedFrees {
+    /// `malloc`, or `operator new`.
+    pub allocate: unsafe extern "C" fn(usize) -> *mut u8,
+    /// `free`, or `operator delete`.
+    pub plain: unsafe extern "C" fn(*mut u8),
+    /// As [`Api::free_sized`], or `operator delete` with a size.
+    pub sized: unsafe extern "C" fn(*mut u8, usize, usize),
+}
+
 impl Api {
+    /// The functions of C, or the operators of C++, that the allocator's own library has; those of
+    /// C without looking if these are no library's.
+    pub fn sized_frees(&self, is_no_library: bool) -> Option<SizedFrees> {
+        let has = |name: &CStr| beside_free(name).is_some();
+        if is_no_library || FREE_SIZED.iter().any(|name| has(name)) {
+            return Some(SizedFrees {
+                allocate: self.malloc,
+                plain: self.free,
+                sized: self.free_sized,
+            });
+        }
+        let operators = [c"_Znwm", c"_ZdlPv", c"_ZdlPvm"];
+        operators.into_iter().all(has).then(|| SizedFrees {
+            allocate: self.new,
+            plain: self.delete,
+            // SAFETY: a function that takes fewer arguments ignores the rest.
+            sized: unsafe {
+                transmute::<
+                    unsafe extern "C" fn(*mut u8, usize),
+                    unsafe extern "C" fn(*mut u8, usize, usize),
+                >(self.delete_sized)
+            },
+        })
+    }
+
     /// Frees a block of the `operator new` with an alignment, or of `posix_memalign` in its place.
     ///
     /// # Safety

@@ -1,28 +1,36 @@
 //! The list of kernels: one file each, named as in `workloads/*.toml`. A kernel knows neither its
 //! allocator, nor how often it runs, nor which program reads its numbers.
 
+mod aligned;
+mod batch_order;
 mod chain;
 mod churn;
 mod cross_vector;
 mod false_sharing;
 mod fan_in;
 mod fork_cow;
+mod glibc_thread;
+mod grow;
+mod hot_ring;
 mod idle_return;
 mod ladder;
+mod laps;
 mod larson;
 pub(crate) mod late_free;
+mod medium;
 mod memory;
-mod one_lap;
 mod pair_edge;
 mod pin;
 mod ratchet;
 mod relay;
+mod replaced;
 mod replay;
 mod robson;
 mod same_thread;
 mod scatter_loops;
 mod shape;
 mod shift;
+mod sized;
 mod speed;
 pub(crate) mod start;
 mod stranded;
@@ -92,6 +100,13 @@ pub const ALL: &[Kernel] = &[
     late_free::KERNEL,
     traverse::KERNEL,
     pair_edge::KERNEL,
+    medium::KERNEL,
+    grow::KERNEL,
+    aligned::KERNEL,
+    sized::KERNEL,
+    batch_order::KERNEL,
+    glibc_thread::KERNEL,
+    hot_ring::KERNEL,
     replay::KERNEL,
 ];
 

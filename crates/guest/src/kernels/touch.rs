@@ -3,7 +3,7 @@
 use crate::fail;
 
 /// Bytes of a page in the documents' programs.
-const PAGE: usize = 4096;
+pub const PAGE: usize = 4096;
 
 /// Writes one byte at every 4096th offset. Most blocks are below a page: the first byte is written
 /// inline, the loop over the others is out of line. `step_by` would compute a number of steps for

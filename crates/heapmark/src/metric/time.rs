@@ -180,6 +180,66 @@ pub const METRICS: &[Metric] = &[
         Ns,
         "traverse: time of allocating and linking a node, with the blocks between nodes",
     ),
+    figure(
+        "moved_share",
+        "moved",
+        Unit::Share,
+        "grow: steps up after which the block lies at another address / steps up",
+    ),
+    figure(
+        "moved_back_share",
+        "moved when it shrinks",
+        Unit::Share,
+        "grow: the same of steps down",
+    ),
+    figure(
+        "copied_bytes_per_step",
+        "bytes copied per step",
+        Unit::Bytes,
+        "grow: bytes of moved blocks before the move / steps up; of blocks below 128 KiB, since pages of larger ones can be moved",
+    ),
+    figure(
+        "sized_ratio",
+        "sized / unsized",
+        Unit::Times,
+        "sized: time of the laps in which free is told the size / of those in which it is not, in the same process",
+    ),
+    figure(
+        "pair_ns_of_batch_25",
+        "pair of a batch of 25",
+        Unit::Ns,
+        "batch-order: time that a thread takes for a pair, batches of 25",
+    ),
+    figure(
+        "pair_ns_of_batch_100",
+        "pair of a batch of 100",
+        Unit::Ns,
+        "batch-order: time that a thread takes for a pair, batches of 100",
+    ),
+    figure(
+        "pair_ns_of_batch_400",
+        "pair of a batch of 400",
+        Unit::Ns,
+        "batch-order: time that a thread takes for a pair, batches of 400",
+    ),
+    figure(
+        "pair_ns_of_batch_1600",
+        "pair of a batch of 1600",
+        Unit::Ns,
+        "batch-order: time that a thread takes for a pair, batches of 1600",
+    ),
+    figure(
+        "pair_ns_of_batch_4096",
+        "pair of a batch of 4096",
+        Unit::Ns,
+        "batch-order: time that a thread takes for a pair, batches of 4096",
+    ),
+    figure(
+        "pair_ns_of_batch_65536",
+        "pair of a batch of 65536",
+        Unit::Ns,
+        "batch-order: time that a thread takes for a pair, batches of 65536",
+    ),
 ];
 
 /// Minor page faults of an operation; `None` without operations.

@@ -27,6 +27,19 @@ fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
         "traverse*.nodes=2000",
         "start*.starts=2",
         "late-free*.blocks=2000",
+        "pair-edge*.pairs=3",
+        "grow*.ladders=1",
+        "grow*.teams=1",
+        "grow*.limit=20000",
+        "batch-order*.pairs=1000",
+        "medium*.replacements=30",
+        "medium*.slots=20",
+        "large.replacements=2",
+        "large.slots=1",
+        "aligned*.slots=20",
+        "aligned*.replacements=100",
+        "glibc-thread*.replacements=1000",
+        "hot-ring*.pairs=1000",
     ];
     let listed = place.run(&["list", "workloads", "--json"]);
     let all: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
@@ -40,7 +53,8 @@ fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
         .iter()
         .filter(|one| word(one, "document") != "BT")
         .map(|workload| word(workload, "name"))
-        .filter(|name| !is_for_memory(name))
+        // glibc before 2.43 frees no block by its size; `operations` has what does.
+        .filter(|name| !is_for_memory(name) && *name != "sized")
         .collect();
     assert!(names.len() >= 40, "{}", names.len());
     let chosen = names.join(",");

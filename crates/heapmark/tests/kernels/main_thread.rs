@@ -60,7 +60,12 @@ fn small(kernel: &str) -> &'static [&'static str] {
         "shift" => &["live=65536", "octaves=3", "cycles=1"],
         "stranded" => &["large=10000", "iterations=3"],
         "traverse" => &["nodes=100", "litter=100000"],
-        "pair-edge" => &["pairs=40"],
+        "pair-edge" | "hot-ring" => &["pairs=40"],
+        "grow" => &["limit=20000", "ladders=2", "teams=1"],
+        "batch-order" => &["pairs=100", "batch=25"],
+        "medium" => &["slots=5", "replacements=20"],
+        "aligned" => &["slots=10", "replacements=40"],
+        "glibc-thread" => &["replacements=100"],
         _ => panic!("say what little work is for {kernel}"),
     }
 }

@@ -1,0 +1,40 @@
+//! `aligned`: blocks of one alignment and one size from `posix_memalign`, replaced in random order:
+//! its time, and what the alignment costs in memory.
+
+use super::replaced::{Made, Replaced, Written};
+use super::{Kernel, MemoryPoints};
+use crate::bench::Bench;
+use crate::fail;
+use crate::rng::SplitMix;
+
+pub const KERNEL: Kernel = Kernel {
+    name: "aligned",
+    calls: &["posix_memalign", "free"],
+    parameters: &["alignment", "size", "slots", "replacements", "thread"],
+    memory: MemoryPoints::Sampled,
+    has_floor: true,
+    run,
+};
+
+fn run(bench: &mut Bench) {
+    let (alignment, size) = (bench.count("alignment"), bench.count("size").max(2));
+    if !alignment.is_power_of_two() || alignment < size_of::<*mut u8>() {
+        fail::give_up(
+            "error",
+            format_args!("alignment {alignment} is no power of two from 8 on"),
+        );
+    }
+    let (slots, replacements) = (bench.count("slots"), bench.count("replacements"));
+    let seed = bench.seed;
+    let draws = [replacements, 1];
+    let mut replaced = Replaced::new(bench, slots, replacements, draws, |thread, order, sizes| {
+        let mut random = SplitMix::new(seed, thread as u64);
+        order
+            .iter_mut()
+            .for_each(|slot| *slot = random.below(slots as u32));
+        sizes.fill(size as u32);
+    });
+    replaced.made = Made::Aligned(alignment);
+    replaced.written = Written::Pages;
+    replaced.run(bench);
+}

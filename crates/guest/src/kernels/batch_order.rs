@@ -1,0 +1,253 @@
+//! `batch-order`: a batch of blocks is allocated and freed in some order, by its owner or by the
+//! next thread. Over the size of the batch, an allocator's caches show as steps.
+
+use super::laps::{self, Course, Works, pairs};
+use super::{Kernel, MemoryPoints, touch};
+use crate::api::Api;
+use crate::bench::Bench;
+use crate::fail;
+use crate::memory::HarnessTable;
+use crate::null;
+use crate::rng::SplitMix;
+use crate::sizes::Sizes;
+use crate::threads::Rendezvous;
+use crate::timed_phases::Load;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+pub const KERNEL: Kernel = Kernel {
+    name: "batch-order",
+    calls: &["malloc", "free"],
+    parameters: &["order", "batch", "frees", "pairs", "classes", "thread"],
+    memory: MemoryPoints::Sampled,
+    has_floor: true,
+    run,
+};
+
+/// Blocks of a batch: the first four as in glibc's `bench-malloc-simple`, the others overflow the
+/// caches of threads.
+const BATCHES: [usize; 6] = [25, 100, 400, 1600, 4096, 65_536];
+/// Places from one to the next that is freed after it, if in strides.
+const STRIDE: usize = 8;
+
+struct BatchLoad {
+    api: Api,
+    threads: usize,
+    batches: &'static [usize],
+    pairs: usize,
+    /// Every second block is freed and allocated again first.
+    half: bool,
+    /// Blocks are freed by the thread after the one that made them.
+    remote: bool,
+    verify: bool,
+    /// Places of the largest batch.
+    room: usize,
+    /// Of each worker, by place.
+    sizes: HarnessTable<u32>,
+    blocks: HarnessTable<AtomicPtr<u8>>,
+    /// Of each batch, which place is freed next.
+    orders: [HarnessTable<u32>; BATCHES.len()],
+    meeting: Rendezvous,
+    works: Works,
+}
+
+fn run(bench: &mut Bench) {
+    let word = bench.parameter("batch");
+    let batches = match BATCHES.iter().position(|batch| word.parse() == Ok(*batch)) {
+        Some(place) => &BATCHES[place..=place],
+        None => &BATCHES,
+    };
+    let (order, classes) = (
+        bench.parameter("order"),
+        Sizes::parse(bench.parameter("classes")),
+    );
+    let room = batches[batches.len() - 1];
+    let mut sizes = HarnessTable::<u32>::zeroed(bench.threads * room);
+    for (worker, own) in sizes.chunks_mut(room).enumerate() {
+        let mut random = SplitMix::new(bench.seed, worker as u64);
+        own.iter_mut()
+            .for_each(|size| *size = classes.draw(&mut random).max(2));
+    }
+    let mut random = SplitMix::new(bench.seed, u64::MAX);
+    let orders = core::array::from_fn(|at| match batches.get(at) {
+        Some(&batch) => in_order(order, batch, &mut random),
+        None => HarnessTable::zeroed(0),
+    });
+    let load = BatchLoad {
+        api: bench.api,
+        threads: bench.threads,
+        batches,
+        pairs: bench.count("pairs"),
+        half: order == "half",
+        remote: bench.parameter("frees") == "next",
+        verify: !null::serves(),
+        room,
+        blocks: HarnessTable::zeroed(bench.threads * room),
+        orders,
+        meeting: Rendezvous::new(bench.threads),
+        works: Works::new(bench),
+        sizes,
+    };
+    let peak: u64 = load.sizes.iter().map(|&size| u64::from(size)).sum();
+    bench.needs(peak);
+    null::overlap(classes.largest() as usize, bench.threads);
+    let [mut made, mut bytes, mut ops] = [0; 3];
+    for &batch in batches {
+        // And one more before the clock.
+        let times = load.times(batch) + 1;
+        for worker in 0..load.threads {
+            let (blocks, sum) = load.of_batch(worker, batch);
+            made += times * blocks;
+            bytes += times * sum;
+            ops += (times - 1) * blocks;
+        }
+    }
+    let course = Course {
+        teams: 1,
+        laps: batches.len(),
+        ops,
+        expected: pairs(made, bytes),
+    };
+    let told = laps::run(bench, &load, &load.works, &course);
+    bench.requested_peak(peak);
+    for (&batch, span) in batches.iter().zip(&told.spans) {
+        let (blocks, _) = load.of_batch(0, batch);
+        let pairs = (load.times(batch) * blocks * told.measured).max(1);
+        bench.figure(
+            format_args!("pair_ns_of_batch_{batch}"),
+            span.wall_ns as f64 / pairs as f64,
+        );
+    }
+}
+
+/// The order in which a batch is freed.
+fn in_order(order: &str, batch: usize, random: &mut SplitMix) -> HarnessTable<u32> {
+    let mut places = HarnessTable::<u32>::zeroed(batch);
+    let strides = (0..STRIDE.min(batch)).flat_map(|first| (first..batch).step_by(STRIDE));
+    match order {
+        "stride" => places
+            .iter_mut()
+            .zip(strides)
+            .for_each(|(place, next)| *place = next as u32),
+        "lifo" | "half" => places
+            .iter_mut()
+            .zip((0..batch as u32).rev())
+            .for_each(|(place, next)| *place = next),
+        _ => places
+            .iter_mut()
+            .zip(0..)
+            .for_each(|(place, next)| *place = next),
+    }
+    if order == "random" {
+        for last in (1..batch).rev() {
+            places.swap(last, random.below(last as u32 + 1) as usize);
+        }
+    }
+    places
+}
+
+impl Load for BatchLoad {
+    fn before(&self, worker: usize, lap: usize) {
+        self.play(worker, lap, 1);
+    }
+
+    fn timed(&self, worker: usize, lap: usize) {
+        self.play(worker, lap, self.times(self.batches[lap]));
+    }
+
+    fn after(&self, worker: usize, lap: usize) {
+        let batch = self.batches[lap];
+        let (blocks, bytes) = self.of_batch(worker, batch);
+        let times = self.times(batch) + 1;
+        self.works
+            .add(worker, &pairs(times * blocks, times * bytes));
+    }
+}
+
+impl BatchLoad {
+    /// How often a batch is filled on the clock.
+    fn times(&self, batch: usize) -> u64 {
+        (self.pairs / batch).max(1) as u64
+    }
+
+    /// Blocks that a worker makes each time, and their bytes.
+    fn of_batch(&self, worker: usize, batch: usize) -> (u64, u64) {
+        let sizes = &self.sizes[worker * self.room..][..batch];
+        let sum = |sizes: &mut dyn Iterator<Item = &u32>| {
+            sizes.fold((0, 0), |sum: (u64, u64), &size| {
+                (sum.0 + 1, sum.1 + u64::from(size))
+            })
+        };
+        let (all, twice) = (
+            sum(&mut sizes.iter()),
+            sum(&mut sizes.iter().skip(1).step_by(2)),
+        );
+        if self.half {
+            (all.0 + twice.0, all.1 + twice.1)
+        } else {
+            all
+        }
+    }
+
+    fn play(&self, worker: usize, lap: usize, times: u64) {
+        let batch = self.batches[lap];
+        let from = if self.remote {
+            (worker + 1) % self.threads
+        } else {
+            worker
+        };
+        let [own, other] = [worker, from].map(|worker| &self.blocks[worker * self.room..][..batch]);
+        let sizes = &self.sizes[worker * self.room..][..batch];
+        let order = &self.orders[lap];
+        for _ in 0..times {
+            (0..batch).for_each(|place| self.fill(own, sizes, place));
+            if self.half {
+                (1..batch)
+                    .step_by(2)
+                    .rev()
+                    .for_each(|place| self.free(own, place));
+                (1..batch)
+                    .step_by(2)
+                    .for_each(|place| self.fill(own, sizes, place));
+            }
+            self.meet();
+            order
+                .iter()
+                .for_each(|&place| self.free(other, place as usize));
+            self.meet();
+        }
+    }
+
+    #[inline(always)]
+    fn meet(&self) {
+        if self.remote {
+            self.meeting.wait();
+        }
+    }
+
+    #[inline(always)]
+    fn fill(&self, blocks: &[AtomicPtr<u8>], sizes: &[u32], place: usize) {
+        let size = sizes[place] as usize;
+        // SAFETY: an ordinary call; the block has at least two bytes.
+        unsafe {
+            let block = (self.api.malloc)(size);
+            if block.is_null() {
+                fail::null("malloc", size);
+            }
+            touch::pages(block, size);
+            block.write_volatile(place as u8);
+            blocks[place].store(block, Ordering::Relaxed);
+        }
+    }
+
+    #[inline(always)]
+    fn free(&self, blocks: &[AtomicPtr<u8>], place: usize) {
+        let block = blocks[place].load(Ordering::Relaxed);
+        // SAFETY: live, freed once; the meeting orders it after the stores of the other thread.
+        unsafe {
+            if self.verify && block.read_volatile() != place as u8 {
+                touch::broken(1);
+            }
+            (self.api.free)(block);
+        }
+    }
+}

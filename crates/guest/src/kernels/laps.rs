@@ -1,0 +1,92 @@
+//! What the kernels of operations share: workers live through the timed laps of a round, and each
+//! says what it did.
+
+use crate::bench::{Bench, KernelWork};
+use crate::measured::Span;
+use crate::memory::{HarnessTable, Padded};
+use crate::timed_phases::Load;
+use core::cell::Cell;
+
+/// Laps of a round that are told apart.
+pub const MOST_LAPS: usize = 8;
+
+/// What each worker did in a round.
+pub struct Works(HarnessTable<Padded<Cell<KernelWork>>>);
+
+// SAFETY: each worker writes its own, the main thread reads them when all have ended.
+unsafe impl Sync for Works {}
+
+impl Works {
+    pub fn new(bench: &Bench) -> Works {
+        Works(HarnessTable::zeroed(bench.threads))
+    }
+
+    /// Adds to what a worker did.
+    pub fn add(&self, worker: usize, more: &KernelWork) {
+        let Padded(work) = &self.0[worker];
+        let mut sum = work.get();
+        sum.add(more);
+        work.set(sum);
+    }
+}
+
+/// What a round is.
+pub struct Course {
+    /// Teams of workers, one after the other.
+    pub teams: usize,
+    /// Laps of each team, [`MOST_LAPS`] at most.
+    pub laps: usize,
+    /// Operations on the clock, of all laps and workers.
+    pub ops: u64,
+    /// What all workers do, on the clock and beside it.
+    pub expected: KernelWork,
+}
+
+/// What was seen of all rounds.
+pub struct Seen {
+    /// Of each lap, summed up over the measured rounds.
+    pub spans: [Span; MOST_LAPS],
+    pub rounds: u64,
+    /// Those that were not cold.
+    pub measured: u64,
+}
+
+/// Runs all rounds.
+pub fn run<L: Load>(bench: &mut Bench, load: &L, works: &Works, course: &Course) -> Seen {
+    let (mut done, mut expected) = (KernelWork::default(), KernelWork::default());
+    let mut seen = Seen {
+        spans: [Span::default(); MOST_LAPS],
+        rounds: 0,
+        measured: 0,
+    };
+    bench.begin();
+    for round in bench.rounds() {
+        let mut whole = Span::default();
+        for _ in 0..course.teams {
+            bench.laps(round, course.laps, load, |lap, lapse| {
+                whole = whole + lapse.span;
+                if !round.cold {
+                    seen.spans[lap] = seen.spans[lap] + lapse.span;
+                }
+            });
+        }
+        seen.rounds += 1;
+        seen.measured += u64::from(!round.cold);
+        bench.record(round, whole, 0, course.ops);
+        let works = works.0.iter();
+        works.for_each(|Padded(work)| done.add(&work.take()));
+        expected.add(&course.expected);
+    }
+    bench.account(&done, &expected);
+    seen
+}
+
+/// So many blocks of so many bytes in all, which are freed again.
+pub fn pairs(blocks: u64, bytes: u64) -> KernelWork {
+    KernelWork {
+        malloc: blocks,
+        free: blocks,
+        checksum: bytes,
+        ..KernelWork::default()
+    }
+}

@@ -1,0 +1,298 @@
+//! What the kernels share whose threads have slots, and replace the block of a drawn slot by
+//! another one, again and again.
+
+use super::laps::{self, Course, Seen, Works};
+use super::touch;
+use crate::api::{Api, SizedFrees};
+use crate::bench::{Bench, KernelWork};
+use crate::fail;
+use crate::memory::HarnessTable;
+use crate::null;
+use crate::timed_phases::Load;
+use core::cell::Cell;
+use core::ptr;
+
+/// The function that makes blocks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    Malloc,
+    Calloc,
+    /// `posix_memalign`, with this alignment.
+    Aligned(usize),
+}
+
+/// What is written into a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    Nothing,
+    /// A byte of each page, and a stamp.
+    Pages,
+    /// All of it, and a stamp.
+    All,
+}
+
+/// Slots, and what happens to them.
+pub struct Replaced {
+    pub api: Api,
+    pub made: Made,
+    pub written: Written,
+    /// If two ways to free are compared.
+    pub frees: Option<SizedFrees>,
+    threads: usize,
+    /// Of each thread.
+    slots: usize,
+    replacements: usize,
+    laps: usize,
+    /// Of each thread: which slot is next, and how large its block will be; begun again at the end.
+    order: HarnessTable<u32>,
+    sizes: HarnessTable<u32>,
+    blocks: HarnessTable<Cell<Block>>,
+    verify: bool,
+    works: Works,
+}
+
+#[derive(Clone, Copy)]
+struct Block {
+    address: *mut u8,
+    size: u32,
+}
+
+// SAFETY: each worker uses its own part of all tables.
+unsafe impl Sync for Replaced {}
+
+impl Replaced {
+    /// Slots of each thread, and tables of so many draws, which `draw` fills for each thread.
+    pub fn new(
+        bench: &Bench,
+        slots: usize,
+        replacements: usize,
+        draws: [usize; 2],
+        draw: impl Fn(usize, &mut [u32], &mut [u32]),
+    ) -> Replaced {
+        let threads = bench.threads;
+        let [mut order, mut sizes] = draws.map(|len| HarnessTable::<u32>::zeroed(threads * len));
+        let of_threads = order.chunks_mut(draws[0]).zip(sizes.chunks_mut(draws[1]));
+        for (thread, (order, sizes)) in of_threads.enumerate() {
+            draw(thread, order, sizes);
+        }
+        Replaced {
+            api: bench.api,
+            made: Made::Malloc,
+            written: Written::Nothing,
+            frees: None,
+            threads,
+            slots,
+            replacements,
+            laps: 1,
+            order,
+            sizes,
+            blocks: HarnessTable::zeroed(threads * slots),
+            verify: !null::serves(),
+            works: Works::new(bench),
+        }
+    }
+
+    /// Runs all rounds: slots are filled, and emptied again, beside the clock.
+    pub fn run(mut self, bench: &mut Bench) -> Seen {
+        if self.frees.is_some() {
+            self.laps = laps::MOST_LAPS;
+        }
+        let largest = self.sizes.iter().copied().max().unwrap_or(0) as usize;
+        let (peak, bytes) = (0..self.threads)
+            .map(|thread| self.demand(thread))
+            .fold((0, 0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
+        bench.needs(peak);
+        let padded = match self.made {
+            Made::Aligned(alignment) => alignment,
+            _ => 0,
+        };
+        null::overlap(largest + padded, self.threads);
+        let each = (self.slots + self.replacements) as u64;
+        let blocks = (self.threads * self.laps) as u64 * each;
+        let course = Course {
+            teams: 1,
+            laps: self.laps,
+            ops: 2 * (self.threads * self.laps * self.replacements) as u64,
+            expected: self.work(blocks, self.laps as u64 * bytes),
+        };
+        let seen = laps::run(bench, &self, &self.works, &course);
+        bench.requested_peak(peak);
+        seen
+    }
+
+    /// Most live bytes of a thread, and all bytes that it requests in a lap.
+    fn demand(&self, thread: usize) -> (u64, u64) {
+        let [order, sizes] = self.tables(thread);
+        let held = &self.blocks[thread * self.slots..][..self.slots];
+        let (mut live, mut peak, mut sum) = (0, 0, 0);
+        let mut take = |slot: usize, size: u32| {
+            let old = held[slot].replace(Block {
+                address: ptr::null_mut(),
+                size,
+            });
+            sum += u64::from(size);
+            live += u64::from(size);
+            live -= u64::from(old.size);
+            peak = peak.max(live);
+        };
+        (0..self.slots).for_each(|slot| take(slot, sizes[slot % sizes.len()]));
+        for at in 0..self.replacements {
+            take(order[at % order.len()] as usize, sizes[at % sizes.len()]);
+        }
+        let empty = Block {
+            address: ptr::null_mut(),
+            size: 0,
+        };
+        held.iter().for_each(|slot| slot.set(empty));
+        (peak, sum)
+    }
+
+    fn tables(&self, thread: usize) -> [&[u32]; 2] {
+        [&self.order, &self.sizes].map(|table| {
+            let len = table.len() / self.threads;
+            &table[thread * len..][..len]
+        })
+    }
+
+    fn work(&self, blocks: u64, bytes: u64) -> KernelWork {
+        let mut work = laps::pairs(0, bytes);
+        work.free = blocks;
+        match self.made {
+            Made::Malloc => work.malloc = blocks,
+            Made::Calloc => work.calloc = blocks,
+            Made::Aligned(_) => work.posix_memalign = blocks,
+        }
+        work
+    }
+
+    fn held(&self, worker: usize) -> &[Cell<Block>] {
+        &self.blocks[worker * self.slots..][..self.slots]
+    }
+
+    /// A block, made as the workload says; null if there is none.
+    #[inline(always)]
+    fn make(&self, size: usize) -> *mut u8 {
+        if let Some(frees) = self.frees {
+            // SAFETY: an ordinary call.
+            return unsafe { (frees.allocate)(size) };
+        }
+        // SAFETY: ordinary calls, with a local place for the result.
+        unsafe {
+            match self.made {
+                Made::Malloc => (self.api.malloc)(size),
+                Made::Calloc => (self.api.calloc)(1, size),
+                Made::Aligned(alignment) => {
+                    let mut block = ptr::null_mut();
+                    if (self.api.posix_memalign)(&mut block, alignment, size) != 0 {
+                        return ptr::null_mut();
+                    }
+                    if block.addr() % alignment != 0 {
+                        fail::give_up(
+                            "wrong-result",
+                            format_args!("posix_memalign({alignment}, {size}) returned {block:?}"),
+                        );
+                    }
+                    block
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn fill(&self, slot: usize, place: &Cell<Block>, size: u32) {
+        let bytes = size as usize;
+        let address = self.make(bytes);
+        if address.is_null() {
+            fail::null("the allocator", bytes);
+        }
+        // SAFETY: a fresh block of that many bytes, two at least.
+        unsafe {
+            match self.written {
+                Written::Nothing => {}
+                Written::Pages => touch::stamp(address, bytes, slot as u8),
+                Written::All => {
+                    address.write_bytes(0, bytes);
+                    touch::stamp(address, bytes, slot as u8);
+                }
+            }
+        }
+        place.set(Block { address, size });
+    }
+
+    #[inline(always)]
+    fn empty(&self, slot: usize, place: &Cell<Block>, free: impl Fn(*mut u8, usize)) {
+        let Block { address, size } = place.get();
+        if self.written != Written::Nothing && self.verify {
+            // SAFETY: live.
+            unsafe { touch::verify(address, size as usize, slot as u8) };
+        }
+        free(address, size as usize);
+    }
+
+    /// The replacements of a lap; returns the bytes that were requested.
+    #[inline(always)]
+    fn replace(&self, worker: usize, free: impl Fn(*mut u8, usize)) -> u64 {
+        let [order, sizes] = self.tables(worker);
+        let held = self.held(worker);
+        let (mut next, mut next_size, mut bytes) = (0, 0, 0);
+        for _ in 0..self.replacements {
+            let (slot, size) = (order[next] as usize, sizes[next_size]);
+            next = if next + 1 == order.len() { 0 } else { next + 1 };
+            next_size = if next_size + 1 == sizes.len() {
+                0
+            } else {
+                next_size + 1
+            };
+            let place = &held[slot];
+            self.empty(slot, place, &free);
+            self.fill(slot, place, size);
+            bytes += u64::from(size);
+        }
+        bytes
+    }
+
+    fn free_plainly(&self, address: *mut u8) {
+        let free = self.frees.map_or(self.api.free, |frees| frees.plain);
+        // SAFETY: live, freed once.
+        unsafe { free(address) };
+    }
+}
+
+impl Load for Replaced {
+    fn before(&self, worker: usize, _lap: usize) {
+        let [_, sizes] = self.tables(worker);
+        for (slot, place) in self.held(worker).iter().enumerate() {
+            self.fill(slot, place, sizes[slot % sizes.len()]);
+        }
+    }
+
+    fn timed(&self, worker: usize, lap: usize) {
+        let bytes = match self.frees {
+            Some(SizedFrees { sized, .. }) if lap % 2 == 1 => {
+                // SAFETY: live, of that size, freed once.
+                self.replace(worker, |block, size| unsafe { sized(block, size, 0) })
+            }
+            Some(SizedFrees { plain, .. }) => {
+                // SAFETY: live, freed once.
+                self.replace(worker, |block, _| unsafe { plain(block) })
+            }
+            None => {
+                let free = self.api.free;
+                // SAFETY: live, freed once.
+                self.replace(worker, |block, _| unsafe { free(block) })
+            }
+        };
+        let blocks = self.replacements as u64;
+        self.works.add(worker, &self.work(blocks, bytes));
+    }
+
+    fn after(&self, worker: usize, _lap: usize) {
+        let mut bytes = 0;
+        let [_, sizes] = self.tables(worker);
+        for (slot, place) in self.held(worker).iter().enumerate() {
+            self.empty(slot, place, |block, _| self.free_plainly(block));
+            bytes += u64::from(sizes[slot % sizes.len()]);
+        }
+        self.works.add(worker, &self.work(self.slots as u64, bytes));
+    }
+}
