@@ -24,6 +24,7 @@ pub struct CommandFacts {
     /// As typed in a shell.
     pub line: String,
     /// Whether it is a real program of the catalogue, and not the user's own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub real: bool,
     /// The client that drives it, if it is a server.
     pub client: Option<String>,
