@@ -44,7 +44,7 @@ pub fn run(args: ReplayArgs) -> Result<Exit> {
         refuse!("--mode speed: --retained plays in recorded order: leave one of them out");
     }
     if args.packing && mode.is_some_and(|mode| mode != "memory") {
-        return refuse(
+        refuse!(
             "--packing: only --mode memory holds blocks in recorded order: leave one of them out",
         );
     }
