@@ -1,7 +1,7 @@
 //! `batch-order`: a batch of blocks is allocated and freed in some order, by its owner or by the
 //! next thread. Over the size of the batch, an allocator's caches show as steps.
 
-use super::laps::{self, Course, Works, pairs};
+use super::laps::{self, LapPlan, Works, pairs};
 use super::{Kernel, MemoryPoints, touch};
 use crate::api::Api;
 use crate::bench::Bench;
@@ -101,13 +101,13 @@ fn run(bench: &mut Bench) {
             ops += (times - 1) * blocks;
         }
     }
-    let course = Course {
+    let plan = LapPlan {
         teams: 1,
         laps: batches.len(),
         ops,
         expected: pairs(made, bytes),
     };
-    let told = laps::run(bench, &load, &load.works, &course);
+    let told = laps::run(bench, &load, &load.works, &plan);
     bench.requested_peak(peak);
     for (&batch, span) in batches.iter().zip(&told.spans) {
         let (blocks, _) = load.of_batch(0, batch);

@@ -1,7 +1,7 @@
 //! `grow`: blocks that grow step by step by realloc, as strings, vectors and buffers do, and then
 //! shrink by halves. Does the allocator extend a block where it lies, or move it?
 
-use super::laps::{self, Course, Works};
+use super::laps::{self, LapPlan, Works};
 use super::{Kernel, MemoryPoints, touch};
 use crate::api::Api;
 use crate::bench::{Bench, KernelWork};
@@ -103,7 +103,7 @@ fn run(bench: &mut Bench) {
     let (up, steps) = (load.steps_up as u64, load.sizes.len() as u64 - 1);
     let blocks = all * (1 + if between { up } else { 0 });
     let of_sizes: u64 = load.sizes.iter().map(|&size| u64::from(size)).sum();
-    let course = Course {
+    let plan = LapPlan {
         teams,
         laps: 1,
         ops: all * steps,
@@ -115,7 +115,7 @@ fn run(bench: &mut Bench) {
             ..KernelWork::default()
         },
     };
-    let seen = laps::run(bench, &load, &load.works, &course);
+    let seen = laps::run(bench, &load, &load.works, &plan);
     bench.requested_peak(at_a_time as u64);
     let sum = |of: fn(&Moves) -> &Cell<u64>| {
         let moves = load.moves.iter();

@@ -1,7 +1,7 @@
 //! `hot-ring`: a ring of a few blocks of one size. One is allocated into a slot, the one in the
 //! next slot is freed: what an allocator's fastest path takes.
 
-use super::laps::{self, Course, Works, pairs};
+use super::laps::{self, LapPlan, Works, pairs};
 use super::{Kernel, MemoryPoints, touch};
 use crate::api::Api;
 use crate::bench::Bench;
@@ -52,13 +52,13 @@ fn run(bench: &mut Bench) {
     bench.needs(at_a_time);
     null::overlap(load.size, bench.threads);
     let blocks = bench.threads as u64 * load.count();
-    let course = Course {
+    let plan = LapPlan {
         teams: 1,
         laps: 1,
         ops: (bench.threads * load.pairs) as u64,
         expected: pairs(blocks, blocks * load.size as u64),
     };
-    laps::run(bench, &load, &load.works, &course);
+    laps::run(bench, &load, &load.works, &plan);
     bench.requested_peak(at_a_time);
 }
 

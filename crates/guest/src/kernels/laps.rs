@@ -31,7 +31,7 @@ impl Works {
 }
 
 /// What a round is.
-pub struct Course {
+pub struct LapPlan {
     /// Teams of workers, one after the other.
     pub teams: usize,
     /// Laps of each team, [`MOST_LAPS`] at most.
@@ -43,7 +43,7 @@ pub struct Course {
 }
 
 /// What was seen of all rounds.
-pub struct Seen {
+pub struct LapTimes {
     /// Of each lap, summed up over the measured rounds.
     pub spans: [Span; MOST_LAPS],
     pub rounds: u64,
@@ -52,9 +52,9 @@ pub struct Seen {
 }
 
 /// Runs all rounds.
-pub fn run<L: Load>(bench: &mut Bench, load: &L, works: &Works, course: &Course) -> Seen {
+pub fn run<L: Load>(bench: &mut Bench, load: &L, works: &Works, plan: &LapPlan) -> LapTimes {
     let (mut done, mut expected) = (KernelWork::default(), KernelWork::default());
-    let mut seen = Seen {
+    let mut seen = LapTimes {
         spans: [Span::default(); MOST_LAPS],
         rounds: 0,
         measured: 0,
@@ -62,8 +62,8 @@ pub fn run<L: Load>(bench: &mut Bench, load: &L, works: &Works, course: &Course)
     bench.begin();
     for round in bench.rounds() {
         let mut whole = Span::default();
-        for _ in 0..course.teams {
-            bench.laps(round, course.laps, load, |lap, lapse| {
+        for _ in 0..plan.teams {
+            bench.laps(round, plan.laps, load, |lap, lapse| {
                 whole = whole + lapse.span;
                 if !round.cold {
                     seen.spans[lap] = seen.spans[lap] + lapse.span;
@@ -72,10 +72,10 @@ pub fn run<L: Load>(bench: &mut Bench, load: &L, works: &Works, course: &Course)
         }
         seen.rounds += 1;
         seen.measured += u64::from(!round.cold);
-        bench.record(round, whole, 0, course.ops);
+        bench.record(round, whole, 0, plan.ops);
         let works = works.0.iter();
         works.for_each(|Padded(work)| done.add(&work.take()));
-        expected.add(&course.expected);
+        expected.add(&plan.expected);
     }
     bench.account(&done, &expected);
     seen

@@ -1,7 +1,7 @@
 //! `pair-edge`: one block is allocated, touched and freed, again and again, at a size at which an
 //! allocator may go to the kernel and back each time.
 
-use super::laps::{self, Course, Works, pairs};
+use super::laps::{self, LapPlan, Works, pairs};
 use super::{Kernel, MemoryPoints, touch};
 use crate::api::Api;
 use crate::bench::Bench;
@@ -56,13 +56,13 @@ fn run(bench: &mut Bench) {
     null::overlap(load.size, bench.threads);
     let threads = bench.threads as u64;
     let blocks = threads * load.blocks();
-    let course = Course {
+    let plan = LapPlan {
         teams: 1,
         laps: 1,
         ops: threads * load.pairs as u64,
         expected: pairs(blocks, blocks * load.size as u64),
     };
-    laps::run(bench, &load, &load.works, &course);
+    laps::run(bench, &load, &load.works, &plan);
     bench.requested_peak(at_a_time);
 }
 

@@ -1,7 +1,7 @@
 //! What the kernels share whose threads have slots, and replace the block of a drawn slot by
 //! another one, again and again.
 
-use super::laps::{self, Course, Seen, Works};
+use super::laps::{self, LapPlan, LapTimes, Works};
 use super::touch;
 use crate::api::{Api, SizedFrees};
 use crate::bench::{Bench, KernelWork};
@@ -46,13 +46,13 @@ pub struct Replaced {
     /// Of each thread: which slot is next, and how large its block will be; begun again at the end.
     order: HarnessTable<u32>,
     sizes: HarnessTable<u32>,
-    blocks: HarnessTable<Cell<Block>>,
+    blocks: HarnessTable<Cell<HeldBlock>>,
     verify: bool,
     works: Works,
 }
 
 #[derive(Clone, Copy)]
-struct Block {
+struct HeldBlock {
     address: *mut u8,
     size: u32,
 }
@@ -93,7 +93,7 @@ impl Replaced {
     }
 
     /// Runs all rounds: slots are filled, and emptied again, beside the clock.
-    pub fn run(mut self, bench: &mut Bench) -> Seen {
+    pub fn run(mut self, bench: &mut Bench) -> LapTimes {
         if self.frees.is_some() {
             self.laps = laps::MOST_LAPS;
         }
@@ -109,13 +109,13 @@ impl Replaced {
         null::overlap(largest + padded, self.threads);
         let each = (self.slots + self.replacements) as u64;
         let blocks = (self.threads * self.laps) as u64 * each;
-        let course = Course {
+        let plan = LapPlan {
             teams: 1,
             laps: self.laps,
             ops: 2 * (self.threads * self.laps * self.replacements) as u64,
             expected: self.work(blocks, self.laps as u64 * bytes),
         };
-        let seen = laps::run(bench, &self, &self.works, &course);
+        let seen = laps::run(bench, &self, &self.works, &plan);
         bench.requested_peak(peak);
         seen
     }
@@ -126,7 +126,7 @@ impl Replaced {
         let held = &self.blocks[thread * self.slots..][..self.slots];
         let (mut live, mut peak, mut sum) = (0, 0, 0);
         let mut take = |slot: usize, size: u32| {
-            let old = held[slot].replace(Block {
+            let old = held[slot].replace(HeldBlock {
                 address: ptr::null_mut(),
                 size,
             });
@@ -139,7 +139,7 @@ impl Replaced {
         for at in 0..self.replacements {
             take(order[at % order.len()] as usize, sizes[at % sizes.len()]);
         }
-        let empty = Block {
+        let empty = HeldBlock {
             address: ptr::null_mut(),
             size: 0,
         };
@@ -165,7 +165,7 @@ impl Replaced {
         work
     }
 
-    fn held(&self, worker: usize) -> &[Cell<Block>] {
+    fn held(&self, worker: usize) -> &[Cell<HeldBlock>] {
         &self.blocks[worker * self.slots..][..self.slots]
     }
 
@@ -199,7 +199,7 @@ impl Replaced {
     }
 
     #[inline(always)]
-    fn fill(&self, slot: usize, place: &Cell<Block>, size: u32) {
+    fn fill(&self, slot: usize, place: &Cell<HeldBlock>, size: u32) {
         let bytes = size as usize;
         let address = self.make(bytes);
         if address.is_null() {
@@ -216,12 +216,12 @@ impl Replaced {
                 }
             }
         }
-        place.set(Block { address, size });
+        place.set(HeldBlock { address, size });
     }
 
     #[inline(always)]
-    fn empty(&self, slot: usize, place: &Cell<Block>, free: impl Fn(*mut u8, usize)) {
-        let Block { address, size } = place.get();
+    fn empty(&self, slot: usize, place: &Cell<HeldBlock>, free: impl Fn(*mut u8, usize)) {
+        let HeldBlock { address, size } = place.get();
         if self.written != Written::Nothing && self.verify {
             // SAFETY: live.
             unsafe { touch::verify(address, size as usize, slot as u8) };

@@ -13,7 +13,7 @@ use crate::store::RunFile;
 use std::path::Path;
 
 /// A program of a run.
-type Program<'a> = (&'a Case, &'a CommandFacts);
+type MeasuredProgram<'a> = (&'a Case, &'a CommandFacts);
 
 /// `None` if the run has no two real programs. `place` is its directory.
 pub fn programs(
@@ -27,9 +27,9 @@ pub fn programs(
         return None;
     }
     // Those for which the choice of an allocator can matter most stand first.
-    let share = |program: &Program| program.1.malloc_share.unwrap_or(0.0);
+    let share = |program: &MeasuredProgram| program.1.malloc_share.unwrap_or(0.0);
     programs.sort_by(|a, b| share(b).total_cmp(&share(a)));
-    let (matter, idle): (Vec<Program>, Vec<Program>) =
+    let (matter, idle): (Vec<MeasuredProgram>, Vec<MeasuredProgram>) =
         programs.into_iter().partition(|(case, _)| case.counts());
     let head = format!(
         "heapmark {}, suite {}, preset {}, {} on {}",
@@ -40,7 +40,7 @@ pub fn programs(
         machine_name(&run.machine)
     );
     let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2))];
-    let all: Vec<Program> = matter.iter().chain(&idle).copied().collect();
+    let all: Vec<MeasuredProgram> = matter.iter().chain(&idle).copied().collect();
     let base = &analysis.baseline;
     for (what, of) in [("Time", TIME), ("Peak memory", MEMORY)] {
         let heading = format!("{what} over {base}'s, below 1 is {}", of.better);
@@ -144,7 +144,7 @@ pub fn ceiling(facts: &CommandFacts) -> Option<String> {
 /// Programs, the mean behind those that count, then the others.
 fn matrix(
     analysis: &Analysis,
-    all: &[Program],
+    all: &[MeasuredProgram],
     matter: usize,
     of: Shown,
     screen: Screen,
@@ -158,7 +158,7 @@ fn matrix(
         }
         Column::new(heading, cells)
     };
-    let text = |of: &dyn Fn(&Program) -> Option<String>| -> Vec<Cell> {
+    let text = |of: &dyn Fn(&MeasuredProgram) -> Option<String>| -> Vec<Cell> {
         let texts = all.iter().map(of);
         texts
             .map(|text| Cell::of(text.unwrap_or("-".into())))
@@ -168,7 +168,7 @@ fn matrix(
         let mut rows = case.rows.iter();
         rows.position(|row| row.role == Role::Baseline)
     };
-    let own = |program: &Program| (of.own)(program.0.rows[base(program.0)?].numbers()?);
+    let own = |program: &MeasuredProgram| (of.own)(program.0.rows[base(program.0)?].numbers()?);
     let mut programs = column(
         "",
         text(&|(case, _)| Some(plain(&case.workload))),
