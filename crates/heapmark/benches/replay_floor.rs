@@ -83,6 +83,7 @@ fn floor(events: u64, consumer: u32) -> Result<(f64, f64, f64)> {
         ("touch", "none"),
         ("skew", "1000000"),
         ("pace", "1"),
+        ("packed_bytes", "0"),
     ];
     let case = Case {
         workload: "trace:floor".into(),

@@ -34,6 +34,7 @@ fn case(compiled: &Path, threads: u32, mode: &str) -> Case {
         ("touch", "recorded"),
         ("skew", "4096"),
         ("pace", "1"),
+        ("packed_bytes", "0"),
     ];
     Case {
         workload: "trace:test".into(),
