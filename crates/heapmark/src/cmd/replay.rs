@@ -43,12 +43,12 @@ pub fn run(args: ReplayArgs) -> Result<Exit> {
     if run.instead.retained && mode == Some("speed") {
         refuse!("--mode speed: --retained plays in recorded order: leave one of them out");
     }
-    if args.packing && mode.is_some_and(|mode| mode != "memory") {
+    run.instead.retained |= mode == Some("memory");
+    if args.packing && !(run.instead.retained && mode.is_none_or(|mode| mode == "memory")) {
         refuse!(
-            "--packing: only --mode memory holds blocks in recorded order: leave one of them out",
+            "--packing: only a replay in recorded order can be compared with it: add --retained, or --mode memory"
         );
     }
-    run.instead.retained |= mode == Some("memory") || args.packing;
     let values = [
         ("mode", args.mode),
         ("touch", args.touch),

@@ -72,6 +72,7 @@ const AGE: &[Flag] = &[("--age", "75")];
 const LATENCY: &[Flag] = &[("--latency", "7")];
 const COUNTER: &[Flag] = &[("--counter", "kernel")];
 const RETAINED: &[Flag] = &[("--retained", "")];
+const PACKING: &[Flag] = &[("--packing", "")];
 const LIMIT: &[Flag] = &[("--limit", "data")];
 
 /// In those of traces.
@@ -143,6 +144,14 @@ fn lines() -> Vec<Line> {
             lines.push(Line { granted, ..line });
         }
     }
+    lines.push(Line {
+        granted: FOLLOWED,
+        ..line(
+            "replay",
+            &[COMPARES, TRACES, EXACT, RETAINED, PACKING],
+            &["a.trace", "b.trace"],
+        )
+    });
     lines.push(line(
         "run",
         &[COMPARES, KERNELS, PRECISE, SERIES],
@@ -622,7 +631,7 @@ fn a_flag_that_nothing_in_the_selection_uses_is_refused() {
         ),
         (
             &["replay", "a.trace", "--packing", "--mode", "speed"],
-            "--packing: only --mode memory",
+            "--packing: only a replay in recorded order",
         ),
         (
             &["run", "-w", "trace:a.trace", "--set", "trace:a.packing=yes"],

@@ -105,7 +105,15 @@ fn a_packing_that_exists_stands_beside_what_allocators_hold() {
     write(&place.at("a.trace"), &in_turn());
     let end = replay(
         &place,
-        &["a.trace", "-a", "glibc", "--packing", "--blocks", "1"],
+        &[
+            "a.trace",
+            "-a",
+            "glibc",
+            "--retained",
+            "--packing",
+            "--blocks",
+            "1",
+        ],
     );
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     assert!(
