@@ -73,6 +73,7 @@ debian() {
     say "$suite from $mirror"
     log=$(debootstrap ${1:+"--variant=$1"} --include=ca-certificates "$suite" "$root" "$mirror" 2>&1) || {
         echo "$log" | tail >&2
+        tail "$root/debootstrap/debootstrap.log" >&2
         fail "debootstrap failed"
     }
     shift

@@ -52,7 +52,8 @@ impl<'p> Input<'p> {
         let folder = self.folder();
         let cached = || Ok(folder.is_dir().then(|| folder.clone()));
         let construct = |workshop: &Path| {
-            generate(self.program, self.size, workshop)?;
+            generate(self.program, self.size, workshop)
+                .with_context(|| self.program.name.clone())?;
             self.place.keep_folder(workshop)?;
             Ok(folder.clone())
         };
@@ -97,8 +98,8 @@ pub fn generate(program: &RealProgram, size: u64, folder: &Path) -> Result<()> {
     if !end.status.success() {
         let words = String::from_utf8_lossy(&end.stderr);
         let last = words.lines().rfind(|line| !line.trim().is_empty());
-        let (name, status, last) = (&program.name, end.status, last.unwrap_or_default());
-        bail!("{name}: its generator failed ({status}): {last}");
+        let last = last.unwrap_or_default();
+        bail!("its generator failed ({}): {last}", end.status);
     }
     Ok(())
 }
