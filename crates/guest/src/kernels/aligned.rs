@@ -5,7 +5,6 @@ use super::replaced::{Made, Replaced, Written};
 use super::{Kernel, MemoryPoints};
 use crate::bench::Bench;
 use crate::fail;
-use crate::rng::SplitMix;
 
 pub const KERNEL: Kernel = Kernel {
     name: "aligned",
@@ -25,13 +24,8 @@ fn run(bench: &mut Bench) {
         );
     }
     let (slots, replacements) = (bench.count("slots"), bench.count("replacements"));
-    let seed = bench.seed;
     let draws = [replacements, 1];
-    let mut replaced = Replaced::new(bench, slots, replacements, draws, |thread, order, sizes| {
-        let mut random = SplitMix::new(seed, thread as u64);
-        order
-            .iter_mut()
-            .for_each(|slot| *slot = random.below(slots as u32));
+    let mut replaced = Replaced::new(bench, slots, replacements, draws, |_, sizes| {
         sizes.fill(size as u32);
     });
     replaced.made = Made::Aligned(alignment);

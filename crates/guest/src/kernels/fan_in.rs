@@ -136,10 +136,7 @@ fn run(bench: &mut Bench) {
         counts: &counts,
         producing: AtomicU32::new(0),
         working: AtomicU32::new(0),
-        turns: Turns::of(match bench.parameter("order") {
-            "turns" if retained::is_wanted() => bench.threads,
-            _ => 0,
-        }),
+        turns: Turns::of(bench),
         end: Rendezvous::new(bench.threads + 1),
     };
     let points = HeapPoints::new(if retained::is_wanted() {

@@ -23,16 +23,12 @@ const SMALLEST: f64 = 4.0;
 const LARGEST: f64 = 32768.0;
 
 fn run(bench: &mut Bench) {
-    let (replacements, seed) = (bench.count("replacements"), bench.seed);
+    let replacements = bench.count("replacements");
     let draws = [ORDER, SIZES];
-    let mut replaced = Replaced::new(bench, SLOTS, replacements, draws, |thread, order, sizes| {
-        let mut random = SplitMix::new(seed, thread as u64);
-        order
-            .iter_mut()
-            .for_each(|slot| *slot = random.below(SLOTS as u32));
+    let mut replaced = Replaced::new(bench, SLOTS, replacements, draws, |random, sizes| {
         sizes
             .iter_mut()
-            .for_each(|size| *size = inverse_square(&mut random));
+            .for_each(|size| *size = inverse_square(random));
     });
     if bench.parameter("make") == "calloc" {
         replaced.made = Made::Calloc;

@@ -45,10 +45,10 @@ struct GrowLoad {
     ladders: usize,
     /// How often all of them grow and shrink.
     times: usize,
-    between: bool,
+    /// Of each worker: one after each step up of each ladder, if there are any.
+    fences_each: usize,
     verify: bool,
     blocks: HarnessTable<Cell<*mut u8>>,
-    /// Of each worker, one after each step up of each ladder.
     fences: HarnessTable<Cell<*mut u8>>,
     moves: HarnessTable<Padded<Moves>>,
     works: Works,
@@ -80,10 +80,13 @@ fn run(bench: &mut Bench) {
         .count();
     let ladders = 1 + bench.count("neighbours");
     let (times, teams) = (bench.count("ladders"), bench.count("teams"));
-    let between = bench.flag("between");
-    let fences = if between { ladders * steps_up } else { 0 };
+    let fences_each = if bench.flag("between") {
+        ladders * steps_up
+    } else {
+        0
+    };
     let top = sizes[steps_up] as usize;
-    let at_a_time = bench.threads * (ladders * top + fences * BETWEEN_BYTES);
+    let at_a_time = bench.threads * (ladders * top + fences_each * BETWEEN_BYTES);
     bench.needs(2 * at_a_time as u64);
     null::overlap(top, bench.threads);
     let load = GrowLoad {
@@ -91,29 +94,21 @@ fn run(bench: &mut Bench) {
         steps_up,
         ladders,
         times,
-        between,
+        fences_each,
         verify: !null::serves(),
         blocks: HarnessTable::zeroed(bench.threads * ladders),
-        fences: HarnessTable::zeroed(bench.threads * fences),
+        fences: HarnessTable::zeroed(bench.threads * fences_each),
         moves: HarnessTable::zeroed(bench.threads),
         works: Works::new(bench),
         sizes,
     };
     let all = (bench.threads * teams * times * ladders) as u64;
     let (up, steps) = (load.steps_up as u64, load.sizes.len() as u64 - 1);
-    let blocks = all * (1 + if between { up } else { 0 });
-    let of_sizes: u64 = load.sizes.iter().map(|&size| u64::from(size)).sum();
     let plan = LapPlan {
         teams,
         laps: 1,
         ops: all * steps,
-        expected: KernelWork {
-            malloc: blocks,
-            free: blocks,
-            realloc: all * steps,
-            checksum: all * of_sizes,
-            ..KernelWork::default()
-        },
+        expected: load.work(bench.threads * teams),
     };
     let seen = laps::run(bench, &load, &load.works, &plan);
     bench.requested_peak(at_a_time as u64);
@@ -178,36 +173,30 @@ impl Load for GrowLoad {
     }
 
     fn after(&self, worker: usize, _lap: usize) {
-        let all = (self.times * self.ladders) as u64;
-        let up = if self.between {
-            self.steps_up as u64
-        } else {
-            0
-        };
-        let of_sizes: u64 = self.sizes.iter().map(|&size| u64::from(size)).sum();
-        self.works.add(
-            worker,
-            &KernelWork {
-                malloc: all * (1 + up),
-                free: all * (1 + up),
-                realloc: all * (self.sizes.len() as u64 - 1),
-                checksum: all * of_sizes,
-                ..KernelWork::default()
-            },
-        );
+        self.works.add(worker, &self.work(1));
     }
 }
 
 impl GrowLoad {
+    /// What so many workers do.
+    fn work(&self, workers: usize) -> KernelWork {
+        let climbs = (workers * self.times) as u64;
+        let ladders = climbs * self.ladders as u64;
+        let blocks = ladders + climbs * self.fences_each as u64;
+        let of_sizes: u64 = self.sizes.iter().map(|&size| u64::from(size)).sum();
+        KernelWork {
+            malloc: blocks,
+            free: blocks,
+            realloc: ladders * (self.sizes.len() as u64 - 1),
+            checksum: ladders * of_sizes,
+            ..KernelWork::default()
+        }
+    }
+
     /// All ladders of a worker, once.
     fn climb(&self, worker: usize) {
         let blocks = &self.blocks[worker * self.ladders..][..self.ladders];
-        let room = if self.between {
-            self.ladders * self.steps_up
-        } else {
-            0
-        };
-        let fences = &self.fences[worker * room..][..room];
+        let fences = &self.fences[worker * self.fences_each..][..self.fences_each];
         let Padded(moves) = &self.moves[worker];
         let mut fence = fences.iter();
         let first = self.sizes[0] as usize;
@@ -238,10 +227,7 @@ impl GrowLoad {
                 self.verify(moved, old, new, stamp(ladder, step - 1));
                 self.write(moved, old, new, stamp(ladder, step));
                 place.set(moved);
-                if grows
-                    && self.between
-                    && let Some(place) = fence.next()
-                {
+                if grows && let Some(place) = fence.next() {
                     place.set(self.allocate(BETWEEN_BYTES));
                 }
             }

@@ -1,11 +1,9 @@
 //! `hot-ring`: a ring of a few blocks of one size. One is allocated into a slot, the one in the
 //! next slot is freed: what an allocator's fastest path takes.
 
-use super::laps::{self, LapPlan, Works, pairs};
-use super::{Kernel, MemoryPoints, touch};
-use crate::api::Api;
+use super::laps::{self, AlikeBlocks, LapPlan, Works, pairs};
+use super::{Kernel, MemoryPoints};
 use crate::bench::Bench;
-use crate::fail;
 use crate::memory::HarnessTable;
 use crate::null;
 use crate::timed_phases::Load;
@@ -24,39 +22,33 @@ pub const KERNEL: Kernel = Kernel {
 const MOST: usize = 64;
 
 struct RingLoad {
-    api: Api,
+    blocks: AlikeBlocks,
     ring: usize,
-    size: usize,
-    touch: bool,
-    verify: bool,
     pairs: usize,
-    blocks: HarnessTable<Cell<*mut u8>>,
+    slots: HarnessTable<Cell<*mut u8>>,
     works: Works,
 }
 
-// SAFETY: each worker uses its own part of `blocks`.
+// SAFETY: each worker uses its own part of `slots`.
 unsafe impl Sync for RingLoad {}
 
 fn run(bench: &mut Bench) {
     let load = RingLoad {
-        api: bench.api,
+        blocks: AlikeBlocks::of(bench),
         ring: bench.count("ring").clamp(1, MOST),
-        size: bench.count("size").max(2),
-        touch: bench.flag("touch"),
-        verify: !null::serves(),
         pairs: bench.count("pairs"),
-        blocks: HarnessTable::zeroed(bench.threads * MOST),
+        slots: HarnessTable::zeroed(bench.threads * MOST),
         works: Works::new(bench),
     };
-    let at_a_time = (bench.threads * load.ring * load.size) as u64;
+    let at_a_time = (bench.threads * load.ring * load.blocks.size) as u64;
     bench.needs(at_a_time);
-    null::overlap(load.size, bench.threads);
+    null::overlap(load.blocks.size, bench.threads);
     let blocks = bench.threads as u64 * load.count();
     let plan = LapPlan {
         teams: 1,
         laps: 1,
         ops: (bench.threads * load.pairs) as u64,
-        expected: pairs(blocks, blocks * load.size as u64),
+        expected: pairs(blocks, blocks * load.blocks.size as u64),
     };
     laps::run(bench, &load, &load.works, &plan);
     bench.requested_peak(at_a_time);
@@ -65,67 +57,46 @@ fn run(bench: &mut Bench) {
 impl Load for RingLoad {
     /// All slots but the first one are full.
     fn before(&self, worker: usize, _lap: usize) {
-        let blocks = &self.blocks[worker * MOST..][..self.ring];
-        blocks
+        let slots = self.slots_of(worker);
+        slots
             .iter()
             .skip(1)
-            .for_each(|place| place.set(self.allocate()));
+            .for_each(|place| place.set(self.blocks.allocate(by_address)));
     }
 
     fn timed(&self, worker: usize, _lap: usize) {
-        let blocks = &self.blocks[worker * MOST..][..self.ring];
+        let slots = self.slots_of(worker);
         let mut slot = 0;
         for _ in 0..self.pairs {
-            blocks[slot].set(self.allocate());
-            slot = if slot + 1 == blocks.len() {
-                0
-            } else {
-                slot + 1
-            };
-            self.free(blocks[slot].get());
+            slots[slot].set(self.blocks.allocate(by_address));
+            slot = if slot + 1 == slots.len() { 0 } else { slot + 1 };
+            self.blocks.free(slots[slot].get(), by_address);
         }
     }
 
     fn after(&self, worker: usize, _lap: usize) {
-        let blocks = &self.blocks[worker * MOST..][..self.ring];
+        let slots = self.slots_of(worker);
         let empty = self.pairs % self.ring;
-        for (_, place) in blocks.iter().enumerate().filter(|(slot, _)| *slot != empty) {
-            self.free(place.get());
+        for (_, place) in slots.iter().enumerate().filter(|(slot, _)| *slot != empty) {
+            self.blocks.free(place.get(), by_address);
         }
-        let work = pairs(self.count(), self.count() * self.size as u64);
+        let work = pairs(self.count(), self.count() * self.blocks.size as u64);
         self.works.add(worker, &work);
     }
 }
 
 impl RingLoad {
+    fn slots_of(&self, worker: usize) -> &[Cell<*mut u8>] {
+        &self.slots[worker * MOST..][..self.ring]
+    }
+
     /// Blocks of each worker.
     fn count(&self) -> u64 {
         (self.pairs + self.ring - 1) as u64
     }
+}
 
-    #[inline(always)]
-    fn allocate(&self) -> *mut u8 {
-        // SAFETY: an ordinary call; the block has at least two bytes.
-        unsafe {
-            let block = (self.api.malloc)(self.size);
-            if block.is_null() {
-                fail::null("malloc", self.size);
-            }
-            if self.touch {
-                touch::stamp(block, self.size, block.addr() as u8);
-            }
-            block
-        }
-    }
-
-    #[inline(always)]
-    fn free(&self, block: *mut u8) {
-        // SAFETY: live, freed once.
-        unsafe {
-            if self.touch && self.verify {
-                touch::verify(block, self.size, block.addr() as u8);
-            }
-            (self.api.free)(block);
-        }
-    }
+/// A block holds a part of its address.
+fn by_address(block: *mut u8) -> u8 {
+    block.addr() as u8
 }

@@ -1,9 +1,13 @@
 //! What the kernels of operations share: workers live through the timed laps of a round, and each
 //! says what it did.
 
+use super::touch;
+use crate::api::Api;
 use crate::bench::{Bench, KernelWork};
+use crate::fail;
 use crate::measured::Span;
 use crate::memory::{HarnessTable, Padded};
+use crate::null;
 use crate::timed_phases::Load;
 use core::cell::Cell;
 
@@ -79,6 +83,55 @@ pub fn run<L: Load>(bench: &mut Bench, load: &L, works: &Works, plan: &LapPlan) 
     }
     bench.account(&done, &expected);
     seen
+}
+
+/// Blocks of one size, which hold what is written into them.
+pub struct AlikeBlocks {
+    api: Api,
+    pub size: usize,
+    touch: bool,
+    /// What is written can be read again.
+    verify: bool,
+}
+
+impl AlikeBlocks {
+    /// As the parameters `size` and `touch` say.
+    pub fn of(bench: &Bench) -> AlikeBlocks {
+        AlikeBlocks {
+            api: bench.api,
+            size: bench.count("size").max(2),
+            touch: bench.flag("touch"),
+            verify: !null::serves(),
+        }
+    }
+
+    /// A block with a stamp, which may follow from its address.
+    #[inline(always)]
+    pub fn allocate(&self, stamp: impl Fn(*mut u8) -> u8) -> *mut u8 {
+        // SAFETY: an ordinary call; the block has at least two bytes.
+        unsafe {
+            let block = (self.api.malloc)(self.size);
+            if block.is_null() {
+                fail::null("malloc", self.size);
+            }
+            if self.touch {
+                touch::stamp(block, self.size, stamp(block));
+            }
+            block
+        }
+    }
+
+    /// Frees a block with that stamp.
+    #[inline(always)]
+    pub fn free(&self, block: *mut u8, stamp: impl Fn(*mut u8) -> u8) {
+        // SAFETY: a live block of that size, freed once.
+        unsafe {
+            if self.touch && self.verify {
+                touch::verify(block, self.size, stamp(block));
+            }
+            (self.api.free)(block);
+        }
+    }
 }
 
 /// So many blocks of so many bytes in all, which are freed again.

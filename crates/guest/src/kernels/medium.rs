@@ -29,15 +29,11 @@ const PAGE: u64 = 4096;
 fn run(bench: &mut Bench) {
     let [smallest, largest] = ["smallest", "largest"].map(|name| bench.number(name).max(2));
     let (slots, replacements) = (bench.count("slots"), bench.count("replacements"));
-    let (seed, spread) = (bench.seed, bench.parameter("spread"));
+    let spread = bench.parameter("spread");
     let draws = [replacements, replacements.max(slots)];
-    let mut replaced = Replaced::new(bench, slots, replacements, draws, |thread, order, sizes| {
-        let mut random = SplitMix::new(seed, thread as u64);
-        order
-            .iter_mut()
-            .for_each(|slot| *slot = random.below(slots as u32));
+    let mut replaced = Replaced::new(bench, slots, replacements, draws, |random, sizes| {
         for size in sizes {
-            *size = draw(&mut random, spread, smallest, largest.max(smallest)) as u32;
+            *size = draw(random, spread, smallest, largest.max(smallest)) as u32;
         }
     });
     replaced.written = match bench.parameter("write") {

@@ -1,11 +1,9 @@
 //! `pair-edge`: one block is allocated, touched and freed, again and again, at a size at which an
 //! allocator may go to the kernel and back each time.
 
-use super::laps::{self, LapPlan, Works, pairs};
-use super::{Kernel, MemoryPoints, touch};
-use crate::api::Api;
+use super::laps::{self, AlikeBlocks, LapPlan, Works, pairs};
+use super::{Kernel, MemoryPoints};
 use crate::bench::Bench;
-use crate::fail;
 use crate::memory::{HarnessTable, Padded};
 use crate::null;
 use crate::timed_phases::Load;
@@ -25,12 +23,8 @@ pub const KERNEL: Kernel = Kernel {
 const BEFORE: usize = 3;
 
 struct PairLoad {
-    api: Api,
-    size: usize,
+    blocks: AlikeBlocks,
     is_kept: bool,
-    touch: bool,
-    /// What is written can be read again.
-    verify: bool,
     pairs: usize,
     /// Of each worker, the block that lives around its pairs.
     kept: HarnessTable<Padded<Cell<*mut u8>>>,
@@ -42,25 +36,23 @@ unsafe impl Sync for PairLoad {}
 
 fn run(bench: &mut Bench) {
     let load = PairLoad {
-        api: bench.api,
-        size: bench.count("size").max(2),
+        blocks: AlikeBlocks::of(bench),
         is_kept: bench.flag("kept"),
-        touch: bench.flag("touch"),
-        verify: !null::serves(),
         pairs: bench.count("pairs"),
         kept: HarnessTable::zeroed(bench.threads),
         works: Works::new(bench),
     };
-    let at_a_time = (bench.threads * load.size * (1 + usize::from(load.is_kept))) as u64;
+    let size = load.blocks.size;
+    let at_a_time = (bench.threads * size * (1 + usize::from(load.is_kept))) as u64;
     bench.needs(at_a_time);
-    null::overlap(load.size, bench.threads);
+    null::overlap(size, bench.threads);
     let threads = bench.threads as u64;
-    let blocks = threads * load.blocks();
+    let blocks = threads * load.count();
     let plan = LapPlan {
         teams: 1,
         laps: 1,
         ops: threads * load.pairs as u64,
-        expected: pairs(blocks, blocks * load.size as u64),
+        expected: pairs(blocks, blocks * size as u64),
     };
     laps::run(bench, &load, &load.works, &plan);
     bench.requested_peak(at_a_time);
@@ -69,7 +61,7 @@ fn run(bench: &mut Bench) {
 impl Load for PairLoad {
     fn before(&self, worker: usize, _lap: usize) {
         if self.is_kept {
-            self.kept[worker].0.set(self.allocate(0));
+            self.kept[worker].0.set(self.blocks.allocate(|_| 0));
         }
         (0..BEFORE).for_each(|pair| self.pair(pair));
     }
@@ -80,48 +72,22 @@ impl Load for PairLoad {
 
     fn after(&self, worker: usize, _lap: usize) {
         if self.is_kept {
-            self.free(self.kept[worker].0.get(), 0);
+            self.blocks.free(self.kept[worker].0.get(), |_| 0);
         }
-        let blocks = self.blocks();
-        let work = pairs(blocks, blocks * self.size as u64);
+        let work = pairs(self.count(), self.count() * self.blocks.size as u64);
         self.works.add(worker, &work);
     }
 }
 
 impl PairLoad {
     /// Blocks of each worker.
-    fn blocks(&self) -> u64 {
+    fn count(&self) -> u64 {
         (self.pairs + BEFORE + usize::from(self.is_kept)) as u64
     }
 
     #[inline(always)]
     fn pair(&self, pair: usize) {
-        self.free(self.allocate(pair as u8), pair as u8);
-    }
-
-    #[inline(always)]
-    fn allocate(&self, stamp: u8) -> *mut u8 {
-        // SAFETY: an ordinary call; the block has at least two bytes.
-        unsafe {
-            let block = (self.api.malloc)(self.size);
-            if block.is_null() {
-                fail::null("malloc", self.size);
-            }
-            if self.touch {
-                touch::stamp(block, self.size, stamp);
-            }
-            block
-        }
-    }
-
-    #[inline(always)]
-    fn free(&self, block: *mut u8, stamp: u8) {
-        // SAFETY: a live block of that size, freed once.
-        unsafe {
-            if self.touch && self.verify {
-                touch::verify(block, self.size, stamp);
-            }
-            (self.api.free)(block);
-        }
+        let stamp = |_| pair as u8;
+        self.blocks.free(self.blocks.allocate(stamp), stamp);
     }
 }

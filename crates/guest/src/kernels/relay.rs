@@ -143,10 +143,7 @@ fn run(bench: &mut Bench) {
         producing: AtomicU32::new(0),
         under_way: AtomicU64::new(0),
         working: AtomicU32::new(0),
-        turns: Turns::of(match bench.parameter("order") {
-            "turns" if retained::is_wanted() => bench.threads,
-            _ => 0,
-        }),
+        turns: Turns::of(bench),
     };
     let points = HeapPoints::new(if retained::is_wanted() {
         MOST_POINTS

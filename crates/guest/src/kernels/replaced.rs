@@ -8,6 +8,7 @@ use crate::bench::{Bench, KernelWork};
 use crate::fail;
 use crate::memory::HarnessTable;
 use crate::null;
+use crate::rng::SplitMix;
 use crate::timed_phases::Load;
 use core::cell::Cell;
 use core::ptr;
@@ -61,19 +62,22 @@ struct HeldBlock {
 unsafe impl Sync for Replaced {}
 
 impl Replaced {
-    /// Slots of each thread, and tables of so many draws, which `draw` fills for each thread.
+    /// Slots of each thread, and tables of so many draws of the next slot and of its block's size. Each
+    /// thread draws slots alike, then `draw` its sizes.
     pub fn new(
         bench: &Bench,
         slots: usize,
         replacements: usize,
         draws: [usize; 2],
-        draw: impl Fn(usize, &mut [u32], &mut [u32]),
+        draw: impl Fn(&mut SplitMix, &mut [u32]),
     ) -> Replaced {
         let threads = bench.threads;
         let [mut order, mut sizes] = draws.map(|len| HarnessTable::<u32>::zeroed(threads * len));
         let of_threads = order.chunks_mut(draws[0]).zip(sizes.chunks_mut(draws[1]));
         for (thread, (order, sizes)) in of_threads.enumerate() {
-            draw(thread, order, sizes);
+            let mut random = SplitMix::new(bench.seed, thread as u64);
+            order.fill_with(|| random.below(slots as u32));
+            draw(&mut random, sizes);
         }
         Replaced {
             api: bench.api,

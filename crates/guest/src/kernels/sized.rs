@@ -6,7 +6,6 @@ use super::{Kernel, MemoryPoints};
 use crate::bench::Bench;
 use crate::fail;
 use crate::null;
-use crate::rng::SplitMix;
 use crate::sizes::Sizes;
 
 pub const KERNEL: Kernel = Kernel {
@@ -26,15 +25,11 @@ fn run(bench: &mut Bench) {
         );
     };
     let (slots, replacements) = (bench.count("slots"), bench.count("replacements"));
-    let (seed, classes) = (bench.seed, Sizes::parse(bench.parameter("classes")));
+    let classes = Sizes::parse(bench.parameter("classes"));
     let draws = [replacements, replacements.max(slots)];
-    let mut replaced = Replaced::new(bench, slots, replacements, draws, |thread, order, sizes| {
-        let mut random = SplitMix::new(seed, thread as u64);
-        order
-            .iter_mut()
-            .for_each(|slot| *slot = random.below(slots as u32));
+    let mut replaced = Replaced::new(bench, slots, replacements, draws, |random, sizes| {
         for size in sizes {
-            *size = classes.draw(&mut random).max(2);
+            *size = classes.draw(random).max(2);
         }
     });
     replaced.frees = Some(frees);

@@ -2,7 +2,9 @@
 //! memory then follows from that order, and not from the scheduler.
 
 use super::wait::{Semaphore, wait_until};
+use crate::bench::Bench;
 use crate::memory::{HarnessTable, Padded};
+use crate::retained;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// The turns of some threads; none if they race.
@@ -20,8 +22,12 @@ struct TurnSeat {
 }
 
 impl Turns {
-    /// Of so many threads; 0 if they race.
-    pub fn of(threads: usize) -> Turns {
+    /// Of all threads if memory is measured and the parameter `order` says so; otherwise they race.
+    pub fn of(bench: &Bench) -> Turns {
+        let threads = match bench.parameter("order") {
+            "turns" if retained::is_wanted() => bench.threads,
+            _ => 0,
+        };
         Turns {
             seats: HarnessTable::zeroed(threads),
             over: Semaphore::default(),
