@@ -16,18 +16,10 @@ const MOST_BYTES: u64 = 1 << 47;
 /// for each, besides one with a single arena.
 const LONG_LIVES: [u64; 4] = [1 << 16, 1 << 20, 1 << 24, 1 << 28];
 
-/// How little memory the objects of a trace need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packing {
-    /// The most requested bytes that are live at a time: nothing can need less.
-    pub live_bytes: u64,
-    /// A packing that exists, not the best one: the smallest of several tries, each best fit in the
-    /// order of the trace. Objects never move.
-    pub packed_bytes: u64,
-}
-
-/// Packs the objects of a trace. Takes memory for all its events.
-pub fn packing<R: Read>(mut reader: Reader<R>) -> Result<Packing> {
+/// The bytes of a packing of a trace's objects: one that exists, not the best one. It is the smallest of
+/// several tries, each best fit in the order of the trace; objects never move. Takes memory for all
+/// events.
+pub fn packed_bytes<R: Read>(mut reader: Reader<R>) -> Result<u64> {
     let mut objects = Objects::default();
     let mut events = 0;
     while let Some(next) = reader.next() {
@@ -39,11 +31,8 @@ pub fn packing<R: Read>(mut reader: Reader<R>) -> Result<Packing> {
     let thresholds = LONG_LIVES
         .into_iter()
         .filter(|bytes| longest.is_some_and(|longest| longest > *bytes));
-    let packed = [u64::MAX].into_iter().chain(thresholds);
-    Ok(Packing {
-        live_bytes: objects.most_live_bytes,
-        packed_bytes: packed.map(|long| objects.pack(long)).min().unwrap_or(0),
-    })
+    let packed = thresholds.map(|long| objects.pack(long));
+    Ok(packed.fold(objects.pack(u64::MAX), u64::min))
 }
 
 /// What is known of an object, after the whole trace has been read.
@@ -66,8 +55,6 @@ struct Objects {
     /// Which object, and the bytes that were allocated in all when it began.
     live: Live<(usize, u64)>,
     allocated_bytes: u64,
-    live_bytes: u64,
-    most_live_bytes: u64,
 }
 
 impl Objects {
@@ -79,7 +66,6 @@ impl Objects {
         if let Some((ended, began_bytes)) = self.live.follow(thread, event, |_, _| about)? {
             let object = &mut self.all[ended];
             object.lifetime_bytes = self.allocated_bytes - began_bytes;
-            self.live_bytes -= object.bytes;
             self.steps.push(Step::End(ended));
         }
         if let Some(bytes) = event.begins() {
@@ -95,8 +81,6 @@ impl Objects {
             });
             self.steps.push(Step::Begin(next));
             self.allocated_bytes = self.allocated_bytes.saturating_add(bytes);
-            self.live_bytes += bytes;
-            self.most_live_bytes = self.most_live_bytes.max(self.live_bytes);
         }
         Ok(())
     }

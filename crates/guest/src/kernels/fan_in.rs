@@ -39,9 +39,11 @@ pub const KERNEL: Kernel = Kernel {
 const SPINS: u32 = 64;
 /// Frees of a consumer that works for each pair of its own.
 const FREES_PER_PAIR: u64 = 64;
-/// Points while the threads work, and one after idle time. Of threads that race, so far apart.
+/// Most points while the threads work.
 const MOST_POINTS: usize = 1000;
+/// Time between two points if the threads race.
 const BETWEEN_POINTS_MS: u64 = 3;
+/// Idle time before the last point.
 const IDLE_MS: u64 = 1000;
 
 struct FanInContext<'a> {

@@ -1,7 +1,7 @@
 //! `hot-ring`: a ring of a few blocks of one size. One is allocated into a slot, the one in the
 //! next slot is freed: what an allocator's fastest path takes.
 
-use super::laps::{self, AlikeBlocks, LapPlan, Works, pairs};
+use super::laps::{self, LapPlan, SameSizeBlocks, Works, pairs};
 use super::{Kernel, MemoryPoints};
 use crate::bench::Bench;
 use crate::memory::HarnessTable;
@@ -22,7 +22,7 @@ pub const KERNEL: Kernel = Kernel {
 const MOST: usize = 64;
 
 struct RingLoad {
-    blocks: AlikeBlocks,
+    blocks: SameSizeBlocks,
     ring: usize,
     pairs: usize,
     slots: HarnessTable<Cell<*mut u8>>,
@@ -34,7 +34,7 @@ unsafe impl Sync for RingLoad {}
 
 fn run(bench: &mut Bench) {
     let load = RingLoad {
-        blocks: AlikeBlocks::of(bench),
+        blocks: SameSizeBlocks::of(bench),
         ring: bench.count("ring").clamp(1, MOST),
         pairs: bench.count("pairs"),
         slots: HarnessTable::zeroed(bench.threads * MOST),

@@ -46,7 +46,7 @@ pub struct LapPlan {
     pub expected: KernelWork,
 }
 
-/// What was seen of all rounds.
+/// The times of all rounds.
 pub struct LapTimes {
     /// Of each lap, summed up over the measured rounds.
     pub spans: [Span; MOST_LAPS],
@@ -86,7 +86,7 @@ pub fn run<L: Load>(bench: &mut Bench, load: &L, works: &Works, plan: &LapPlan) 
 }
 
 /// Blocks of one size, which hold what is written into them.
-pub struct AlikeBlocks {
+pub struct SameSizeBlocks {
     api: Api,
     pub size: usize,
     touch: bool,
@@ -94,10 +94,10 @@ pub struct AlikeBlocks {
     verify: bool,
 }
 
-impl AlikeBlocks {
+impl SameSizeBlocks {
     /// As the parameters `size` and `touch` say.
-    pub fn of(bench: &Bench) -> AlikeBlocks {
-        AlikeBlocks {
+    pub fn of(bench: &Bench) -> SameSizeBlocks {
+        SameSizeBlocks {
             api: bench.api,
             size: bench.count("size").max(2),
             touch: bench.flag("touch"),

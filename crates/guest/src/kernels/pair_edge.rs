@@ -1,7 +1,7 @@
 //! `pair-edge`: one block is allocated, touched and freed, again and again, at a size at which an
 //! allocator may go to the kernel and back each time.
 
-use super::laps::{self, AlikeBlocks, LapPlan, Works, pairs};
+use super::laps::{self, LapPlan, SameSizeBlocks, Works, pairs};
 use super::{Kernel, MemoryPoints};
 use crate::bench::Bench;
 use crate::memory::{HarnessTable, Padded};
@@ -23,7 +23,7 @@ pub const KERNEL: Kernel = Kernel {
 const BEFORE: usize = 3;
 
 struct PairLoad {
-    blocks: AlikeBlocks,
+    blocks: SameSizeBlocks,
     is_kept: bool,
     pairs: usize,
     /// Of each worker, the block that lives around its pairs.
@@ -36,7 +36,7 @@ unsafe impl Sync for PairLoad {}
 
 fn run(bench: &mut Bench) {
     let load = PairLoad {
-        blocks: AlikeBlocks::of(bench),
+        blocks: SameSizeBlocks::of(bench),
         is_kept: bench.flag("kept"),
         pairs: bench.count("pairs"),
         kept: HarnessTable::zeroed(bench.threads),

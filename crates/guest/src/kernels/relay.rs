@@ -37,8 +37,9 @@ const SIZES: [u64; 4] = [48, 64, 96, 128];
 const LARGEST: u64 = 128;
 /// Batches that a queue holds.
 const QUEUE: usize = 4096;
-/// Points while the threads work. Of threads that race, so far apart.
+/// Most points while the threads work.
 const MOST_POINTS: usize = 1000;
+/// Time between two points if the threads race.
 const BETWEEN_POINTS_MS: u64 = 3;
 
 struct RelayContext<'a> {

@@ -62,8 +62,8 @@ struct HeldBlock {
 unsafe impl Sync for Replaced {}
 
 impl Replaced {
-    /// Slots of each thread, and tables of so many draws of the next slot and of its block's size. Each
-    /// thread draws slots alike, then `draw` its sizes.
+    /// For so many slots of each thread, with two tables of so many draws: slots, uniformly, then the
+    /// sizes of their blocks, by `draw`.
     pub fn new(
         bench: &Bench,
         slots: usize,

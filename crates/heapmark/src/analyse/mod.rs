@@ -225,17 +225,20 @@ impl Case {
         !self.whole_process && !self.paced
     }
 
+    /// The baseline's row.
+    pub fn baseline_row(&self) -> Option<&Row> {
+        self.rows.iter().find(|row| row.role == Role::Baseline)
+    }
+
     /// Whether means over several cases have its times: those of operations, and those of real
     /// programs to which allocation matters.
     pub fn counts(&self) -> bool {
         match &self.command {
             // With a baseline that failed there is nothing to compare.
             Some(command) => {
-                let mut rows = self.rows.iter();
-                let baseline = rows.find(|row| row.role == Role::Baseline);
                 command.real
                     && command.matters()
-                    && baseline.is_some_and(|it| it.numbers().is_some())
+                    && self.baseline_row().is_some_and(|it| it.numbers().is_some())
             }
             None => self.times_operations(),
         }

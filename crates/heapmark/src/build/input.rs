@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 /// The input of a program, with a size.
 pub struct Input<'p> {
@@ -95,13 +95,18 @@ pub fn generate(program: &RealProgram, size: u64, folder: &Path) -> Result<()> {
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("cannot start {first}"))?;
-    if !end.status.success() {
-        let words = String::from_utf8_lossy(&end.stderr);
-        let last = words.lines().rfind(|line| !line.trim().is_empty());
-        let last = last.unwrap_or_default();
-        bail!("its generator failed ({}): {last}", end.status);
+    succeeded("its generator", end.status, &end.stderr)
+}
+
+/// Fails if a command failed, with the last line that it wrote.
+pub fn succeeded(what: &str, status: ExitStatus, said: &[u8]) -> Result<()> {
+    if status.success() {
+        return Ok(());
     }
-    Ok(())
+    let words = String::from_utf8_lossy(said);
+    let mut lines = words.lines().rev().map(str::trim);
+    let last = lines.find(|line| !line.is_empty()).unwrap_or_default();
+    bail!("{what} failed ({status}): {last}")
 }
 
 /// Makes a folder the same as another one, whatever was in it before.

@@ -164,11 +164,7 @@ fn matrix(
             .map(|text| Cell::of(text.unwrap_or("-".into())))
             .collect()
     };
-    let base = |case: &'_ Case| {
-        let mut rows = case.rows.iter();
-        rows.position(|row| row.role == Role::Baseline)
-    };
-    let own = |program: &MeasuredProgram| (of.own)(program.0.rows[base(program.0)?].numbers()?);
+    let own = |(case, _): &MeasuredProgram| (of.own)(case.baseline_row()?.numbers()?);
     let mut programs = column(
         "",
         text(&|(case, _)| Some(plain(&case.workload))),
@@ -184,8 +180,8 @@ fn matrix(
     for name in others.iter().filter(|name| **name != analysis.baseline) {
         let cells = all.iter().map(|(case, _)| {
             let row = case.rows.iter().find(|row| row.allocator == **name);
-            let base = base(case).map(|place| &case.rows[place]);
-            let cell = row.zip(base).map(|(row, base)| (of.cell)(row, base));
+            let pair = row.zip(case.baseline_row());
+            let cell = pair.map(|(row, base)| (of.cell)(row, base));
             cell.unwrap_or_else(|| Cell::of("-".into()))
         });
         let mean = (of.mean)(analysis, name).map(short);

@@ -4,7 +4,7 @@
 use super::RunFlags;
 use crate::build::command::{Recognised, find, recognise};
 use crate::build::input::{Input, environment, missing};
-use crate::catalog::real_program::{matching, named};
+use crate::catalog::real_program::{self, matching, named};
 use crate::catalog::{Catalog, RealProgram, Settings, did_you_mean};
 use crate::cmd::long::Long;
 use crate::cmd::usage;
@@ -138,14 +138,13 @@ pub fn cases(
     let mut ports = Ports::default();
     let settings = Settings::of(&catalog.allocators);
     for program in programs {
-        let preset = program.size(preset).with_context(|| {
+        let own = set.iter().rfind(|(name, _)| *name == program.name);
+        let own = own.map(|(_, size)| *size);
+        let size = own.or_else(|| program.size(preset));
+        let size = size.with_context(|| {
             format!("real programs have no preset `{preset}`: they have quick and paper")
         });
-        let own = set.iter().rfind(|(name, _)| *name == program.name);
-        let size = match own {
-            Some((_, size)) => *size,
-            None => preset.map_err(usage)?,
-        };
+        let size = size.map_err(usage)?;
         let input = Input::new(program, size)?;
         if !dry_run && !input.folder().is_dir() {
             let _long = Long::new(format!("generating the input of {}", program.name), 0);
@@ -168,10 +167,11 @@ pub fn cases(
 
 /// As [`cases`], for those of a resumed run: programs and inputs must be unchanged. They get a new
 /// folder to work in, and new ports; `None` if there are no real programs.
-pub fn take_up(cases: &mut [Case], programs: &[RealProgram]) -> Result<Option<Draft>> {
+pub fn take_up(cases: &mut [Case]) -> Result<Option<Draft>> {
     if !cases.iter().any(Case::is_real_program) {
         return Ok(None);
     }
+    let programs = real_program::load()?;
     let (scratch, mut ports) = (scratch()?, Ports::default());
     let mut last: Option<UserCommand> = None;
     for case in cases {

@@ -150,7 +150,7 @@ impl Selection {
         for case in &mut plan.cases {
             compiled_traces.extend(traces::take_up(case)?);
         }
-        let scratch = real_programs::take_up(&mut plan.cases, &real_program::load()?)?;
+        let scratch = real_programs::take_up(&mut plan.cases)?;
         Ok(Selection {
             plan,
             subjects: head.subjects,

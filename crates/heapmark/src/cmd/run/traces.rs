@@ -12,7 +12,7 @@ use crate::report::units;
 use anyhow::{Context, Result, bail};
 use heapmark_trace::Reader;
 use heapmark_trace::compile::Order;
-use heapmark_trace::packing::packing;
+use heapmark_trace::packing::packed_bytes;
 use heapmark_wire::compiled::{CompiledHead, POSITION_EVERY};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -377,7 +377,7 @@ fn pack(case: &Case) -> Result<u64> {
     let trace = Path::new(word(case, "trace"));
     let long = Long::on(trace, format!("packing the blocks of {}", trace.display()));
     let reader = in_file(Reader::watched(trace, long.done()), trace)?;
-    Ok(in_file(packing(reader), trace)?.packed_bytes)
+    in_file(packed_bytes(reader), trace)
 }
 
 /// The value of a parameter.

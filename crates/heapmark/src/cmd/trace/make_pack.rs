@@ -3,7 +3,7 @@
 use super::pack_table::{PackRow, pack_table};
 use super::{Exit, in_file};
 use crate::build::command::find;
-use crate::build::input::{environment, generate};
+use crate::build::input::{environment, generate, succeeded};
 use crate::build::package_version;
 use crate::catalog::joined;
 use crate::catalog::real_program::{self, RealProgram};
@@ -161,7 +161,7 @@ fn record<'p>(program: &'p RealProgram, scratch: &Path) -> Result<Packed<'p>> {
     generate(program, program.pack_size.unwrap_or(program.quick), &input)?;
     let said = folder.join("recorder.txt");
     let status = recorded(program, &input, &traces.join("main.trace"), &said)?;
-    ended("recording it", status, &said)?;
+    succeeded("recording it", status, &fs::read(said).unwrap_or_default())?;
     let recorded = largest(&traces)?;
     let reader = in_file(Reader::open(&recorded), &recorded)?;
     let head = head(reader.head(), program, scratch);
@@ -249,18 +249,6 @@ fn drive(server: &mut Child, program: &RealProgram, input: &Path, port: u16) -> 
         bail!("its client failed ({status})");
     }
     Ok(())
-}
-
-/// Fails if a command failed, with the last line that it wrote.
-fn ended(what: &str, status: ExitStatus, said: &Path) -> Result<()> {
-    if status.success() {
-        return Ok(());
-    }
-    let words = fs::read(said).unwrap_or_default();
-    let words = String::from_utf8_lossy(&words);
-    let mut lines = words.lines().rev().map(str::trim);
-    let last = lines.find(|line| !line.is_empty()).unwrap_or_default();
-    bail!("{what} failed ({status}): {last}")
 }
 
 /// The trace of the process with the most events.
