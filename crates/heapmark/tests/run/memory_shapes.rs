@@ -267,7 +267,8 @@ fn what_a_thread_takes_is_told_without_its_start() {
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let medians = medians(&place, "run");
     let thread_ns = medians[&["thread-churn", "cold", "thread_ns"].map(str::to_owned)];
-    // It sleeps 20 ms before the first block of a thread; a thread that asks for none does not wait.
+    // It sleeps 100 ms before the first block of a thread; a thread that asks for none does not wait. A
+    // busy machine may start that one some milliseconds later.
     assert!(thread_ns >= 19e6, "{thread_ns}");
 }
 
