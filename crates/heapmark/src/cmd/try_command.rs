@@ -2,6 +2,7 @@
 
 use super::build::is_unbuilt;
 use super::run::comparison::Comparison;
+use super::run::resolve::OWN;
 use super::run::{controls, go, resolve, run_length, select};
 use super::{Exit, say, usage};
 use crate::build;
@@ -71,9 +72,6 @@ pub struct TryArgs {
     ready: Option<u16>,
 }
 
-/// The row of a program's own allocator, if the program is linked to one.
-const OWN: &str = "own";
-
 /// The row of the command as the user runs it.
 const AS_CALLED: &str = "as-called";
 
@@ -99,21 +97,17 @@ fn selection(args: &TryArgs) -> Result<Selection> {
 
     let suite = catalog.suite("quick").map_err(usage)?;
     let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
-    let own = recognised.linked.first();
-    let words = &flags.allocators;
-    let names_own = words.iter().any(|word| word == OWN);
-    if names_own && own.is_none() && catalog.allocator(OWN).is_err() {
-        let program = recognised.program().display();
-        refuse!("{OWN}: {program} is linked to no allocator of its own; leave {OWN} out");
-    }
-    let takes_own = words.is_empty() || names_own;
-    let tiers = if words.is_empty() {
-        suite.tiers.as_slice()
+    let linked = recognised.linked.first();
+    let mut words = flags.allocators.clone();
+    let (tiers, own) = if words.is_empty() {
+        let own = linked.map(|library| resolve::own(library)).transpose()?;
+        (suite.tiers.as_slice(), own)
     } else {
-        &[]
+        let program = recognised.program().display();
+        let none = || format!("{program} is linked to no allocator of its own");
+        let linked = linked.map(String::as_str).ok_or_else(none);
+        (&[][..], resolve::take_own(&mut words, linked, &catalog)?)
     };
-    let mut words = words.clone();
-    words.retain(|word| own.is_none() || word != OWN);
     let (baseline, chosen) =
         resolve::choose(&words, tiers, baseline, flags.replace, &catalog).map_err(usage)?;
     // Without -a the user wants an answer now, not a build of all allocators.
@@ -128,13 +122,9 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         let stand_ins = resolve::stand_ins(&later, &there, &catalog);
         chosen.extend(stand_ins.into_iter().map(|one| (one, false)));
     }
-    if let Some(own) = own
-        && takes_own
-    {
-        chosen.push((linked(own)?, true));
-    }
+    chosen.extend(own.map(|own| (own, true)));
     let mut subjects = resolve::resolve(chosen, &catalog, flags.dry_run)?;
-    if own.is_some() {
+    if linked.is_some() {
         resolve::put_libc_first(&mut subjects)?;
     }
     if args.keep_env {
@@ -271,11 +261,6 @@ fn as_called(command: &UserCommand) -> Subject {
         ..Default::default()
     };
     Subject::new(allocator, library)
-}
-
-/// The allocator that a program is linked to, as a row of its own.
-fn linked(library: &str) -> Result<Allocator> {
-    build::library_of_file(OWN, &resolve::find_library(library)?)
 }
 
 /// The file's name, restricted to the characters of workload names.

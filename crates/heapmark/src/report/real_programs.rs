@@ -94,6 +94,9 @@ pub fn programs(
     Some(lines.join("\n") + "\n")
 }
 
+/// Characters of the bar of the highest ceiling.
+const BAR_COLUMNS: usize = 6;
+
 /// What a matrix shows of the rows.
 #[derive(Clone, Copy)]
 struct Shown {
@@ -141,6 +144,21 @@ pub fn ceiling(facts: &CommandFacts) -> Option<String> {
     }
 }
 
+/// The lengths of the bars of ceilings, as shares of the longest one, which is the highest ceiling's.
+pub fn ceiling_bars(ceilings: impl Iterator<Item = Option<f64>>) -> Vec<Option<f64>> {
+    let ceilings: Vec<Option<f64>> = ceilings.collect();
+    let highest = ceilings.iter().flatten().copied().fold(0.0, f64::max);
+    let share = |ceiling: Option<f64>| Some(ceiling? / highest).filter(|share| share.is_finite());
+    ceilings.into_iter().map(share).collect()
+}
+
+/// A bar of this share of [`BAR_COLUMNS`], to an eighth of a character.
+fn bar(share: f64) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share * (BAR_COLUMNS * 8) as f64).round() as usize;
+    "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
+}
+
 /// Programs, the mean behind those that count, then the others.
 fn matrix(
     analysis: &Analysis,
@@ -164,6 +182,12 @@ fn matrix(
             .map(|text| Cell::of(text.unwrap_or("-".into())))
             .collect()
     };
+    let bars = ceiling_bars(all.iter().map(|(_, facts)| facts.faster_at_most()));
+    let ceilings = all.iter().zip(bars).map(|((_, facts), share)| {
+        let bar = bar(share.unwrap_or_default());
+        let text = ceiling(facts).unwrap_or("-".into());
+        Cell::of(format!("{bar:<BAR_COLUMNS$}{text:>7}"))
+    });
     let own = |(case, _): &MeasuredProgram| (of.own)(case.baseline_row()?.numbers()?);
     let mut programs = column(
         "",
@@ -173,7 +197,7 @@ fn matrix(
     programs.gap = 0;
     let mut columns = vec![
         programs,
-        column("ceiling", text(&|(_, facts)| ceiling(facts)), None),
+        column("ceiling", ceilings.collect(), None),
         column(&plain(&analysis.baseline), text(&own), None),
     ];
     let others = names(analysis, &analysis.cases);
@@ -188,4 +212,20 @@ fn matrix(
         columns.push(column(&plain(name), cells.collect(), mean));
     }
     bands(&columns, screen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_bar_is_that_of_the_highest_ceiling() {
+        let bars = ceiling_bars([Some(0.4), Some(0.1), None].into_iter());
+        assert_eq!(bars, [Some(1.0), Some(0.25), None]);
+        assert_eq!(bar(1.0), "██████");
+        assert_eq!(bar(0.25), "█▌");
+        assert_eq!(bar(0.0), "");
+        // Nothing calls malloc: no bar, and no division by zero.
+        assert_eq!(ceiling_bars([Some(0.0)].into_iter()), [None]);
+    }
 }

@@ -211,6 +211,10 @@ fn what_real_programs_cannot_do_is_refused_in_a_line() {
             "no program of this run",
         ),
         (
+            &["-w", "t-steady", "-a", "own"],
+            "own: the chosen programs are not all linked to one allocator; leave own out",
+        ),
+        (
             &["-w", "t-steady", "--latency"],
             "--latency, --counter and --retained",
         ),
@@ -258,4 +262,36 @@ fn what_real_programs_cannot_do_is_refused_in_a_line() {
     };
     assert!(line("t-steady").contains("ready"));
     assert!(line("t-absent").contains("t-no-such is not there: apt-get install t-absent-package"));
+}
+
+#[test]
+fn redis_alone_has_a_row_of_the_allocator_that_it_is_linked_to() {
+    let installed = |file: &str| Path::new("/usr/bin").join(file).exists();
+    if !installed("redis-server") || !installed("redis-cli") {
+        return;
+    }
+    let (home, place) = (Home::new(), Place::new());
+    let run = place.at("run");
+    let end = home.heapmark(&[
+        "run",
+        "programs",
+        "-w",
+        "redis-values",
+        "--set",
+        "redis-values.size=2000",
+        "-a",
+        "own,glibc",
+        "--blocks",
+        "1",
+        "--no-repeat",
+        "--output",
+        run.to_str().unwrap(),
+    ]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let records = crate::support::samples(&run);
+    for (allocator, file) in [("glibc", "libc.so.6"), ("own", "libjemalloc.so.2")] {
+        let proof = &check(&records, "redis-values", allocator)["proof"];
+        let owner = &proof["objects"][proof["owners"]["malloc"].as_u64().unwrap() as usize];
+        assert!(word(owner, "path").ends_with(file), "{owner}");
+    }
 }

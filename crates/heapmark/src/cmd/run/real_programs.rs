@@ -115,8 +115,8 @@ pub fn mode(args: &RunFlags) -> Result<Mode> {
 pub struct RealCases {
     pub cases: Vec<Case>,
     pub scratch: Draft,
-    /// Whether a program is linked to an allocator of its own.
-    pub linked: bool,
+    /// For each program the library of an allocator that it is linked to.
+    pub linked: Vec<Option<String>>,
 }
 
 /// A case for each program. Generates the inputs that are not in the cache, unless this is only a
@@ -133,7 +133,7 @@ pub fn cases(
     let mut all = RealCases {
         cases: Vec::new(),
         scratch: scratch()?,
-        linked: false,
+        linked: Vec::new(),
     };
     let mut ports = Ports::default();
     let settings = Settings::of(&catalog.allocators);
@@ -154,7 +154,7 @@ pub fn cases(
         let mut command = command(program, &input, &folder, &mut ports)?;
         command.settings = settings.clone();
         let recognised = recognise(Path::new(&command.command[0]));
-        all.linked |= !recognised.linked.is_empty();
+        all.linked.push(recognised.linked.first().cloned());
         let caution = caution(&recognised);
         let mut case = command.case(&program.name, caution);
         case.threads = program.threads;
@@ -268,7 +268,7 @@ fn caution(recognised: &Recognised) -> Option<String> {
     let linked = recognised.linked.first().map(|library| {
         format!(
             "{program} is linked to {library}; here each row's allocator serves it, for glibc the C library \
-             (heapmark try -a own,... has a row of its own)."
+             (heapmark run -w of this program alone with -a own,... has the program as it is)."
         )
     });
     let inside = recognised.inside.iter().map(|allocator| {

@@ -8,6 +8,34 @@ use crate::execute::{Guest, Subject};
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 
+/// The row of the allocator that a program is linked to.
+pub const OWN: &str = "own";
+
+/// The allocator of the row `own`, if `-a` has this word, which is taken out of it. `linked` is the
+/// library that serves the program without heapmark.
+pub fn take_own(
+    words: &mut Vec<String>,
+    linked: Result<&str, String>,
+    catalog: &Catalog,
+) -> Result<Option<Allocator>> {
+    if !words.iter().any(|word| word == OWN) {
+        return Ok(None);
+    }
+    match linked {
+        Ok(library) => {
+            words.retain(|word| word != OWN);
+            own(library).map(Some)
+        }
+        Err(_) if catalog.allocator(OWN).is_ok() => Ok(None),
+        Err(why) => refuse!("{OWN}: {why}; leave {OWN} out"),
+    }
+}
+
+/// The allocator that a program is linked to.
+pub fn own(library: &str) -> Result<Allocator> {
+    build::library_of_file(OWN, &find_library(library)?)
+}
+
 /// If a program brings its own allocator, glibc must be preloaded explicitly to serve the program.
 pub fn put_libc_first(subjects: &mut [Subject]) -> Result<()> {
     let libc = find_library("libc.so.6")?;

@@ -2,7 +2,7 @@
 
 use super::comparison::Comparison;
 use super::real_programs::RealCases;
-use super::resolve::{choose, must_be_ready, put_libc_first, resolve};
+use super::resolve::{choose, must_be_ready, put_libc_first, resolve, take_own};
 use super::{RunArgs, RunFlags, controls, programs, real_programs, run_length, traces};
 use crate::build::{self, CompiledTrace};
 use crate::catalog::allocator::Purge;
@@ -52,14 +52,20 @@ impl Selection {
         };
         let mut cases = with_factor(cases, flags, mode)?;
         let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
-        let words = &flags.allocators;
-        let tiers = &suite.tiers;
-        let (baseline, chosen) = choose(words, tiers, baseline, flags.replace, &catalog)?;
+        let mut words = flags.allocators.clone();
+        let tiers = if words.is_empty() {
+            suite.tiers.as_slice()
+        } else {
+            &[]
+        };
+        let own = take_own(&mut words, linked_alike(&linked), &catalog)?;
+        let (baseline, mut chosen) = choose(&words, tiers, baseline, flags.replace, &catalog)?;
+        chosen.extend(own.map(|own| (own, true)));
         let mut subjects = resolve(chosen, &catalog, flags.dry_run)?;
         for subject in &mut subjects {
             subject.allocator.wrapper |= args.allow_forwarding;
         }
-        if linked {
+        if linked.iter().any(Option::is_some) {
             put_libc_first(&mut subjects)?;
         }
         must_be_ready(&baseline, &subjects)?;
@@ -186,6 +192,16 @@ impl Selection {
     }
 }
 
+/// The library that all programs are linked to, or why no row can be that of all.
+fn linked_alike(linked: &[Option<String>]) -> Result<&str, String> {
+    match linked {
+        [Some(first), others @ ..] if others.iter().all(|it| it.as_ref() == Some(first)) => {
+            Ok(first)
+        }
+        _ => Err("the chosen programs are not all linked to one allocator".into()),
+    }
+}
+
 /// What the cases of a run are.
 struct Measured {
     mode: Mode,
@@ -195,8 +211,8 @@ struct Measured {
     compiled_traces: Vec<CompiledTrace>,
     /// Where real programs work.
     scratch: Option<Draft>,
-    /// Whether a program is linked to an allocator of its own.
-    linked: bool,
+    /// For each real program the library of an allocator that it is linked to.
+    linked: Vec<Option<String>>,
 }
 
 impl Measured {
@@ -287,7 +303,7 @@ impl Measured {
             beside,
             compiled_traces,
             scratch: None,
-            linked: false,
+            linked: Vec::new(),
         })
     }
 }

@@ -30,6 +30,7 @@ fn matrix(analysis: &Analysis, caption: String) -> Option<Matrix> {
     let names = names(analysis, &[]);
     let rows = MemoryShape::ALL.map(|shape| MatrixRow {
         heading: heading(shape).into(),
+        ceiling: None,
         cells: names
             .iter()
             .map(|name| cell(analysis, name, shape))

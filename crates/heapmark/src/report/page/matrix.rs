@@ -1,13 +1,14 @@
 //! All cases and all allocators of a run in one table: of times, and of memory.
 
-use super::section::{Matrix, MatrixCell, MatrixRow, Section};
+use super::section::{Ceiling, Matrix, MatrixCell, MatrixRow, Section};
 use super::series_legend::SeriesLegend;
 use super::views::heading;
-use crate::analyse::{Analysis, Case, Numbers, Ratio, Role, Row, State, Verdict};
+use crate::analyse::{Analysis, Case, CommandFacts, Numbers, Ratio, Role, Row, State, Verdict};
 use crate::metric::WALL;
 use crate::report::matrix::names;
+use crate::report::real_programs::{self, ceiling_bars};
 use crate::report::text::plain;
-use crate::report::{real_programs, sheet, units};
+use crate::report::{sheet, units};
 
 /// The ratio, up or down, of the strongest colour.
 const STRONGEST: f64 = 8.0;
@@ -61,10 +62,20 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
     });
     let cases: Vec<&Case> = cases.collect();
     let names = names(analysis, cases.iter().copied());
+    let bars = ceiling_bars(cases.iter().map(|case| program(case)?.faster_at_most()));
     let rows: Vec<MatrixRow> = cases
         .iter()
-        .map(|case| MatrixRow {
-            heading: heading(*case) + &ceiling(case),
+        .zip(bars)
+        .map(|(case, share)| MatrixRow {
+            heading: match program(case) {
+                // Its command line is above its table.
+                Some(_) => plain(&case.workload),
+                None => heading(*case),
+            },
+            ceiling: program(case).map(|facts| Ceiling {
+                shown: real_programs::ceiling(facts).unwrap_or("-".into()),
+                width: 100.0 * share.unwrap_or_default(),
+            }),
             cells: names.iter().map(|name| cell(case, name, by)).collect(),
         })
         .collect();
@@ -81,11 +92,9 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
     })
 }
 
-/// `, ceiling 12 %` of a real program.
-fn ceiling(case: &Case) -> String {
-    let command = case.command.as_ref().filter(|command| command.real);
-    let ceiling = command.and_then(real_programs::ceiling);
-    ceiling.map_or_else(String::new, |ceiling| format!(", ceiling {ceiling}"))
+/// What is known of a real program.
+fn program(case: &Case) -> Option<&CommandFacts> {
+    case.command.as_ref().filter(|command| command.real)
 }
 
 fn cell(case: &Case, name: &str, by: &str) -> MatrixCell {

@@ -82,7 +82,17 @@ pub struct Matrix {
 #[derive(Serialize)]
 pub struct MatrixRow {
     pub heading: String,
+    /// Of a real program.
+    pub ceiling: Option<Ceiling>,
     pub cells: Vec<MatrixCell>,
+}
+
+/// How much faster an allocator can make a program, and the length of its bar in percent of the
+/// longest one.
+#[derive(Serialize)]
+pub struct Ceiling {
+    pub shown: String,
+    pub width: f64,
 }
 
 /// An allocator in a case.
