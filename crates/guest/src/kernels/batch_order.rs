@@ -196,7 +196,8 @@ impl BatchLoad {
             worker
         };
         let [own, other] = [worker, from].map(|worker| &self.blocks[worker * self.room..][..batch]);
-        let sizes = &self.sizes[worker * self.room..][..batch];
+        let [sizes, other_sizes] =
+            [worker, from].map(|worker| &self.sizes[worker * self.room..][..batch]);
         let order = &self.orders[lap];
         for _ in 0..times {
             (0..batch).for_each(|place| self.fill(own, sizes, place));
@@ -204,7 +205,7 @@ impl BatchLoad {
                 (1..batch)
                     .step_by(2)
                     .rev()
-                    .for_each(|place| self.free(own, place));
+                    .for_each(|place| self.free(own, sizes, place));
                 (1..batch)
                     .step_by(2)
                     .for_each(|place| self.fill(own, sizes, place));
@@ -212,7 +213,7 @@ impl BatchLoad {
             self.meet();
             order
                 .iter()
-                .for_each(|&place| self.free(other, place as usize));
+                .for_each(|&place| self.free(other, other_sizes, place as usize));
             self.meet();
         }
     }
@@ -240,12 +241,12 @@ impl BatchLoad {
     }
 
     #[inline(always)]
-    fn free(&self, blocks: &[AtomicPtr<u8>], place: usize) {
+    fn free(&self, blocks: &[AtomicPtr<u8>], sizes: &[u32], place: usize) {
         let block = blocks[place].load(Ordering::Relaxed);
         // SAFETY: live, freed once; the meeting orders it after the stores of the other thread.
         unsafe {
             if self.verify && block.read_volatile() != place as u8 {
-                touch::broken(1);
+                touch::broken(sizes[place] as usize);
             }
             (self.api.free)(block);
         }

@@ -5,6 +5,7 @@ use super::replaced::Replaced;
 use super::{Kernel, MemoryPoints};
 use crate::bench::Bench;
 use crate::fail;
+use crate::measured::Span;
 use crate::null;
 use crate::sizes::Sizes;
 
@@ -34,11 +35,33 @@ fn run(bench: &mut Bench) {
     });
     replaced.frees = Some(frees);
     let seen = replaced.run(bench);
-    let of = |form: usize| {
-        let spans = seen.spans.iter().skip(form).step_by(2);
-        spans.map(|span| span.wall_ns as f64).sum::<f64>()
-    };
-    if of(0) > 0.0 {
-        bench.figure("sized_ratio", of(1) / of(0));
+    if let Some(ratio) = sized_ratio(&seen.spans) {
+        bench.figure("sized_ratio", ratio);
+    }
+}
+
+/// Time of the laps with sizes over that of those without, which come first.
+fn sized_ratio(laps: &[Span]) -> Option<f64> {
+    let [plain, sized] = [0, 1].map(|form| {
+        let laps = laps.iter().skip(form).step_by(2);
+        laps.map(|lap| lap.wall_ns as f64).sum::<f64>()
+    });
+    (plain > 0.0).then_some(sized / plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn laps_alternate_and_the_first_one_is_without_sizes() {
+        let laps = |times: &[u64]| -> Option<f64> {
+            let mut spans = [Span::default(); 4];
+            let both = spans.iter_mut().zip(times);
+            both.for_each(|(span, time)| span.wall_ns = *time);
+            sized_ratio(&spans)
+        };
+        assert_eq!(laps(&[2, 10, 2, 30]), Some(10.0));
+        assert_eq!(laps(&[0, 1, 0, 1]), None);
     }
 }

@@ -13,15 +13,26 @@ fn measured<'a>(records: &'a [Value], workload: &str, allocator: &str) -> Vec<&'
         .collect()
 }
 
-/// Page faults of an operation in each round of these.
-fn faults_per_op(measured: Vec<&Value>) -> Vec<f64> {
-    let rounds = measured
-        .iter()
-        .flat_map(|one| one["iterations"].as_array().unwrap());
-    let number = |round: &Value, key: &str| round[key].as_f64().unwrap();
-    rounds
-        .map(|round| number(round, "minor_faults") / number(round, "ops"))
-        .collect()
+/// Asserts how many page faults an operation of a workload takes under an allocator, in each round of its timed processes.
+#[track_caller]
+fn faults_of_an_operation_are(records: &[Value], expected: &[(&str, &str, f64)]) {
+    for (workload, allocator, faults) in expected {
+        let rounds = measured(records, workload, allocator)
+            .into_iter()
+            .flat_map(|one| one["iterations"].as_array().unwrap());
+        let mut seen = 0;
+        for round in rounds {
+            let number = |key: &str| round[key].as_f64().unwrap();
+            // What threads of any process have, and what the memory of a library grows by.
+            let beyond = number("minor_faults") - faults * number("ops");
+            assert!(
+                (0.0..20.0 + 0.01 * number("ops")).contains(&beyond),
+                "{workload} {allocator}: {round}"
+            );
+            seen += 1;
+        }
+        assert!(seen > 0, "{workload} {allocator}");
+    }
 }
 
 #[test]
@@ -35,37 +46,137 @@ fn a_pair_faults_on_each_page_if_the_block_comes_from_the_kernel_each_time() {
     let flags = ["--thp", "never", "--no-repeat"];
     let end = place.run_block("run", "pair-edge,pair-edge-32m", &allocators, &flags);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-    let records = samples(&place.at("run"));
-    // glibc's own head of a block moves its last byte into one more page. The faults of a thread that
-    // does nothing are few in hundreds of pairs.
-    let pages = [
+    // glibc's own head of a block moves its last byte into one more page.
+    let faults = [
         ("pair-edge", "own", 0.0),
         ("pair-edge", "returner", 200.0),
         ("pair-edge-32m", "own", 0.0),
         ("pair-edge-32m", "returner", 8192.0),
         ("pair-edge-32m", "glibc", 8193.0),
     ];
-    for (workload, allocator, expected) in pages {
-        let rounds = faults_per_op(measured(&records, workload, allocator));
-        assert!(!rounds.is_empty(), "{workload} {allocator}");
-        for faults in rounds {
-            let few = faults - expected;
-            assert!(
-                (0.0..0.5).contains(&few),
-                "{workload} {allocator}: {faults}"
-            );
-        }
-    }
+    faults_of_an_operation_are(&samples(&place.at("run")), &faults);
 }
 
 #[test]
-fn a_block_that_changes_while_it_is_live_is_a_wrong_result() {
+fn replacements_and_rings_fault_on_each_page_that_goes_back_to_the_kernel() {
     let place = Place::new();
-    let allocators = format!("glibc,scribbler={}", place.fake("scribbler").display());
-    let flags = ["--set", "pair-edge*.pairs=40", "--no-repeat"];
-    let end = place.run_block("run", "pair-edge-kept", &allocators, &flags);
-    assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
-    assert!(end.stdout.contains("wrong"), "{}", end.stdout);
+    let allocators = format!(
+        "own={},returner={}",
+        place.compile("own", &[]).display(),
+        place.fake("returner").display()
+    );
+    let flags = [
+        "--set",
+        "medium.smallest=65536",
+        "--set",
+        "medium.largest=65536",
+        "--set",
+        "medium.replacements=1000",
+        "--set",
+        "hot-ring-32k.touch=true",
+        "--set",
+        "hot-ring-32k.pairs=1000",
+        "--no-repeat",
+    ];
+    let end = place.run_block("run", "medium,hot-ring-32k", &allocators, &flags);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    // An operation of `medium` is one of two calls.
+    let faults = [
+        ("medium", "own", 0.0),
+        ("medium", "returner", 16.0 / 2.0),
+        ("hot-ring-32k", "own", 0.0),
+        ("hot-ring-32k", "returner", 8.0),
+    ];
+    faults_of_an_operation_are(&samples(&place.at("run")), &faults);
+}
+
+#[test]
+fn a_mapping_for_each_block_is_seen_although_no_block_is_written() {
+    let place = Place::new();
+    let allocators = format!(
+        "own={},keeper={}",
+        place.compile("own", &[]).display(),
+        place.compile("keeper", &[]).display()
+    );
+    let flags = ["--set", "glibc-thread*.replacements=4000", "--no-repeat"];
+    let workloads = ["glibc-thread", "glibc-thread-calloc"];
+    let end = place.run_block("run", &workloads.join(","), &allocators, &flags);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    // The library's own head, at one of two calls.
+    let faults = workloads.map(|workload| [(workload, "own", 0.0), (workload, "keeper", 0.5)]);
+    faults_of_an_operation_are(&samples(&place.at("run")), faults.as_flattened());
+}
+
+#[test]
+fn a_cache_of_1000_blocks_ends_between_two_batches() {
+    let place = Place::new();
+    let allocators = format!(
+        "own={},small_cache={}",
+        place.compile("own", &[]).display(),
+        place.fake("small_cache").display()
+    );
+    let batches = [
+        ("batch-order", 400, 0.0),
+        ("batch-order-lifo", 1600, 600.0 / 1600.0),
+        ("batch-order-random", 4096, 3096.0 / 4096.0),
+        // Of 800 more that fit there is none.
+        ("batch-order-half", 1600, 600.0 / 2400.0),
+    ];
+    let names = batches.map(|(workload, ..)| workload).join(",");
+    let mut flags = vec!["--set".into(), "batch-order*.pairs=20000".into()];
+    for (workload, batch, _) in batches {
+        flags.extend(["--set".into(), format!("{workload}.batch={batch}")]);
+    }
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    // Threads would share the cache.
+    let flags = [&flags[..], &["-t", "1", "--no-repeat"]].concat();
+    let end = place.run_block("run", &names, &allocators, &flags);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let faults = batches
+        .map(|(workload, _, faults)| [(workload, "own", 0.0), (workload, "small_cache", faults)]);
+    faults_of_an_operation_are(&samples(&place.at("run")), faults.as_flattened());
+}
+
+/// No check comes before a cell that is run alone: what is found here a timed process has found.
+#[test]
+fn a_block_that_changes_while_it_is_live_is_a_wrong_result_of_a_timed_process() {
+    let place = Place::new();
+    let fakes = ["overlapper", "scribbler"].map(|name| (name, place.fake(name)));
+    let cases: [(&str, u32, &str, &[&str]); 8] = [
+        ("pair-edge-kept", 1, "scribbler", &["pairs=40"]),
+        ("medium", 1, "overlapper", &["replacements=1000"]),
+        ("large", 1, "scribbler", &["replacements=5"]),
+        ("batch-order", 1, "overlapper", &["batch=400", "pairs=1"]),
+        ("batch-order-half", 1, "scribbler", &["batch=25", "pairs=1"]),
+        ("batch-order-next", 2, "overlapper", &["pairs=1"]),
+        (
+            "glibc-thread",
+            1,
+            "overlapper",
+            &["touch=true", "replacements=1000"],
+        ),
+        ("hot-ring", 1, "scribbler", &["touch=true", "pairs=1000"]),
+    ];
+    for (workload, threads, fake, set) in cases {
+        let (_, library) = fakes.iter().find(|(name, _)| *name == fake).unwrap();
+        let allocator = format!("{fake}={}", library.display());
+        let (threads, cell) = (
+            threads.to_string(),
+            format!("{workload}@{threads}/b00/{fake}"),
+        );
+        let set: Vec<String> = set.iter().map(|one| format!("{workload}.{one}")).collect();
+        let of = ["run", "-w", workload, "-a", &allocator, "-t", &threads];
+        let mut flags = [&of[..], &["--blocks", "1", "--cell", &cell]].concat();
+        set.iter().for_each(|one| flags.extend(["--set", one]));
+        let end = place.run(&flags);
+        assert_eq!(end.code, Some(4), "{cell}: {}{}", end.stdout, end.stderr);
+        let outcome = end.stdout.lines().last().unwrap();
+        assert!(
+            outcome.starts_with("outcome: wrong-result: a block of ")
+                && outcome.ends_with("does not hold what was written"),
+            "{cell}: {outcome}"
+        );
+    }
 }
 
 #[test]
@@ -118,33 +229,41 @@ fn steps_that_move_a_block_are_told_from_those_that_do_not() {
 }
 
 #[test]
-fn a_library_that_knows_no_sizes_is_unsupported_and_one_that_is_slower_with_them_is_told() {
+fn a_library_that_knows_no_sizes_is_unsupported_and_one_that_does_is_told_them_in_every_other_lap()
+{
     let place = Place::new();
     let allocators = format!(
-        "own={},slow={}",
+        "own={},asking={}",
         place.compile("own", &[]).display(),
-        place.fake("slow_sized").display()
+        place.fake("asking_sized").display()
     );
-    let flags = ["-t", "1", "--set", "sized.replacements=2000", "--no-repeat"];
-    let end = place.run_block("run", "sized", &allocators, &flags);
-    assert!(
-        matches!(end.code, Some(0 | 4)),
-        "{}{}",
-        end.stdout,
-        end.stderr
-    );
+    let flags = ["-t", "1", "--set", "sized.replacements=2000"];
+    let timed = place.run_block("run", "sized", &allocators, &flags);
+    let counted = [&flags[..], &["--counter", "kernel", "--no-floor"]].concat();
+    let counted = place.run_block("counts", "sized", &allocators, &counted);
+    for end in [timed, counted] {
+        let said = format!("{}{}", end.stdout, end.stderr);
+        assert!(matches!(end.code, Some(0 | 4)), "{said}");
+    }
     let records = samples(&place.at("run"));
     let own = records.iter().filter(|record| record["allocator"] == "own");
     let kinds: BTreeSet<&str> = own.map(|record| word(&record["outcome"], "kind")).collect();
-    assert_eq!(kinds, BTreeSet::from(["unsupported"]), "{}", end.stdout);
-    let slow = measured(&records, "sized", "slow");
-    assert!(!slow.is_empty(), "{}", end.stdout);
-    for one in slow {
+    assert_eq!(kinds, BTreeSet::from(["unsupported"]));
+    let told = measured(&records, "sized", "asking");
+    assert!(!told.is_empty());
+    for one in told {
         // Four laps of each kind.
         assert_eq!(one["calls"]["malloc"], 8 * (1000 + 2000), "{one}");
-        let ratio = one["figures"]["sized_ratio"].as_f64().unwrap();
-        assert!(ratio > 2.0, "{ratio}");
+        assert!(one["figures"]["sized_ratio"].as_f64() > Some(0.0), "{one}");
     }
+    let records = samples(&place.at("counts"));
+    let counts = of_purpose(&records, "count").into_iter();
+    let mut asked = counts
+        .filter(|record| record["allocator"] == "asking")
+        .map(|record| &record["measurement"]["figures"]["madvise_per_operation"]);
+    let asked = asked.next().and_then(Value::as_f64).unwrap();
+    // One of two calls is a free, and one of two laps tells it the size. What a thread asks for at its end comes on top.
+    assert!((0.25..0.26).contains(&asked), "{asked}");
 }
 
 #[test]
