@@ -1,9 +1,11 @@
 //! The malloc family as function pointers, resolved once: like the calls of a program compiled
 //! without a PLT, and an optimiser can neither delete nor fold them.
 
+use crate::fail;
 use crate::objects::Objects;
 use core::ffi::{CStr, c_void};
 use core::mem::transmute;
+use core::ptr;
 
 /// The functions whose owner is proved in every process, with the addresses that a program gets for
 /// their names. For the C functions, these are the addresses that this program itself was bound to,
@@ -184,6 +186,23 @@ impl Api {
                 >(self.delete_sized)
             },
         })
+    }
+
+    /// A block from `posix_memalign`, null if there is none. One that is not aligned ends the process.
+    #[inline(always)]
+    pub fn aligned_block(&self, alignment: usize, size: usize) -> *mut u8 {
+        let mut block = ptr::null_mut();
+        // SAFETY: an ordinary call, with a local place for the result.
+        if unsafe { (self.posix_memalign)(&mut block, alignment, size) } != 0 {
+            return ptr::null_mut();
+        }
+        if block.addr() % alignment != 0 {
+            fail::give_up(
+                "wrong-result",
+                format_args!("posix_memalign({alignment}, {size}) returned {block:?}"),
+            );
+        }
+        block
     }
 
     /// Frees a block of the `operator new` with an alignment, or of `posix_memalign` in its place.

@@ -71,6 +71,7 @@ impl StampedBlock {
 #[derive(Default)]
 pub struct ShapeCounts {
     mallocs: Cell<u64>,
+    aligned: Cell<u64>,
     frees: Cell<u64>,
     allocated_bytes: Cell<u64>,
     freed_bytes: Cell<u64>,
@@ -108,7 +109,12 @@ impl ShapeThreads {
 
     /// Blocks allocated by all threads so far.
     pub fn blocks(&self) -> u64 {
-        self.sum(|counts| &counts.mallocs)
+        self.sum(|counts| &counts.mallocs) + self.aligned_blocks()
+    }
+
+    /// Those of them from `posix_memalign`.
+    pub fn aligned_blocks(&self) -> u64 {
+        self.sum(|counts| &counts.aligned)
     }
 
     /// Blocks freed by all threads so far.
@@ -148,6 +154,20 @@ impl ShapeThread<'_> {
     /// A touched block with a stamp.
     pub fn allocate(&self, size: usize, stamp: u32) -> StampedBlock {
         let block = self.untouched(size, stamp);
+        // SAFETY: just made.
+        unsafe { block.write() };
+        block
+    }
+
+    /// A touched block with a stamp, from `posix_memalign`.
+    pub fn allocate_aligned(&self, alignment: usize, size: usize, stamp: u32) -> StampedBlock {
+        let address = self.api.aligned_block(alignment, size);
+        if address.is_null() {
+            fail::null("posix_memalign", size);
+        }
+        add(&self.counts.aligned, 1);
+        add(&self.counts.allocated_bytes, size as u64);
+        let block = StampedBlock::at(address, size as u32, stamp);
         // SAFETY: just made.
         unsafe { block.write() };
         block

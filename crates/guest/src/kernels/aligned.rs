@@ -16,13 +16,7 @@ pub const KERNEL: Kernel = Kernel {
 };
 
 fn run(bench: &mut Bench) {
-    let (alignment, size) = (bench.count("alignment"), bench.count("size").max(2));
-    if !alignment.is_power_of_two() || alignment < size_of::<*mut u8>() {
-        fail::give_up(
-            "error",
-            format_args!("alignment {alignment} is no power of two from 8 on"),
-        );
-    }
+    let (alignment, size) = (wanted_alignment(bench), bench.count("size").max(2));
     let (slots, replacements) = (bench.count("slots"), bench.count("replacements"));
     let draws = [replacements, 1];
     let mut replaced = Replaced::new(bench, slots, replacements, draws, |_, sizes| {
@@ -31,4 +25,16 @@ fn run(bench: &mut Bench) {
     replaced.made = Made::Aligned(alignment);
     replaced.written = Written::Pages;
     replaced.run(bench);
+}
+
+/// The parameter `alignment`, which must be one that `posix_memalign` takes.
+pub fn wanted_alignment(bench: &Bench) -> usize {
+    let alignment = bench.count("alignment");
+    if !alignment.is_power_of_two() || alignment < size_of::<*mut u8>() {
+        fail::give_up(
+            "error",
+            format_args!("alignment {alignment} is no power of two from 8 on"),
+        );
+    }
+    alignment
 }

@@ -2,6 +2,7 @@
 //! allocator, nor how often it runs, nor which program reads its numbers.
 
 mod aligned;
+mod aligned_churn;
 mod batch_order;
 mod chain;
 mod churn;
@@ -103,6 +104,7 @@ pub const ALL: &[Kernel] = &[
     medium::KERNEL,
     grow::KERNEL,
     aligned::KERNEL,
+    aligned_churn::KERNEL,
     sized::KERNEL,
     batch_order::KERNEL,
     glibc_thread::KERNEL,

@@ -180,24 +180,12 @@ impl Replaced {
             // SAFETY: an ordinary call.
             return unsafe { (frees.allocate)(size) };
         }
-        // SAFETY: ordinary calls, with a local place for the result.
+        // SAFETY: ordinary calls.
         unsafe {
             match self.made {
                 Made::Malloc => (self.api.malloc)(size),
                 Made::Calloc => (self.api.calloc)(1, size),
-                Made::Aligned(alignment) => {
-                    let mut block = ptr::null_mut();
-                    if (self.api.posix_memalign)(&mut block, alignment, size) != 0 {
-                        return ptr::null_mut();
-                    }
-                    if block.addr() % alignment != 0 {
-                        fail::give_up(
-                            "wrong-result",
-                            format_args!("posix_memalign({alignment}, {size}) returned {block:?}"),
-                        );
-                    }
-                    block
-                }
+                Made::Aligned(alignment) => self.api.aligned_block(alignment, size),
             }
         }
     }

@@ -63,13 +63,14 @@ impl Shape {
     /// depends on addresses (`None`); in any case all of it must be freed.
     pub fn account(&self, bench: &Bench, expected: Option<KernelWork>) {
         let done = KernelWork {
-            malloc: self.blocks(),
+            malloc: self.blocks() - self.aligned_blocks(),
+            posix_memalign: self.aligned_blocks(),
             free: self.freed_blocks(),
             checksum: self.volume() + self.freed_bytes(),
             ..KernelWork::default()
         };
         let expected = expected.unwrap_or(KernelWork {
-            free: done.malloc,
+            free: self.blocks(),
             checksum: 2 * self.volume(),
             ..done
         });
@@ -91,6 +92,40 @@ impl Shape {
     pub fn tell_no_reuse(&self, bench: &Bench) {
         self.points
             .tell_no_reuse(bench, self.volume(), self.most_live());
+    }
+}
+
+/// The growth of the resident heap above live bytes over the second half of all iterations.
+pub struct Growth {
+    iterations: usize,
+    /// After half of them, and after all.
+    excess_bytes: [Cell<u64>; 2],
+}
+
+impl Growth {
+    pub fn over(iterations: usize) -> Growth {
+        Growth {
+            iterations,
+            excess_bytes: Default::default(),
+        }
+    }
+
+    /// Takes a point at the end of an iteration.
+    pub fn note(&self, iteration: usize, shape: &Shape) {
+        let excess_bytes = shape.point().saturating_sub(shape.live());
+        let [half, end] = &self.excess_bytes;
+        if iteration + 1 == self.iterations / 2 {
+            half.set(excess_bytes);
+        }
+        end.set(excess_bytes);
+    }
+
+    pub fn tell(&self, bench: &Bench, shape: &Shape) {
+        if shape.points.wanted() && self.iterations > 1 {
+            let [half, end] = self.excess_bytes.each_ref().map(|bytes| bytes.get() as f64);
+            let rest = self.iterations - self.iterations / 2;
+            bench.figure("growth_bytes_per_iteration", (end - half) / rest as f64);
+        }
     }
 }
 

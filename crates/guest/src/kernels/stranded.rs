@@ -1,10 +1,9 @@
 //! `stranded`: small blocks that survive between large ones that come and go.
 
-use super::shape::{Blocks, Shape, StampedBlock, freed_again};
+use super::shape::{Blocks, Growth, Shape, StampedBlock, freed_again};
 use super::{Kernel, MemoryPoints};
 use crate::bench::Bench;
 use crate::purge::PurgeCall;
-use core::cell::Cell;
 
 pub const KERNEL: Kernel = Kernel {
     name: "stranded",
@@ -29,8 +28,7 @@ struct StrandedContext {
     iterations: usize,
     keep: usize,
     purge: PurgeCall,
-    /// Resident heap above live bytes after half of the iterations, and after all.
-    excess: [Cell<u64>; 2],
+    growth: Growth,
 }
 
 // SAFETY: one worker.
@@ -53,7 +51,7 @@ fn run(bench: &mut Bench) {
         iterations,
         keep: keep.min(each - 1),
         purge: bench.purge,
-        excess: Default::default(),
+        growth: Growth::over(iterations),
     };
     let mut rounds = 0;
     bench.begin();
@@ -75,10 +73,8 @@ fn run(bench: &mut Bench) {
         .shape
         .account(bench, Some(freed_again(rounds * (1 + each as u64), bytes)));
     context.shape.tell_no_reuse(bench);
+    context.growth.tell(bench, &context.shape);
     if context.shape.points.wanted() && iterations > 1 {
-        let [half, end] = [0, 1].map(|place| context.excess[place].get() as f64);
-        let rest = iterations - iterations / 2;
-        bench.figure("growth_bytes_per_iteration", (end - half) / rest as f64);
         let allowed = (ALLOWED_BLOCKS * large + ALLOWED_BYTES) as f64;
         let bound = 1.0 + allowed / context.shape.most_live().max(1) as f64;
         bench.figure("bound_ratio", bound);
@@ -105,11 +101,7 @@ impl StrandedContext {
                 }
             }
             self.purge.process();
-            let excess = self.shape.point().saturating_sub(self.shape.live());
-            if iteration + 1 == self.iterations / 2 {
-                self.excess[0].set(excess);
-            }
-            self.excess[1].set(excess);
+            self.growth.note(iteration, &self.shape);
         }
         survivors.clear(&thread);
     }

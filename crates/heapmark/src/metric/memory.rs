@@ -220,7 +220,7 @@ pub const METRICS: &[Metric] = &[
         "growth_bytes_per_iteration",
         "growth per iteration",
         Bytes,
-        "stranded: growth of the resident heap above live bytes, per iteration of the second half",
+        "stranded, aligned-churn: growth of the resident heap above live bytes, per iteration of the second half",
     ),
     figure(
         "ratchet_ratio",

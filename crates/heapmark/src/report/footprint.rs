@@ -172,7 +172,7 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
         ),
         (
             "growth_bytes_per_iteration",
-            "growth: per iteration of the second half, above what is live; bound: of peak/peak, what a test of tcmalloc's allows.",
+            "growth: per iteration of the second half, above what is live; bound (stranded): of peak/peak, what a test of tcmalloc's allows.",
         ),
         (
             "ratchet_ratio",

@@ -46,6 +46,22 @@ fn stranded_small_blocks_are_freed_at_last() {
 }
 
 #[test]
+fn large_aligned_blocks_and_as_many_small_ones_are_freed_at_last() {
+    let counter = Counter::new();
+    for thread in ["thread=main", "thread=worker"] {
+        for (large, iterations) in [("large=100000", 7), ("large=1", 1)] {
+            let iterations_set = format!("iterations={iterations}");
+            let set = [large, "small=25", &iterations_set, thread];
+            let (counted, outcome, said) = counter.run("aligned-churn", 1, &set, 0, 1);
+            assert_eq!(outcome, Outcome::Ok, "{set:?}");
+            let calls = [iterations, 2 * iterations, 0, 0, iterations];
+            assert_eq!(counted, calls, "{set:?}");
+            assert_eq!(said, counted, "{set:?}");
+        }
+    }
+}
+
+#[test]
 fn requests_of_a_pool_free_their_blocks_and_their_table() {
     let counter = Counter::new();
     for (pool, concurrent, requests) in [(1, 1, 5), (2, 1, 40), (3, 2, 40), (5, 5, 11)] {

@@ -284,6 +284,40 @@ fn half_an_alignment_is_a_wrong_result() {
 }
 
 #[test]
+fn a_heap_that_grows_with_each_large_aligned_block_is_called_growing() {
+    let place = Place::new();
+    let allocators = format!(
+        "own={},forgets={}",
+        place.fake("own_aligned").display(),
+        place.fake("forgets_aligned").display()
+    );
+    let flags = ["--set", "aligned-churn.large=16777216", "--set"];
+    let flags = [&flags[..], &["aligned-churn.iterations=10"]].concat();
+    let end = place.run_block("run", "aligned-churn", &allocators, &flags);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let records = samples(&place.at("run"));
+    let growth = |allocator: &str| {
+        let memory = of_purpose(&records, "memory").into_iter();
+        let mut own = memory.filter(|record| record["allocator"] == allocator);
+        let figures = &own.next().unwrap()["measurement"]["figures"];
+        figures["growth_bytes_per_iteration"].as_f64().unwrap()
+    };
+    // Each has its large block's pages, and one page in which a block of this library begins.
+    assert!((16777216.0..16777216.0 + 3.0 * 4096.0).contains(&growth("forgets")));
+    let own = growth("own");
+    assert!((-4096.0..4096.0).contains(&own), "{own}");
+    let growing = end
+        .stdout
+        .lines()
+        .find(|line| line.contains("still growing"))
+        .unwrap_or_else(|| panic!("{}", end.stdout));
+    assert!(
+        growing.contains("forgets (+16.0 MiB)") && !growing.contains("own"),
+        "{growing}"
+    );
+}
+
+#[test]
 fn each_batch_has_a_time_of_its_own() {
     let place = Place::new();
     let flags = ["--set", "batch-order*.pairs=100", "--no-repeat"];

@@ -1,0 +1,3 @@
+/* Forgets each aligned block that is freed. */
+#define FORGETS_ALIGNED
+#include "own_aligned.c"
