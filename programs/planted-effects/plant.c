@@ -1,5 +1,6 @@
 /* glibc's malloc with a planted effect: PLANT_NS more nanoseconds in each call that allocates, PLANT_PERCENT per cent
- * more bytes requested. With 0 and 0 it does the same work around the same malloc, so only the effect differs.
+ * more bytes requested, in one of PLANT_STALL_EVERY calls of malloc a sleep of PLANT_STALL_MS milliseconds. With 0 of all it
+ * does the same work around the same malloc, so only the effect differs.
  *
  * The nanoseconds are a chain of multiplications, three cycles each, between the request and the allocator: the size
  * depends on it, so no CPU can overlap it with the allocator's work. The number per nanosecond is calibrated at load. */
@@ -16,6 +17,9 @@ void __libc_free(void *);
 
 static uint32_t steps;
 static size_t percent;
+/* 0: no call stalls. */
+static unsigned long stall_every;
+static struct timespec stall;
 
 /* Returns 0, unknown to the compiler. */
 static inline size_t chain(size_t from, uint32_t count) {
@@ -43,6 +47,9 @@ __attribute__((constructor)) static void plant(void) {
     enum { COUNT = 100000, TRIES = 20 };
     double ns = setting("PLANT_NS"), best = 1e9;
     percent = (size_t)setting("PLANT_PERCENT");
+    stall_every = (unsigned long)setting("PLANT_STALL_EVERY");
+    long stall_ms = (long)setting("PLANT_STALL_MS");
+    stall = (struct timespec){.tv_sec = stall_ms / 1000, .tv_nsec = stall_ms % 1000 * 1000000};
     /* The fastest of several tries: the CPU's time without interruptions. */
     for (int i = 0; i < TRIES; i++) {
         double start = now_ns();
@@ -57,7 +64,15 @@ static inline size_t planted(size_t size) {
     return size + size * percent / 100 + chain(size, steps);
 }
 
-void *malloc(size_t size) { return __libc_malloc(planted(size)); }
+static void stalled(void) {
+    static unsigned long calls;
+    if (__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % stall_every == 0) nanosleep(&stall, NULL);
+}
+
+void *malloc(size_t size) {
+    if (__builtin_expect(stall_every > 0, 0)) stalled();
+    return __libc_malloc(planted(size));
+}
 void *calloc(size_t n, size_t size) { return __libc_calloc(n, n ? planted(size) : size); }
 void *realloc(void *block, size_t size) { return __libc_realloc(block, planted(size)); }
 void free(void *block) { __libc_free(block); }

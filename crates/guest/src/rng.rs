@@ -28,6 +28,30 @@ impl SplitMix {
     pub fn below(&mut self, bound: u32) -> u32 {
         (((self.next() >> 32) * u64::from(bound)) >> 32) as u32
     }
+
+    /// An exponential draw of mean 1, by comparisons alone (von Neumann, 1951): a logarithm would need
+    /// a library.
+    pub fn exponential(&mut self) -> f64 {
+        let mut uniform = || (self.next() >> 11) as f64 / (1u64 << 53) as f64;
+        let mut whole = 0.0;
+        loop {
+            let first = uniform();
+            // How many draws after the first are each below the one before.
+            let (mut last, mut falling) = (first, 0);
+            loop {
+                let next = uniform();
+                if next >= last {
+                    break;
+                }
+                last = next;
+                falling += 1;
+            }
+            if falling % 2 == 0 {
+                return whole + first;
+            }
+            whole += 1.0;
+        }
+    }
 }
 
 /// The 32-bit Mersenne Twister (Matsumoto and Nishimura, 1998). micromalloc's programs use it with
@@ -191,6 +215,7 @@ impl Modulo {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
 
     #[test]
@@ -241,6 +266,18 @@ mod tests {
         }
         assert_eq!(Modulo::new(1).of(5), 0);
         assert_eq!(Modulo::new(0).of(5), 0);
+    }
+
+    #[test]
+    fn exponential_draws_have_the_shares_of_their_distribution() {
+        let mut random = SplitMix::new(1, 0);
+        let draws: std::vec::Vec<f64> = (0..100_000).map(|_| random.exponential()).collect();
+        let mean = draws.iter().sum::<f64>() / 1e5;
+        assert!((0.98..1.02).contains(&mean), "{mean}");
+        for (above, share) in [(0.1, 0.904_837), (1.0, 0.367_879), (3.0, 0.049_787)] {
+            let found = draws.iter().filter(|draw| **draw > above).count() as f64 / 1e5;
+            assert!((found - share).abs() < 0.006, "{above}: {found}");
+        }
     }
 
     #[test]

@@ -32,6 +32,13 @@ impl Works {
         sum.add(more);
         work.set(sum);
     }
+
+    /// What all workers did since the last time.
+    pub fn take(&self) -> KernelWork {
+        let mut sum = KernelWork::default();
+        self.0.iter().for_each(|Padded(work)| sum.add(&work.take()));
+        sum
+    }
 }
 
 /// What a round is.
@@ -77,8 +84,7 @@ pub fn run<L: Load>(bench: &mut Bench, load: &L, works: &Works, plan: &LapPlan) 
         seen.rounds += 1;
         seen.measured += u64::from(!round.cold);
         bench.record(round, whole, 0, plan.ops);
-        let works = works.0.iter();
-        works.for_each(|Padded(work)| done.add(&work.take()));
+        done.add(&works.take());
         expected.add(&plan.expected);
     }
     bench.account(&done, &expected);

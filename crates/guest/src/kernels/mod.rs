@@ -20,6 +20,7 @@ mod larson;
 pub(crate) mod late_free;
 mod medium;
 mod memory;
+mod open_loop;
 mod pair_edge;
 mod pin;
 mod ratchet;
@@ -100,6 +101,7 @@ pub const ALL: &[Kernel] = &[
     start::KERNEL,
     late_free::KERNEL,
     traverse::KERNEL,
+    open_loop::KERNEL,
     pair_edge::KERNEL,
     medium::KERNEL,
     grow::KERNEL,

@@ -5,6 +5,9 @@ use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use heapmark_wire::{BUCKETS, bucket_of, bucket_range};
 
+/// Calls that must lie beyond a percentile.
+const BEYOND: u64 = 10;
+
 /// Counts by bucket. All zero is empty. Written by one thread at a time.
 #[repr(transparent)]
 pub struct Counts([AtomicU64; BUCKETS]);
@@ -29,7 +32,8 @@ impl Counts {
             .for_each(|(count, more)| add(count, more.load(Ordering::Relaxed)));
     }
 
-    fn total(&self) -> u64 {
+    /// How many there are.
+    pub fn total(&self) -> u64 {
         self.0
             .iter()
             .map(|count| count.load(Ordering::Relaxed))
@@ -44,6 +48,12 @@ impl Counts {
             seen >= rank
         });
         place.and_then(bucket_range).map_or(0, |(_, high)| high)
+    }
+
+    /// What all but one in `one_in` do not exceed; `None` if fewer than ten lie beyond.
+    pub fn percentile(&self, one_in: u64) -> Option<u64> {
+        let total = self.total();
+        (total >= BEYOND * one_in).then(|| self.ranked(total - total / one_in))
     }
 
     /// The minimum and the median.
@@ -139,6 +149,22 @@ mod tests {
         );
         let longest = one.longest.get();
         assert_eq!((longest.ns, longest.bytes, longest.at_ns), (1000, 66, 30));
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_calls_beyond_it() {
+        let tallies = tallies();
+        let counts = &tallies[0].counts;
+        (1..=99).for_each(|ns| counts.note(ns));
+        assert_eq!(
+            (counts.percentile(2), counts.percentile(10)),
+            (Some(50), None)
+        );
+        counts.note(100);
+        assert_eq!(
+            (counts.percentile(2), counts.percentile(10)),
+            (Some(50), Some(90))
+        );
     }
 
     #[test]

@@ -23,7 +23,8 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use cycle_counter::Ticks;
 use function::{FUNCTIONS, Function};
 use heapmark_wire::Page;
-use histogram::{CallTimes, Counts, LongestCall};
+pub use histogram::CallTimes;
+use histogram::{Counts, LongestCall};
 use thread_slots::{ThreadSlot, ThreadSlots};
 
 /// All that the wrappers need. Written before they are handed out, never changed.

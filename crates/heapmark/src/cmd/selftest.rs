@@ -1,5 +1,5 @@
-//! `heapmark selftest`: plants slowdowns and memory growth of known size into an allocator. Reports
-//! which ones are found, and whether nothing is found if nothing was planted.
+//! `heapmark selftest`: plants slowdowns, memory growth and stalls of known size into an allocator.
+//! Reports which ones are found, and whether nothing is found if nothing was planted.
 
 use super::{Exit, print, run};
 use crate::analyse::{Analysis, Numbers, Ratio, Verdict, analyse};
@@ -9,6 +9,7 @@ use crate::execute::Subject;
 use crate::metric::WALL;
 use crate::observe::machine;
 use crate::plan::{Plan, cases};
+use crate::report::units;
 use anyhow::{Context, Result, bail};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,22 @@ const EFFECTS: [(&str, u32, u32, Must); 6] = [
 /// A workload that spends most of its time in calls of the allocator, and one with dense memory.
 const TIME: &str = "churn-private";
 const MEMORY: &str = "same-thread";
+/// A workload whose requests are due at times, and what is set there: 20,000 requests in a second.
+const LATENCY: &str = "open-loop";
+const DUE_PER_S: f64 = 20_000.0;
+const SET: [&str; 3] = [
+    "open-loop.capacity=40000",
+    "open-loop.load=50",
+    "open-loop.requests=10000",
+];
+/// The allocator with stalls: so long, once in so many requests, which allocate so many blocks on
+/// average.
+const STALLS: &str = "stalls";
+const STALL_MS: u32 = 20;
+const STALL_REQUESTS: f64 = 1000.0;
+const BLOCKS_PER_REQUEST: f64 = 23.1;
+/// How far the 99.9th percentile may be from the computed one.
+const STALL_TOLERANCE: f64 = 0.2;
 
 /// Runs the command.
 pub fn run(args: SelftestArgs) -> Result<Exit> {
@@ -61,14 +78,23 @@ pub fn run(args: SelftestArgs) -> Result<Exit> {
     for (name, ns, percent, _) in EFFECTS {
         subjects.push(subject(&library, name, ns, percent)?);
     }
+    let mut stalls = subject(&library, STALLS, 0, 0)?;
+    let every = STALL_REQUESTS * BLOCKS_PER_REQUEST;
+    stalls.allocator.environment.extend([
+        ("PLANT_STALL_MS".to_owned(), STALL_MS.to_string()),
+        ("PLANT_STALL_EVERY".to_owned(), every.to_string()),
+    ]);
+    subjects.push(stalls);
     let name = |subject: &Subject| subject.allocator.name.clone();
-    let workloads = [catalog.workloads(TIME)?, catalog.workloads(MEMORY)?].concat();
+    let workloads = [TIME, MEMORY, LATENCY].map(|name| catalog.workloads(name));
+    let workloads = workloads.into_iter().collect::<Result<Vec<_>>>()?.concat();
+    let set = SET.map(|change| change.parse().expect("a parameter and its value"));
     let plan = Plan {
         seed: args.seed,
         blocks: args.blocks,
         baseline: BASELINE.into(),
         target_ms: 60,
-        cases: cases(&workloads, "quick", &[1], machine::usable_cpus(), &[])?,
+        cases: cases(&workloads, "quick", &[1], machine::usable_cpus(), &set)?,
         allocators: subjects.iter().map(name).collect(),
         repeats: true,
         ..Plan::default()
@@ -126,6 +152,8 @@ fn told(analysis: &Analysis) -> Result<(String, bool)> {
                 found |= [WALL.key, "grown_bytes"]
                     .iter()
                     .any(|metric| is_found(dense.verdict(metric)));
+                let requests = numbers(analysis, LATENCY, name)?;
+                found |= is_found(requests.verdict("open_p99_ns"));
                 found
             }
             Must::Show => false,
@@ -142,6 +170,9 @@ fn told(analysis: &Analysis) -> Result<(String, bool)> {
             ratio.as_ref().map_or("-".into(), words)
         )?;
     }
+    let (line, as_computed) = stalls(analysis)?;
+    text += &line;
+    good &= as_computed;
     let [time, memory] = finest.map(|one| one.unwrap_or_else(|| "none".into()));
     writeln!(text, "\nSmallest effects found here: {time}; {memory}.")?;
     text.push_str(if good {
@@ -151,6 +182,33 @@ fn told(analysis: &Analysis) -> Result<(String, bool)> {
          differences here.\n"
     });
     Ok((text, good))
+}
+
+/// What the stalls did to latency, and whether that is what they must do: all requests that are due
+/// during a stall wait for its rest.
+fn stalls(analysis: &Analysis) -> Result<(String, bool)> {
+    let stall_ns = f64::from(STALL_MS) * 1e6;
+    let waiting = DUE_PER_S * stall_ns / 1e9 / STALL_REQUESTS;
+    let computed_ns = stall_ns * (1.0 - 0.001 / waiting);
+    let numbers = numbers(analysis, LATENCY, STALLS)?;
+    let median = |key: &str| {
+        let missing = || format!("{STALLS} has no {key} on {LATENCY}");
+        numbers.median(key).with_context(missing)
+    };
+    let found_ns = median("open_p99_9_ns")?;
+    let good = (found_ns / computed_ns - 1.0).abs() <= STALL_TOLERANCE;
+    let [p99, found, computed, closed] = [
+        median("open_p99_ns")?,
+        found_ns,
+        computed_ns,
+        median("closed_p99_ns")?,
+    ]
+    .map(units::duration);
+    let line = format!(
+        "  {STALL_MS} ms of {STALL_REQUESTS} requests: p99.9 {found}, computed {computed}; p99 {p99}, in a closed loop {closed}{}\n",
+        if good { "" } else { "  WRONG" }
+    );
+    Ok((line, good))
 }
 
 fn numbers<'a>(analysis: &'a Analysis, workload: &str, allocator: &str) -> Result<&'a Numbers> {

@@ -5,11 +5,13 @@ mod counts;
 mod latency;
 mod limit;
 mod memory;
+mod open_loop;
 mod process;
 mod time;
 mod whole;
 
 pub use memory::{OVERHEAD_FROM_BYTES, blow_up, overhead_of};
+pub use open_loop::LOAD;
 pub use process::Process;
 pub use time::WALL;
 
@@ -220,7 +222,7 @@ impl Metric {
 /// The metrics of processes of a run's kind, in the order of its tables.
 pub fn of_mode(mode: Mode) -> Vec<&'static Metric> {
     match mode {
-        Mode::Time => time::METRICS.iter().collect(),
+        Mode::Time => time::METRICS.iter().chain(open_loop::METRICS).collect(),
         Mode::Latency { .. } => latency::METRICS.iter().collect(),
         Mode::Count(counter) => {
             let events = counter.events();
@@ -254,6 +256,7 @@ pub fn of_case(mode: Mode, case: &Case) -> Vec<&'static Metric> {
 pub fn all() -> impl Iterator<Item = &'static Metric> {
     [
         time::METRICS,
+        open_loop::METRICS,
         whole::METRICS,
         memory::METRICS,
         counts::METRICS,

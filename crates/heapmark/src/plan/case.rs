@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 const PLAYERS: &str = "players";
 const ONE: &str = "one";
 
+/// The parameter that sets how many of the requests that could be served come.
+const LOAD: &str = "load";
+
 /// A workload at a thread count.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Case {
@@ -84,6 +87,13 @@ impl Case {
             factor: Some(factor),
             ..self.clone()
         }
+    }
+
+    /// What decides how many requests it can serve: what runs, with all parameters but the load.
+    pub fn at_full_load(&self) -> (Option<&str>, BTreeMap<String, String>) {
+        let mut parameters = self.parameters.clone();
+        parameters.remove(LOAD);
+        (self.kernel(), parameters)
     }
 
     /// How many of 100 blocks of the litter stay, if its heap is aged.

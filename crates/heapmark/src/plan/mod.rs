@@ -78,6 +78,10 @@ pub struct Plan {
     pub floor: Option<String>,
 }
 
+/// The parameter that sets how many requests of a case come in a second at full load; 0: as many as
+/// the baseline can serve.
+pub const CAPACITY: &str = "capacity";
+
 /// Processes in a part, the baseline among them. More would put the last one too far from the
 /// baseline.
 const MOST_IN_A_PART: usize = 6;
@@ -363,6 +367,16 @@ impl Plan {
         let planned = &self.cases[case];
         let id = CellId::of_calibration(&planned.label());
         unmeasured(case, planned.baseline(&self.baseline), id)
+    }
+
+    /// The case whose calibration shows how many requests the baseline can serve, if this one's come at
+    /// a share of that: one for all shares, so that they are of one number.
+    pub fn shows_capacity(&self, case: usize) -> Option<usize> {
+        let case = &self.cases[case];
+        let wanted = case.at_full_load();
+        let is_open = case.parameters.get(CAPACITY).is_some_and(|it| it == "0");
+        let same = |other: &Case| other.threads == case.threads && other.at_full_load() == wanted;
+        self.cases.iter().position(same).filter(|_| is_open)
     }
 
     /// Measured iterations of one process, once the calibration has shown how long one takes on the

@@ -2,6 +2,7 @@
 
 use super::{factor, footprint, latency, limit, text, user_command};
 use crate::analyse::{Analysis, Case, Numbers, Purge, Role, Row};
+use crate::metric::LOAD;
 use std::collections::BTreeSet;
 
 /// The lines below the tables, in the order of the columns.
@@ -70,6 +71,11 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
         line(
             |_, _, numbers| numbers.figures.contains_key("cold_request_ns"),
             "cold, warm: time of the first request of a thread, and of a later one; medians. ns/op counts all threads, of which few work.",
+        ),
+        line(
+            |_, _, numbers| numbers.figures.contains_key(LOAD),
+            "p50 to max: latency of requests from when they are due, those times being drawn before; by p99: verdict on that, by ranges. \
+             ns/op and closed: the same requests in a closed loop, each begun when the last one has ended. Medians over processes.",
         ),
         line(
             |case, _, _| case.whole_process,

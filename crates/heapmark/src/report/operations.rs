@@ -5,7 +5,17 @@ use super::{factor, units};
 use crate::analyse::{Case, Numbers};
 
 /// Columns of a workload that serves requests.
-const REQUESTS: [(&str, &str); 2] = [("cold", "cold_request_ns"), ("warm", "warm_request_ns")];
+const REQUESTS: [(&str, &str, Spare); 7] = [
+    ("cold", "cold_request_ns", Spare::Stays),
+    ("warm", "warm_request_ns", Spare::Stays),
+    ("p50", "open_p50_ns", Spare::Late),
+    ("p99", JUDGED_LATENCY, Spare::Stays),
+    ("p99.9", "open_p99_9_ns", Spare::Stays),
+    ("max", "open_max_ns", Spare::Early),
+    ("p99.9 closed", "closed_p99_9_ns", Spare::Stays),
+];
+/// What rows are judged by, beside their time.
+const JUDGED_LATENCY: &str = "open_p99_ns";
 
 pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
     if case.paced {
@@ -33,10 +43,14 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
             .spare = Spare::Early;
         table.column("user", user_ratio).spare = Spare::Early;
     }
-    for (title, key) in REQUESTS {
+    for (title, key, spare) in REQUESTS {
         let of = |n: &Numbers| n.figures.get(key).copied();
         if table.rows.iter().any(|(_, n)| of(n).is_some()) {
-            table.column(title, |_, n| of(n).map_or("-".into(), units::duration));
+            let time = |n: &Numbers| of(n).map_or("-".into(), units::duration);
+            table.column(title, |_, n| time(n)).spare = spare;
+        }
+        if key == JUDGED_LATENCY && table.rows.iter().any(|(_, n)| n.verdict(key).is_some()) {
+            table.words("by p99", |_, n| verdict(n.verdict(key))).spare = Spare::Early;
         }
     }
     held(table);

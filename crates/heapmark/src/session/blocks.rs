@@ -162,6 +162,9 @@ impl Session {
             Mode::Limit(_) => (Purpose::Limited, case.cold, iterations),
         };
         let mut job = self.under_factor(cell, Job::new(case, cell, cold, iterations, false)?);
+        if mode == Mode::Time {
+            job = self.at_capacity(cell, job);
+        }
         job.mode = mode;
         job.idles = !case.beside;
         Ok(Due {

@@ -5,7 +5,7 @@ use super::runner::Due;
 use super::{Progress, Session};
 use crate::catalog::Iterations;
 use crate::execute::{Job, Measurement};
-use crate::plan::Cell;
+use crate::plan::{CAPACITY, Cell};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
 use std::time::Duration;
@@ -46,6 +46,10 @@ impl Session {
 
     /// How many iterations a process of this case makes, and how long it may take.
     pub(super) fn pace(&mut self, case: usize, progress: &dyn Progress) -> Result<Pace> {
+        if let Some(first) = self.selection.plan.shows_capacity(case) {
+            let due = self.calibration(first)?;
+            self.once(&due, progress)?;
+        }
         match self.selection.plan.cases[case].iterations {
             Iterations::Fixed(count) => self.fixed(case, count, progress),
             Iterations::Calibrated(_) => self.calibrated(case, progress),
@@ -68,21 +72,10 @@ impl Session {
     /// A case with a factor has the work of the one without.
     fn calibrated(&mut self, case: usize, progress: &dyn Progress) -> Result<Pace> {
         let case = self.selection.plan.plain(case);
-        let cell = self.selection.plan.calibration(case);
-        let cold = self.case(&cell).cold;
-        let job = Job::new(self.case(&cell), &cell, cold, CALIBRATION_ITERATIONS, false)?;
-        let due = Due {
-            purpose: Purpose::Calibration,
-            job: Job {
-                huge_pages: self.selection.plan.huge_pages,
-                ..job
-            },
-            timeout: self.first_timeout(),
-            cell,
-            place: None,
-        };
+        let due = self.calibration(case)?;
         self.once(&due, progress)?;
         let cell = &due.cell;
+        let cold = due.job.cold;
         let record = self.known.get(&cell.id);
         let one_ns = record
             .and_then(|record| record.measurement.as_ref())
@@ -96,6 +89,36 @@ impl Session {
         let share = f64::from(iterations + cold) / f64::from(CALIBRATION_ITERATIONS + cold);
         let checked = self.iterations_of(cell, iterations)?;
         Ok(self.paced(iterations, checked, self.seconds_of(cell) * share))
+    }
+
+    /// The process of the baseline that shows how fast a case is.
+    fn calibration(&self, case: usize) -> Result<Due> {
+        let cell = self.selection.plan.calibration(case);
+        let cold = self.case(&cell).cold;
+        let job = Job::new(self.case(&cell), &cell, cold, CALIBRATION_ITERATIONS, false)?;
+        Ok(Due {
+            purpose: Purpose::Calibration,
+            job: Job {
+                huge_pages: self.selection.plan.huge_pages,
+                ..job
+            },
+            timeout: self.first_timeout(),
+            cell,
+            place: None,
+        })
+    }
+
+    /// The job with the number of requests that are full load, as the calibration has shown it; a
+    /// baseline that failed there has shown none, and its row says so.
+    pub(super) fn at_capacity(&self, cell: &Cell, mut job: Job) -> Job {
+        let plan = &self.selection.plan;
+        let known = plan.shows_capacity(cell.case).and_then(|first| {
+            let record = self.known.get(&plan.calibration(first).id)?;
+            per_s(record.measurement.as_ref()?)
+        });
+        job.parameters
+            .extend(known.map(|per_s| (CAPACITY.to_owned(), per_s.to_string())));
+        job
     }
 
     /// How many iterations a process of a block makes, cold ones included.
@@ -139,6 +162,13 @@ impl Session {
         let wall_ns = self.known.get(&cell.id).and_then(Record::wall_ns);
         wall_ns.unwrap_or(0) as f64 / 1e9
     }
+}
+
+/// Operations of all threads in a second.
+fn per_s(measurement: &Measurement) -> Option<u64> {
+    let ops = measurement.measured().next()?.ops;
+    let one_ns = one_iteration_ns(measurement);
+    (one_ns > 0).then(|| (ops as f64 * 1e9 / one_ns as f64) as u64)
 }
 
 /// The median of the measured iterations.

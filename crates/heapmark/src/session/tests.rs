@@ -4,17 +4,18 @@
 use super::passed::Shelf;
 use super::runner::{Due, Ending, Observed, Runner};
 use super::*;
-use crate::analyse::fake_run::{FakeRun, measurement};
+use crate::analyse::fake_run::{self, FakeRun, measurement};
 use crate::catalog::workload::Calibrated;
 use crate::catalog::{Allocator, Iterations};
 use crate::execute::{Attempt, Corner, Measurement, Outcome, Subject, Usage};
 use crate::observe::interference::Interference;
 use crate::observe::root::Root;
-use crate::plan::Plan;
+use crate::plan::{Plan, Target};
 use crate::store::{self, Purpose, Record, RunFile, Store};
 use anyhow::Result;
 use heapmark_stats::Next;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 const CALIBRATED: Iterations = Iterations::Calibrated(Calibrated::Calibrated);
@@ -346,6 +347,72 @@ fn the_baselines_calibration_decides_how_many_iterations_all_make_and_how_long_t
         seen.iter().all(|(_, seconds)| (20..60).contains(seconds)),
         "100 times what is expected: {seen:?}"
     );
+}
+
+#[test]
+fn one_calibration_decides_the_rates_of_all_loads_and_a_resumed_run_keeps_them() {
+    let loads = |plan: &mut Plan| {
+        let at = |load: &str| {
+            let mut case = fake_run::case(&format!("at-{load}"));
+            case.target = Target::Kernel("open-loop".into());
+            case.parameters = [("capacity", "0"), ("load", load)]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into();
+            case
+        };
+        let given = |case: crate::plan::Case| crate::plan::Case {
+            workload: "given".into(),
+            parameters: [("capacity".to_owned(), "7".to_owned())].into(),
+            ..case
+        };
+        plan.cases = vec![at("30"), at("80"), given(at("60"))];
+    };
+    // Each process with the requests that a second has at full load; those that measure nothing have
+    // none.
+    type Seen = Rc<RefCell<Vec<(Purpose, String, String)>>>;
+    let run = |stage: Stage, ns_per_op: f64| {
+        let seen = Seen::default();
+        let noted = seen.clone();
+        let done = stage.run(move |due, _| {
+            let told = due.job.parameters["capacity"].clone();
+            let cell = due.cell.id.to_string();
+            noted.borrow_mut().push((due.purpose, cell, told));
+            Some(took(ns_per_op))
+        });
+        assert!(done.is_whole());
+        (done.stored, seen.take())
+    };
+    let rates = |seen: &[(Purpose, String, String)]| -> BTreeSet<(bool, String)> {
+        let samples = seen.iter().filter(|it| it.0 == Purpose::Sample);
+        samples
+            .map(|(_, cell, told)| (cell.starts_with("given"), told.clone()))
+            .collect()
+    };
+    // 20 ns of each of two threads are 100,000,000 operations in a second.
+    let expected = [(false, "100000000"), (true, "7")];
+    let expected = expected
+        .map(|(given, told)| (given, told.to_owned()))
+        .into();
+    let (stored, seen) = run(Stage::new(2).plan(loads).stored(), 20.0);
+    assert_eq!(rates(&seen), expected);
+    let calibrations: Vec<&str> = seen
+        .iter()
+        .filter(|it| it.0 == Purpose::Calibration)
+        .map(|it| it.1.as_str())
+        .collect();
+    assert_eq!(calibrations, ["at-30@2/calibration"]);
+    assert!(
+        seen.iter()
+            .filter(|it| it.0 == Purpose::Check && !it.1.starts_with("given"))
+            .all(|it| it.2 == "0")
+    );
+    // Later the machine is slower.
+    let mut stage = Stage::new(2).plan(loads);
+    stage.known = stored;
+    stage.known.retain(|record| !record.cell.contains("/b01/"));
+    let (_, again) = run(stage, 50.0);
+    assert_eq!(rates(&again), expected);
+    assert!(again.iter().all(|it| it.0 == Purpose::Sample), "{again:?}");
 }
 
 #[test]

@@ -40,6 +40,7 @@ fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
         "aligned*.replacements=100",
         "glibc-thread*.replacements=1000",
         "hot-ring*.pairs=1000",
+        "open-loop*.requests=300",
     ];
     let listed = place.run(&["list", "workloads", "--json"]);
     let all: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();

@@ -12,6 +12,7 @@ mod counting_vector_and_scatter;
 mod counting_zalloc_cache_speed;
 mod distributions;
 mod main_thread;
+mod open_loop;
 mod operations;
 mod series;
 mod shape;

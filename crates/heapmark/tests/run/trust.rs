@@ -361,6 +361,8 @@ fn a_selftest_with_too_few_blocks_finds_nothing_and_fails() {
         "{}",
         end.stdout
     );
+    let stalls = line("20 ms of 1000 requests: p99.9 ");
+    assert!(stalls.contains(" ms, computed 19.9 ms; p99 "), "{stalls}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod head;
 mod held;
 mod latency;
 mod literature;
+mod load;
 mod matrix;
 mod memory;
 mod next_steps;
@@ -104,6 +105,7 @@ fn sections(legend: &SeriesLegend, judged: &[JudgedClaim]) -> Vec<Section> {
         shapes::section(legend),
         memory::section(legend),
         latency::section(legend),
+        load::section(legend),
         counts::section(legend),
         samples::section(legend),
         text_sections::not_ok(legend),

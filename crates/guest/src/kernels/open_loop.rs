@@ -1,0 +1,434 @@
+//! `open-loop`: requests are due at times that were drawn before, whether or not earlier ones have
+//! ended, as clients send them. A request that has to wait counts its waiting. Before, the same
+//! requests come in a closed loop, each when the last one has ended: there a stall delays one
+//! request, in the open loop all that are due meanwhile.
+
+use super::laps::Works;
+use super::{Kernel, MemoryPoints, touch};
+use crate::api::Api;
+use crate::bench::{Bench, KernelWork};
+use crate::clock::now_ns;
+use crate::cpus::Cpus;
+use crate::fail;
+use crate::latency::CallTimes;
+use crate::measured::Span;
+use crate::memory::{HarnessTable, Padded};
+use crate::null;
+use crate::rng::SplitMix;
+use crate::sizes::Sizes;
+use crate::sys;
+use crate::timed_phases::Load;
+use core::cell::Cell;
+use core::hint::spin_loop;
+use core::ptr;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+pub const KERNEL: Kernel = Kernel {
+    name: "open-loop",
+    calls: &["malloc", "free"],
+    parameters: &[
+        "load", "capacity", "requests", "blocks", "payload", "heap", "classes",
+    ],
+    memory: MemoryPoints::Sampled,
+    has_floor: true,
+    run,
+};
+
+/// The laps of a round.
+const CLOSED: usize = 0;
+const OPEN: usize = 1;
+const LAPS: usize = 2;
+/// A worker spins for the last part of its waiting, and sleeps before.
+const SPIN_NS: u64 = 50_000;
+/// A latency above this is late.
+const LATE_NS: u64 = 1_000_000;
+/// Bytes of a payload: from the first to below the sum of both.
+const PAYLOAD: [u32; 2] = [16 << 10, 48 << 10];
+/// The percentiles that are told: all but one in so many took at most so long.
+const PERCENTILES: [(&str, u64); 5] = [
+    ("p50", 2),
+    ("p90", 10),
+    ("p99", 100),
+    ("p99_9", 1000),
+    ("p99_99", 10_000),
+];
+
+/// A request, drawn before the clock.
+#[derive(Clone, Copy)]
+struct DrawnRequest {
+    /// From the time at which the request before it was due.
+    gap_ns: u32,
+    blocks: u32,
+    /// The block of the background heap that it replaces, and the size of the new one.
+    slot: u32,
+    kept: u32,
+    reply: u32,
+    /// 0: none.
+    payload: u32,
+}
+
+/// A live block, and the stamp that it holds.
+#[derive(Clone, Copy)]
+struct RequestBlock {
+    address: *mut u8,
+    size: u32,
+    stamp: u8,
+}
+
+struct OpenLoop<'a> {
+    api: Api,
+    threads: usize,
+    /// Whether requests are due at times: otherwise the second lap is a closed loop, too.
+    paced: bool,
+    /// Of all workers, one after the other.
+    drawn: &'a [DrawnRequest],
+    /// The sizes of their blocks; where those of each worker begin.
+    sizes: &'a [u32],
+    begins: &'a [usize],
+    /// The background heap: of each worker the same number of blocks, and the sizes at the start.
+    kept: &'a [Cell<RequestBlock>],
+    first_sizes: &'a [u32],
+    /// The blocks of one request of each worker.
+    own: &'a [Cell<RequestBlock>],
+    /// What each worker hands to the next one: a ring that holds a lap's blocks.
+    handed: &'a [Cell<RequestBlock>],
+    workers: &'a [Padded<RequestWorker>],
+    /// Latencies, of each worker and lap.
+    times: &'a [CallTimes],
+    works: &'a Works,
+    cpus: Option<&'a Cpus>,
+    verify: bool,
+    /// This round is one of the results.
+    counts: Cell<bool>,
+}
+
+/// What a worker knows and others read.
+#[derive(Default)]
+struct RequestWorker {
+    /// Blocks that it has handed over so far.
+    posted: AtomicUsize,
+    /// Blocks of the worker before it that it has freed so far.
+    taken: Cell<usize>,
+    late: Cell<u64>,
+    /// Of the open loop: how long it served requests, and how long the loop took.
+    busy_ns: Cell<u64>,
+    wall_ns: Cell<u64>,
+}
+
+// SAFETY: each worker uses its own parts of the tables, and a part of the ring between `taken` and
+// `posted` of those who share it; `counts` changes between rounds.
+unsafe impl Sync for OpenLoop<'_> {}
+
+fn run(bench: &mut Bench) {
+    let (threads, requests) = (bench.threads, bench.count("requests"));
+    let sizes = Sizes::parse(bench.parameter("classes"));
+    let per_s = bench.number("capacity") as f64 * bench.number("load") as f64 / 100.0;
+    let slots = (bench.number("heap") as f64 / threads as f64 / sizes.mean()).max(1.0) as usize;
+    let blocks_mean = bench.number("blocks") as u32;
+    let each = size_of::<DrawnRequest>()
+        + 2 * size_of::<RequestBlock>()
+        + (2 + blocks_mean as usize) * size_of::<u32>();
+    bench.needs((threads * requests * each) as u64 + 2 * bench.number("heap"));
+    let mut drawn = HarnessTable::<DrawnRequest>::zeroed(threads * requests);
+    let mut begins = HarnessTable::<usize>::zeroed(threads);
+    let (mut all, mut most) = (0, 0);
+    let gap_ns = 1e9 * threads as f64 / per_s.max(f64::MIN_POSITIVE);
+    for (worker, own) in drawn.chunks_mut(requests).enumerate() {
+        let mut random = SplitMix::new(bench.seed, worker as u64);
+        begins[worker] = all;
+        for request in own {
+            let mut blocks = 1;
+            while random.below(blocks_mean + 1) > 0 {
+                blocks += 1;
+            }
+            let with_payload = random.below(bench.number("payload") as u32) == 0;
+            *request = DrawnRequest {
+                gap_ns: (random.exponential() * gap_ns) as u32,
+                blocks,
+                slot: random.below(slots as u32),
+                kept: sizes.draw(&mut random).max(2),
+                reply: sizes.draw(&mut random).max(2),
+                payload: if with_payload {
+                    PAYLOAD[0] + random.below(PAYLOAD[1])
+                } else {
+                    0
+                },
+            };
+            all += blocks as usize;
+            most = most.max(blocks as usize);
+        }
+    }
+    let [mut block_sizes, mut first_sizes] =
+        [all, threads * slots].map(HarnessTable::<u32>::zeroed);
+    let mut random = SplitMix::new(bench.seed, threads as u64);
+    let mut draw = || sizes.draw(&mut random).max(2);
+    block_sizes.fill_with(&mut draw);
+    first_sizes.fill_with(&mut draw);
+    let expected = expected(&drawn, &block_sizes, &first_sizes);
+    null::overlap(
+        sizes.largest().max(PAYLOAD[0] + PAYLOAD[1]) as usize,
+        threads,
+    );
+    let [kept, own, handed] = [slots, most, 2 * requests]
+        .map(|each| HarnessTable::<Cell<RequestBlock>>::zeroed(threads * each));
+    let workers = HarnessTable::<Padded<RequestWorker>>::zeroed(threads);
+    let times = HarnessTable::<CallTimes>::zeroed(LAPS * threads);
+    times.iter().for_each(|times| times.counts.touch());
+    let works = Works::new(bench);
+    let cpus = Cpus::usable();
+    let context = OpenLoop {
+        api: bench.api,
+        threads,
+        paced: per_s > 0.0,
+        drawn: &drawn,
+        sizes: &block_sizes,
+        begins: &begins,
+        kept: &kept,
+        first_sizes: &first_sizes,
+        own: &own,
+        handed: &handed,
+        workers: &workers,
+        times: &times,
+        works: &works,
+        cpus: (threads <= cpus.count()).then_some(&cpus),
+        verify: !null::serves(),
+        counts: Cell::new(false),
+    };
+    let (mut done, mut implied) = (KernelWork::default(), KernelWork::default());
+    let mut laps = [0; LAPS];
+    bench.begin();
+    for round in bench.rounds() {
+        context.counts.set(!round.cold);
+        let (mut span, mut clocked) = (Span::default(), 0);
+        bench.laps(round, LAPS, &context, |lap, lapse| {
+            let kind = context.kind(lap);
+            if kind == CLOSED {
+                span = span + lapse.span;
+                clocked += 1;
+            }
+            laps[kind] += u64::from(!round.cold);
+        });
+        bench.record(round, span, 0, clocked * (threads * requests) as u64);
+        done.add(&works.take());
+        implied.add(&expected);
+    }
+    bench.account(&done, &implied);
+    for (lap, name) in [(CLOSED, "closed"), (OPEN, "open")] {
+        let sum = &times[lap * threads];
+        let others = &times[lap * threads + 1..(lap + 1) * threads];
+        others.iter().for_each(|own| sum.add(own));
+        tell(bench, name, sum, laps[lap] * (threads * requests) as u64);
+    }
+    if laps[OPEN] > 0 {
+        let sum = |of: fn(&RequestWorker) -> &Cell<u64>| -> f64 {
+            let all = workers.iter().map(|Padded(worker)| of(worker).get());
+            all.sum::<u64>() as f64
+        };
+        let served = laps[OPEN] as f64 * (threads * requests) as f64;
+        bench.figure("open_load_share", bench.number("load") as f64 / 100.0);
+        bench.figure("open_due_per_s", per_s);
+        let busy = sum(|it| &it.busy_ns) / sum(|it| &it.wall_ns).max(1.0);
+        bench.figure("open_busy_share", busy);
+        bench.figure("open_late_share", sum(|it| &it.late) / served);
+    }
+}
+
+/// The work of a round: each request once in each lap, and the background heap around them.
+fn expected(drawn: &[DrawnRequest], sizes: &[u32], first_sizes: &[u32]) -> KernelWork {
+    let sum = |sizes: &[u32]| sizes.iter().map(|&size| u64::from(size)).sum::<u64>();
+    let (mut blocks, mut bytes) = (sizes.len() as u64, sum(sizes));
+    for request in drawn {
+        blocks += 2 + u64::from(request.payload > 0);
+        bytes += sum(&[request.kept, request.reply, request.payload]);
+    }
+    let blocks = LAPS as u64 * blocks + first_sizes.len() as u64;
+    KernelWork {
+        malloc: blocks,
+        free: blocks,
+        checksum: LAPS as u64 * bytes + sum(first_sizes),
+        ..KernelWork::default()
+    }
+}
+
+/// Reports the percentiles of all requests of a loop; none must be missing.
+fn tell(bench: &Bench, name: &str, times: &CallTimes, requests: u64) {
+    let counted = times.counts.total();
+    if counted != requests {
+        fail::give_up(
+            "wrong-result",
+            format_args!("{counted} latencies of {requests} requests ({name} loop)"),
+        );
+    }
+    let longest_ns = times.longest.get().ns;
+    for (word, one_in) in PERCENTILES {
+        if let Some(ns) = times.counts.percentile(one_in) {
+            bench.figure(format_args!("{name}_{word}_ns"), ns.min(longest_ns) as f64);
+        }
+    }
+    if requests > 0 {
+        bench.figure(format_args!("{name}_max_ns"), longest_ns as f64);
+    }
+}
+
+/// Returns once a time has come, and the time then.
+fn wait_till(due_ns: u64, mut now: u64) -> u64 {
+    while now < due_ns {
+        match due_ns - now {
+            long if long > SPIN_NS => sys::sleep_ns(long - SPIN_NS),
+            _ => spin_loop(),
+        }
+        now = now_ns();
+    }
+    now
+}
+
+impl OpenLoop<'_> {
+    fn kind(&self, lap: usize) -> usize {
+        if self.paced { lap } else { CLOSED }
+    }
+
+    fn allocate(&self, work: &mut KernelWork, size: u32, stamp: u8) -> RequestBlock {
+        // SAFETY: an ordinary call; the block has at least two bytes.
+        let address = unsafe {
+            let address = (self.api.malloc)(size as usize);
+            if address.is_null() {
+                fail::null("malloc", size as usize);
+            }
+            touch::stamp(address, size as usize, stamp);
+            address
+        };
+        work.malloc += 1;
+        work.checksum += u64::from(size);
+        RequestBlock {
+            address,
+            size,
+            stamp,
+        }
+    }
+
+    fn free(&self, work: &mut KernelWork, block: RequestBlock) {
+        // SAFETY: live, freed once.
+        unsafe {
+            if self.verify {
+                touch::verify(block.address, block.size as usize, block.stamp);
+            }
+            (self.api.free)(block.address);
+        }
+        work.free += 1;
+    }
+
+    fn part<'t, T>(&self, table: &'t [T], worker: usize) -> &'t [T] {
+        let each = table.len() / self.threads.max(1);
+        &table[worker * each..][..each]
+    }
+
+    /// Frees what the worker before this one has handed over.
+    fn take(&self, work: &mut KernelWork, worker: usize) {
+        let before = (worker + self.threads - 1) % self.threads;
+        let ring = self.part(self.handed, before);
+        let taken = &self.workers[worker].0.taken;
+        let posted = self.workers[before].0.posted.load(Ordering::Acquire);
+        for at in taken.replace(posted)..posted {
+            self.free(work, ring[at % ring.len()].get());
+        }
+    }
+
+    /// Serves a request, whose blocks have these sizes.
+    fn serve(&self, work: &mut KernelWork, worker: usize, request: &DrawnRequest, sizes: &[u32]) {
+        self.take(work, worker);
+        let own = self.part(self.own, worker);
+        for (number, (place, &size)) in own.iter().zip(sizes).enumerate() {
+            place.set(self.allocate(work, size, number as u8));
+        }
+        let kept = &self.part(self.kept, worker)[request.slot as usize];
+        self.free(work, kept.get());
+        kept.set(self.allocate(work, request.kept, request.slot as u8));
+        let ring = self.part(self.handed, worker);
+        let posted = &self.workers[worker].0.posted;
+        let mut last = posted.load(Ordering::Relaxed);
+        for size in [request.payload, request.reply] {
+            if size > 0 {
+                ring[last % ring.len()].set(self.allocate(work, size, last as u8));
+                last += 1;
+            }
+        }
+        for place in own[..sizes.len()].iter().rev() {
+            self.free(work, place.get());
+        }
+        posted.store(last, Ordering::Release);
+    }
+}
+
+impl Load for OpenLoop<'_> {
+    fn before(&self, worker: usize, lap: usize) {
+        if lap > 0 {
+            return;
+        }
+        if let Some(cpus) = self.cpus {
+            cpus.pin(worker);
+        }
+        sys::wake_punctually();
+        let mut work = KernelWork::default();
+        let sizes = self.part(self.first_sizes, worker);
+        for (slot, (place, &size)) in self.part(self.kept, worker).iter().zip(sizes).enumerate() {
+            place.set(self.allocate(&mut work, size, slot as u8));
+        }
+        self.works.add(worker, &work);
+    }
+
+    fn timed(&self, worker: usize, lap: usize) {
+        let kind = self.kind(lap);
+        let own = &self.workers[worker].0;
+        let times = &self.times[kind * self.threads + worker];
+        let mut sizes = &self.sizes[self.begins[worker]..];
+        let mut work = KernelWork::default();
+        let (mut late, mut busy_ns) = (0, 0);
+        let began_ns = now_ns();
+        let (mut now, mut due_ns) = (began_ns, began_ns);
+        for request in self.part(self.drawn, worker) {
+            let (blocks, rest) = sizes.split_at(request.blocks as usize);
+            sizes = rest;
+            let mut start = now;
+            if kind == OPEN {
+                due_ns += u64::from(request.gap_ns);
+                start = wait_till(due_ns, now);
+            } else {
+                due_ns = now;
+            }
+            self.serve(&mut work, worker, request, blocks);
+            now = now_ns();
+            let latency_ns = now - due_ns;
+            busy_ns += now - start;
+            late += u64::from(latency_ns > LATE_NS);
+            if self.counts.get() {
+                times.note(latency_ns, 0, || now - began_ns);
+            }
+        }
+        self.works.add(worker, &work);
+        if kind == OPEN && self.counts.get() {
+            for (sum, more) in [
+                (&own.late, late),
+                (&own.busy_ns, busy_ns),
+                (&own.wall_ns, now - began_ns),
+            ] {
+                sum.set(sum.get() + more);
+            }
+        }
+    }
+
+    fn after(&self, worker: usize, lap: usize) {
+        let mut work = KernelWork::default();
+        self.take(&mut work, worker);
+        if lap + 1 == LAPS {
+            let gone = RequestBlock {
+                address: ptr::null_mut(),
+                size: 0,
+                stamp: 0,
+            };
+            for place in self.part(self.kept, worker) {
+                self.free(&mut work, place.replace(gone));
+            }
+        }
+        self.works.add(worker, &work);
+    }
+}

@@ -1,0 +1,111 @@
+//! Latency over load: requests that are due at times, beside the same requests in a closed loop.
+
+use super::axes;
+use super::section::{Data, Plot, Section, View};
+use super::series_legend::SeriesLegend;
+use super::views::{self, Placed, PlacedRow};
+use crate::analyse::{Case, Numbers};
+use crate::metric::LOAD;
+use crate::report::{text, units};
+use heapmark_stats::median;
+use plotly::common::Mode;
+use serde_json::json;
+
+/// The percentiles that are drawn: in words, of the open and of the closed loop.
+const PERCENTILES: [(&str, &str, &str); 3] = [
+    ("median", "open_p50_ns", "closed_p50_ns"),
+    ("99 %", "open_p99_ns", "closed_p99_ns"),
+    ("99.9 %", "open_p99_9_ns", "closed_p99_9_ns"),
+];
+
+pub fn section(legend: &SeriesLegend) -> Section {
+    let cases = legend.cases(Case::times_operations);
+    let mut view = View {
+        workload: None,
+        plots: Vec::new(),
+        data: Data::default(),
+    };
+    for cases in views::grouped(&cases, |(_, case)| case.threads) {
+        let plots = of_threads(legend, &cases, &mut view.data);
+        view.plots.extend(plots);
+    }
+    Section::of_views(
+        "load",
+        "Latency over load",
+        "So many of 100 requests ended at most so long after they were due, at times that are drawn before. The load is their number over \
+             that of a closed loop of the baseline. On the left the same requests in a closed loop, where each begins when the last one \
+             has ended: there a stall delays one request, in an open loop all that are due meanwhile. The null allocator does nothing: its \
+             tail is what the machine does to any program. Medians over processes; the scale is logarithmic.",
+        if view.plots.is_empty() {
+            Vec::new()
+        } else {
+            vec![view]
+        },
+    )
+}
+
+/// The load of a row, if its requests are due at times.
+fn load(numbers: &Numbers) -> Option<f64> {
+    numbers.median(LOAD)
+}
+
+/// The charts of a thread count, the least load first.
+fn of_threads(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Vec<Plot> {
+    let mut rows = views::rows(cases);
+    rows.retain(|row| load(row.numbers).is_some());
+    rows.sort_by(|one, other| {
+        let [one, other] = [one, other].map(|row| load(row.numbers).unwrap_or_default());
+        one.total_cmp(&other)
+    });
+    let Some(first) = rows.first() else {
+        return Vec::new();
+    };
+    for row in &rows {
+        let mut numbers = json!({ LOAD: load(row.numbers) });
+        let keys = PERCENTILES.map(|(_, open, closed)| [open, closed]);
+        for key in keys.as_flattened() {
+            numbers[*key] = json!(row.numbers.median(key));
+        }
+        views::add_row(data, row.subject, row.case, numbers);
+    }
+    let threads = text::count(first.case.threads, "thread");
+    let lines = views::grouped(&rows, |row| row.subject);
+    let plot = |(percentile, open, closed)| {
+        let mut traces = Vec::new();
+        let mut shown_ns = Vec::new();
+        for line in &lines {
+            let subject = line[0].subject;
+            let label = legend.label(subject);
+            let point = |place: &str, ns: f64| {
+                let words = format!(
+                    "<b>{label}</b>, {place}<br>{percentile}: {}",
+                    units::duration(ns)
+                );
+                (place.to_owned(), ns, words)
+            };
+            let closed_ns = median(&times(line, closed).map(|(_, ns)| ns).collect::<Vec<f64>>());
+            let alone = closed_ns.map(|ns| point("closed loop", ns));
+            let at_loads = times(line, open).map(|(load, ns)| point(&units::percent(load), ns));
+            let at_loads: Vec<_> = at_loads.collect();
+            for (mode, points) in [
+                (Mode::Markers, Vec::from_iter(alone)),
+                (Mode::LinesMarkers, at_loads),
+            ] {
+                shown_ns.extend(points.iter().map(|(_, ns, _)| *ns));
+                traces.push(legend.trace(subject, views::scatter(&label, mode, points)));
+            }
+        }
+        let title = format!("{percentile} of requests, {threads}");
+        let times = axes::logarithmic("time of a request", &shown_ns, units::duration);
+        Plot::new(title, traces, axes::names(), times)
+    };
+    PERCENTILES.map(plot).into()
+}
+
+/// Load and time in nanoseconds of each row that has this metric.
+fn times<'l>(line: &'l [PlacedRow], key: &'l str) -> impl Iterator<Item = (f64, f64)> {
+    line.iter().filter_map(move |row| {
+        let ns = row.numbers.median(key).filter(|ns| *ns > 0.0)?;
+        Some((load(row.numbers)?, ns))
+    })
+}
