@@ -61,7 +61,7 @@ pub use user_command::CommandFacts;
 pub use verdict::Verdict;
 
 use crate::execute::Measurement;
-use crate::metric::Process;
+use crate::metric::{Judged, Process};
 use crate::observe::Prices;
 use crate::plan::{Counter, Factor, HugePages, LimitKind, Mode};
 use crate::store::{Purpose, Record, RunFile};
@@ -425,6 +425,28 @@ fn judged_cases(run: &RunFile, tables: &[CaseGroups], all: bool) -> Vec<Case> {
     cases
 }
 
+/// If the A/A copy came out different by a metric that ranges decide, nothing is claimed by it.
+fn withhold(rows: &mut [Row]) {
+    let differs = |cell: &&TableCell| {
+        let is_other = |it| matches!(it, Verdict::Faster | Verdict::Slower | Verdict::Small);
+        cell.metric.judged == Judged::ByRange && cell.verdict.is_some_and(is_other)
+    };
+    let copy = rows.iter().find(|row| row.role == Role::AaCopy);
+    let cells = copy
+        .and_then(Row::numbers)
+        .into_iter()
+        .flat_map(Numbers::all);
+    let differing: Vec<&str> = cells.filter(differs).map(|cell| cell.metric.key).collect();
+    for row in rows.iter_mut().filter(|row| row.role != Role::AaCopy) {
+        if let State::Measured(numbers) = &mut row.state {
+            let cells = numbers.cells.iter_mut();
+            cells
+                .filter(|cell| differing.contains(&cell.metric.key) && cell.verdict.is_some())
+                .for_each(|cell| cell.verdict = Some(Verdict::AaCopyDiffers));
+        }
+    }
+}
+
 fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -> Case {
     let case = table.case;
     let paced = table.case.is_paced();
@@ -437,6 +459,7 @@ fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -
         }
         rows.push(row);
     }
+    withhold(&mut rows);
     let least = rows
         .iter()
         .filter(|row| row.role == Role::Candidate)

@@ -7,7 +7,7 @@ use super::screen::{BOLD, GREEN, RED, Screen, YELLOW};
 use super::sheet::bound;
 use super::text::{count, list, plain};
 use super::units;
-use super::{conclusion, factor, terminal};
+use super::{conclusion, factor, operations, terminal};
 use crate::analyse::{Analysis, Case, Numbers, Overall, Role, Row, State, Verdict, distinct, held};
 use crate::store::RunFile;
 use std::path::Path;
@@ -83,7 +83,8 @@ pub fn provisional(analysis: &Analysis, done: u32, of: &str, screen: Screen) -> 
 fn table(analysis: &Analysis, screen: Screen) -> Option<(String, bool)> {
     let fits = analysis.overall.len() > 1
         && analysis.later_rounds.is_none()
-        && analysis.cases.iter().all(Case::times_operations);
+        && analysis.cases.iter().all(Case::times_operations)
+        && !operations::any_latency(analysis);
     if !fits {
         return None;
     }

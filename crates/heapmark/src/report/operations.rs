@@ -1,8 +1,8 @@
 //! The columns of a case whose operations are counted.
 
 use super::sheet::{Spare, TableColumns, cpu_ratio, user_ratio, verdict};
-use super::{factor, units};
-use crate::analyse::{Case, Numbers};
+use super::{factor, text, units};
+use crate::analyse::{Analysis, Case, Numbers, Role, Row, Verdict};
 
 /// Columns of a workload that serves requests.
 const REQUESTS: [(&str, &str, Spare); 7] = [
@@ -16,6 +16,36 @@ const REQUESTS: [(&str, &str, Spare); 7] = [
 ];
 /// What rows are judged by, beside their time.
 const JUDGED_LATENCY: &str = "open_p99_ns";
+
+/// Whether a row has latencies of requests that are due, which are the answer then.
+pub fn any_latency(analysis: &Analysis) -> bool {
+    let mut numbers = analysis.rows().filter_map(Row::numbers);
+    numbers.any(|numbers| numbers.cell(JUDGED_LATENCY).is_some())
+}
+
+/// `; p50 480 ns, p99 3.20 us`: those that a row without columns has.
+pub fn latencies(numbers: &Numbers) -> String {
+    let told = REQUESTS.iter().filter_map(|(title, key, _)| {
+        let ns = numbers.figures.get(*key)?;
+        Some(format!("{title} {}", units::duration(*ns)))
+    });
+    text::enclosed("; ", &text::list(told), "")
+}
+
+/// `A/A: the copy's p99 is 1.02 of glibc's`, and whether that is called a difference.
+pub fn copy_latency(case: &Case) -> Option<String> {
+    let copy = case.rows.iter().find(|row| row.role == Role::AaCopy)?;
+    let cell = copy.numbers()?.cell(JUDGED_LATENCY)?;
+    let ratio = units::digits(cell.ratio?.ratio);
+    let differs = match cell.verdict {
+        None | Some(Verdict::Same | Verdict::Unclear { .. }) => "",
+        _ => ": different, so nothing is claimed by it here",
+    };
+    Some(format!(
+        "A/A: the copy's p99 is {ratio} of {}'s{differs}",
+        case.baseline
+    ))
+}
 
 pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
     if case.paced {

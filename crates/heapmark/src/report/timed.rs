@@ -42,7 +42,9 @@ fn of_case(case: &Case, planned_blocks: u32) -> Sheet {
         .extract_if(.., |(row, _)| row.role == Role::Floor)
         .map(|(row, numbers)| {
             let ns = numbers.time.spread.median;
-            format!("floor: {} {}", row.allocator, units::time(ns).text(ns))
+            let time = units::time(ns).text(ns);
+            let latencies = operations::latencies(numbers);
+            format!("floor: {} {time}{latencies}", row.allocator)
         })
         .collect();
     if case.paced {
@@ -200,6 +202,7 @@ fn caveats(case: &Case) -> Vec<String> {
         lines.push(format!(
             "A/A: a copy of {name} takes {takes} of its time{verdict}"
         ));
+        lines.extend(operations::copy_latency(case));
     }
     if let Some(share) = case.won_at_most {
         lines.push(format!(

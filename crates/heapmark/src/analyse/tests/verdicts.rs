@@ -213,3 +213,32 @@ fn an_empty_run_says_nothing() {
         Conclusion::NothingOk
     ));
 }
+
+#[test]
+fn latencies_are_judged_by_ranges_and_not_if_those_of_the_copy_differ() {
+    let verdicts = |copy: f64| {
+        let names = ["glibc", "a", "glibc (copy)"];
+        let mut lab = FakeRun::new(&names, &["open-loop"], 12).fill(|_, _, _| 20.0);
+        lab.run.plan.aa_copy = Some("glibc (copy)".into());
+        lab.run.plan.allocators.pop();
+        lab.allocator("glibc (copy)").tier = "aa-copy".into();
+        for record in &mut lab.records {
+            let p99_ns = match &*record.allocator {
+                "glibc" => 1000.0,
+                "a" => 5000.0,
+                _ => 1000.0 * copy,
+            };
+            if let Some(measurement) = &mut record.measurement {
+                let noisy = p99_ns * noise(&record.allocator, record.block);
+                measurement.figures.insert("open_p99_ns".into(), noisy);
+            }
+        }
+        let analysis = run(&lab);
+        ["a", "glibc (copy)"].map(|name| {
+            let verdict = numbers(&analysis, name).verdict("open_p99_ns");
+            verdict.map(Verdict::word)
+        })
+    };
+    assert_eq!(verdicts(1.0), [Some("slower"), Some("unclear")]);
+    assert_eq!(verdicts(1.5), [Some("withheld: A/A"), Some("slower")]);
+}

@@ -581,3 +581,50 @@ fn samples_are_hollow_where_they_were_disturbed() {
         (&"glibc".into(), 1)
     );
 }
+
+#[test]
+fn latency_over_load_has_a_point_for_each_load_and_one_for_the_closed_loop() {
+    let loads = [("open-loop-80", 0.8), ("open-loop-30", 0.3)];
+    let names = loads.map(|(name, _)| name);
+    let mut lab = FakeRun::new(&["glibc", "hoard"], &names, 3).fill(|_, _, _| 20.0);
+    for record in &mut lab.records {
+        let (_, load) = loads
+            .iter()
+            .find(|(name, _)| record.workload == *name)
+            .unwrap();
+        if let Some(measurement) = &mut record.measurement {
+            let figures = [
+                ("open_load_share", *load),
+                ("open_p99_ns", 1e6 * load),
+                ("closed_p99_ns", 700.0),
+            ];
+            let figures = figures.map(|(name, value)| (name.to_owned(), value));
+            measurement.figures.extend(figures);
+        }
+    }
+    let page = of(&lab);
+    assert!(ids(&page).contains(&"load".to_owned()), "{:?}", ids(&page));
+    let told = told(&page);
+    let plots = told["charts"]["load"][0]["plots"].as_array().unwrap();
+    let titles: Vec<&str> = plots
+        .iter()
+        .map(|plot| plot["title"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        titles,
+        [
+            "median of requests, 2 threads",
+            "99 % of requests, 2 threads",
+            "99.9 % of requests, 2 threads"
+        ]
+    );
+    let traces = plots[1]["traces"].as_array().unwrap();
+    assert_eq!(traces.len(), 4, "a point and a line of each allocator");
+    let drawn = |trace: &Value, axis: &str| trace["drawn"][axis].clone();
+    assert_eq!(drawn(&traces[0], "x"), json!(["closed loop"]));
+    assert_eq!(drawn(&traces[0], "y"), json!([700.0]));
+    assert_eq!(drawn(&traces[1], "x"), json!(["30 %", "80 %"]));
+    assert_eq!(drawn(&traces[1], "y"), json!([300_000.0, 800_000.0]));
+    // What was not measured has no point.
+    assert_eq!(plots[2]["traces"][1]["drawn"]["y"], json!([]));
+}
