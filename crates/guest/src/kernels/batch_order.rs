@@ -189,31 +189,67 @@ impl BatchLoad {
     }
 
     fn play(&self, worker: usize, lap: usize, times: u64) {
+        if self.verify {
+            self.play_as::<true>(worker, lap, times);
+        } else {
+            self.play_as::<false>(worker, lap, times);
+        }
+    }
+
+    #[inline(always)]
+    fn play_as<const VERIFY: bool>(&self, worker: usize, lap: usize, times: u64) {
         let batch = self.batches[lap];
         let from = if self.remote {
             (worker + 1) % self.threads
         } else {
             worker
         };
-        let [own, other] = [worker, from].map(|worker| &self.blocks[worker * self.room..][..batch]);
-        let [sizes, other_sizes] =
-            [worker, from].map(|worker| &self.sizes[worker * self.room..][..batch]);
+        let [own, other] = [worker, from].map(|worker| {
+            let (blocks, sizes) = (&self.blocks[..], &self.sizes[..]);
+            let first = worker * self.room;
+            (&blocks[first..][..batch], &sizes[first..][..batch])
+        });
         let order = &self.orders[lap];
+        // Fields of this would be loaded again after each call of the allocator.
+        let Api { malloc, free, .. } = self.api;
+        let fill = |(block, size): (&AtomicPtr<u8>, &u32), place: usize| {
+            let size = *size as usize;
+            // SAFETY: an ordinary call; the block has at least two bytes.
+            unsafe {
+                let fresh = malloc(size);
+                if fresh.is_null() {
+                    fail::null("malloc", size);
+                }
+                touch::mark(fresh, size, place as u8);
+                block.store(fresh, Ordering::Relaxed);
+            }
+        };
+        let empty = |(blocks, sizes): (&[AtomicPtr<u8>], &[u32]), place: usize| {
+            let block = blocks[place].load(Ordering::Relaxed);
+            // SAFETY: live, freed once; the meeting orders it after the stores of the other thread.
+            unsafe {
+                if VERIFY && block.read_volatile() != place as u8 {
+                    touch::broken(sizes[place] as usize);
+                }
+                free(block);
+            }
+        };
         for _ in 0..times {
-            (0..batch).for_each(|place| self.fill(own, sizes, place));
+            let all = own.0.iter().zip(own.1);
+            all.clone()
+                .zip(0..)
+                .for_each(|(one, place)| fill(one, place));
             if self.half {
-                (1..batch)
-                    .step_by(2)
+                let every_second = (1..batch).step_by(2);
+                every_second
+                    .clone()
                     .rev()
-                    .for_each(|place| self.free(own, sizes, place));
-                (1..batch)
-                    .step_by(2)
-                    .for_each(|place| self.fill(own, sizes, place));
+                    .for_each(|place| empty(own, place));
+                let again = all.skip(1).step_by(2).zip(every_second);
+                again.for_each(|(one, place)| fill(one, place));
             }
             self.meet();
-            order
-                .iter()
-                .for_each(|&place| self.free(other, other_sizes, place as usize));
+            order.iter().for_each(|&place| empty(other, place as usize));
             self.meet();
         }
     }
@@ -222,33 +258,6 @@ impl BatchLoad {
     fn meet(&self) {
         if self.remote {
             self.meeting.wait();
-        }
-    }
-
-    #[inline(always)]
-    fn fill(&self, blocks: &[AtomicPtr<u8>], sizes: &[u32], place: usize) {
-        let size = sizes[place] as usize;
-        // SAFETY: an ordinary call; the block has at least two bytes.
-        unsafe {
-            let block = (self.api.malloc)(size);
-            if block.is_null() {
-                fail::null("malloc", size);
-            }
-            touch::pages(block, size);
-            block.write_volatile(place as u8);
-            blocks[place].store(block, Ordering::Relaxed);
-        }
-    }
-
-    #[inline(always)]
-    fn free(&self, blocks: &[AtomicPtr<u8>], sizes: &[u32], place: usize) {
-        let block = blocks[place].load(Ordering::Relaxed);
-        // SAFETY: live, freed once; the meeting orders it after the stores of the other thread.
-        unsafe {
-            if self.verify && block.read_volatile() != place as u8 {
-                touch::broken(sizes[place] as usize);
-            }
-            (self.api.free)(block);
         }
     }
 }

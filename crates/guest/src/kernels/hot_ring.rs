@@ -65,12 +65,20 @@ impl Load for RingLoad {
     }
 
     fn timed(&self, worker: usize, _lap: usize) {
-        let slots = self.slots_of(worker);
-        let mut slot = 0;
-        for _ in 0..self.pairs {
-            slots[slot].set(self.blocks.allocate(by_address));
-            slot = if slot + 1 == slots.len() { 0 } else { slot + 1 };
-            self.blocks.free(slots[slot].get(), by_address);
+        // Fields of this would be loaded again after each call of the allocator.
+        let blocks = self.blocks;
+        if blocks.are_bare() {
+            self.turn(
+                worker,
+                || blocks.allocate_bare(),
+                |block| blocks.free_bare(block),
+            );
+        } else {
+            self.turn(
+                worker,
+                || blocks.allocate(by_address),
+                |block| blocks.free(block, by_address),
+            );
         }
     }
 
@@ -88,6 +96,24 @@ impl Load for RingLoad {
 impl RingLoad {
     fn slots_of(&self, worker: usize) -> &[Cell<*mut u8>] {
         &self.slots[worker * MOST..][..self.ring]
+    }
+
+    #[inline(always)]
+    fn turn(&self, worker: usize, allocate: impl Fn() -> *mut u8, free: impl Fn(*mut u8)) {
+        let (slots, mut left) = (self.slots_of(worker), self.pairs);
+        while left >= slots.len() {
+            for pair in slots.windows(2) {
+                pair[0].set(allocate());
+                free(pair[1].get());
+            }
+            slots[slots.len() - 1].set(allocate());
+            free(slots[0].get());
+            left -= slots.len();
+        }
+        for pair in slots.windows(2).take(left) {
+            pair[0].set(allocate());
+            free(pair[1].get());
+        }
     }
 
     /// Blocks of each worker.

@@ -92,6 +92,7 @@ pub fn run<L: Load>(bench: &mut Bench, load: &L, works: &Works, plan: &LapPlan) 
 }
 
 /// Blocks of one size, which hold what is written into them.
+#[derive(Clone, Copy)]
 pub struct SameSizeBlocks {
     api: Api,
     pub size: usize,
@@ -111,32 +112,48 @@ impl SameSizeBlocks {
         }
     }
 
+    /// Whether nothing is written into them.
+    pub fn are_bare(&self) -> bool {
+        !self.touch
+    }
+
+    /// A block.
+    #[inline(always)]
+    pub fn allocate_bare(&self) -> *mut u8 {
+        // SAFETY: an ordinary call.
+        let block = unsafe { (self.api.malloc)(self.size) };
+        if block.is_null() {
+            fail::null("malloc", self.size);
+        }
+        block
+    }
+
+    /// Frees a block without looking at it.
+    #[inline(always)]
+    pub fn free_bare(&self, block: *mut u8) {
+        // SAFETY: a live block, freed once.
+        unsafe { (self.api.free)(block) };
+    }
+
     /// A block with a stamp, which may follow from its address.
     #[inline(always)]
     pub fn allocate(&self, stamp: impl Fn(*mut u8) -> u8) -> *mut u8 {
-        // SAFETY: an ordinary call; the block has at least two bytes.
-        unsafe {
-            let block = (self.api.malloc)(self.size);
-            if block.is_null() {
-                fail::null("malloc", self.size);
-            }
-            if self.touch {
-                touch::stamp(block, self.size, stamp(block));
-            }
-            block
+        let block = self.allocate_bare();
+        if self.touch {
+            // SAFETY: the block has at least two bytes.
+            unsafe { touch::stamp(block, self.size, stamp(block)) };
         }
+        block
     }
 
     /// Frees a block with that stamp.
     #[inline(always)]
     pub fn free(&self, block: *mut u8, stamp: impl Fn(*mut u8) -> u8) {
-        // SAFETY: a live block of that size, freed once.
-        unsafe {
-            if self.touch && self.verify {
-                touch::verify(block, self.size, stamp(block));
-            }
-            (self.api.free)(block);
+        if self.touch && self.verify {
+            // SAFETY: a live block of that size.
+            unsafe { touch::verify(block, self.size, stamp(block)) };
         }
+        self.free_bare(block);
     }
 }
 

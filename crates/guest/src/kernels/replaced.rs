@@ -173,72 +173,71 @@ impl Replaced {
         &self.blocks[worker * self.slots..][..self.slots]
     }
 
-    /// A block, made as the workload says; null if there is none.
+    /// A block, made and written as the workload says.
     #[inline(always)]
-    fn make(&self, size: usize) -> *mut u8 {
-        if let Some(frees) = self.frees {
-            // SAFETY: an ordinary call.
-            return unsafe { (frees.allocate)(size) };
-        }
-        // SAFETY: ordinary calls.
-        unsafe {
-            match self.made {
-                Made::Malloc => (self.api.malloc)(size),
-                Made::Calloc => (self.api.calloc)(1, size),
-                Made::Aligned(alignment) => self.api.aligned_block(alignment, size),
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn fill(&self, slot: usize, place: &Cell<HeldBlock>, size: u32) {
+    fn fill(&self, slot: usize, size: u32) -> *mut u8 {
         let bytes = size as usize;
-        let address = self.make(bytes);
-        if address.is_null() {
-            fail::null("the allocator", bytes);
-        }
-        // SAFETY: a fresh block of that many bytes, two at least.
+        // SAFETY: ordinary calls.
+        let block = unsafe {
+            match (self.frees, self.made) {
+                (Some(frees), _) => (frees.allocate)(bytes),
+                (None, Made::Malloc) => (self.api.malloc)(bytes),
+                (None, Made::Calloc) => (self.api.calloc)(1, bytes),
+                (None, Made::Aligned(alignment)) => self.api.aligned_block(alignment, bytes),
+            }
+        };
+        // SAFETY: a fresh block of that many bytes, two at least, unless it is null.
         unsafe {
             match self.written {
+                _ if block.is_null() => {}
                 Written::Nothing => {}
-                Written::Pages => touch::stamp(address, bytes, slot as u8),
+                Written::Pages => touch::stamp(block, bytes, slot as u8),
                 Written::All => {
-                    address.write_bytes(0, bytes);
-                    touch::stamp(address, bytes, slot as u8);
+                    block.write_bytes(0, bytes);
+                    touch::stamp(block, bytes, slot as u8);
                 }
             }
         }
-        place.set(HeldBlock { address, size });
+        block
     }
 
+    /// Ends the process if a block has lost what was written into it.
     #[inline(always)]
-    fn empty(&self, slot: usize, place: &Cell<HeldBlock>, free: impl Fn(*mut u8, usize)) {
-        let HeldBlock { address, size } = place.get();
+    fn check(&self, slot: usize, held: HeldBlock) {
         if self.written != Written::Nothing && self.verify {
             // SAFETY: live.
-            unsafe { touch::verify(address, size as usize, slot as u8) };
+            unsafe { touch::verify(held.address, held.size as usize, slot as u8) };
         }
-        free(address, size as usize);
     }
 
-    /// The replacements of a lap; returns the bytes that were requested.
+    /// The replacements of a lap; returns the bytes that were requested. `fill` and `free` hold what
+    /// they need: fields of this would be loaded again after each call of the allocator.
     #[inline(always)]
-    fn replace(&self, worker: usize, free: impl Fn(*mut u8, usize)) -> u64 {
+    fn replace(
+        &self,
+        worker: usize,
+        fill: impl Fn(usize, u32) -> *mut u8,
+        free: impl Fn(usize, HeldBlock),
+    ) -> u64 {
         let [order, sizes] = self.tables(worker);
         let held = self.held(worker);
-        let (mut next, mut next_size, mut bytes) = (0, 0, 0);
-        for _ in 0..self.replacements {
-            let (slot, size) = (order[next] as usize, sizes[next_size]);
-            next = if next + 1 == order.len() { 0 } else { next + 1 };
-            next_size = if next_size + 1 == sizes.len() {
-                0
-            } else {
-                next_size + 1
-            };
-            let place = &held[slot];
-            self.empty(slot, place, &free);
-            self.fill(slot, place, size);
-            bytes += u64::from(size);
+        let (mut next, mut next_size, mut left, mut bytes) = (0, 0, self.replacements, 0);
+        while left > 0 {
+            // As far as neither table begins again: the ends are not looked for at each step.
+            let (rest, rest_sizes) = (&order[next..], &sizes[next_size..]);
+            let run = left.min(rest.len()).min(rest_sizes.len());
+            for (&slot, &size) in rest[..run].iter().zip(&rest_sizes[..run]) {
+                let (slot, place) = (slot as usize, &held[slot as usize]);
+                free(slot, place.get());
+                let address = fill(slot, size);
+                if address.is_null() {
+                    fail::null("the allocator", size as usize);
+                }
+                place.set(HeldBlock { address, size });
+                bytes += u64::from(size);
+            }
+            (next, next_size) = ((next + run) % order.len(), (next_size + run) % sizes.len());
+            left -= run;
         }
         bytes
     }
@@ -254,24 +253,53 @@ impl Load for Replaced {
     fn before(&self, worker: usize, _lap: usize) {
         let [_, sizes] = self.tables(worker);
         for (slot, place) in self.held(worker).iter().enumerate() {
-            self.fill(slot, place, sizes[slot % sizes.len()]);
+            let size = sizes[slot % sizes.len()];
+            let address = self.fill(slot, size);
+            if address.is_null() {
+                fail::null("the allocator", size as usize);
+            }
+            place.set(HeldBlock { address, size });
         }
     }
 
     fn timed(&self, worker: usize, lap: usize) {
-        let bytes = match self.frees {
-            Some(SizedFrees { sized, .. }) if lap % 2 == 1 => {
-                // SAFETY: live, of that size, freed once.
-                self.replace(worker, |block, size| unsafe { sized(block, size, 0) })
-            }
-            Some(SizedFrees { plain, .. }) => {
-                // SAFETY: live, freed once.
-                self.replace(worker, |block, _| unsafe { plain(block) })
-            }
-            None => {
-                let free = self.api.free;
-                // SAFETY: live, freed once.
-                self.replace(worker, |block, _| unsafe { free(block) })
+        let (malloc, free) = (self.api.malloc, self.api.free);
+        // SAFETY: ordinary calls; what is freed is live, has that size, and is freed once.
+        let bytes = unsafe {
+            match (self.frees, self.made, self.written) {
+                (
+                    Some(SizedFrees {
+                        allocate, sized, ..
+                    }),
+                    ..,
+                ) if lap % 2 == 1 => self.replace(
+                    worker,
+                    |_, size| allocate(size as usize),
+                    |_, held| sized(held.address, held.size as usize, 0),
+                ),
+                (
+                    Some(SizedFrees {
+                        allocate, plain, ..
+                    }),
+                    ..,
+                ) => self.replace(
+                    worker,
+                    |_, size| allocate(size as usize),
+                    |_, held| plain(held.address),
+                ),
+                (None, Made::Malloc, Written::Nothing) => self.replace(
+                    worker,
+                    |_, size| malloc(size as usize),
+                    |_, held| free(held.address),
+                ),
+                _ => self.replace(
+                    worker,
+                    |slot, size| self.fill(slot, size),
+                    |slot, held| {
+                        self.check(slot, held);
+                        free(held.address);
+                    },
+                ),
             }
         };
         let blocks = self.replacements as u64;
@@ -282,7 +310,8 @@ impl Load for Replaced {
         let mut bytes = 0;
         let [_, sizes] = self.tables(worker);
         for (slot, place) in self.held(worker).iter().enumerate() {
-            self.empty(slot, place, |block, _| self.free_plainly(block));
+            self.check(slot, place.get());
+            self.free_plainly(place.get().address);
             bytes += u64::from(sizes[slot % sizes.len()]);
         }
         self.works.add(worker, &self.work(self.slots as u64, bytes));

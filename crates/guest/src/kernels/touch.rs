@@ -15,11 +15,22 @@ pub const PAGE: usize = 4096;
 pub unsafe fn pages(block: *mut u8, size: usize) {
     if size > 0 {
         // SAFETY: the block has a first byte.
-        unsafe { block.write_volatile(0) };
+        unsafe { mark(block, size, 0) };
     }
-    if size > PAGE {
-        // SAFETY: as the caller guarantees.
-        unsafe { further_pages(block, size) };
+}
+
+/// Touches a block of at least one byte as [`pages`] does, with this as its first byte.
+///
+/// # Safety
+/// The block must have that many bytes.
+#[inline(always)]
+pub unsafe fn mark(block: *mut u8, size: usize, mark: u8) {
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        block.write_volatile(mark);
+        if size > PAGE {
+            further_pages(block, size);
+        }
     }
 }
 
@@ -43,8 +54,7 @@ unsafe fn further_pages(block: *mut u8, size: usize) {
 pub unsafe fn stamp(block: *mut u8, size: usize, stamp: u8) {
     // SAFETY: as the caller guarantees.
     unsafe {
-        pages(block, size);
-        block.write_volatile(stamp);
+        mark(block, size, stamp);
         block.add(size - 1).write_volatile(!stamp);
     }
 }
