@@ -3,6 +3,7 @@
 use super::sheet::{Spare, TableColumns, cpu_ratio, user_ratio, verdict};
 use super::{factor, text, units};
 use crate::analyse::{Analysis, Case, Numbers, Role, Row, Verdict};
+use crate::metric::LOAD;
 
 /// Columns of a workload that serves requests.
 const REQUESTS: [(&str, &str, Spare); 7] = [
@@ -14,6 +15,8 @@ const REQUESTS: [(&str, &str, Spare); 7] = [
     ("max", "open_max_ns", Spare::Early),
     ("p99.9 closed", "closed_p99_9_ns", Spare::Stays),
 ];
+/// From this part of the load on, how busy the baseline is says that the rates are wrong.
+const OTHER_LOAD: f64 = 0.25;
 /// What rows are judged by, beside their time.
 const JUDGED_LATENCY: &str = "open_p99_ns";
 
@@ -45,6 +48,24 @@ pub fn copy_latency(case: &Case) -> Option<String> {
         "A/A: the copy's p99 is {ratio} of {}'s{differs}",
         case.baseline
     ))
+}
+
+/// How busy a baseline is that should be as busy as the load says, if it is not: the process that
+/// the rates come from was disturbed, or these were.
+pub fn other_load(case: &Case) -> Option<String> {
+    let baseline = case.baseline_row()?.numbers()?;
+    let [load, busy] = [LOAD, "open_busy_share"].map(|key| baseline.median(key));
+    let (load, busy) = (load?, busy?);
+    ((busy / load - 1.0).abs() > OTHER_LOAD).then(|| {
+        format!(
+            "load: {} serves requests {} of the time where the rates say {}: it was slower or faster when they were set; --set \
+             {}.capacity=N sets them",
+            case.baseline,
+            units::percent(busy),
+            units::percent(load),
+            case.workload
+        )
+    })
 }
 
 pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
@@ -110,5 +131,56 @@ fn held(table: &mut TableColumns<'_>) {
     {
         table.metric("mean footprint", "mean_footprint_bytes", units::bytes);
         table.metric("GiB*s", "gib_seconds", units::digits);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::analyse::analyse;
+    use crate::analyse::fake_run::FakeRun;
+    use crate::report::{Screen, terminal};
+
+    /// The table of a run whose baseline is so busy at a load of 60 %.
+    fn table(busy: f64) -> String {
+        let mut lab = FakeRun::new(&["glibc", "hoard"], &["open-loop"], 3).fill(|_, _, _| 20.0);
+        let figures = [
+            ("open_load_share", 0.6),
+            ("open_busy_share", busy),
+            ("open_p50_ns", 900.0),
+            ("open_p99_ns", 7000.0),
+            ("closed_p99_9_ns", 4000.0),
+        ];
+        for measurement in lab
+            .records
+            .iter_mut()
+            .filter_map(|it| it.measurement.as_mut())
+        {
+            let own = figures.map(|(name, value)| (name.to_owned(), value));
+            measurement.figures.extend(own);
+        }
+        let screen = Screen {
+            width: 200,
+            colour: false,
+        };
+        terminal(&analyse(&lab.run, &lab.records), screen)
+    }
+
+    #[test]
+    fn latencies_stand_beside_the_time_and_rates_that_do_not_fit_are_named() {
+        let fits = table(0.5);
+        let heading = fits.lines().find(|line| line.contains("ns/op")).unwrap();
+        for title in ["p50", "p99", "by p99", "p99.9 closed"] {
+            assert!(heading.contains(title), "{title}: {heading}");
+        }
+        assert!(
+            !heading.contains("cold") && !heading.contains("max"),
+            "{heading}"
+        );
+        assert!(
+            fits.contains("7.00 us") && !fits.contains("load: "),
+            "{fits}"
+        );
+        let told = "load: glibc serves requests 20 % of the time where the rates say 60 %";
+        assert!(table(0.2).contains(told), "{}", table(0.2));
     }
 }

@@ -204,6 +204,7 @@ fn caveats(case: &Case) -> Vec<String> {
         ));
         lines.extend(operations::copy_latency(case));
     }
+    lines.extend(operations::other_load(case));
     if let Some(share) = case.won_at_most {
         lines.push(format!(
             "ceiling: the fastest allocator here saves {} of the CPU time with {name}; no allocator can save what is not spent \

@@ -164,11 +164,14 @@ impl Session {
     }
 }
 
-/// Operations of all threads in a second.
+/// Operations of all threads in a second, of the fastest iteration: what else the machine does makes
+/// others only slower.
 fn per_s(measurement: &Measurement) -> Option<u64> {
-    let ops = measurement.measured().next()?.ops;
-    let one_ns = one_iteration_ns(measurement);
-    (one_ns > 0).then(|| (ops as f64 * 1e9 / one_ns as f64) as u64)
+    measurement
+        .measured()
+        .filter(|iteration| iteration.wall_ns > 0)
+        .map(|iteration| (iteration.ops as f64 * 1e9 / iteration.wall_ns as f64) as u64)
+        .max()
 }
 
 /// The median of the measured iterations.
