@@ -41,6 +41,7 @@ if [ "${1-}" = test ] || [ "${1-}" = languages ]; then
     want "command -v ldc2" ldc
     want "command -v valgrind" valgrind
     want "command -v chromium || command -v chromium-browser || command -v google-chrome" chromium
+    # Debian 12 has Node 18: crates/heapmark/tests/node takes the newest packages that run on it.
     want "command -v node" nodejs
     want "command -v npm" npm
 fi
@@ -52,6 +53,7 @@ if [ "${1-}" = test ]; then
     want "command -v sqlite3" sqlite3
     want "command -v perl" perl
     want "command -v git" git
+    want "command -v curl" curl
     want "printf '#include <boost/context/fiber.hpp>' | c++ -fsyntax-only -x c++ -" libboost-context-dev
 fi
 if [ "${1-}" = bench ]; then
