@@ -45,8 +45,13 @@ fn place() -> &'static Place {
         let once = ["--blocks", "1", "-a", &honest];
         let end = place.run(&[&["run", "-o", "shapes"], &shapes[..], &once[..]].concat());
         assert_eq!(end.code, Some(0), "{}\n{}", end.stdout, end.stderr);
+        let batches = ["-w", "batch-order,batch-order-half"];
+        let set = ["--set", "batch-order*.pairs=100", "--no-repeat"];
+        let end =
+            place.run(&[&["run", "-o", "batches"], &batches[..], &set[..], &once[..]].concat());
+        assert_eq!(end.code, Some(0), "{}\n{}", end.stdout, end.stderr);
         let end = place.run(&[
-            "report", "run", "calls", "series", "shapes", "-o", "all.html",
+            "report", "run", "calls", "series", "shapes", "batches", "-o", "all.html",
         ]);
         assert_eq!(end.code, Some(0), "{}", end.stderr);
         // As many allocators as heapmark measures by default.

@@ -32,10 +32,10 @@ pub fn logarithmic(title: &str, values: &[f64], word: impl Fn(f64) -> String) ->
     marked(title, values, 1.0, true, word)
 }
 
-/// For counts of threads: each has a mark.
-pub fn threads(counts: &[u32]) -> Axis {
-    let marks: Vec<f64> = counts.iter().map(|threads| f64::from(*threads)).collect();
-    titled("threads")
+/// For a few counts that are far apart: each has a mark.
+pub fn counts(title: &str, counts: &[u32]) -> Axis {
+    let marks: Vec<f64> = counts.iter().map(|count| f64::from(*count)).collect();
+    titled(title)
         .type_(AxisType::Log)
         .tick_text(marks.iter().map(|mark| mark.to_string()).collect())
         .tick_values(marks)

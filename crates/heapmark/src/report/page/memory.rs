@@ -122,6 +122,7 @@ fn plot(legend: &SeriesLegend, heading: &str, told: &[(Entry, &Series)]) -> Opti
     });
     let asked = asked.map(|(subject, series)| Trace {
         entry: None,
+        line: None,
         run: subject.run,
         drawn: curve("asked for", series, |point| point.requested_live_bytes),
     });

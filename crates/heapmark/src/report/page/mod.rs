@@ -5,6 +5,7 @@
 //! charts from JSON; only the script knows colours.
 
 mod axes;
+mod batches;
 mod compared;
 mod counts;
 mod dot_plot;
@@ -102,6 +103,7 @@ fn sections(legend: &SeriesLegend, judged: &[JudgedClaim]) -> Vec<Section> {
         parts::section(legend),
         pareto::section(legend),
         scaling::section(legend),
+        batches::section(legend),
         shapes::section(legend),
         memory::section(legend),
         latency::section(legend),

@@ -46,22 +46,24 @@
   const colourOf = (entry, colours) =>
     entry === null || entries[entry].companion ? colours.companion : colours.palette[ranking.indexOf(entries[entry]) % COLOURS];
 
-  // As in the data, with the colour and the marker of its allocator; further runs are hollow.
-  const styled = ({ entry, run, drawn }, colours) => {
+  // As in the data, with the colour and the marker of its allocator, or of its place among several lines of it; further runs
+  // are hollow.
+  const styled = ({ entry, line, run, drawn }, colours) => {
     const trace = structuredClone(drawn);
-    const colour = colourOf(entry, colours);
-    const symbol = trace.marker?.symbol ?? SYMBOLS[(entry ?? 0) % SYMBOLS.length] + (run % 2 ? "-open" : "");
+    const place = line ?? entry;
+    const colour = line === null ? colourOf(entry, colours) : colours.palette[line % COLOURS];
+    const symbol = trace.marker?.symbol ?? SYMBOLS[(place ?? 0) % SYMBOLS.length] + (run % 2 ? "-open" : "");
     const heap = trace.mode === "markers" && trace.x.length > 1;
     // A diamond lies on a bar of its allocator's colour.
     const paint = drawn.marker?.symbol === "diamond-open" ? colours.ink : colour;
     trace.marker = { color: paint, size: heap ? 8 : 10, opacity: heap ? 0.65 : 1, symbol, line: { width: 1.5, color: paint } };
     if (trace.type === "bar") Object.assign(trace.marker, { opacity: run % 2 ? 0.5 : 0.85, symbol: undefined });
-    trace.line = { color: colour, width: 2, dash: entry === null ? "dot" : DASHES[(entry + run) % DASHES.length] };
+    trace.line = { color: colour, width: 2, dash: place === null ? "dot" : DASHES[(place + run) % DASHES.length] };
     // A line across the chart has its own words.
     if (trace.mode === "lines+text") Object.assign(trace, { line: { color: colours.soft, width: 1, dash: "dash" }, textfont: { color: colours.soft, size: 11 } });
     if (trace.error_x) Object.assign(trace.error_x, { color: colour, thickness: 2, width: 5 });
     trace.cliponaxis = false;
-    trace.meta = entry === null ? "" : `<span style="color:${colour}">${GLYPHS[entry % GLYPHS.length]}</span> `;
+    trace.meta = place === null ? "" : `<span style="color:${colour}">${GLYPHS[place % GLYPHS.length]}</span> `;
     return trace;
   };
 
@@ -131,6 +133,9 @@
   };
 
   const draw = async (canvas, plot) => {
+    const figure = canvas.closest("figure");
+    figure.hidden = shown(plot).length === 0;
+    if (figure.hidden) return Plotly.purge(canvas);
     const { data, layout } = figureOf(plot, canvas.clientWidth);
     canvas.setAttribute("aria-label", `${plot.title || "chart"}; its numbers stand below it under Data`);
     await Plotly.react(canvas, data, layout, { displayModeBar: false, responsive: false, doubleClick: "reset" });
@@ -180,7 +185,10 @@
     const button = (format) =>
       element("button", { type: "button", onclick: () => download(id, plot, format), "aria-label": `${plot.title} as ${format.toUpperCase()}` }, format.toUpperCase());
     canvas.plot = plot;
-    return element("figure", {}, element("figcaption", {}, element("span", {}, plot.title), button("svg"), button("png")), canvas);
+    const lines = plot.traces.filter(({ line }) => line !== null);
+    const key = lines.map(({ line, drawn }) => element("span", {}, element("span", { "aria-hidden": "true", "data-line": line }), drawn.name));
+    const words = key.length ? [element("p", { class: "key" }, ...key)] : [];
+    return element("figure", {}, element("figcaption", {}, element("span", {}, plot.title), button("svg"), button("png")), ...words, canvas);
   };
 
   // Replaces the content by that of the selected workload.
@@ -193,7 +201,7 @@
       place.replaceChildren(...made, ...(views.length ? [] : [element("p", { class: "note" }, `Nothing of ${workload} here.`)]));
     }
     document.querySelectorAll("[data-workload]").forEach((chart) => (chart.hidden = workload !== null && chart.dataset.workload !== workload));
-    return redraw();
+    return paintMarks();
   };
 
   let drawings = 0;
@@ -240,6 +248,11 @@
       mark.textContent = GLYPHS[entry % GLYPHS.length];
       mark.style.color = colourOf(entry, colours);
     }
+    for (const mark of document.querySelectorAll("[data-line]")) {
+      const line = Number(mark.dataset.line);
+      mark.textContent = `${GLYPHS[line % GLYPHS.length]} `;
+      mark.style.color = colours.palette[line % COLOURS];
+    }
     return redraw();
   };
 
@@ -264,5 +277,4 @@
   document.head.append(element("script", {}, await unpacked("plotting")));
   toolbar();
   await build();
-  await paintMarks();
 })();

@@ -73,7 +73,8 @@ fn plot(
         .chain(proportional(&counts, &rates))
         .collect();
     let y_axis = axes::logarithmic("operations per second", &rates, rate);
-    (!rates.is_empty()).then(|| Plot::new(workload, traces, axes::threads(&counts), y_axis))
+    (!rates.is_empty())
+        .then(|| Plot::new(workload, traces, axes::counts("threads", &counts), y_axis))
 }
 
 /// An allocator of a run over thread counts. `point` gives a row's place and the words about it.
@@ -109,6 +110,7 @@ fn proportional(counts: &[u32], rates: &[f64]) -> Option<Trace> {
         .hover_info(HoverInfo::Skip);
     Some(Trace {
         entry: None,
+        line: None,
         run: 0,
         drawn,
     })

@@ -57,6 +57,8 @@ pub struct Entry<'a> {
 pub struct Trace {
     /// Its place in the legend; `None` if it stays when allocators are switched off.
     pub entry: Option<usize>,
+    /// Its place among several lines of one allocator, which then have colours of their own.
+    pub line: Option<usize>,
     /// Index of its run.
     pub run: usize,
     pub drawn: Box<dyn plotly::Trace>,

@@ -49,6 +49,7 @@ impl<'a> SeriesLegend<'a> {
     pub fn trace(&self, Entry { run, name }: Entry, drawn: Box<dyn plotly::Trace>) -> Trace {
         Trace {
             entry: self.entry(name),
+            line: None,
             run,
             drawn,
         }

@@ -175,6 +175,7 @@ fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> 
     let range = [lowest / MARGIN, highest * MARGIN].map(f64::log10);
     let live = Trace {
         entry: None,
+        line: None,
         run: base.subject.run,
         drawn: curve_of("live", &live).mode(Mode::Lines),
     };
@@ -184,6 +185,7 @@ fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> 
         .into_iter()
         .map(|(words, ratio)| Trace {
             entry: None,
+            line: None,
             run: base.subject.run,
             drawn: across(&words, end, ratio),
         })

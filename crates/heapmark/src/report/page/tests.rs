@@ -554,6 +554,48 @@ fn memory_of_a_kernel_is_drawn_along_what_was_allocated_between_the_lines_of_its
 }
 
 #[test]
+fn batches_are_drawn_in_a_chart_of_each_allocator_with_a_line_of_each_order() {
+    let names = ["glibc", "hoard"];
+    let orders = ["batch-order", "batch-order-lifo", "churn"];
+    let mut lab = FakeRun::new(&names, &orders, 3).fill(|_, _, _| 10.0);
+    let batched = |record: &&mut Record| record.workload != "churn";
+    for record in lab.records.iter_mut().filter(batched) {
+        let slower = if record.workload == "batch-order" {
+            1.0
+        } else {
+            2.0
+        };
+        for (batch, pair_ns) in [("4096", 30.0), ("25", 10.0), ("400", 12.0)] {
+            let name = format!("pair_ns_of_batch_{batch}");
+            if let Some(measured) = record.measurement.as_mut() {
+                measured.figures.insert(name, slower * pair_ns);
+            }
+        }
+    }
+    let told = told(&of(&lab));
+    let views = told["charts"]["batches"].as_array().unwrap();
+    let workloads: Vec<&Value> = views.iter().map(|view| &view["workload"]).collect();
+    // Whichever order is selected, all are there.
+    assert_eq!(workloads, ["batch-order", "batch-order-lifo"]);
+    assert_eq!(views[0]["plots"], views[1]["plots"]);
+    let plots = views[0]["plots"].as_array().unwrap();
+    let titles: Vec<&Value> = plots.iter().map(|plot| &plot["title"]).collect();
+    assert_eq!(titles, ["glibc, 2 threads", "hoard, 2 threads"]);
+    for (entry, plot) in plots.iter().enumerate() {
+        for (line, order) in orders[..2].iter().enumerate() {
+            let trace = &plot["traces"][line];
+            assert_eq!(trace["entry"], entry);
+            assert_eq!(trace["line"], line);
+            assert_eq!(trace["drawn"]["name"], *order);
+            assert_eq!(trace["drawn"]["x"], json!([25, 400, 4096]));
+            let slower = (line + 1) as f64;
+            let times = [10.0, 12.0, 30.0].map(|pair_ns| slower * pair_ns);
+            assert_eq!(trace["drawn"]["y"], json!(times));
+        }
+    }
+}
+
+#[test]
 fn samples_are_hollow_where_they_were_disturbed() {
     let mut lab = lab();
     lab.cell("larson@2/b00/glibc").interference =

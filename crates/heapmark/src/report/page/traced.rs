@@ -293,6 +293,7 @@ fn section(id: &'static str, heading: &str, text: &str, plots: Vec<Plot>, data: 
 fn trace_of(entry: usize, drawn: Box<dyn plotly::Trace>) -> Trace {
     Trace {
         entry: Some(entry),
+        line: None,
         run: 0,
         drawn,
     }
