@@ -25,6 +25,7 @@ pub mod kernels;
 mod latency;
 pub mod launch;
 mod libcs;
+mod lifetimes;
 mod litter;
 mod measured;
 mod memory;

@@ -173,6 +173,19 @@ impl ShapeThread<'_> {
         block
     }
 
+    /// As [`ShapeThread::allocate`], and every byte of a block smaller than a page is written.
+    pub fn filled(&self, size: usize, stamp: u32) -> StampedBlock {
+        let block = self.untouched(size, stamp);
+        // SAFETY: just made.
+        unsafe {
+            if size < page_bytes() {
+                block.address.write_bytes(stamp as u8, size);
+            }
+            block.write();
+        }
+        block
+    }
+
     /// A block that the caller itself touches. It must not be freed by [`ShapeThread::free`].
     pub fn untouched(&self, size: usize, stamp: u32) -> StampedBlock {
         // SAFETY: an ordinary call.

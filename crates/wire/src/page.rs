@@ -6,8 +6,8 @@ use core::cell::UnsafeCell;
 use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes for the job.
-pub const JOB_BYTES: usize = 64 << 10;
+/// Bytes for the job: a table of lifetimes has up to 4096 rows.
+pub const JOB_BYTES: usize = 256 << 10;
 /// Bytes for the report: many times the lines of 512 threads.
 pub const REPORT_BYTES: usize = 448 << 10;
 

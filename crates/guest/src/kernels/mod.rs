@@ -35,6 +35,7 @@ mod shift;
 mod sized;
 mod speed;
 pub(crate) mod start;
+mod steady;
 mod stranded;
 mod thread_churn;
 mod touch;
@@ -102,6 +103,7 @@ pub const ALL: &[Kernel] = &[
     late_free::KERNEL,
     traverse::KERNEL,
     open_loop::KERNEL,
+    steady::KERNEL,
     pair_edge::KERNEL,
     medium::KERNEL,
     grow::KERNEL,

@@ -28,6 +28,11 @@ impl Turns {
             "turns" if retained::is_wanted() => bench.threads,
             _ => 0,
         };
+        Turns::among(threads)
+    }
+
+    /// Of so many threads; with none, all race.
+    pub fn among(threads: usize) -> Turns {
         Turns {
             seats: HarnessTable::zeroed(threads),
             over: Semaphore::default(),

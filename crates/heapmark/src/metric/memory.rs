@@ -476,6 +476,38 @@ pub const METRICS: &[Metric] = &[
         Count,
         "traverse: the same of a cache of 1 MiB in lines of 64 bytes",
     ),
+    figure(
+        "steady_overhead",
+        "overhead in the steady state",
+        Times,
+        "steady: mean resident heap / mean live bytes, from the first birth on the clock to the last",
+    )
+    .judged_by_range(),
+    figure(
+        "remote_share",
+        "freed by others",
+        Share,
+        "steady: share of the blocks that other threads freed; where one could not take more, the owner freed them",
+    )
+    .better(Neither),
+    figure(
+        "tlb_64_misses_per_read",
+        "misses of a small TLB per read",
+        Count,
+        "steady: misses of a TLB of 64 pages by reads of live blocks, as for traverse",
+    ),
+    figure(
+        "tlb_1536_misses_per_read",
+        "misses of a large TLB per read",
+        Count,
+        "steady: the same of 1536 pages",
+    ),
+    figure(
+        "cache_1_mib_misses_per_read",
+        "misses of a cache per read",
+        Count,
+        "steady: the same of a cache of 1 MiB in lines of 64 bytes",
+    ),
 ];
 
 /// Growth of the resident set that is left so long after everything was freed.

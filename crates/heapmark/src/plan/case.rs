@@ -1,12 +1,13 @@
 //! A workload at a thread count, with every parameter written out.
 
-use super::{Factor, Target, UserCommand, distribution};
+use super::{Factor, Target, UserCommand, distribution, lifetimes};
 use crate::catalog::workload::ProgramRow;
 use crate::catalog::{Iterations, Workload, did_you_mean, joined, time};
 use anyhow::{Result, anyhow, bail};
 use heapmark_guest::kernels::{self, Kernel, MemoryPoints};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The parameter that sets how many threads replay a trace, if not the recorded number, and its
 /// value.
@@ -15,6 +16,9 @@ const ONE: &str = "one";
 
 /// The parameter that sets how many of the requests that could be served come.
 const LOAD: &str = "load";
+
+/// Makes a parameter of the file that another one names.
+type ReadsFile = fn(&BTreeMap<String, String>) -> Result<Option<String>>;
 
 /// A workload at a thread count.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -242,7 +246,22 @@ impl Case {
         let mut parameters = self.parameters.clone();
         let classes = distribution::classes(&self.parameters)?;
         parameters.extend(classes.map(|classes| ("classes".to_owned(), classes)));
+        let model = lifetimes::of_mixture(&self.parameters, self.threads)?;
+        parameters.extend(model.map(|model| (lifetimes::LIFETIMES.to_owned(), model)));
         Ok(parameters)
+    }
+
+    /// Which parameter names a file that is no longer what it was when the case was made, if one does.
+    pub fn changed_file(&self) -> Option<&str> {
+        let is_changed = |name: &str, made: &str, read: ReadsFile| {
+            let file = self.parameters.get(name)?;
+            // What is no longer there is not needed: its content is a parameter.
+            let is_there = file.ends_with(".csv") && Path::new(file).exists();
+            let now = || read(&self.parameters).ok().flatten();
+            (is_there && now().as_ref() != self.parameters.get(made)).then_some(file.as_str())
+        };
+        is_changed("distribution", "classes", distribution::of_file)
+            .or_else(|| is_changed(lifetimes::MODEL, lifetimes::LIFETIMES, lifetimes::of_file))
     }
 
     /// Checks the parameters together: whether they fit each other.
@@ -371,6 +390,8 @@ pub fn cases(
         let classes =
             distribution::of_file(&parameters).map_err(|why| anyhow!("{name}: {why:#}"))?;
         parameters.extend(classes.map(|classes| ("classes".to_owned(), classes)));
+        let model = lifetimes::of_file(&parameters).map_err(|why| anyhow!("{name}: {why:#}"))?;
+        parameters.extend(model.map(|model| (lifetimes::LIFETIMES.to_owned(), model)));
         let implied = workload
             .threads(&parameters)
             .transpose()
@@ -407,7 +428,6 @@ pub fn cases(
             at_once,
             beside: false,
         };
-        first.check()?;
         for &threads in implied.as_ref().map_or(threads, std::slice::from_ref) {
             if threads > 1 && first.has("thread", "main") {
                 bail!(
@@ -415,11 +435,13 @@ pub fn cases(
                      use -t 1, or --set {name}.thread=worker"
                 );
             }
-            all.push(Case {
+            let case = Case {
                 threads,
                 oversubscribed: threads > cpus,
                 ..first.clone()
-            });
+            };
+            case.check()?;
+            all.push(case);
         }
     }
     Ok(all)

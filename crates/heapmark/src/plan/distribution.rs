@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 const SCALE: f64 = 1e9;
 
 /// Classes of a distribution: all of a job must fit into [`heapmark_wire::JOB_BYTES`].
-const MOST_CLASSES: usize = 4096;
+pub const MOST_CLASSES: usize = 4096;
 
 /// One line of a file.
 #[derive(serde::Deserialize)]

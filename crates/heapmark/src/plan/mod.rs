@@ -7,6 +7,7 @@ mod counter;
 mod distribution;
 mod factor;
 mod huge_pages;
+mod lifetimes;
 pub mod limit;
 mod litter;
 mod mode;

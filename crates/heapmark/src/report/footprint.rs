@@ -20,7 +20,7 @@ const HUGE: &str = "huge_share";
 const STARTED: [&str; 2] = ["start_ns", "late_free_ns"];
 
 /// Title, metric, and what a narrow page does with the column.
-const COLUMNS: [(&str, &str, Spare); 68] = [
+const COLUMNS: [(&str, &str, Spare); 73] = [
     ("peak demand", PEAK_DEMAND, Early),
     ("at peak demand", "overhead_at_peak_demand", Stays),
     ("at peak RSS", "overhead_at_peak_footprint", Stays),
@@ -92,6 +92,11 @@ const COLUMNS: [(&str, &str, Spare); 68] = [
     ("TLB 64", "tlb_64_misses_per_node", Stays),
     ("TLB 1536", "tlb_1536_misses_per_node", Stays),
     ("cache 1 MiB", "cache_1_mib_misses_per_node", Late),
+    ("steady", "steady_overhead", Stays),
+    ("by others", "remote_share", Late),
+    ("TLB 64", "tlb_64_misses_per_read", Stays),
+    ("TLB 1536", "tlb_1536_misses_per_read", Late),
+    ("cache 1 MiB", "cache_1_mib_misses_per_read", Stays),
 ];
 
 /// The metric that some row must have for the column of this one.
@@ -203,6 +208,11 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
             "pages_per_1000_nodes",
             "pages: of 4 KiB, that 1000 nodes in a row lie on; packed, scattered: those of copies. lines: cache lines per node; regions: of \
              2 MiB. TLB, cache: misses per node of models that forget the least recently used entry.",
+        ),
+        (
+            "steady_overhead",
+            "steady: mean resident heap / mean live bytes; by others: share of the blocks that other threads freed. TLB, cache: misses per \
+             read of a live block, of models that forget the least recently used entry.",
         ),
         (
             WATCHED,

@@ -57,7 +57,7 @@ pub use reproduction::reproduction;
 pub use screen::Screen;
 pub use terminal::terminal;
 pub use text::{count, plain};
-pub use trace::{Dump, histogram_csv, stats, stats_json, timeline_csv};
+pub use trace::{Dump, histogram_csv, joint_csv, stats, stats_json, timeline_csv};
 pub use workloads::workloads;
 
 use crate::analyse::Analysis;

@@ -25,6 +25,8 @@ fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
         "relay.batches=500",
         "traverse*.litter=3000000",
         "traverse*.nodes=2000",
+        "steady*.live=1000000",
+        "steady*.operations=3000",
         "start*.starts=2",
         "late-free*.blocks=2000",
         "pair-edge*.pairs=3",

@@ -305,3 +305,59 @@ fn traversed_nodes_and_what_aged_their_heap_are_freed() {
         }
     }
 }
+
+#[test]
+fn a_steady_heap_makes_the_births_of_its_schedule_and_frees_all_of_them() {
+    let counter = Counter::new();
+    // Blocks of each of 1, 2, 3 threads that live at the start: what the mixture says of the live bytes.
+    let cases = [
+        ("live=2000000", 5000, [2322, 1174, 792]),
+        ("live=500000", 777, [601, 314, 218]),
+    ];
+    for (live, operations, survivors) in cases {
+        for (threads, survivors) in (1u32..).zip(survivors) {
+            let operations_set = format!("operations={operations}");
+            let pairs = u64::from(threads) * (survivors + 2 * operations);
+            let set = [live, &operations_set];
+            expect(&counter, "steady", threads, &set, pairs);
+            let more = ["touch=ends", "use=3", "remote=100"];
+            let set = [&set[..], &more].concat();
+            expect(&counter, "steady", threads, &set, pairs);
+            if threads == 1 {
+                let set = [live, &operations_set, "thread=main", "use=0"];
+                expect(&counter, "steady", 1, &set, pairs);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_steady_heap_of_a_table_makes_exactly_its_births() {
+    let counter = Counter::new();
+    let place = tempfile::tempdir().unwrap();
+    let set = |name: &str, text: &str| {
+        let file = place.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        format!("model={}", file.display())
+    };
+    // A block lives until 40 others of the process were born after it. At any time 40 live; with
+    // three threads each has 13, and a fraction.
+    let joint = set(
+        "joint.csv",
+        "size,lifetime_bytes,weight,remote\n48,1968,7,50\n",
+    );
+    // Each of 3 births per second lives for 20 seconds on average: 60 blocks.
+    let rates = set("rates.csv", "16, 1.0, 20\n128, 2.0, 40\n");
+    for (model, survivors) in [(&joint, [40, 20, 13]), (&rates, [60, 30, 20])] {
+        for (threads, survivors) in (1u32..).zip(survivors) {
+            let pairs = u64::from(threads) * (survivors + 2 * 1500);
+            expect(
+                &counter,
+                "steady",
+                threads,
+                &[model, "operations=1500"],
+                pairs,
+            );
+        }
+    }
+}

@@ -450,3 +450,91 @@ fn workloads_of_memory_need_no_flag_and_do_not_mix_with_times() {
         assert!(end.stderr.contains(why), "{flags:?}: {}", end.stderr);
     }
 }
+
+#[test]
+fn a_steady_heap_is_largest_under_what_hoards() {
+    let place = Place::new();
+    let own = place.compile("own", &[]).display().to_string();
+    let holder = place.fake("holder").display().to_string();
+    let allocators = format!("glibc,own={own},holder={holder}");
+    let small = ["steady.live=2000000", "steady.operations=20000"];
+    for (threads, run) in [("1", "one"), ("3", "three")] {
+        let mut flags = vec![
+            "run",
+            "--retained",
+            "-w",
+            "steady",
+            "-t",
+            threads,
+            "-a",
+            &allocators,
+            "--blocks",
+            "1",
+            "-o",
+            run,
+        ];
+        small.iter().for_each(|one| flags.extend(["--set", one]));
+        let end = place.run(&flags);
+        assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+        let medians = medians(&place, run);
+        let of = |allocator: &str, metric: &str| {
+            let key = ["steady", allocator, metric].map(str::to_owned);
+            medians.get(&key).copied()
+        };
+        for metric in ["steady_overhead", "worst_overhead"] {
+            let [hoards, glibc, own] = ["holder", "glibc", "own"]
+                .map(|name| of(name, metric).unwrap_or_else(|| panic!("{metric}: {medians:?}")));
+            assert!(
+                hoards > 2.0 * glibc && hoards > 2.0 * own && glibc > 1.0,
+                "{medians:?}"
+            );
+        }
+        // What was freed is still resident: all that was requested.
+        let peak = of("holder", "peak_over_peak").unwrap();
+        assert!(
+            peak >= 0.98 * of("holder", "no_reuse_ratio").unwrap(),
+            "{medians:?}"
+        );
+        let remote = of("glibc", "remote_share").unwrap();
+        let expected = if threads == "1" { 0.0 } else { 0.2 };
+        assert!((remote - expected).abs() < 0.02, "{remote}");
+        assert!(of("glibc", "tlb_64_misses_per_read").is_some_and(|misses| misses > 0.0));
+    }
+}
+
+#[test]
+fn a_block_that_is_overwritten_is_found_at_its_death_and_when_it_is_read() {
+    let place = Place::new();
+    let library = place.fake("scribbler").display().to_string();
+    let allocators = format!("glibc,scribbler={library}");
+    for (uses, says) in [
+        ("steady.use=0", "bytes does not hold what was written"),
+        ("steady.use=1", "does not hold what was written"),
+    ] {
+        let end = place.run(&[
+            "run",
+            "-w",
+            "steady",
+            "-t",
+            "1",
+            "-a",
+            &allocators,
+            "--blocks",
+            "1",
+            "--set",
+            "steady.live=1000000",
+            "--set",
+            "steady.operations=2000",
+            "--set",
+            uses,
+            "--cell",
+            "steady@1/b00/scribbler",
+        ]);
+        assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
+        let outcome = end.stdout.lines().last().unwrap();
+        assert!(
+            outcome.starts_with("outcome: wrong-result: ") && outcome.contains(says),
+            "{outcome}"
+        );
+    }
+}

@@ -70,7 +70,13 @@ impl Workload {
         };
         let has = |name: &str| self.parameters.contains_key(name);
         for name in kernel.parameters {
-            if !(has(name) || *name == "classes" && has("distribution")) {
+            // Computed from what the user chooses.
+            let from = match *name {
+                "classes" => "distribution",
+                "lifetimes" => "model",
+                name => name,
+            };
+            if !has(name) && !has(from) {
                 add(
                     &format!("parameters.{name}"),
                     "missing, and the kernel needs it",

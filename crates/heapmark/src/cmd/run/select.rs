@@ -152,6 +152,9 @@ impl Selection {
             }
         }
         let mut plan = head.plan;
+        if let Some(file) = plan.cases.iter().find_map(Case::changed_file) {
+            bail!("{file} is not the file that this run began with: start a new run");
+        }
         let mut compiled_traces = Vec::new();
         for case in &mut plan.cases {
             compiled_traces.extend(traces::take_up(case)?);

@@ -91,11 +91,28 @@ fn write_stats(
     destination: &Destination,
     text: impl FnOnce(&Stats) -> String,
 ) -> Result<Exit> {
+    write_counted(
+        command,
+        trace,
+        destination,
+        heapmark_trace::stats::stats,
+        text,
+    )
+}
+
+/// Writes what `text` makes of what `count` has counted in a trace.
+fn write_counted<T>(
+    command: &str,
+    trace: &Path,
+    destination: &Destination,
+    count: impl FnOnce(Reader<Watched<File>>) -> (T, Option<Fault>),
+    text: impl FnOnce(&T) -> String,
+) -> Result<Exit> {
     let output = Output::new(&destination.output, destination.force, [trace])?;
     let (reader, long) = open(command, trace, false)?;
-    let (stats, fault) = heapmark_trace::stats::stats(reader);
+    let (counted, fault) = count(reader);
     drop(long);
-    output.put(text(&stats))?;
+    output.put(text(&counted))?;
     let rest = "the numbers are of what stands before it";
     Ok(exit_after(fault, trace, rest))
 }

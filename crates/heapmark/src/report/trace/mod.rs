@@ -4,4 +4,6 @@ mod dump;
 mod stats;
 
 pub use dump::Dump;
-pub use stats::{border, histogram_csv, low, program, stats, stats_json, summary, timeline_csv};
+pub use stats::{
+    border, histogram_csv, joint_csv, low, program, stats, stats_json, summary, timeline_csv,
+};

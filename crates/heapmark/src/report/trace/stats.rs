@@ -4,7 +4,7 @@ use crate::report::screen::numbers_table;
 use crate::report::text::{self, count, plain};
 use crate::report::units;
 use heapmark_trace::stats::{Histogram, Stats, Thread};
-use heapmark_trace::{Head, ended};
+use heapmark_trace::{Head, JointRow, ended};
 use std::cmp::Reverse;
 
 /// Threads that the terminal shows; the page and the files show all.
@@ -225,6 +225,20 @@ pub fn histogram_csv(histogram: &Histogram, column: &str) -> String {
         .iter()
         .map(|(number, count)| format!("{number},{count}\n"));
     format!("{column},count\n{}", rows.collect::<String>())
+}
+
+/// Sizes with lifetimes: means of each row; `remote` is in per cent.
+pub fn joint_csv(rows: &[JointRow]) -> String {
+    let rows = rows.iter().map(|row| {
+        let mean = |sum: u128| (sum as f64 / row.count as f64).round();
+        let remote = (row.freed_remotely as f64 / row.count as f64 * 1e4).round() / 100.0;
+        let (size, lifetime) = (mean(row.size_sum), mean(row.lifetime_sum));
+        format!("{size},{lifetime},{},{remote}\n", row.count)
+    });
+    format!(
+        "size,lifetime_bytes,weight,remote\n{}",
+        rows.collect::<String>()
+    )
 }
 
 /// Live bytes and blocks over time.

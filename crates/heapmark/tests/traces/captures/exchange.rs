@@ -296,6 +296,99 @@ fn a_workload_draws_the_sizes_that_a_trace_has() {
 }
 
 #[test]
+fn a_steady_heap_has_the_sizes_and_lifetimes_that_a_trace_has() {
+    let place = Place::new();
+    let events = [
+        (0, malloc(0x1000, 100), 100),
+        (0, malloc(0x2000, 50), 200),
+        // It has seen its own 50 bytes.
+        (0, free(0x2000), 300),
+        // 150 bytes, and another thread frees it.
+        (1, free(0x1000), 400),
+        (0, malloc(0x1000, 100), 500),
+        // 100 bytes, and is alive at the end: 1000 more.
+        (0, malloc(0x3000, 1000), 600),
+    ];
+    capture(&place, "a.cap", &[], &events);
+    assert_eq!(finish(&place).code, Some(0));
+    let end = place.run(&["trace", "export", "a.trace", "--joint", "-o", "m.csv"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert_eq!(
+        fs::read_to_string(place.at("m.csv")).unwrap(),
+        "size,lifetime_bytes,weight,remote\n50,50,1,0\n100,150,1,100\n100,1100,1,0\n1000,1000,1,0\n"
+    );
+    let model = format!("steady.model={}", place.text("m.csv"));
+    let flags = [
+        "run",
+        "-w",
+        "steady",
+        "-t",
+        "1",
+        "-a",
+        "glibc",
+        "--blocks",
+        "1",
+        "--no-repeat",
+        "--set",
+        &model,
+        "--set",
+        "steady.operations=1000",
+        "-o",
+        "run",
+    ];
+    let end = place.run(&flags);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let parameters = &support::plan(&place.at("run")).cases[0].parameters;
+    assert_eq!(
+        parameters["lifetimes"],
+        "bytes 50:50:1:0,100:150:1:100,100:1100:1:0,1000:1000:1:0"
+    );
+    // After their own bytes they live for 1050 / 4 on average, and each birth has 1250 / 4: 0.84 live.
+    let records = support::samples(&place.at("run"));
+    let samples = support::of_purpose(&records, "sample");
+    assert!(!samples.is_empty());
+    for record in samples {
+        let calls = &record["measurement"]["calls"];
+        assert_eq!(
+            (&calls["malloc"], &calls["free"]),
+            (&2001.into(), &2001.into()),
+            "{calls}"
+        );
+    }
+    // The table is a part of the run.
+    fs::write(place.at("m.csv"), "size,lifetime_bytes,weight\n50,50,1\n").unwrap();
+    let end = place.run(&["run", "--resume", "run"]);
+    assert_ne!(end.code, Some(0));
+    assert!(
+        end.stderr
+            .contains("m.csv is not the file that this run began with"),
+        "{}",
+        end.stderr
+    );
+    fs::remove_file(place.at("m.csv")).unwrap();
+    let end = place.run(&["run", "--resume", "run"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    // One line says what is wrong, and where.
+    for (text, says) in [
+        (
+            "size,lifetime_bytes,weight\n50,50,1\n50,x,1\n",
+            "m.csv, line 3: lifetime_bytes = `x`",
+        ),
+        ("size,count\n50,50\n", "m.csv, line 1: expected the columns"),
+    ] {
+        fs::write(place.at("m.csv"), text).unwrap();
+        let end = place.run(&[&flags[..15], &["bad"]].concat());
+        assert_eq!(
+            (end.code, end.stderr.lines().count()),
+            (Some(2), 1),
+            "{}",
+            end.stderr
+        );
+        assert!(end.stderr.contains(says), "{}", end.stderr);
+    }
+}
+
+#[test]
 fn a_cut_of_an_empty_stretch_says_that_it_is_empty() {
     let place = Place::new();
     busy(&place);

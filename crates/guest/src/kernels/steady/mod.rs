@@ -1,0 +1,333 @@
+//! `steady`: a heap in its steady state. Sizes and lifetimes belong together: most blocks die young,
+//! some live long, and as much dies as is born.
+
+mod ring;
+mod schedule;
+
+use super::shape::{Blocks, Shape, ShapeThread, StampedBlock, freed_again};
+use super::{Kernel, MemoryPoints};
+use crate::bench::{Bench, Round};
+use crate::fail;
+use crate::lifetimes::Lifetimes;
+use crate::measured::Span;
+use crate::memory::{HarnessTable, Padded};
+use crate::null;
+use crate::placement;
+use crate::retained;
+use crate::threads::{Rendezvous, Turns};
+use crate::timed_phases::Load;
+use core::cell::Cell;
+use core::ptr;
+use ring::Rings;
+use schedule::{Draws, Schedule, ThreadSchedule, stamp};
+
+pub const KERNEL: Kernel = Kernel {
+    name: "steady",
+    calls: &["malloc", "free"],
+    parameters: &["lifetimes", "operations", "touch", "use", "thread"],
+    memory: MemoryPoints::Own,
+    has_floor: true,
+    run,
+};
+
+/// A thread frees what others hand over once in so many births.
+const BETWEEN_DRAINS: usize = 64;
+/// Births in a thread's turn, if memory is measured.
+const TURN: usize = 1024;
+/// Most points of the memory.
+const MOST_POINTS: usize = 250;
+/// Of so many reads it is counted where they fall.
+const PLACED_READS: usize = 100_000;
+
+struct SteadyContext {
+    shape: Shape,
+    schedule: Schedule,
+    survivors: usize,
+    /// Births of each thread on the clock; as many come before it.
+    operations: usize,
+    fills: bool,
+    /// The null allocator's blocks hold nothing.
+    verifies: bool,
+    slots: usize,
+    blocks: Blocks,
+    rings: Rings,
+    workers: HarnessTable<Padded<Worker>>,
+    /// Addresses that the first thread reads, if they are wanted.
+    placed: HarnessTable<Cell<usize>>,
+    turns: Turns,
+    end: Rendezvous,
+    /// Sums over all points: resident heap, and live bytes.
+    seen: [Cell<u64>; 2],
+}
+
+// SAFETY: a worker uses its own part of all tables; the main thread alone `seen`; rings are made to be shared.
+unsafe impl Sync for SteadyContext {}
+
+#[derive(Default)]
+struct Worker {
+    /// Of the births on the clock.
+    deaths: Cell<u64>,
+    freed_for_others: Cell<u64>,
+    /// Sum of all reads.
+    reads: Cell<u64>,
+}
+
+fn run(bench: &mut Bench) {
+    let threads = bench.threads;
+    let lifetimes = Lifetimes::parse(bench.parameter("lifetimes"), threads);
+    let operations = bench.count("operations").max(1);
+    let [survivors, live_bytes] = lifetimes.live();
+    let draws = Draws {
+        threads,
+        survivors: (survivors + 0.5) as usize,
+        births: 2 * operations,
+        uses: bench.count("use"),
+        seed: bench.seed,
+    };
+    if draws.survivors + draws.births >= u32::MAX as usize {
+        fail::give_up(
+            "unsupported",
+            format_args!("more than 2^32 blocks of a thread: lower `operations` or `live`"),
+        );
+    }
+    bench.needs(Schedule::table_bytes(&draws) + (2.0 * live_bytes) as u64 * threads as u64);
+    let schedule = Schedule::new(&lifetimes, draws);
+    let slots = schedule.slots();
+    let is_measured = retained::is_wanted();
+    let placed = if is_measured { PLACED_READS } else { 0 };
+    let context = SteadyContext {
+        shape: Shape::new(bench, threads, MOST_POINTS + 1),
+        schedule,
+        survivors: draws.survivors,
+        operations,
+        fills: bench.parameter("touch") == "all",
+        verifies: !null::serves(),
+        slots,
+        blocks: Blocks::new(threads * slots),
+        rings: Rings::new(threads),
+        workers: HarnessTable::zeroed(threads),
+        placed: HarnessTable::zeroed(placed.min(operations * draws.uses)),
+        turns: Turns::among(if is_measured { threads } else { 0 }),
+        end: Rendezvous::new(threads + 1),
+        seen: Default::default(),
+    };
+    null::overlap(lifetimes.largest() as usize, threads);
+    let (mut rounds, mut deaths, mut for_others) = (0, 0, 0);
+    bench.begin();
+    for round in bench.rounds() {
+        context.shape.points.begin();
+        let span = context.round(bench, round);
+        bench.record(round, span, 0, (threads * operations) as u64);
+        rounds += 1;
+        for Padded(worker) in context.workers.iter() {
+            deaths += worker.deaths.take();
+            for_others += worker.freed_for_others.take();
+        }
+    }
+    let blocks = threads * (draws.survivors + draws.births);
+    let bytes: u64 = (0..threads)
+        .map(|thread| context.schedule.of(thread).bytes)
+        .sum();
+    let expected = freed_again(rounds * blocks as u64, rounds * bytes);
+    context.shape.account(bench, Some(expected));
+    context.shape.tell_worst(bench);
+    let [heap_bytes, live_bytes] = context.seen.each_ref().map(|sum| sum.get() as f64);
+    if live_bytes > 0.0 {
+        bench.figure("steady_overhead", heap_bytes / live_bytes);
+    }
+    bench.figure("remote_share", for_others as f64 / deaths.max(1) as f64);
+    context.tell_placement(bench);
+}
+
+impl SteadyContext {
+    fn round(&self, bench: &mut Bench, round: Round) -> Span {
+        let mut span = None;
+        if self.turns.are_taken() {
+            let team = bench.gather(self, |context, worker| context.in_turns(worker));
+            let began = team.release();
+            self.look(bench.threads);
+            self.end.wait();
+            bench.join(round, team, &began);
+            span = Some(began.elapsed());
+        } else {
+            bench.laps(round, 1, self, |_, lapse| span = Some(lapse.span));
+        }
+        span.unwrap_or_default()
+    }
+
+    fn in_turns(&self, worker: usize) {
+        self.turns.begin(worker);
+        self.before(worker, 0);
+        self.timed(worker, 0);
+        self.turns.leave(worker);
+        self.end.wait();
+        self.after(worker, 0);
+    }
+
+    /// Gives the threads their turns, and takes points once all are in the steady state.
+    fn look(&self, threads: usize) {
+        self.turns.again();
+        // In the first turn threads make the blocks that live at the start.
+        let turns = self.operations.div_ceil(TURN);
+        let every = turns.div_ceil(MOST_POINTS);
+        let mut turn = 0;
+        while self.turns.give(0..threads) {
+            if turn >= turns && (turn - turns).is_multiple_of(every) {
+                let now = [self.shape.point(), self.shape.live()];
+                for (sum, bytes) in self.seen.iter().zip(now) {
+                    sum.set(sum.get() + bytes);
+                }
+            }
+            turn += 1;
+        }
+    }
+
+    fn slots(&self, worker: usize) -> &[Cell<StampedBlock>] {
+        &self.blocks.all()[worker * self.slots..][..self.slots]
+    }
+
+    fn allocate(&self, thread: &ShapeThread, number: usize, size: u32) -> StampedBlock {
+        let stamp = stamp(number, size);
+        if self.fills {
+            thread.filled(size as usize, stamp)
+        } else {
+            thread.allocate(size as usize, stamp)
+        }
+    }
+
+    fn free(&self, thread: &ShapeThread, block: StampedBlock) {
+        if self.verifies {
+            thread.free(block);
+        } else {
+            thread.release(block);
+        }
+    }
+
+    /// Frees what others have handed over.
+    fn drain(&self, worker: usize, thread: &ShapeThread) -> u64 {
+        let mut freed = 0;
+        while let Some(block) = self.rings.take(worker) {
+            self.free(thread, block);
+            freed += 1;
+        }
+        freed
+    }
+
+    /// Some births of a thread, with the deaths and the reads between them.
+    fn live(&self, worker: usize, from: usize, saw: impl Fn(usize, *mut u8)) {
+        let thread = self.shape.thread(worker);
+        let own: ThreadSchedule = self.schedule.of(worker);
+        let slots = self.slots(worker);
+        let (mut deaths, mut freed_for_others, mut reads) = (0, 0, 0);
+        for birth in from..from + self.operations {
+            if (birth - from).is_multiple_of(TURN) {
+                self.turns.pass(worker);
+            }
+            let dying = own.deaths(birth);
+            deaths += dying.len() as u64;
+            for death in dying {
+                let block = slots[death.slot as usize].replace(nothing());
+                let by = death.by as usize;
+                // A full ring would make a thread wait for another.
+                if by == worker || !self.rings.push(by, block) {
+                    self.free(&thread, block);
+                }
+            }
+            if birth.is_multiple_of(BETWEEN_DRAINS) {
+                freed_for_others += self.drain(worker, &thread);
+            }
+            let number = self.survivors + birth;
+            let made = own.born[number];
+            slots[made.slot as usize].set(self.allocate(&thread, number, made.size));
+            for (place, &slot) in own.reads(birth).iter().enumerate() {
+                let address = slots[slot as usize].get().address();
+                // SAFETY: live, and of at least one byte.
+                reads += u64::from(unsafe { address.read_volatile() });
+                saw((birth - from) * own.reads(birth).len() + place, address);
+            }
+        }
+        let worker = &self.workers[worker].0;
+        worker.deaths.set(deaths);
+        worker.freed_for_others.set(freed_for_others);
+        worker.reads.set(worker.reads.get() + reads);
+    }
+
+    /// Reports where the reads of the first thread fell, as a cache and a TLB see them.
+    fn tell_placement(&self, bench: &Bench) {
+        let reads = self.placed.len();
+        if reads == 0 {
+            return;
+        }
+        let placement = placement::of(reads, |see| {
+            self.placed.iter().for_each(|read| see(read.get(), 1, true));
+        });
+        let figures = [
+            (
+                "tlb_64_misses_per_read",
+                placement.first_tlb_misses_per_node,
+            ),
+            (
+                "tlb_1536_misses_per_read",
+                placement.second_tlb_misses_per_node,
+            ),
+            (
+                "cache_1_mib_misses_per_read",
+                placement.cache_misses_per_node,
+            ),
+        ];
+        for (name, value) in figures {
+            bench.figure(name, value);
+        }
+    }
+}
+
+fn nothing() -> StampedBlock {
+    StampedBlock::at(ptr::null_mut(), 0, 0)
+}
+
+impl Load for SteadyContext {
+    /// Makes the blocks that live at the start, and then as many more as on the clock.
+    fn before(&self, worker: usize, _lap: usize) {
+        let thread = self.shape.thread(worker);
+        let (own, slots) = (self.schedule.of(worker), self.slots(worker));
+        for (number, made) in own.born[..self.survivors].iter().enumerate() {
+            slots[made.slot as usize].set(self.allocate(&thread, number, made.size));
+        }
+        self.live(worker, 0, |_, _| ());
+    }
+
+    fn all_here(&self, _lap: usize) {
+        self.shape.point();
+    }
+
+    fn timed(&self, worker: usize, _lap: usize) {
+        if worker == 0 && !self.placed.is_empty() {
+            self.live(worker, self.operations, |read, address| {
+                if let Some(place) = self.placed.get(read) {
+                    place.set(address.addr());
+                }
+            });
+        } else {
+            self.live(worker, self.operations, |_, _| ());
+        }
+    }
+
+    fn after(&self, worker: usize, _lap: usize) {
+        let thread = self.shape.thread(worker);
+        let expected = self.schedule.of(worker).reads_sum;
+        if self.workers[worker].0.reads.take() != expected && self.verifies {
+            fail::give_up(
+                "wrong-result",
+                format_args!("a live block that was read does not hold what was written"),
+            );
+        }
+        // All threads have handed over what they had to.
+        self.drain(worker, &thread);
+        for slot in self.slots(worker) {
+            let block = slot.replace(nothing());
+            if block.size() > 0 {
+                self.free(&thread, block);
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Blocks that a thread is to free because others say so.
+
+use crate::memory::{HarnessTable, Padded};
+use crate::shape_blocks::StampedBlock;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Blocks that may wait for one thread.
+const ROOM: u64 = 4096;
+
+/// A bounded queue for each thread: any thread pushes, its owner takes. After Dmitry Vyukov's: each
+/// place says which turn it is ready for.
+pub struct Rings {
+    places: HarnessTable<Place>,
+    ends: HarnessTable<Padded<Ends>>,
+}
+
+struct Place {
+    turn: AtomicU64,
+    block: Cell<StampedBlock>,
+}
+
+#[derive(Default)]
+struct Ends {
+    /// Pushes so far.
+    pushed: AtomicU64,
+    /// Of the owner alone.
+    taken: Cell<u64>,
+}
+
+// SAFETY: a place belongs to the thread that its turn says; `taken` to the owner.
+unsafe impl Sync for Rings {}
+
+impl Rings {
+    /// For so many threads.
+    pub fn new(threads: usize) -> Rings {
+        Rings {
+            places: HarnessTable::zeroed(threads * ROOM as usize),
+            ends: HarnessTable::zeroed(threads),
+        }
+    }
+
+    fn place(&self, owner: usize, turn: u64) -> &Place {
+        &self.places[owner * ROOM as usize + (turn % ROOM) as usize]
+    }
+
+    /// Hands a block to its owner; `false` if there is no room.
+    pub fn push(&self, owner: usize, block: StampedBlock) -> bool {
+        let pushed = &self.ends[owner].0.pushed;
+        let mut turn = pushed.load(Ordering::Relaxed);
+        loop {
+            let place = self.place(owner, turn);
+            // A place is empty after an even number of turns of its own, and full after an odd one.
+            let due = turn / ROOM * 2;
+            match place.turn.load(Ordering::Acquire) {
+                ready if ready < due => return false,
+                ready if ready > due => turn = pushed.load(Ordering::Relaxed),
+                _ => match pushed.compare_exchange_weak(
+                    turn,
+                    turn + 1,
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                ) {
+                    Ok(_) => {
+                        place.block.set(block);
+                        place.turn.store(due + 1, Ordering::Release);
+                        return true;
+                    }
+                    Err(current) => turn = current,
+                },
+            }
+        }
+    }
+
+    /// The next block, if there is one. For the owner.
+    pub fn take(&self, owner: usize) -> Option<StampedBlock> {
+        let taken = &self.ends[owner].0.taken;
+        let turn = taken.get();
+        let place = self.place(owner, turn);
+        let due = turn / ROOM * 2;
+        if place.turn.load(Ordering::Acquire) != due + 1 {
+            return None;
+        }
+        let block = place.block.get();
+        place.turn.store(due + 2, Ordering::Release);
+        taken.set(turn + 1);
+        Some(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use core::ptr;
+
+    fn block(stamp: u32) -> StampedBlock {
+        StampedBlock::at(ptr::null_mut(), 1, stamp)
+    }
+
+    #[test]
+    fn what_is_pushed_is_taken_in_order_and_a_full_ring_refuses() {
+        let rings = Rings::new(2);
+        let mut next = 0;
+        for times in [3, ROOM as u32, 5, ROOM as u32] {
+            let first = next;
+            for _ in 0..times {
+                assert!(rings.push(1, block(next)));
+                next += 1;
+            }
+            assert_eq!(rings.push(1, block(0)), times < ROOM as u32);
+            let expected = (first..next).chain((times < ROOM as u32).then_some(0));
+            for stamp in expected {
+                assert_eq!(rings.take(1).map(|block| block.stamp()), Some(stamp));
+            }
+            assert!(rings.take(1).is_none());
+        }
+        assert!(rings.take(0).is_none());
+    }
+
+    #[test]
+    fn blocks_of_several_threads_arrive_once() {
+        let rings = Rings::new(1);
+        let (each, mut sum) = (20_000u32, 0u64);
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let rings = &rings;
+                scope.spawn(move || {
+                    for number in 0..each {
+                        while !rings.push(0, block(3 * number + thread)) {
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+            for _ in 0..3 * each {
+                let taken = loop {
+                    match rings.take(0) {
+                        Some(block) => break block,
+                        None => std::thread::yield_now(),
+                    }
+                };
+                sum += u64::from(taken.stamp());
+            }
+        });
+        let all = u64::from(3 * each);
+        assert_eq!(sum, all * (all - 1) / 2);
+    }
+}

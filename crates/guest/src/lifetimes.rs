@@ -1,0 +1,239 @@
+//! Which sizes are asked for, and how long their blocks live: a table that the host computes from a
+//! workload's parameters or reads from a file.
+
+use crate::fail;
+use crate::memory::HarnessTable;
+use crate::rng::SplitMix;
+
+/// How long blocks of a row live.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    /// So many births on average, as if each birth ended them with the same probability.
+    Births,
+    /// Until exactly so many bytes were allocated, their own ones included.
+    Bytes,
+}
+
+/// Sizes, their lifetimes, and how often each pair comes.
+pub struct Lifetimes {
+    unit: Unit,
+    rows: HarnessTable<Row>,
+}
+
+/// Lifetimes are those of one thread, if all allocate alike.
+#[derive(Clone, Copy)]
+struct Row {
+    size: u32,
+    /// Births, or bytes that are allocated after the block itself.
+    lifetime: f64,
+    remote_share: f64,
+    /// Weights of all rows up to this one: of blocks that are born, and of those that live at a time.
+    until: [f64; 2],
+}
+
+/// A block as it is born, or as it is found alive.
+#[derive(Clone, Copy)]
+pub struct Drawn {
+    pub size: u32,
+    /// What is left of its life, in births or in bytes.
+    pub left: f64,
+    /// What is over of it.
+    pub age: f64,
+    pub is_freed_remotely: bool,
+}
+
+impl Lifetimes {
+    /// Reads `births` or `bytes`, then `SIZE:LIFETIME:WEIGHT:REMOTE,…`: lifetimes are those of a process
+    /// of so many threads, `REMOTE` is in per cent.
+    pub fn parse(text: &str, threads: usize) -> Lifetimes {
+        let fault = |what: &str| -> ! {
+            fail::give_up("error", format_args!("`{what}` is no row of lifetimes"))
+        };
+        let (unit, rows) = match text.split_once(' ') {
+            Some(("births", rows)) => (Unit::Births, rows),
+            Some(("bytes", rows)) => (Unit::Bytes, rows),
+            _ => fault("a table without a unit"),
+        };
+        let mut table = HarnessTable::<Row>::zeroed(rows.split(',').count());
+        let mut until = [0.0; 2];
+        for (place, row) in table.iter_mut().zip(rows.split(',')) {
+            let mut words = row.split(':').map(|word| word.parse::<f64>().ok());
+            let mut word = || words.next().flatten();
+            let (Some(size), Some(lifetime), Some(weight), Some(remote)) =
+                (word(), word(), word(), word())
+            else {
+                fault(row)
+            };
+            let own = match unit {
+                Unit::Births => 0.0,
+                Unit::Bytes => size,
+            };
+            let lifetime = (lifetime - own).max(0.0) / threads as f64;
+            until[0] += weight;
+            until[1] += weight * lifetime;
+            *place = Row {
+                // What no byte was asked for could not be told from what is not there.
+                size: (size as u32).max(1),
+                lifetime,
+                remote_share: remote / 100.0,
+                until,
+            };
+        }
+        if until[0] <= 0.0 {
+            fault(rows);
+        }
+        Lifetimes { unit, rows: table }
+    }
+
+    /// Whether lifetimes are bytes, and not births.
+    pub fn are_bytes(&self) -> bool {
+        self.unit == Unit::Bytes
+    }
+
+    /// The largest size.
+    pub fn largest(&self) -> u32 {
+        self.rows.iter().map(|row| row.size).max().unwrap_or(0)
+    }
+
+    /// Blocks of one thread that live at a time, and their bytes, both on average.
+    pub fn live(&self) -> [f64; 2] {
+        let (mut before, mut sums) = ([0.0; 2], [0.0; 3]);
+        for row in self.rows.iter() {
+            let [born, live] = core::array::from_fn(|place| row.until[place] - before[place]);
+            let size = f64::from(row.size);
+            for (sum, more) in sums.iter_mut().zip([born * size, live, live * size]) {
+                *sum += more;
+            }
+            before = row.until;
+        }
+        let [born_bytes, live, live_bytes] = sums;
+        let per_birth = match self.unit {
+            Unit::Births => before[0],
+            Unit::Bytes => born_bytes,
+        };
+        [live / per_birth, live_bytes / per_birth]
+    }
+
+    /// A block that is born.
+    pub fn birth(&self, random: &mut SplitMix) -> Drawn {
+        let row = self.draw(random, 0);
+        let left = match self.unit {
+            Unit::Births => 1.0 + exponential(random) * (row.lifetime - 0.5).max(0.0),
+            Unit::Bytes => row.lifetime,
+        };
+        row.block(random, left, 0.0)
+    }
+
+    /// One of the blocks that live at a time.
+    pub fn survivor(&self, random: &mut SplitMix) -> Drawn {
+        let row = self.draw(random, 1);
+        let (left, age) = match self.unit {
+            // How old it is says nothing on how long it will live.
+            Unit::Births => {
+                let mut part = || exponential(random) * row.lifetime;
+                (part(), part())
+            }
+            Unit::Bytes => {
+                let left = unit(random) * row.lifetime;
+                (left, row.lifetime - left)
+            }
+        };
+        row.block(random, left, age)
+    }
+
+    fn draw(&self, random: &mut SplitMix, weights: usize) -> Row {
+        let all = self.rows[self.rows.len() - 1].until[weights];
+        let ticket = unit(random) * all;
+        let place = self
+            .rows
+            .partition_point(|row| row.until[weights] <= ticket);
+        self.rows[place.min(self.rows.len() - 1)]
+    }
+}
+
+impl Row {
+    fn block(&self, random: &mut SplitMix, left: f64, age: f64) -> Drawn {
+        Drawn {
+            size: self.size,
+            left,
+            age,
+            is_freed_remotely: unit(random) < self.remote_share,
+        }
+    }
+}
+
+/// Uniform from 0, below 1.
+pub fn unit(random: &mut SplitMix) -> f64 {
+    (random.next() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// Exponential with mean 1, without a logarithm, which this crate has not: a run of falling uniform
+/// numbers is odd in length with the right probability (von Neumann, 1951).
+fn exponential(random: &mut SplitMix) -> f64 {
+    for whole in 0.. {
+        let first = unit(random);
+        let (mut last, mut is_odd) = (first, true);
+        loop {
+            let next = unit(random);
+            if next >= last {
+                break;
+            }
+            last = next;
+            is_odd = !is_odd;
+        }
+        if is_odd {
+            return f64::from(whole) + first;
+        }
+    }
+    0.0
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+
+    #[test]
+    fn exponential_numbers_have_their_quantiles() {
+        let mut random = SplitMix::new(1, 0);
+        let mut drawn = HarnessTable::<f64>::zeroed(200_000);
+        drawn.fill_with(|| exponential(&mut random));
+        let below = |bound: f64| drawn.iter().filter(|it| **it < bound).count() as f64 / 200_000.0;
+        for bound in [0.1f64, 0.5, 1.0, 2.0, 4.0] {
+            let expected = 1.0 - (-bound).exp();
+            assert!((below(bound) - expected).abs() < 0.005, "{bound}");
+        }
+        let mean = drawn.iter().sum::<f64>() / 200_000.0;
+        assert!((mean - 1.0).abs() < 0.01, "{mean}");
+    }
+
+    #[test]
+    fn what_lives_follows_from_rates_and_lifetimes() {
+        // Half of the births live 100 of them, the others 300: 50 + 150 blocks.
+        let births = Lifetimes::parse("births 10:100:1:0,30:300:1:0", 1);
+        assert_eq!(births.live(), [200.0, 50.0 * 10.0 + 150.0 * 30.0]);
+        // 20 bytes are born on average; a block lives 100 or 300 bytes after its own.
+        let bytes = Lifetimes::parse("bytes 10:110:1:0,30:330:1:0", 1);
+        assert_eq!(bytes.live(), [2.5 + 7.5, 2.5 * 10.0 + 7.5 * 30.0]);
+        // Of two threads each has half.
+        let halves = Lifetimes::parse("bytes 10:110:1:0,30:330:1:0", 2);
+        assert_eq!(halves.live(), [5.0, 125.0]);
+    }
+
+    #[test]
+    fn survivors_are_those_that_live_long() {
+        let lifetimes = Lifetimes::parse("bytes 10:110:9:0,30:930:1:100", 1);
+        let mut random = SplitMix::new(1, 0);
+        let mut large = 0;
+        for _ in 0..10_000 {
+            let block = lifetimes.survivor(&mut random);
+            let is_large = block.size == 30;
+            large += u32::from(is_large);
+            let expected = if is_large { 900.0 } else { 100.0 };
+            assert!((block.left + block.age - expected).abs() < 1e-9);
+            assert_eq!(block.is_freed_remotely, is_large);
+        }
+        assert!((4800..5200).contains(&large), "{large}");
+    }
+}
