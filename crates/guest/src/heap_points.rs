@@ -3,17 +3,21 @@
 
 use crate::bench::Bench;
 use crate::clock::now_ns;
-use crate::memory::{HarnessTable, Resident};
+use crate::memory::{self, HarnessTable, Resident};
+use crate::objects::Objects;
 use crate::published;
 use core::cell::Cell;
-use heapmark_wire::HeapPoint;
+use core::ptr;
+use heapmark_wire::{HeapPoint, RangeKind};
 
 /// The points of one process.
 pub struct HeapPoints {
     taken: HarnessTable<HeapPoint>,
     count: Cell<usize>,
-    /// Just before the first operation: memory without files, less the harness's own tables.
+    /// Just before the first operation: memory without files in which no block can lie.
     before: Cell<i64>,
+    /// Memory of the harness that counts as its tables, and lies in a file.
+    harness_file_bytes: u64,
     began_ns: Cell<u64>,
 }
 
@@ -23,10 +27,16 @@ unsafe impl Sync for HeapPoints {}
 impl HeapPoints {
     /// Room for so many points; none are wanted if it is 0.
     pub fn new(places: usize) -> HeapPoints {
+        HeapPoints::beside(places, 0)
+    }
+
+    /// The same, if so many bytes of the harness's lie in a file.
+    pub fn beside(places: usize, harness_file_bytes: u64) -> HeapPoints {
         HeapPoints {
             taken: HarnessTable::shared(places),
             count: Cell::new(0),
             before: Cell::new(0),
+            harness_file_bytes,
             began_ns: Cell::new(0),
         }
     }
@@ -41,10 +51,13 @@ impl HeapPoints {
         self.count.get() >= self.taken.len()
     }
 
-    /// Called just before the first operation, when all tables of the harness are there.
+    /// Called just before the first operation, when all tables of the harness are there. What the
+    /// allocator holds by then is its own, too, and blocks will lie there: under mimalloc3 a huge
+    /// page, without which `stranded` would find less memory than live bytes.
     pub fn begin(&self) {
         if self.wanted() {
-            self.before.set(own(&Resident::now()));
+            let held_bytes = self.held_bytes() as i64;
+            self.before.set(own(&Resident::now()) - held_bytes);
             self.began_ns.set(now_ns());
         }
     }
@@ -72,7 +85,36 @@ impl HeapPoints {
         point.heap_bytes
     }
 
-    /// What the allocator holds, as far as it has grown since `begin`.
+    /// What the allocator holds now, by the mappings in which its blocks may lie. The data of
+    /// objects, libc's for one, is none of these.
+    fn held_bytes(&self) -> u64 {
+        let Some(page) = published::page() else {
+            return 0;
+        };
+        let objects = Objects::loaded();
+        let page_start = ptr::from_ref(page).addr();
+        let ranges = page.watched().ranges();
+        let table = |start| {
+            let mut shared = ranges.known().filter(|it| it.kind == RangeKind::Shared);
+            shared.find(|range| range.start == start as u64)
+        };
+        let mut all_bytes = 0;
+        let mut shared_table_bytes = 0;
+        memory::fileless_mappings(|mapping| match table(mapping.start) {
+            _ if mapping.start == page_start => {}
+            Some(range) => shared_table_bytes += range.end - range.start,
+            None if objects
+                .owner(ptr::without_provenance_mut(mapping.start))
+                .is_some() => {}
+            // The harness's private tables may lie in one mapping with the allocator's memory.
+            None => all_bytes += mapping.bytes,
+        });
+        let elsewhere_bytes = shared_table_bytes + self.harness_file_bytes;
+        let private_table_bytes = published::harness_bytes().saturating_sub(elsewhere_bytes);
+        all_bytes.saturating_sub(private_table_bytes)
+    }
+
+    /// What the allocator holds.
     pub fn heap_bytes(&self, now: &Resident) -> u64 {
         (own(now) - self.before.get()).max(0) as u64
     }

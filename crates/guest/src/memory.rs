@@ -253,6 +253,51 @@ impl Resident {
     }
 }
 
+/// A mapping of this process that belongs to no file of a disk.
+pub struct FilelessMapping {
+    pub start: usize,
+    /// Its resident bytes, each page of shared memory divided by the number of processes.
+    pub bytes: u64,
+}
+
+/// Passes each such mapping to `take`, but for stacks that the kernel made.
+pub fn fileless_mappings(mut take: impl FnMut(FilelessMapping)) {
+    let mut mapping = None;
+    let Some(smaps) = sys::RawFile::open(c"/proc/self/smaps") else {
+        return;
+    };
+    smaps.lines(|line| {
+        if let Some((start, name)) = mapping_head(line) {
+            mapping = counted_by(name).map(|key| (start, key));
+        } else if let Some((start, key)) = mapping
+            && let Some(kib) = kib(line, key)
+        {
+            let bytes = kib << 10;
+            take(FilelessMapping { start, bytes });
+        }
+    });
+}
+
+/// Start and name of a mapping, if this is its first line in `smaps`.
+fn mapping_head(line: &str) -> Option<(usize, &str)> {
+    let (range, rest) = line.split_once(' ')?;
+    let (start, _) = range.split_once('-')?;
+    let name = rest.splitn(5, ' ').nth(4)?.trim_start();
+    Some((usize::from_str_radix(start, 16).ok()?, name))
+}
+
+/// The line with the resident bytes of a mapping of this name.
+fn counted_by(name: &str) -> Option<&'static str> {
+    let has = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+    if name.is_empty() || has(&["[heap]", "[anon:"]) {
+        Some("Anonymous:")
+    } else if has(&["/memfd:", "/dev/zero", "/dev/shm/", "/SYSV", "[anon_shmem:"]) {
+        Some("Pss:")
+    } else {
+        None
+    }
+}
+
 /// Address space of this process, touched or not.
 pub fn mapped_bytes() -> u64 {
     proc_kib(c"/proc/self/status", "VmSize:").unwrap_or(0) << 10

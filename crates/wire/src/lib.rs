@@ -1,6 +1,6 @@
 //! Data exchanged between the host and a measured process: the job, the report and the shared page
-//! with both; and the files that the recorder writes. No dependencies, no allocation: the guest
-//! reads and writes this under the allocator being measured.
+//! with both; the files that the recorder writes; and the one search that both sides make. No
+//! dependencies, no allocation: the guest uses this under the allocator being measured.
 
 #![no_std]
 
@@ -11,6 +11,7 @@ mod followed;
 mod high_water;
 mod launched;
 pub mod lent;
+pub mod limit_search;
 mod page;
 mod pairs;
 mod phase;

@@ -4,12 +4,13 @@
 use super::shape::{BlockList, Blocks, Shape, StampedBlock, freed_again};
 use super::{Kernel, MemoryPoints};
 use crate::bench::Bench;
+use crate::sys;
 use crate::threads::Rendezvous;
 
 pub const KERNEL: Kernel = Kernel {
     name: "ladder",
     calls: &["malloc", "free"],
-    parameters: &["smallest", "largest", "volume", "thread"],
+    parameters: &["smallest", "largest", "volume", "pause-ms", "thread"],
     memory: MemoryPoints::OwnOnly,
     has_floor: false,
     run,
@@ -26,6 +27,7 @@ struct LadderContext {
     smallest: usize,
     sizes: usize,
     volume: usize,
+    pause_ms: u64,
     meeting: Rendezvous,
 }
 
@@ -48,6 +50,7 @@ fn run(bench: &mut Bench) {
         smallest,
         sizes,
         volume,
+        pause_ms: bench.number("pause-ms"),
         meeting: Rendezvous::new(bench.threads),
     };
     let blocks = (bench.threads * own) as u64;
@@ -93,6 +96,10 @@ impl LadderContext {
             self.meeting.wait();
             for list in lists.iter_mut().flatten() {
                 list.retain(&thread, |place, _| place % 2 == 0);
+            }
+            // What an allocator gives back by the clock must not depend on how fast a step is.
+            if self.shape.points.wanted() {
+                sys::sleep_ms(self.pause_ms);
             }
         }
         for list in lists.iter_mut().flatten() {

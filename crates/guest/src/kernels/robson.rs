@@ -2,7 +2,7 @@
 //! no blocks hold a known multiple of what is live. It ranks no allocator: it shows whether memory is
 //! measured rightly here.
 
-use super::shape::{Blocks, Shape, StampedBlock};
+use super::shape::{Blocks, LEAST_OF_BOUND, Shape, StampedBlock};
 use super::{Kernel, MemoryPoints};
 use crate::bench::Bench;
 use crate::fail;
@@ -17,9 +17,6 @@ pub const KERNEL: Kernel = Kernel {
     has_floor: false,
     run,
 };
-
-/// A reading below this share of the bound is impossible.
-const LEAST_OF_BOUND: f64 = 0.97;
 
 struct RobsonContext {
     shape: Shape,

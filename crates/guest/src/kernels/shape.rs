@@ -2,6 +2,7 @@
 //! and points at which nothing else runs.
 
 use crate::bench::{Bench, KernelWork};
+use crate::fail;
 use crate::heap_points::HeapPoints;
 use crate::retained;
 use crate::shape_blocks::ShapeThreads;
@@ -11,6 +12,9 @@ use core::ops::Deref;
 
 /// From this many live bytes on, a point's overhead describes the allocator.
 const OVERHEAD_FROM_BYTES: u64 = 1 << 20;
+
+/// A reading below this share of what an allocator must hold is impossible.
+pub const LEAST_OF_BOUND: f64 = 0.97;
 
 /// One round of such a kernel.
 pub struct Shape {
@@ -55,6 +59,9 @@ impl Shape {
         if live >= OVERHEAD_FROM_BYTES {
             let overhead = heap as f64 / live as f64;
             self.worst.set(self.worst.get().max(overhead));
+            if self.points.wanted() && overhead < LEAST_OF_BOUND {
+                not_all_found(heap, live);
+            }
         }
         heap
     }
@@ -127,6 +134,17 @@ impl Growth {
             bench.figure("growth_bytes_per_iteration", (end - half) / rest as f64);
         }
     }
+}
+
+/// Each page of each block has been touched.
+fn not_all_found(heap: u64, live: u64) -> ! {
+    let [heap, live] = [heap, live].map(|bytes| bytes >> 10);
+    fail::give_up(
+        "error",
+        format_args!(
+            "memory is measured wrongly here: of {live} KiB in live blocks {heap} KiB are found (a heap in a file of a disk, or swapped out)"
+        ),
+    )
 }
 
 /// The moments of an idle time at which memory is read, in milliseconds.

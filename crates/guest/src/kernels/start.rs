@@ -15,9 +15,11 @@ use crate::started::{self, StartOrder};
 use crate::text::TextIn;
 use crate::threads;
 use crate::traced;
+use core::convert::Infallible;
 use core::ffi::{CStr, c_int, c_void};
 use core::fmt::Write;
 use core::ptr;
+use heapmark_wire::limit_search::LimitSearch;
 
 pub const KERNEL: Kernel = Kernel {
     name: "start",
@@ -42,14 +44,12 @@ const SIZE_BYTES: usize = 11;
 const MOST_TEXT_BYTES: usize = 128 << 10;
 const MOST_THREADS: usize = 256;
 
-/// So many starts under a limit must all succeed.
-const TRIES: usize = 3;
-/// The smallest limit that is tried; from here on it doubles.
-const LEAST_LIMIT: u64 = 1 << 20;
-/// More than any process has.
-const MOST_LIMIT: u64 = 1 << 48;
-/// The smallest limit is known to a fiftieth, or to this.
-const LIMIT_STEP: u64 = 64 << 10;
+/// Where the search for the smallest limits begins, and how far it goes: further than any process.
+const LIMITS: LimitSearch = LimitSearch {
+    anchor_bytes: 1 << 20,
+    first: 0,
+    most_further: 28,
+};
 
 fn run(bench: &mut Bench) {
     let starts = bench.count("starts");
@@ -173,40 +173,19 @@ fn tell_trace(bench: &Bench, arguments: &[&CStr]) {
     }
 }
 
-/// The smallest limit of a resource under which all tries succeed.
+/// The smallest limit of a resource under which most starts succeed.
 fn tell_limit(bench: &Bench, order: &StartOrder, resource: u32, key: &str) {
-    let works = |bytes| {
+    let Ok(found) = LIMITS.smallest(|bytes, _| {
         let order = StartOrder {
             limit: Some((resource, bytes)),
             ..*order
         };
-        (0..TRIES).all(|_| started::run(&order).status == 0)
-    };
-    match smallest(works) {
+        Ok::<_, Infallible>(started::run(&order).status == 0)
+    });
+    match found {
         Some(bytes) => bench.figure(key, bytes as f64),
         None => bench.note(key, "it starts under no limit"),
     }
-}
-
-/// The smallest number that works, if all larger ones do, to a fiftieth or a step.
-fn smallest(works: impl Fn(u64) -> bool) -> Option<u64> {
-    let mut enough = LEAST_LIMIT;
-    while !works(enough) {
-        enough *= 2;
-        if enough > MOST_LIMIT {
-            return None;
-        }
-    }
-    let mut too_little = if enough == LEAST_LIMIT { 0 } else { enough / 2 };
-    while enough - too_little > LIMIT_STEP.max(enough / 50) {
-        let middle = (enough + too_little) / 2 / 4096 * 4096;
-        if works(middle) {
-            enough = middle;
-        } else {
-            too_little = middle;
-        }
-    }
-    Some(enough)
 }
 
 /// The started process; `arguments` are those after its word.
@@ -267,19 +246,4 @@ extern "C" fn work(sizes: *mut c_void) -> *mut c_void {
         }
     }
     last.cast()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_smallest_limit_is_found_to_a_fiftieth() {
-        for needs in [1, LEAST_LIMIT, 3_500_000, 1 << 30, (256 << 30) + 1] {
-            let found = smallest(|bytes| bytes >= needs).unwrap();
-            let most = needs + LIMIT_STEP.max(needs / 49);
-            assert!((needs..=most).contains(&found), "{needs}: {found}");
-        }
-        assert_eq!(smallest(|_| false), None);
-    }
 }

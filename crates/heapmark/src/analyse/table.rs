@@ -7,8 +7,9 @@ use super::role::Role;
 use super::row::State;
 use super::table_cell::TableCell;
 use crate::metric;
-use crate::plan::{Case, limit};
+use crate::plan::Case;
 use crate::store::{AllocatorInfo, RunFile};
+use heapmark_wire::limit_search::does;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -91,7 +92,7 @@ impl TriedLimit {
     /// Whether the search took it for one that does; `None` if the search has not decided that yet.
     pub fn does(&self) -> Option<bool> {
         let failed = self.outcomes.len() - self.ok();
-        limit::does(self.ok() as u32, failed as u32)
+        does(self.ok() as u32, failed as u32)
     }
 }
 

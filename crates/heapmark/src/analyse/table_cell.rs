@@ -4,7 +4,7 @@ use super::ratio::Ratio;
 use super::spread::Spread;
 use super::verdict::Verdict;
 use crate::metric::Metric;
-use crate::plan::limit::STEP;
+use heapmark_wire::limit_search::STEP;
 use serde::{Serialize, Serializer};
 
 /// A metric of a row.

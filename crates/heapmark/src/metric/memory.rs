@@ -401,7 +401,7 @@ pub const METRICS: &[Metric] = &[
         "smallest_address_space_bytes",
         "smallest RLIMIT_AS",
         Bytes,
-        "start: smallest limit of the address space (ulimit -v) under which 3 starts of 3 succeed, to 2 % or 64 KiB",
+        "start: smallest limit of the address space (ulimit -v) under which most starts succeed, to 1 % or a page; most are 3 of 3, or 5 of at most 9",
     ),
     figure(
         "smallest_data_bytes",

@@ -13,7 +13,9 @@ struct head {
     size_t bytes, size;
 };
 
+#ifndef FREED_LAZILY
 static struct head *kept;
+#endif
 
 void __libc_free(void *block);
 void *__libc_realloc(void *block, size_t size);
@@ -48,8 +50,12 @@ void free(void *block) {
         return;
     }
     head->self = NULL;
+#ifdef FREED_LAZILY
+    madvise(head, head->bytes, MADV_FREE);
+#else
     head->next = __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
     while (!__atomic_compare_exchange_n(&kept, &head->next, head, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {}
+#endif
 }
 
 void *calloc(size_t count, size_t size) {

@@ -1,13 +1,14 @@
-/* Fakes an allocator that keeps its heap in shared pages of a file beside its library. */
+/* Fakes an allocator that keeps its heap in shared pages of a file beside its library, one for each process. */
 #define _GNU_SOURCE
 #include "mapped.h"
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdio.h>
 
 static int heap_file(void) {
     Dl_info self;
     char path[4096];
-    if (!dladdr((void *)heap_file, &self) || strlen(self.dli_fname) + 6 > sizeof path) return -1;
-    strcat(strcpy(path, self.dli_fname), ".heap");
+    if (!dladdr((void *)heap_file, &self)) return -1;
+    snprintf(path, sizeof path, "%s.%d.heap", self.dli_fname, (int)getpid());
     return open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 }

@@ -3,6 +3,7 @@
 
 use crate::support::{Place, of_purpose, samples, word};
 use heapmark::catalog::Catalog;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -144,6 +145,30 @@ fn what_hoards_is_last_in_each_shape_and_what_leaks_is_called_growing() {
         !growing.contains("own") && !growing.contains("glibc"),
         "{growing}"
     );
+}
+
+#[test]
+fn what_an_allocator_holds_before_the_first_block_is_its_own_and_no_shape_has_less_than_is_live() {
+    let place = Place::new();
+    let allocators = format!("glibc,early={}", place.fake("early_riser").display());
+    run(
+        &place,
+        &flags_of(&SHAPES),
+        &["-a", &allocators, "--blocks", "1", "-o", "run"],
+    );
+    let records = samples(&place.at("run"));
+    let followed = of_purpose(&records, "memory");
+    assert_eq!(followed.len(), 2 * SHAPES.len());
+    for record in followed {
+        let [live, heap] = ["live_bytes", "heap_bytes"]
+            .map(|key| record["memory"]["peak_demand"][key].as_u64().unwrap());
+        assert!(heap >= live, "{record}");
+        let held_before = match word(record, "allocator") {
+            "early" => 70 << 20,
+            _ => 0,
+        };
+        assert!(heap >= held_before, "{record}");
+    }
 }
 
 #[test]
@@ -374,25 +399,28 @@ fn an_impossible_reading_is_an_error_and_no_praise() {
     // Its heap lies in a file, so none of it is found.
     let unseen = place.compile("in_disk_file", &[]);
     let allocators = format!("glibc,unseen={}", unseen.display());
-    let flags = ["--set", "robson.live=2097152"];
-    let end = place.run_block("run", "robson", &allocators, &flags);
+    let flags = [
+        "--retained",
+        "--set",
+        "robson.live=2097152",
+        "--set",
+        "ladder.volume=4194304",
+    ];
+    let end = place.run_block("run", "robson,ladder", &allocators, &flags);
     assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
-    assert!(
-        end.stdout.contains("memory is measured wrongly here"),
-        "{}",
-        end.stdout
-    );
     let records = samples(&place.at("run"));
-    let outcome = |name: &str| {
-        let followed = of_purpose(&records, "memory");
-        let own = followed
-            .into_iter()
-            .find(|record| word(record, "allocator") == name)
-            .unwrap();
-        own["outcome"]["kind"].clone()
-    };
-    assert_eq!(outcome("glibc"), "ok");
-    assert_eq!(outcome("unseen"), "error");
+    for workload in ["robson", "ladder"] {
+        let outcome = |name: &str| {
+            let followed = of_purpose(&records, "memory");
+            let is_own =
+                |it: &&Value| word(it, "allocator") == name && word(it, "workload") == workload;
+            followed.into_iter().find(is_own).unwrap()["outcome"].to_string()
+        };
+        assert!(outcome("glibc").contains("\"ok\""), "{}", outcome("glibc"));
+        let told = outcome("unseen");
+        let error = ["\"error\"", "memory is measured wrongly here"];
+        assert!(error.iter().all(|word| told.contains(word)), "{told}");
+    }
 }
 
 #[test]

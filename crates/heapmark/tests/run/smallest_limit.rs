@@ -290,6 +290,54 @@ fn a_limit_holds_for_all_that_a_tried_command_starts_and_for_nothing_else() {
 }
 
 #[test]
+fn a_control_group_counts_what_is_resident_kills_by_itself_and_takes_what_lies_free_lazily() {
+    let place = Place::new();
+    let fakes = ["reclaimer", "keeper", "heedless", "lazy_returner"];
+    let allocators = fakes.map(|name| format!("{name}={}", place.compile(name, &[]).display()));
+    let allocators = allocators.join(",");
+    let flags = [
+        "--limit",
+        "cgroup",
+        "-a",
+        &allocators,
+        "--baseline",
+        "keeper",
+    ];
+    let end = place.run(&[&JOB[..], &["-o", "run"], &flags].concat());
+    let refused = |line: &&str| end.code == Some(2) && line.contains("--limit cgroup: ");
+    if let Some(why) = end.stderr.lines().find(refused) {
+        eprintln!("skipped: {why}");
+        return;
+    }
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let rows = rows(&place, "run");
+    let smallest = |name: &str| value(row(&rows, name), "smallest_limit_bytes");
+    // Nothing is refused, so none of them can react. The kernel charges a group in steps.
+    for name in ["reclaimer", "heedless"] {
+        let ratio = smallest(name) / smallest("keeper");
+        assert!((0.9..1.1).contains(&ratio), "{name}: {}", end.stdout);
+    }
+    assert!(
+        smallest("lazy_returner") * 1.3 < smallest("keeper"),
+        "{}",
+        end.stdout
+    );
+    for name in fakes {
+        for (bytes, outcomes) in tried(row(&rows, name)) {
+            let is_enough = bytes >= 1.1 * smallest(name);
+            let words: &[&str] = if is_enough { &["ok"] } else { &["ok", "oom"] };
+            assert!(
+                outcomes.iter().all(|word| words.contains(word)),
+                "{name} under {bytes}: {outcomes:?}"
+            );
+        }
+    }
+    let reclaimable = |name: &str| value(row(&rows, name), "reclaimable_bytes");
+    assert!(reclaimable("lazy_returner") > 1e6, "{}", end.stdout);
+    assert_eq!(reclaimable("keeper"), 0.0);
+}
+
+#[test]
 fn control_groups_are_refused_in_one_line_if_none_may_be_made() {
     let place = Place::new();
     // No group there hands the memory controller on.

@@ -43,7 +43,7 @@ impl Points {
         let most = most.max(FEWEST_POINTS);
         let places = if wanted { most as usize + 1 } else { 0 };
         Points {
-            taken: HeapPoints::new(places),
+            taken: HeapPoints::beside(places, sheet.resident_bytes() as u64),
             every: head.points.div_ceil(most).max(1),
             passed: Cell::new(0),
             peak: head.peak,

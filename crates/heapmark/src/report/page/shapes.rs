@@ -164,7 +164,7 @@ fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> 
         ("no reuse", NO_REUSE),
     ]
     .into_iter()
-    .filter_map(|(name, key)| named_line(name, key, base, curves));
+    .flat_map(|(name, key)| named_lines(name, key, curves));
     let lines: Vec<(String, f64)> = [(LIVE.to_owned(), 1.0)].into_iter().chain(named).collect();
     let ratios = places().map(|(_, ratio, _)| *ratio);
     let heights: Vec<f64> = (ratios.filter(|ratio| *ratio >= LEAST))
@@ -228,20 +228,25 @@ fn curve_of(label: &str, places: &[Place]) -> Box<Scatter<f64, f64>> {
     views::scatter(label, mode, kept.map(|kept| places[kept].clone()))
 }
 
-/// `no reuse: 8.00x`, or `no reuse, glibc: 6.06x` where it is another one for each allocator.
-fn named_line(name: &str, key: &str, base: &Curve, curves: &[Curve]) -> Option<(String, f64)> {
-    let own = base.row.median(key)?;
-    let whose = if curves.iter().all(|curve| {
-        curve
-            .row
-            .median(key)
-            .is_some_and(|it| (it / own - 1.0).abs() < SAME)
-    }) {
-        String::new()
-    } else {
-        format!(", {}", in_chart(base.subject.name))
+/// `no reuse: 8.00x`; or, if it is another one for each allocator, the lowest and the highest, as in
+/// `no reuse, glibc: 1.38x`.
+fn named_lines(name: &str, key: &str, curves: &[Curve]) -> Vec<(String, f64)> {
+    let mut all: Vec<(&str, f64)> = (curves.iter())
+        .filter_map(|curve| Some((curve.subject.name, curve.row.median(key)?)))
+        .collect();
+    all.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+    let (Some(&lowest), Some(&highest)) = (all.first(), all.last()) else {
+        return Vec::new();
     };
-    Some((format!("{name}{whose}: {}", units::times(own)), own))
+    if highest.1 / lowest.1 - 1.0 < SAME {
+        return vec![(format!("{name}: {}", units::times(highest.1)), highest.1)];
+    }
+    [lowest, highest]
+        .map(|(whose, ratio)| {
+            let words = format!("{name}, {}: {}", in_chart(whose), units::times(ratio));
+            (words, ratio)
+        })
+        .into()
 }
 
 /// A horizontal line with its words above its start, where a narrow chart has room, too.
