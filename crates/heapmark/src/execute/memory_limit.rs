@@ -38,8 +38,9 @@ pub struct Limited {
 pub struct UnderLimit {
     /// False if what a group takes was only counted.
     pub is_limited: bool,
-    /// How many processes the kernel killed since their group was at its limit.
-    pub killed: u64,
+    /// Whether the kernel killed it, since its group was at its limit. Of how many processes that
+    /// were is not known: of a group that ends as one, the kernel counts the first one twice.
+    pub was_killed: bool,
     /// Most bytes that the group was charged; `None` without a group, and on kernels before 5.19.
     pub charged_bytes: Option<u64>,
 }
@@ -84,7 +85,7 @@ impl Limited {
         let group = self.group.as_ref();
         UnderLimit {
             is_limited: self.is_limited,
-            killed: group.map_or(0, Group::killed),
+            was_killed: group.is_some_and(Group::was_killed),
             charged_bytes: group.and_then(|group| group.number("memory.peak")),
         }
     }
@@ -93,15 +94,12 @@ impl Limited {
 impl UnderLimit {
     /// The outcome if the limit decides it, whatever the command made of that.
     pub fn outcome(&self, errno: i32) -> Option<Outcome> {
-        let what = match (self.killed, errno) {
-            (0, libc::ENOMEM | libc::EAGAIN) => "too little to be started".into(),
-            (0, _) => return None,
-            (1, _) => "killed by the kernel, its group was at the limit".into(),
-            (killed, _) => {
-                format!("{killed} processes killed by the kernel, their group was at the limit")
-            }
+        let what = match errno {
+            _ if self.was_killed => "killed by the kernel, its group was at the limit",
+            libc::ENOMEM | libc::EAGAIN => "too little to be started",
+            _ => return None,
         };
-        Some(Outcome::Oom { what })
+        Some(Outcome::Oom { what: what.into() })
     }
 }
 
@@ -158,13 +156,10 @@ impl Group {
             .ok()
     }
 
-    fn killed(&self) -> u64 {
+    fn was_killed(&self) -> bool {
         let events = fs::read_to_string(self.folder.join("memory.events")).unwrap_or_default();
-        events
-            .lines()
-            .find_map(|line| line.strip_prefix("oom_kill "))
-            .and_then(|count| count.parse().ok())
-            .unwrap_or(0)
+        let mut counts = events.lines().filter_map(|it| it.strip_prefix("oom_kill "));
+        counts.any(|count| count != "0")
     }
 }
 
