@@ -141,7 +141,7 @@ mod tests {
             let search = LimitSearch { first, ..SEARCH };
             for needs in [100_000, 1 << 20, 3_500_000, 1 << 30, (256 << 30) + 1] {
                 let found = smallest(search, |bytes, _| bytes >= needs).unwrap();
-                let most = needs + (needs / 99).max(PAGE_BYTES);
+                let most = needs + needs / 99 + PAGE_BYTES;
                 assert!((needs..=most).contains(&found), "{needs}: {found}");
             }
             assert_eq!(smallest(search, |_, _| false), None);
