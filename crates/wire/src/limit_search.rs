@@ -88,17 +88,11 @@ impl LimitSearch {
                     (dead, dead_is_known) = (middle, true);
                 }
             }
-            if dead_is_known || !self.has_more(dead) {
+            if dead_is_known || self.bytes(dead) < LEAST_BYTES {
                 return Ok(Some(self.bytes(alive)));
             }
             dead -= FURTHER;
         }
-    }
-
-    /// Whether a step is a limit that the next one is not.
-    fn has_more(&self, step: i32) -> bool {
-        let bytes = self.bytes(step);
-        bytes >= LEAST_BYTES && bytes < self.bytes(step + 1)
     }
 }
 
