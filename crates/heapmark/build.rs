@@ -25,6 +25,7 @@ fn main() {
         "suites",
         "claims",
         "traces",
+        "checks",
     ] {
         let path = format!("../../{folder}");
         // Cargo treats a path that does not exist as one that always changes.
@@ -46,6 +47,7 @@ fn main() {
     }
     build_guest_and_recorder();
     build_preloaded();
+    build_checks();
 }
 
 /// A program and a library of this workspace cannot be dependencies, so a cargo inside cargo builds
@@ -113,6 +115,36 @@ fn build_preloaded() {
         run(cc);
         carry(&library);
     }
+}
+
+/// The program that runs a check of `heapmark check`: each is a file of a folder.
+fn build_checks() {
+    let folder = Path::new("../../checks");
+    let entries = fs::read_dir(folder).unwrap_or_else(|why| panic!("{folder:?}: {why}"));
+    let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut files: Vec<PathBuf> = files
+        .filter(|file| file.extension().is_some_and(|it| it == "c"))
+        .collect();
+    files.sort();
+    let program = "heapmark-check";
+    let mut cc = Command::new(env::var_os("CC").unwrap_or("cc".into()));
+    cc.args([
+        "-std=gnu11",
+        "-D_GNU_SOURCE",
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-s",
+    ])
+    // Wrong use of the allocator is what checks are about.
+    .args(["-fno-builtin", "-Wno-use-after-free", "-pthread"])
+    .args(files)
+    .arg(folder.join("harness/main.c"))
+    .arg("-o")
+    .arg(out(program))
+    .arg("-ldl");
+    run(cc);
+    carry(program);
 }
 
 /// Writes beside a file what its content hashes to.

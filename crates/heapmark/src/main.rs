@@ -2,9 +2,9 @@
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use heapmark::cmd::{
-    EXIT_CODES, Exit, Manner, build, claims, clean, compare, completions, doctor, explain, export,
-    fetch, flags, help, list, man, noise, open, record, replay, report, run, selftest, show,
-    signals, trace, try_command,
+    EXIT_CODES, Exit, Manner, build, check, claims, clean, compare, completions, doctor, explain,
+    export, fetch, flags, help, list, man, noise, open, record, replay, report, run, selftest,
+    show, signals, trace, try_command,
 };
 use std::process::ExitCode;
 
@@ -32,6 +32,7 @@ enum Command {
     Compare(compare::CompareArgs),
     Export(export::ExportArgs),
     Claims(claims::ClaimsArgs),
+    Check(check::CheckArgs),
     Noise(noise::NoiseArgs),
     Selftest(selftest::SelftestArgs),
     Record(record::RecordArgs),
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::run(args),
         Command::Export(args) => export::run(args),
         Command::Claims(args) => claims::run(args),
+        Command::Check(args) => check::run(args),
         Command::Noise(args) => noise::run(args),
         Command::Selftest(args) => selftest::run(args),
         // Its exit code is the program's.

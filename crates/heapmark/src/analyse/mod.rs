@@ -5,6 +5,7 @@
 //! decided in one place, `group`; all later steps see a failed row as a row without processes.
 
 mod candidate;
+pub mod check;
 pub mod claims;
 pub mod compare;
 pub mod conclusion;

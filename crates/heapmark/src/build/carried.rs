@@ -49,6 +49,9 @@ pub const SIZES: Carried = carried!("sizes.so", None);
 /// The library that ages the heap of a program.
 pub const LITTER: Carried = carried!("litter.so", None);
 
+/// The program of `heapmark check`.
+pub const CHECKS: Carried = carried!("heapmark-check", None);
+
 impl Carried {
     /// The file that the environment names; that of a distribution, `../lib/heapmark/` from the
     /// folder of this program; otherwise the carried one, unpacked.

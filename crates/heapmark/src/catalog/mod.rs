@@ -4,6 +4,7 @@
 
 pub mod allocator;
 pub mod allocators;
+pub mod check;
 pub mod claim;
 pub mod faults;
 pub mod folder;

@@ -4,7 +4,7 @@ use clap::Command;
 
 /// The commands as a newcomer meets them.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Measure", &["run", "try"]),
+    ("Measure", &["run", "try", "check"]),
     ("Your program's allocations", &["record", "replay", "trace"]),
     (
         "Results",
@@ -26,7 +26,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// Lines to type, for each command; a test types them.
-const EXAMPLES: [(&str, &[&str]); 28] = [
+const EXAMPLES: [(&str, &[&str]); 29] = [
     (
         "run",
         &[
@@ -42,6 +42,14 @@ const EXAMPLES: [(&str, &[&str]); 28] = [
             "heapmark try python3 build.py",
             "heapmark try -a glibc,jemalloc --blocks 20 jq . big.json",
             "heapmark try --server './server --port {port}' --client 'curl localhost:{port}' --ready 7391",
+        ],
+    ),
+    (
+        "check",
+        &[
+            "heapmark check                                # what a program may rely on, of each allocator",
+            "heapmark check -a jemalloc --only alignment",
+            "heapmark check --program calloc-overflow      # as a C program of its own",
         ],
     ),
     (

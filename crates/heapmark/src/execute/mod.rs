@@ -3,6 +3,7 @@
 
 mod bindings;
 pub mod callgrind;
+pub mod check;
 pub mod child;
 mod early_end;
 mod exec_tracer;

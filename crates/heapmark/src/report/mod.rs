@@ -2,6 +2,7 @@
 //! text out. Never measures, never judges.
 
 mod allocators;
+mod check;
 mod claims;
 mod compare;
 mod conclusion;
@@ -43,6 +44,7 @@ mod workloads;
 pub(crate) mod tests;
 
 pub use allocators::allocators;
+pub use check::{check, check_changes};
 pub use claims::{claims, claims_json, claims_markdown, reason};
 pub use compare::{ComparisonSubject, comparison, comparison_json, comparison_markdown};
 pub use flags::text as flags;

@@ -2,6 +2,7 @@
 
 mod bring;
 mod checked;
+mod checks;
 mod commits;
 mod control;
 mod fakes;

@@ -58,7 +58,7 @@ case $1 in
         command=$1
         shift
         exec "$HEAPMARK" "$command" --dry-run "$@" ;;
-    noise | selftest | build | clean | fetch | open | man) exec "$HEAPMARK" "$@" --help ;;
+    noise | selftest | check | build | clean | fetch | open | man) exec "$HEAPMARK" "$@" --help ;;
     trace) case $2 in make-pack | finish | import) exec "$HEAPMARK" trace "$2" --help ;; esac ;;
 esac
 exec "$HEAPMARK" "$@"

@@ -235,6 +235,7 @@ fn lines() -> Vec<Line> {
         line("trace import", &[NEW], &["mtrace"]),
         line("trace export", &[NEW, &[("--sizes", "")]], &["a.trace"]),
         line("trace export", &[NEW, &[("--lifetimes", "")]], &["a.trace"]),
+        line("trace export", &[NEW, &[("--joint", "")]], &["a.trace"]),
     ]);
     lines
 }
@@ -249,6 +250,15 @@ fn taken() -> Vec<Line> {
         ("--target-ms", "1ms"),
         ("--as", "mean"),
         ("--output", "noise"),
+    ];
+    const CHECK: &[Flag] = &[
+        ("--allocators", "glibc"),
+        ("--preset", "full"),
+        ("--only", "free-null"),
+        ("--fail-on", "robust"),
+        ("--timeout", "1min"),
+        ("--json", ""),
+        ("--output", "checked"),
     ];
     const RECORD: &[Flag] = &[
         ("--output", "out"),
@@ -276,6 +286,8 @@ fn taken() -> Vec<Line> {
             &[&[("--output", "pack"), ("--force", "")]],
             &["perl-hash"],
         ),
+        line("check", &[CHECK], &[]),
+        line("check", &[&[("--program", "free-null")]], &[]),
         line(
             "selftest",
             &[&[("--blocks", "1"), ("--seed", "7"), ("--output", "selftest")]],
@@ -501,7 +513,7 @@ fn a_flag_that_is_left_out_makes_something_else_come_out() {
 fn what_measures_and_what_records_takes_its_flags_together() {
     let place = place();
     for line in taken() {
-        for name in ["out", "noise", "selftest"] {
+        for name in ["out", "noise", "selftest", "checked"] {
             let _ = fs::remove_dir_all(place.at(name));
         }
         let (code, stdout, stderr, _) = outcome(&place, &line, "");

@@ -115,7 +115,8 @@ pub fn listed(word: &str) -> Result<String, String> {
     }
 }
 
-fn patience(text: &str) -> Result<Duration, String> {
+/// `90s`, `5min`, or a bare number of seconds.
+pub fn patience(text: &str) -> Result<Duration, String> {
     between(text, SECONDS, LEAST, Duration::from_secs(1_000_000))
 }
 

@@ -393,13 +393,13 @@ fn all_ok(run: &Run) -> bool {
     ended_well && run.head.plan.named.iter().all(is_there)
 }
 
-fn stop_on_signals() -> Arc<AtomicBool> {
+pub(super) fn stop_on_signals() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     signals::answer(Answer::Stop(Arc::clone(&stop)));
     stop
 }
 
 /// The UTC date, for names of run directories.
-fn today() -> String {
+pub(super) fn today() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }

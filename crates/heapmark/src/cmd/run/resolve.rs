@@ -132,15 +132,9 @@ fn add_word(chosen: &mut Chosen, word: &str, replace: bool, catalog: &Catalog) -
     Ok(())
 }
 
-/// The allocators that flags name, or else those of these tiers, and the baseline's name. The
-/// baseline is always among them. Libraries may have names of the catalogue if `replace` is set.
-pub fn choose(
-    words: &[String],
-    tiers: &[Tier],
-    baseline: &str,
-    replace: bool,
-    catalog: &Catalog,
-) -> Result<(String, Chosen)> {
+/// The allocators that flags name, or else those of these tiers. Libraries may have names of the
+/// catalogue if `replace` is set.
+pub fn named(words: &[String], tiers: &[Tier], replace: bool, catalog: &Catalog) -> Result<Chosen> {
     let words = build::rejoined(words);
     let mut chosen = Chosen::new();
     for word in &words {
@@ -151,6 +145,19 @@ pub fn choose(
         all.retain(|allocator| tiers.contains(&allocator.tier));
         chosen.extend(all.into_iter().map(|allocator| (allocator, false)));
     }
+    Ok(chosen)
+}
+
+/// The allocators that flags name, or else those of these tiers, and the baseline's name. The
+/// baseline is always among them. Libraries may have names of the catalogue if `replace` is set.
+pub fn choose(
+    words: &[String],
+    tiers: &[Tier],
+    baseline: &str,
+    replace: bool,
+    catalog: &Catalog,
+) -> Result<(String, Chosen)> {
+    let mut chosen = named(words, tiers, replace, catalog)?;
     if let Some(user) = build::user(baseline, &catalog.allocators).map_err(usage)? {
         may_have_its_name(&user, &format!("--baseline {baseline}"), replace, catalog)
             .map_err(usage)?;

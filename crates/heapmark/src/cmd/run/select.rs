@@ -523,7 +523,8 @@ pub(crate) fn plan(
     }
 }
 
-fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<AllocatorInfo> {
+/// What is stored of an allocator.
+pub(crate) fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<AllocatorInfo> {
     let allocator = &subject.allocator;
     let library = &subject.library;
     let purge = match &allocator.purge {

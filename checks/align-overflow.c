@@ -1,0 +1,34 @@
+/*
+about = "alignment plus size that overflows returns NULL with an error"
+group = "alignment"
+standing = "std"
+source = "CVE-2026-0861 (glibc)"
+why = "a wrapped sum is a block that is too small"
+*/
+#include "harness/check.h"
+
+static void refused(const char *call, size_t alignment, size_t size, void *block, int error) {
+    EXPECT(!block, "%s(%zu, %zu) returned a block", call, alignment, size);
+    EXPECT(block || error == ENOMEM || error == EINVAL, "%s(%zu, %zu) gave error %d", call, alignment, size, error);
+    errno = 0;
+}
+
+CHECK {
+    size_t alignments[] = {(size_t)1 << 31, (size_t)1 << 47, (size_t)1 << 61, (size_t)1 << 62, (size_t)1 << 63};
+    size_t sizes[] = {PTRDIFF_MAX, PTRDIFF_MAX - 1, PTRDIFF_MAX - 4095, (size_t)1 << 62, SIZE_MAX, SIZE_MAX - 15};
+    for (int which = 0; which < 5; which++)
+        for (int size = 0; size < 6; size++) {
+            void *block = memalign(alignments[which], sizes[size]);
+            refused("memalign", alignments[which], sizes[size], block, errno);
+            int error = posix_memalign(&block, alignments[which], sizes[size]);
+            refused("posix_memalign", alignments[which], sizes[size], error ? NULL : block, error);
+        }
+}
+
+#ifdef PLANTED
+void *memalign(size_t alignment, size_t size) {
+    extern void *__libc_memalign(size_t, size_t);
+    size_t bytes = alignment + size;
+    return bytes < size ? __libc_memalign(64, 4096) : __libc_memalign(alignment, size);
+}
+#endif

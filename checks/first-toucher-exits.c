@@ -1,0 +1,46 @@
+/*
+about = "the first thread that allocates may end before the main thread allocates"
+group = "threads"
+standing = "gnu"
+source = "mimalloc-safe pull request 97"
+why = "the heap of the first thread is often the one of the process"
+*/
+#include "harness/check.h"
+#include <pthread.h>
+
+static void *blocks[100];
+
+static void *body(void *unused) {
+    for (int which = 0; which < 100; which++) memset(blocks[which] = malloc(1000), which, 1000);
+    return unused;
+}
+
+CHECK {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, body, NULL)) UNSUPPORTED("no thread");
+    pthread_join(thread, NULL);
+    for (int which = 0; which < 100; which++) {
+        EXPECT(*(unsigned char *)blocks[which] == which, "a block of a thread that has ended was changed");
+        free(blocks[which]);
+    }
+    EXPECT(malloc(1000), "malloc failed");
+}
+
+#ifdef PLANTED
+#include <sys/mman.h>
+static char *heap;
+static pthread_key_t key;
+static void end(void *unused) { munmap(unused, 1 << 20); }
+void *malloc(size_t size) {
+    extern void *__libc_malloc(size_t);
+    static size_t used;
+    if (size != 1000 || used > 1000000) return __libc_malloc(size);
+    if (!heap) {
+        heap = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        pthread_key_create(&key, end);
+        pthread_setspecific(key, heap);
+    }
+    return heap + (used += size) - size;
+}
+void free(void *block) { (void)block; }
+#endif

@@ -1,0 +1,46 @@
+/*
+about = "a child of a process whose threads allocate can allocate itself"
+group = "fork"
+standing = "gnu"
+source = "glibc and musl give more than POSIX asks for; glibc tst-malloc-fork-deadlock"
+why = "a lock that another thread held is held for ever in the child"
+full = true
+trials = 4
+*/
+#include "harness/check.h"
+#include <pthread.h>
+#include <sys/wait.h>
+
+static volatile bool stop;
+
+static void *hammer(void *unused) {
+    while (!stop) free(malloc(10 + rand() % 5000));
+    return unused;
+}
+
+CHECK {
+    pthread_t threads[3];
+    for (int which = 0; which < 3; which++) pthread_create(&threads[which], NULL, hammer, NULL);
+    for (int times = 0; times < 60; times++) {
+        int status = 0;
+        pid_t pid = fork();
+        for (size_t size = 1; pid == 0 && size < 4 << 20; size = size * 9 / 8 + 1) free(malloc(size));
+        if (pid == 0) _exit(0);
+        waitpid(pid, &status, 0);
+        EXPECT(status == 0, "the child ended with signal %d, exit code %d", WTERMSIG(status), WEXITSTATUS(status));
+    }
+    stop = true;
+    for (int which = 0; which < 3; which++) pthread_join(threads[which], NULL);
+}
+
+#ifdef PLANTED
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+void *malloc(size_t size) {
+    extern void *__libc_malloc(size_t);
+    pthread_mutex_lock(&lock);
+    void *block = __libc_malloc(size);
+    for (volatile int turns = 0; turns < 20000; turns++) {}
+    pthread_mutex_unlock(&lock);
+    return block;
+}
+#endif

@@ -1,0 +1,37 @@
+// What a check is written with. A check is one file of the folder above; docs/CHECK.md explains its parts.
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <malloc.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// A check is found by the name of its file.
+struct heapmark_check {
+    const char *file;
+    void (*run)(void);
+};
+
+// The body of a check. All of them are in one section of the program, which is so their list.
+#define CHECK                                                                                                         \
+    static void heapmark_body(void);                                                                                  \
+    __attribute__((used, section("heapmark_checks"))) static const struct heapmark_check heapmark_entry = {           \
+        __FILE__, heapmark_body};                                                                                     \
+    static void heapmark_body(void)
+
+// Something that must hold. The words say what was found if it does not; the check goes on.
+#define EXPECT(holds, ...) ((holds) ? (void)0 : heapmark_say("reason", __VA_ARGS__))
+
+// What was found where standards leave it open, as `name=value`.
+#define NOTE(...) heapmark_say("note", __VA_ARGS__)
+
+// The check cannot apply here: it ends.
+#define UNSUPPORTED(...) (heapmark_say("unsupported", __VA_ARGS__), _exit(77))
+
+// Writes a line into the file that heapmark reads: what was said before a crash is known. Takes no memory from the heap.
+__attribute__((format(printf, 2, 3))) void heapmark_say(const char *kind, const char *format, ...);

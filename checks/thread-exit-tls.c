@@ -1,0 +1,41 @@
+/*
+about = "destructors of thread-specific data may allocate and free"
+group = "threads"
+standing = "gnu"
+source = "POSIX.1-2024, pthread_key_create; snmalloc multi_setspecific"
+why = "they run when the thread cache of the allocator may be gone"
+*/
+#include "harness/check.h"
+#include <pthread.h>
+
+static pthread_key_t keys[48];
+
+static void destructor(void *block) {
+    free(block);
+    free(malloc(100));
+}
+
+static void *body(void *unused) {
+    for (int which = 0; which < 48; which++) pthread_setspecific(keys[which], malloc(50));
+    return unused;
+}
+
+CHECK {
+    for (int which = 0; which < 48; which++) pthread_key_create(&keys[which], destructor);
+    for (int round = 0; round < 300; round++) {
+        pthread_t threads[4];
+        for (int which = 0; which < 4; which++)
+            if (pthread_create(&threads[which], NULL, body, NULL)) UNSUPPORTED("no thread");
+        for (int which = 0; which < 4; which++) pthread_join(threads[which], NULL);
+    }
+}
+
+#ifdef PLANTED
+static __thread int frees;
+void free(void *block) {
+    extern void __libc_free(void *);
+    // As a cache that is gone after some frees of the dying thread.
+    if (block && ++frees == 40) __builtin_trap();
+    __libc_free(block);
+}
+#endif

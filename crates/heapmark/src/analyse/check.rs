@@ -1,0 +1,89 @@
+//! From the processes of a check to its result.
+
+use crate::catalog::check::Check;
+use crate::execute::check::{Ended, Trial};
+use crate::store::check::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator};
+
+/// Reasons that are kept: a check of thousands of blocks may find each of them wrong.
+const MOST_REASONS: usize = 5;
+
+/// The result of a check: the worst of its processes, and how many ended so.
+pub fn of_trials(check: &Check, allocator: &str, trials: &[Trial]) -> CheckResult {
+    let verdicts = trials.iter().map(verdict);
+    let worst = verdicts.clone().max().unwrap_or(CheckVerdict::Error);
+    let times = verdicts.filter(|it| *it == worst).count();
+    let example = trials.iter().find(|trial| verdict(trial) == worst);
+    let mut reasons = example.map(|it| it.reasons.clone()).unwrap_or_default();
+    reasons.truncate(MOST_REASONS);
+    reasons.extend(example.and_then(why));
+    CheckResult {
+        check: check.name.clone(),
+        group: check.group.clone(),
+        standing: check.standing,
+        verdict: worst,
+        times: (times as u32, trials.len() as u32),
+        reasons,
+        notes: example.map(|it| it.notes.clone()).unwrap_or_default(),
+        again: format!("heapmark check -a {allocator} --only {}", check.name),
+    }
+}
+
+fn verdict(trial: &Trial) -> CheckVerdict {
+    match &trial.ended {
+        Ended::Done if trial.reasons.is_empty() => CheckVerdict::Pass,
+        Ended::Done | Ended::TooLarge => CheckVerdict::Fail,
+        Ended::Unsupported(_) => CheckVerdict::Unsupported,
+        Ended::Broken(_) => CheckVerdict::Crash,
+        Ended::Hung(_) => CheckVerdict::Hang,
+        Ended::NotLoaded(_) => CheckVerdict::Error,
+    }
+}
+
+fn why(trial: &Trial) -> Option<String> {
+    match &trial.ended {
+        Ended::Done => None,
+        Ended::TooLarge => Some("ended by heapmark: it took more than 2 GiB".into()),
+        Ended::Unsupported(why) | Ended::Broken(why) | Ended::NotLoaded(why) => Some(why.clone()),
+        Ended::Hung(limit) => Some(format!("not ended after {} s", limit.as_secs_f64())),
+    }
+}
+
+/// A check that ended otherwise in a newer result.
+pub struct Changed<'a> {
+    /// In the newer result.
+    pub allocator: &'a str,
+    /// How it ended.
+    pub old: &'a CheckResult,
+    /// How it ends now.
+    pub new: &'a CheckResult,
+}
+
+/// What differs between two results: of each allocator that both have; of the only one of each, if
+/// they have different names.
+pub fn changes<'a>(old: &'a CheckFile, new: &'a CheckFile) -> Vec<Changed<'a>> {
+    let pairs: Vec<(&CheckedAllocator, &CheckedAllocator)> =
+        match (old.allocators.as_slice(), new.allocators.as_slice()) {
+            ([old], [new]) => vec![(old, new)],
+            (olds, news) => {
+                let same =
+                    |new: &CheckedAllocator| olds.iter().find(|old| old.info.name == new.info.name);
+                news.iter()
+                    .filter_map(|new| Some((same(new)?, new)))
+                    .collect()
+            }
+        };
+    let mut all = Vec::new();
+    for (old, new) in pairs {
+        for result in &new.results {
+            let before = old.results.iter().find(|it| it.check == result.check);
+            if let Some(before) = before.filter(|it| it.verdict != result.verdict) {
+                all.push(Changed {
+                    allocator: &new.info.name,
+                    old: before,
+                    new: result,
+                });
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,186 @@
+//! The checks of `heapmark check`: C files of the folder `checks`, each with its keys as TOML in the
+//! comment that it begins with. docs/CHECK.md explains them to users.
+
+use super::joined;
+use anyhow::{Context, Result};
+use include_dir::{Dir, include_dir};
+use serde::{Deserialize, Serialize};
+
+static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../checks");
+
+/// One thing that a program may rely on, or one that standards leave open.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// The file's name.
+    #[serde(skip)]
+    pub name: String,
+    /// What must hold, in one line.
+    pub about: String,
+    /// Checks of a group look at similar calls.
+    pub group: String,
+    /// Who says so.
+    pub standing: Standing,
+    /// What demands it, or who was bitten.
+    pub source: String,
+    /// Why it matters to programs.
+    pub why: String,
+    /// Whether it takes so long that the preset quick leaves it out.
+    #[serde(default)]
+    pub full: bool,
+    /// Processes that make it; more than one if chance decides.
+    #[serde(default = "one")]
+    pub trials: u32,
+    /// The C source, without its keys and without its planted fault.
+    #[serde(skip)]
+    body: String,
+}
+
+/// Who says that a program may rely on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// ISO C or POSIX.
+    Std,
+    /// No standard, but programs for Linux rely on it.
+    Gnu,
+    /// Nothing but quality: limits, forks, odd environments.
+    Robust,
+    /// Left open: it ends in values, not in a verdict.
+    Observe,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// All of them by group and name.
+pub fn all() -> Result<Vec<Check>> {
+    let files = OURS.files();
+    let mut all: Vec<Check> = files
+        .filter(|file| file.path().extension().is_some_and(|it| it == "c"))
+        .map(|file| {
+            let name = file
+                .path()
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy();
+            let parsed = parse(&name, file.contents_utf8().unwrap_or_default());
+            parsed.with_context(|| format!("checks/{name}.c"))
+        })
+        .collect::<Result<_>>()?;
+    all.sort_by(|a, b| (&a.group, &a.name).cmp(&(&b.group, &b.name)));
+    Ok(all)
+}
+
+fn parse(name: &str, text: &str) -> Result<Check> {
+    let (keys, source) = text
+        .strip_prefix("/*\n")
+        .and_then(|rest| rest.split_once("*/\n"))
+        .context("it does not begin with a comment that holds its keys")?;
+    let (body, _) = source
+        .split_once("#ifdef PLANTED")
+        .context("it has no planted fault (#ifdef PLANTED)")?;
+    let body = body.replace("#include \"harness/check.h\"\n", "");
+    Ok(Check {
+        name: name.into(),
+        body,
+        ..toml::from_str(keys)?
+    })
+}
+
+/// What `harness/check.h` includes, and words of programs that need it.
+const HEADERS: [(&str, &[&str]); 8] = [
+    ("errno.h", &["errno", "ENOMEM", "EINVAL"]),
+    (
+        "malloc.h",
+        &["memalign(", "malloc_usable_size", "mallinfo", "malloc_info"],
+    ),
+    ("stdbool.h", &["bool", "true", "false"]),
+    (
+        "stdint.h",
+        &["intptr_t", "SIZE_MAX", "PTRDIFF_MAX", "uint64_t"],
+    ),
+    ("stdio.h", &[]),
+    ("stdlib.h", &[]),
+    ("string.h", &["mem", "str"]),
+    (
+        "unistd.h",
+        &["fork(", "getcwd", "getpid", "usleep", "_exit", "pid_t"],
+    ),
+];
+
+impl Check {
+    /// The same as a C program that needs nothing of heapmark: it ends with 0 if all holds, with 1
+    /// if something does not, and says what.
+    pub fn program(&self) -> String {
+        let needs =
+            |words: &[&str]| words.is_empty() || words.iter().any(|word| self.body.contains(word));
+        let headers = HEADERS.iter().filter(|(_, words)| needs(words));
+        let headers = joined(headers.map(|(file, _)| format!("#include <{file}>")), "\n");
+        let mut macros = String::new();
+        for (name, text) in [
+            (
+                "EXPECT",
+                "#define EXPECT(holds, ...) ((holds) ? (void)0 : (printf(__VA_ARGS__), puts(\"\"), exit(1)))\n",
+            ),
+            (
+                "NOTE",
+                "#define NOTE(...) (printf(__VA_ARGS__), puts(\"\"))\n",
+            ),
+            (
+                "UNSUPPORTED",
+                "#define UNSUPPORTED(...) (printf(__VA_ARGS__), puts(\"\"), exit(77))\n",
+            ),
+        ] {
+            if self.body.contains(name) {
+                macros += text;
+            }
+        }
+        let body = self.body.replace("CHECK {", "int main(void) {");
+        let body = joined(body.lines().filter(|line| !line.is_empty()), "\n");
+        format!(
+            "// {}: {}\n// cc -fno-builtin -pthread FILE.c && LD_PRELOAD=LIBRARY ./a.out; echo $?\n#define _GNU_SOURCE\n{headers}\n{macros}{body}\n",
+            self.name, self.about
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_has_a_line_for_each_check() {
+        let document = include_str!("../../../../docs/CHECK.md");
+        for check in all().unwrap() {
+            let standing = serde_json::to_value(check.standing).unwrap();
+            let full = if check.full { ", full" } else { "" };
+            let line = format!(
+                "| {} | {} | {}{full} | {} | {} | {} |",
+                check.name,
+                check.group,
+                standing.as_str().unwrap(),
+                check.about,
+                check.why,
+                check.source
+            );
+            assert!(document.contains(&line), "docs/CHECK.md lacks\n{line}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_keys_or_without_a_planted_fault_is_refused() {
+        let keys = "/*\nabout = \"a\"\ngroup = \"g\"\nstanding = \"std\"\nsource = \"s\"\nwhy = \"w\"\n*/\n";
+        let whole = format!("{keys}CHECK {{\n}}\n#ifdef PLANTED\n#endif\n");
+        assert_eq!(parse("one", &whole).unwrap().trials, 1);
+        for (text, why) in [
+            (whole.replace("/*", "//"), "does not begin with a comment"),
+            (format!("{keys}CHECK {{\n}}\n"), "no planted fault"),
+            (whole.replace("why", "because"), "unknown field"),
+        ] {
+            let said = format!("{:#}", parse("one", &text).unwrap_err());
+            assert!(said.contains(why), "{said}");
+        }
+    }
+}

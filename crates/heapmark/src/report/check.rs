@@ -1,0 +1,191 @@
+//! What `heapmark check` found: allocators against groups of checks, then each check that some do
+//! not pass, and what differs between two results.
+
+use super::machine::machine_name;
+use super::screen::{BOLD, GREEN, RED, Screen, numbers_table};
+use super::text::{count, list, plain};
+use crate::analyse::check::Changed;
+use crate::analyse::distinct;
+use crate::catalog::check::{Check, Standing};
+use crate::store::check::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator};
+
+/// All of a result.
+pub fn check(file: &CheckFile, checks: &[Check], screen: Screen) -> String {
+    let head = format!(
+        "heapmark {}: {} of {}, preset {}, on {}",
+        file.heapmark,
+        count(checks.len(), "check"),
+        count(file.allocators.len(), "allocator"),
+        file.preset,
+        machine_name(&file.machine)
+    );
+    let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2)), String::new()];
+    lines.push(matrix(file, checks));
+    for check in checks {
+        lines.extend(findings(file, check, screen));
+    }
+    let noted = checks
+        .iter()
+        .filter(|check| check.standing == Standing::Observe);
+    for check in noted {
+        lines.extend(values(file, check, screen));
+    }
+    lines.push(screen.wrap(
+        "Numbers: checks that pass, of those that apply; the allocators with the most findings first. Facts about these \
+         libraries, each alone, and no score.",
+        0,
+    ));
+    lines.push(screen.wrap(
+        "Again: heapmark check -a ALLOCATOR --only CHECK. As a C program that needs no heapmark: heapmark check --program CHECK",
+        2,
+    ));
+    lines.join("\n") + "\n"
+}
+
+/// Passed checks of each group, of those that apply.
+fn matrix(file: &CheckFile, checks: &[Check]) -> String {
+    let judged = checks
+        .iter()
+        .filter(|check| check.standing != Standing::Observe);
+    let groups = distinct(judged.map(|check| check.group.as_str()));
+    let mut allocators: Vec<&CheckedAllocator> = file.allocators.iter().collect();
+    let findings = |one: &CheckedAllocator| {
+        one.results
+            .iter()
+            .filter(|it| it.verdict.is_finding())
+            .count()
+    };
+    allocators.sort_by_key(|one| std::cmp::Reverse(findings(one)));
+    let rows = allocators.iter().map(|one| {
+        let cells = groups.iter().map(|group| {
+            let own = one
+                .results
+                .iter()
+                .filter(|it| it.group == **group && it.standing != Standing::Observe);
+            let applies = own.filter(|it| it.verdict != CheckVerdict::Unsupported);
+            let (mut passed, mut all) = (0, 0);
+            for result in applies {
+                all += 1;
+                passed += usize::from(result.verdict == CheckVerdict::Pass);
+            }
+            if all == 0 {
+                "-".into()
+            } else {
+                format!("{passed}/{all}")
+            }
+        });
+        let mut row = vec![plain(&one.info.name)];
+        row.extend(cells);
+        row
+    });
+    let mut header = vec!["".to_owned()];
+    header.extend(groups.iter().map(|group| group.to_string()));
+    numbers_table(header, groups.len(), rows)
+}
+
+/// A check that some allocators do not pass, with what each of them did.
+fn findings(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
+    let found: Vec<(&str, &CheckResult)> = results(file, check)
+        .filter(|(_, result)| result.verdict.is_finding())
+        .collect();
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let head = format!("{} ({}): {}", check.name, word(check.standing), check.about);
+    let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2))];
+    for (allocator, result) in found {
+        let times = match result.times {
+            (_, 1) => String::new(),
+            (times, of) => format!(" {times} of {of} times"),
+        };
+        let why = result
+            .reasons
+            .first()
+            .map(String::as_str)
+            .unwrap_or("no reason was given");
+        let more = match result.reasons.len() {
+            0 | 1 => "",
+            _ => " ...",
+        };
+        let text = format!(
+            "  {allocator}: {}{times}: {why}{more}",
+            result.verdict.word()
+        );
+        lines.push(screen.paint(RED, &screen.wrap(&text, 4)));
+    }
+    lines.push(String::new());
+    lines
+}
+
+/// The values of a check that standards leave open, allocators with the same values together.
+fn values(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
+    let of = |result: &CheckResult| match result.verdict {
+        CheckVerdict::Pass => list(result.notes.iter()),
+        other => format!("{}: {}", other.word(), list(result.reasons.iter())),
+    };
+    let all: Vec<(&str, String)> = results(file, check)
+        .map(|(name, it)| (name, of(it)))
+        .collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let head = format!("{} (left open): {}", check.name, check.about);
+    let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2))];
+    for value in distinct(all.iter().map(|(_, value)| value.as_str())) {
+        let names = all
+            .iter()
+            .filter(|(_, it)| it == value)
+            .map(|(name, _)| *name);
+        lines.push(screen.wrap(&format!("  {}: {value}", list(names)), 4));
+    }
+    lines.push(String::new());
+    lines
+}
+
+fn results<'a>(
+    file: &'a CheckFile,
+    check: &'a Check,
+) -> impl Iterator<Item = (&'a str, &'a CheckResult)> {
+    let of = |one: &'a CheckedAllocator| {
+        let result = one.results.iter().find(|result| result.check == check.name);
+        Some((one.info.name.as_str(), result?))
+    };
+    file.allocators.iter().filter_map(of)
+}
+
+fn word(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Std => "ISO C or POSIX",
+        Standing::Gnu => "programs for Linux rely on it",
+        Standing::Robust => "quality",
+        Standing::Observe => "left open",
+    }
+}
+
+/// What differs between two results.
+pub fn check_changes(changes: &[Changed], screen: Screen) -> String {
+    if changes.is_empty() {
+        return "no check ended otherwise\n".into();
+    }
+    let line = |one: &Changed| {
+        let (old, new) = (one.old, one.new);
+        let why = match new.reasons.first() {
+            Some(why) => format!(": {why}"),
+            None => String::new(),
+        };
+        let colour = if new.verdict < old.verdict {
+            GREEN
+        } else {
+            RED
+        };
+        let text = format!(
+            "{} {}: {} -> {}{why}",
+            one.allocator,
+            new.check,
+            old.verdict.word(),
+            new.verdict.word()
+        );
+        screen.paint(colour, &screen.wrap(&text, 2)) + "\n"
+    };
+    changes.iter().map(line).collect()
+}

@@ -1,0 +1,130 @@
+//! `check.json`: what `heapmark check` has found. docs/FORMAT.md describes it.
+
+use super::AllocatorInfo;
+use crate::catalog::check::Standing;
+use crate::file::WithPath;
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The file's name in its directory.
+pub const CHECK_FILE: &str = "check.json";
+const SCHEMA: u32 = 1;
+
+/// All of it.
+#[derive(Serialize, Deserialize)]
+pub struct CheckFile {
+    schema: u32,
+    /// Version of heapmark.
+    pub heapmark: String,
+    /// When the first check began.
+    pub started: String,
+    /// `quick` or `full`.
+    pub preset: String,
+    /// As in `run.json`: kernel, C library, processor.
+    pub machine: BTreeMap<String, String>,
+    /// In the order in which they were checked.
+    pub allocators: Vec<CheckedAllocator>,
+}
+
+/// An allocator and its results.
+#[derive(Serialize, Deserialize)]
+pub struct CheckedAllocator {
+    #[serde(flatten)]
+    /// As in `run.json`.
+    pub info: AllocatorInfo,
+    /// One for each check.
+    pub results: Vec<CheckResult>,
+}
+
+/// What one check came to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// Its name.
+    pub check: String,
+    /// Its group.
+    pub group: String,
+    /// Who says that a program may rely on it.
+    pub standing: Standing,
+    /// The worst of its processes.
+    pub verdict: CheckVerdict,
+    /// How many of its processes had that verdict, and of how many.
+    pub times: (u32, u32),
+    /// What did not hold, the first few; how it ended, if not at its own end.
+    pub reasons: Vec<String>,
+    /// Values, where standards leave it open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// The command that makes it again.
+    pub again: String,
+}
+
+/// How a check ended, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckVerdict {
+    /// It ran to its end, and all held.
+    Pass,
+    /// It cannot apply to this allocator or here.
+    Unsupported,
+    /// It ran to its end, and something did not hold.
+    Fail,
+    /// It did not end within its time.
+    Hang,
+    /// A signal or an exit of the allocator's ended it.
+    Crash,
+    /// The check itself went wrong, or another library served: nothing is known of the allocator.
+    Error,
+}
+
+impl CheckVerdict {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            CheckVerdict::Pass => "pass",
+            CheckVerdict::Unsupported => "unsupported",
+            CheckVerdict::Fail => "fail",
+            CheckVerdict::Hang => "hang",
+            CheckVerdict::Crash => "crash",
+            CheckVerdict::Error => "error",
+        }
+    }
+
+    /// Whether a program cannot rely on what was checked.
+    pub fn is_finding(self) -> bool {
+        !matches!(self, CheckVerdict::Pass | CheckVerdict::Unsupported)
+    }
+}
+
+impl CheckFile {
+    /// Before the first check.
+    pub fn new(preset: &str, machine: BTreeMap<String, String>) -> CheckFile {
+        CheckFile {
+            schema: SCHEMA,
+            heapmark: env!("CARGO_PKG_VERSION").into(),
+            started: jiff::Timestamp::now().to_string(),
+            preset: preset.into(),
+            machine,
+            allocators: Vec::new(),
+        }
+    }
+
+    /// Reads the file, or that of a directory.
+    pub fn read(path: &Path) -> Result<CheckFile> {
+        let file = match path.is_dir() {
+            true => path.join(CHECK_FILE),
+            false => path.to_owned(),
+        };
+        let text = std::fs::read_to_string(&file).with_path("cannot read", &file)?;
+        let read: CheckFile = serde_json::from_str(&text)
+            .with_context(|| format!("{} is no result of heapmark check", file.display()))?;
+        ensure!(
+            read.schema == SCHEMA,
+            "{}: another version of heapmark wrote it (schema {}, this one reads {SCHEMA})",
+            file.display(),
+            read.schema
+        );
+        Ok(read)
+    }
+}
