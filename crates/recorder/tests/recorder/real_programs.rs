@@ -64,7 +64,7 @@ fn events(captures: &[Capture], name: &str) -> usize {
 #[test]
 fn python() {
     let captures = same(
-        "python3 -c 'import json; print(len(json.dumps([{\"a\": [i] * 9} for i in range(20000)])))'",
+        "PYTHONMALLOC=malloc python3 -c 'import json; print(len(json.dumps([{\"a\": [i] * 9} for i in range(20000)])))'",
     );
     assert!(events(&captures, "python3") > 5_000);
 }
