@@ -66,6 +66,8 @@ fn small(kernel: &str) -> &'static [&'static str] {
         "medium" => &["slots=5", "replacements=20"],
         "aligned" => &["slots=10", "replacements=40"],
         "glibc-thread" => &["replacements=100"],
+        "aligned-churn" => &["iterations=30"],
+        "steady" => &["operations=1000", "live=300000"],
         _ => panic!("say what little work is for {kernel}"),
     }
 }

@@ -43,7 +43,8 @@ fn a_pair_faults_on_each_page_if_the_block_comes_from_the_kernel_each_time() {
         place.compile("own", &[]).display(),
         place.fake("returner").display()
     );
-    let flags = ["--thp", "never", "--no-repeat"];
+    // Two threads would share the freed block or need a second one, as their turns come.
+    let flags = ["--thp", "never", "--no-repeat", "-t", "1"];
     let end = place.run_block("run", "pair-edge,pair-edge-32m", &allocators, &flags);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     // glibc's own head of a block moves its last byte into one more page.
@@ -77,6 +78,8 @@ fn replacements_and_rings_fault_on_each_page_that_goes_back_to_the_kernel() {
         "--set",
         "hot-ring-32k.pairs=1000",
         "--no-repeat",
+        "-t",
+        "1",
     ];
     let end = place.run_block("run", "medium,hot-ring-32k", &allocators, &flags);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
@@ -98,7 +101,8 @@ fn a_mapping_for_each_block_is_seen_although_no_block_is_written() {
         place.compile("own", &[]).display(),
         place.compile("keeper", &[]).display()
     );
-    let flags = ["--set", "glibc-thread*.replacements=4000", "--no-repeat"];
+    let fewer = "glibc-thread*.replacements=4000";
+    let flags = ["--set", fewer, "--no-repeat", "-t", "1"];
     let workloads = ["glibc-thread", "glibc-thread-calloc"];
     let end = place.run_block("run", &workloads.join(","), &allocators, &flags);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);

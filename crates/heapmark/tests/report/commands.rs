@@ -200,6 +200,8 @@ fn desk() -> Place {
     assert!(made.status().unwrap().success());
     fs::write(place.at("words.cpp"), "int main() {}").unwrap();
     fs::write(place.at("sizes.csv"), "size,count\n16,3\n").unwrap();
+    let joint = "size,lifetime_bytes,weight\n16,1000,3\n";
+    fs::write(place.at("app.csv"), joint).unwrap();
     let end = place.run(&["record", "-o", "app.trace", "ls"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     for name in ["build", "rows", "python"] {
