@@ -2,6 +2,7 @@
 // apply. heapmark gives a verdict from them and from the lines in the file.
 #include "check.h"
 #include <dlfcn.h>
+#include <link.h>
 #include <stdarg.h>
 
 // The linker makes these names for the section.
@@ -35,9 +36,17 @@ static void owner(const char *name, void *function) {
     heapmark_say("owner", "%s %s", name, dladdr(function, &where) ? where.dli_fname : "?");
 }
 
+// An allocator may be several libraries: heapmark looks for each of them.
+static int object(struct dl_phdr_info *info, size_t size, void *unused) {
+    (void)size, (void)unused;
+    if (info->dlpi_name[0] == '/') heapmark_say("object", "%s", info->dlpi_name);
+    return 0;
+}
+
 int main(int words, char **word) {
     if (words != 3) return 2;
     report = atoi(word[2]);
+    dl_iterate_phdr(object, NULL);
     owner("malloc", dlsym(RTLD_DEFAULT, "malloc"));
     owner("calloc", dlsym(RTLD_DEFAULT, "calloc"));
     owner("realloc", dlsym(RTLD_DEFAULT, "realloc"));

@@ -15,7 +15,7 @@ use crate::observe::machine;
 use crate::plan::Plan;
 use crate::report;
 use crate::store;
-use crate::store::check::{CHECK_FILE, CheckFile, CheckedAllocator};
+use crate::store::check::{CHECK_FILE, CheckFile, CheckVerdict, CheckedAllocator};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -147,10 +147,15 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         Least::Gnu => Standing::Gnu,
         Least::Robust => Standing::Robust,
     });
-    let mut results = file.allocators.iter().flat_map(|one| &one.results);
-    Ok(Exit::Condition.when(results.any(|result| {
+    let results = || file.allocators.iter().flat_map(|one| &one.results);
+    let is_met = results().any(|result| {
         result.verdict.is_finding() && least.is_some_and(|least| result.standing <= least)
-    })))
+    });
+    Ok(match is_met {
+        true => Exit::Condition,
+        // What could not be checked is no finding, and no success either.
+        false => Exit::NotAllOk.when(results().any(|it| it.verdict == CheckVerdict::Error)),
+    })
 }
 
 /// The checks that flags name, or all of the preset.

@@ -95,7 +95,11 @@ pub fn trial(
         let of_key = values.filter(|(known, _)| *known == key);
         of_key.map(|(_, value)| value.to_owned()).collect()
     };
-    let ended = match (is_too_large, proof(&lines("owner")), &end.hang) {
+    let ended = match (
+        is_too_large,
+        proof(&lines("owner"), &lines("object")),
+        &end.hang,
+    ) {
         (_, Some(proof), _) if prove::verify(subject, &proof).is_err() => {
             Ended::NotLoaded(prove::verify(subject, &proof).err().unwrap_or_default())
         }
@@ -127,19 +131,26 @@ fn by_itself(end: &End, unsupported: Option<String>, reached: bool) -> Ended {
     }
 }
 
-/// The owners of functions, `malloc /path/lib.so`; `None` if the process did not come that far.
-fn proof(owners: &[String]) -> Option<Proof> {
-    let mut proof = Proof::default();
-    for line in owners {
-        let (function, path) = line.split_once(' ')?;
+/// The owners of functions, `malloc /path/lib.so`, and all loaded objects; `None` if the process did
+/// not come that far.
+fn proof(owners: &[String], objects: &[String]) -> Option<Proof> {
+    let object = |path: &str| {
         let file = std::fs::metadata(path).ok()?;
-        proof.owners.insert(function.into(), proof.objects.len());
-        proof.objects.push(LoadedObject {
+        Some(LoadedObject {
             path: path.into(),
             device: file.dev(),
             inode: file.ino(),
             build_id: String::new(),
-        });
+        })
+    };
+    let mut proof = Proof {
+        objects: objects.iter().filter_map(|path| object(path)).collect(),
+        ..Proof::default()
+    };
+    for line in owners {
+        let (function, path) = line.split_once(' ')?;
+        proof.owners.insert(function.into(), proof.objects.len());
+        proof.objects.push(object(path)?);
     }
     proof.is_complete().then_some(proof)
 }

@@ -21,12 +21,12 @@ pub fn check(file: &CheckFile, checks: &[Check], screen: Screen) -> String {
     );
     let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2)), String::new()];
     lines.push(matrix(file, checks));
-    for check in checks {
+    let (noted, judged): (Vec<&Check>, Vec<&Check>) = checks
+        .iter()
+        .partition(|check| check.standing == Standing::Observe);
+    for check in judged {
         lines.extend(findings(file, check, screen));
     }
-    let noted = checks
-        .iter()
-        .filter(|check| check.standing == Standing::Observe);
     for check in noted {
         lines.extend(values(file, check, screen));
     }
@@ -62,7 +62,8 @@ fn matrix(file: &CheckFile, checks: &[Check]) -> String {
                 .results
                 .iter()
                 .filter(|it| it.group == **group && it.standing != Standing::Observe);
-            let applies = own.filter(|it| it.verdict != CheckVerdict::Unsupported);
+            let applies =
+                own.filter(|it| it.verdict == CheckVerdict::Pass || it.verdict.is_finding());
             let (mut passed, mut all) = (0, 0);
             for result in applies {
                 all += 1;
@@ -86,7 +87,7 @@ fn matrix(file: &CheckFile, checks: &[Check]) -> String {
 /// A check that some allocators do not pass, with what each of them did.
 fn findings(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
     let found: Vec<(&str, &CheckResult)> = results(file, check)
-        .filter(|(_, result)| result.verdict.is_finding())
+        .filter(|(_, it)| it.verdict.is_finding() || it.verdict == CheckVerdict::Error)
         .collect();
     if found.is_empty() {
         return Vec::new();
@@ -188,4 +189,48 @@ pub fn check_changes(changes: &[Changed], screen: Screen) -> String {
         screen.paint(colour, &screen.wrap(&text, 2)) + "\n"
     };
     changes.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_error_is_said_and_counts_neither_for_nor_against_an_allocator() {
+        let result = |check: &str, verdict: &str| {
+            json!({"check": check, "group": "sizes", "standing": "std", "verdict": verdict, "times": [1, 1],
+                   "reasons": ["lib.so was not loaded"], "again": ""})
+        };
+        let allocator = |name: &str, results: [serde_json::Value; 2]| {
+            json!({"name": name, "family": "", "tier": "", "origin": "", "version": "", "files": [], "sha256": [],
+                   "left_to_libc": [], "purge": "none", "purged_as": null, "results": results})
+        };
+        let file = json!({"schema": 1, "heapmark": "", "started": "", "preset": "quick", "machine": {}, "allocators": [
+            allocator("unproven", [result("free-null", "error"), result("too-big", "error")]),
+            allocator("wrong", [result("free-null", "pass"), result("too-big", "fail")]),
+        ]});
+        let file: CheckFile = serde_json::from_value(file).unwrap();
+        let mut checks = crate::catalog::check::all().unwrap();
+        checks.retain(|check| ["free-null", "too-big"].contains(&check.name.as_str()));
+        let screen = Screen {
+            width: 100,
+            colour: false,
+        };
+        let text = check(&file, &checks, screen);
+        let line = |name: &str| {
+            let mut lines = text.lines().map(str::trim);
+            lines
+                .find(|line| line.starts_with(name))
+                .unwrap()
+                .to_owned()
+        };
+        assert!(line("wrong").ends_with("1/2"), "{text}");
+        assert!(line("unproven").ends_with(" -"), "{text}");
+        assert!(text.find("wrong") < text.find("unproven"), "{text}");
+        assert!(
+            text.contains("unproven: error: lib.so was not loaded"),
+            "{text}"
+        );
+    }
 }

@@ -91,9 +91,10 @@ impl CheckVerdict {
         }
     }
 
-    /// Whether a program cannot rely on what was checked.
+    /// Whether a program cannot rely on what was checked. An error says nothing of the allocator.
     pub fn is_finding(self) -> bool {
-        !matches!(self, CheckVerdict::Pass | CheckVerdict::Unsupported)
+        use CheckVerdict::{Crash, Fail, Hang};
+        matches!(self, Fail | Hang | Crash)
     }
 }
 

@@ -238,6 +238,31 @@ fn a_crash_an_exit_and_a_hang_are_told_apart_and_cost_one_cell() {
 }
 
 #[test]
+fn an_allocator_of_two_libraries_is_proven() {
+    let place = Place::new();
+    if place.ready(&["tbbmalloc"]).is_empty() {
+        return;
+    }
+    let end = place.run(&[
+        "check",
+        "-a",
+        "tbbmalloc",
+        "--only",
+        "free-null",
+        "--json",
+        "--output",
+        "out",
+    ]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let read: Value = serde_json::from_str(&end.stdout).unwrap();
+    assert_eq!(
+        word(result(&read, "free-null"), "verdict"),
+        "pass",
+        "{read}"
+    );
+}
+
+#[test]
 fn conditions_ask_for_a_standing_and_a_diff_names_what_changed() {
     let place = Place::new();
     let std = planted(&place, "free-errno");
