@@ -26,12 +26,10 @@ CHECK {
 
 #ifdef PLANTED
 void *malloc(size_t size) {
-    extern void *__libc_malloc(size_t);
     char *block = __libc_malloc(size + 24);
     return block ? block + 8 : NULL;
 }
 void free(void *block) {
-    extern void __libc_free(void *);
     __libc_free(block ? (char *)block - 8 : NULL);
 }
 #endif

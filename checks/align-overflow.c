@@ -27,7 +27,6 @@ CHECK {
 
 #ifdef PLANTED
 void *memalign(size_t alignment, size_t size) {
-    extern void *__libc_memalign(size_t, size_t);
     size_t bytes = alignment + size;
     return bytes < size ? __libc_memalign(64, 4096) : __libc_memalign(alignment, size);
 }

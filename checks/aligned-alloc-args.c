@@ -25,7 +25,6 @@ CHECK {
 
 #ifdef PLANTED
 void *aligned_alloc(size_t alignment, size_t size) {
-    extern void *__libc_malloc(size_t);
     return alignment > 64 ? __libc_malloc(size) : memalign(64, size);
 }
 #endif

@@ -26,7 +26,6 @@ CHECK {
 
 #ifdef PLANTED
 void *realloc(void *block, size_t size) {
-    extern void *__libc_realloc(void *, size_t);
     unsigned char *moved = __libc_realloc(block, size);
     if (block && (uintptr_t)block % 4096 == 0) moved[0] ^= 1;
     return moved;

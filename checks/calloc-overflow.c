@@ -22,7 +22,6 @@ CHECK {
 
 #ifdef PLANTED
 void *calloc(size_t count, size_t size) {
-    extern void *__libc_calloc(size_t, size_t);
     return __libc_calloc(1, count * size);
 }
 #endif

@@ -28,17 +28,14 @@ CHECK {
 #ifdef PLANTED
 static char *kept;
 void *malloc(size_t size) {
-    extern void *__libc_malloc(size_t);
     if (size < 1 << 20 || size > 8 << 20) return __libc_malloc(size);
     if (!kept) kept = __libc_malloc(8 << 20);
     return kept;
 }
 void *calloc(size_t count, size_t size) {
-    extern void *__libc_calloc(size_t, size_t);
     return count * size < 1 << 20 || count * size > 8 << 20 ? __libc_calloc(count, size) : malloc(count * size);
 }
 void free(void *block) {
-    extern void __libc_free(void *);
     if (block != kept) __libc_free(block);
 }
 #endif

@@ -27,7 +27,6 @@ CHECK {
 
 #ifdef PLANTED
 void *calloc(size_t count, size_t size) {
-    extern void *__libc_malloc(size_t);
     char *block = __libc_malloc(count * size);
     memset(block, 0, count * size < 5000 ? count * size : 5000);
     return block;

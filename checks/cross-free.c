@@ -33,11 +33,9 @@ CHECK {
 #ifdef PLANTED
 static __thread char *made_here;
 void *malloc(size_t size) {
-    extern void *__libc_malloc(size_t);
     return made_here = __libc_malloc(size);
 }
 void free(void *block) {
-    extern void __libc_free(void *);
     if (block && !made_here) __builtin_trap();
     __libc_free(block);
 }

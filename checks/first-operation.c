@@ -32,12 +32,10 @@ CHECK {
 #ifdef PLANTED
 static __thread int used;
 void *malloc(size_t size) {
-    extern void *__libc_malloc(size_t);
     used = 1;
     return __libc_malloc(size);
 }
 void *realloc(void *block, size_t size) {
-    extern void *__libc_realloc(void *, size_t);
     if (block && !used) __builtin_trap();
     return __libc_realloc(block, size);
 }

@@ -33,12 +33,10 @@ CHECK {
 #ifdef PLANTED
 static pid_t made_in;
 void *realloc(void *block, size_t size) {
-    extern void *__libc_realloc(void *, size_t);
     if (!made_in) made_in = getpid();
     return getpid() == made_in ? __libc_realloc(block, size) : NULL;
 }
 void *malloc(size_t size) {
-    extern void *__libc_malloc(size_t);
     if (!made_in) made_in = getpid();
     return __libc_malloc(size);
 }

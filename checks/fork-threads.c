@@ -36,7 +36,6 @@ CHECK {
 #ifdef PLANTED
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 void *malloc(size_t size) {
-    extern void *__libc_malloc(size_t);
     pthread_mutex_lock(&lock);
     void *block = __libc_malloc(size);
     for (volatile int turns = 0; turns < 20000; turns++) {}

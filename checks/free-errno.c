@@ -23,7 +23,6 @@ CHECK {
 
 #ifdef PLANTED
 void free(void *block) {
-    extern void __libc_free(void *);
     __libc_free(block);
     errno = EINVAL;
 }

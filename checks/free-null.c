@@ -18,7 +18,6 @@ CHECK {
 
 #ifdef PLANTED
 void free(void *block) {
-    extern void __libc_free(void *);
     if (!block) __builtin_trap();
     __libc_free(block);
 }

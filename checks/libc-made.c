@@ -25,7 +25,6 @@ CHECK {
 
 #ifdef PLANTED
 void *realloc(void *block, size_t size) {
-    extern void *__libc_malloc(size_t);
     char *moved = __libc_malloc(size);
     if (block) memcpy(moved, block, 4);
     moved[block ? 4 : 0] = 0;

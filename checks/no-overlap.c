@@ -27,7 +27,6 @@ CHECK {
 
 #ifdef PLANTED
 void *malloc(size_t size) {
-    extern void *__libc_malloc(size_t);
     static char *last;
     static int turn;
     if (++turn % 1000 == 0 && size < 8000 && last) return last;

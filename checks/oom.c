@@ -31,7 +31,6 @@ CHECK {
 
 #ifdef PLANTED
 void *malloc(size_t size) {
-    extern void *__libc_malloc(size_t);
     void *block = __libc_malloc(size);
     if (!block) __builtin_trap();
     return block;

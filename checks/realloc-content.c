@@ -30,7 +30,6 @@ CHECK {
 
 #ifdef PLANTED
 void *realloc(void *block, size_t size) {
-    extern void *__libc_malloc(size_t);
     char *moved = __libc_malloc(size);
     size_t has = block ? malloc_usable_size(block) : 0;
     if (block) memcpy(moved, block, (has < size ? has : size) & ~(size_t)15);

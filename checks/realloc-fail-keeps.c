@@ -23,7 +23,6 @@ CHECK {
 
 #ifdef PLANTED
 void *realloc(void *block, size_t size) {
-    extern void *__libc_realloc(void *, size_t);
     if (block && size == PTRDIFF_MAX) *(char *)block = 0;
     return __libc_realloc(block, size);
 }

@@ -24,7 +24,6 @@ CHECK {
 
 #ifdef PLANTED
 void *realloc(void *block, size_t size) {
-    extern void *__libc_realloc(void *, size_t);
     if (block && size <= malloc_usable_size(block)) {
         *(char *)block = 0;
         return block;

@@ -30,7 +30,6 @@ CHECK {
 
 #ifdef PLANTED
 void *malloc(size_t size) {
-    extern void *__libc_malloc(size_t);
     volatile char deep[40000];
     for (int place = 0; place < 40000; place += 1000) deep[place] = 1;
     return __libc_malloc(size + deep[0] - 1);

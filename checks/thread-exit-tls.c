@@ -33,7 +33,6 @@ CHECK {
 #ifdef PLANTED
 static __thread int frees;
 void free(void *block) {
-    extern void __libc_free(void *);
     // As a cache that is gone after some frees of the dying thread.
     if (block && ++frees == 40) __builtin_trap();
     __libc_free(block);

@@ -29,7 +29,6 @@ CHECK {
 
 #ifdef PLANTED
 void *malloc(size_t size) {
-    extern void *__libc_malloc(size_t);
     return __libc_malloc(size + 16);
 }
 #endif

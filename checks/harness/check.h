@@ -35,3 +35,12 @@ struct heapmark_check {
 
 // Writes a line into the file that heapmark reads: what was said before a crash is known. Takes no memory from the heap.
 __attribute__((format(printf, 2, 3))) void heapmark_say(const char *kind, const char *format, ...);
+
+#ifdef PLANTED
+// glibc's own functions, to which planted faults hand on what they do right.
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *block, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
+extern void __libc_free(void *block);
+#endif

@@ -1,14 +1,9 @@
 // An allocator that does everything right, by handing on to glibc's own. The part `#ifdef PLANTED` of a check defines what it
 // breaks in a function of the same name, which comes before these.
-#include <errno.h>
-#include <malloc.h>
-#include <stddef.h>
-
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *block, size_t size);
-extern void *__libc_memalign(size_t alignment, size_t size);
-extern void __libc_free(void *block);
+#ifndef PLANTED
+#define PLANTED
+#endif
+#include "check.h"
 
 #define WEAK __attribute__((weak))
 

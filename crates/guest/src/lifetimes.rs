@@ -118,7 +118,7 @@ impl Lifetimes {
     pub fn birth(&self, random: &mut SplitMix) -> Drawn {
         let row = self.draw(random, 0);
         let left = match self.unit {
-            Unit::Births => 1.0 + exponential(random) * (row.lifetime - 0.5).max(0.0),
+            Unit::Births => 1.0 + random.exponential() * (row.lifetime - 0.5).max(0.0),
             Unit::Bytes => row.lifetime,
         };
         row.block(random, left, 0.0)
@@ -130,11 +130,11 @@ impl Lifetimes {
         let (left, age) = match self.unit {
             // How old it is says nothing on how long it will live.
             Unit::Births => {
-                let mut part = || exponential(random) * row.lifetime;
+                let mut part = || random.exponential() * row.lifetime;
                 (part(), part())
             }
             Unit::Bytes => {
-                let left = unit(random) * row.lifetime;
+                let left = random.unit() * row.lifetime;
                 (left, row.lifetime - left)
             }
         };
@@ -143,7 +143,7 @@ impl Lifetimes {
 
     fn draw(&self, random: &mut SplitMix, weights: usize) -> Row {
         let all = self.rows[self.rows.len() - 1].until[weights];
-        let ticket = unit(random) * all;
+        let ticket = random.unit() * all;
         let place = self
             .rows
             .partition_point(|row| row.until[weights] <= ticket);
@@ -157,35 +157,9 @@ impl Row {
             size: self.size,
             left,
             age,
-            is_freed_remotely: unit(random) < self.remote_share,
+            is_freed_remotely: random.unit() < self.remote_share,
         }
     }
-}
-
-/// Uniform from 0, below 1.
-pub fn unit(random: &mut SplitMix) -> f64 {
-    (random.next() >> 11) as f64 / (1u64 << 53) as f64
-}
-
-/// Exponential with mean 1, without a logarithm, which this crate has not: a run of falling uniform
-/// numbers is odd in length with the right probability (von Neumann, 1951).
-fn exponential(random: &mut SplitMix) -> f64 {
-    for whole in 0.. {
-        let first = unit(random);
-        let (mut last, mut is_odd) = (first, true);
-        loop {
-            let next = unit(random);
-            if next >= last {
-                break;
-            }
-            last = next;
-            is_odd = !is_odd;
-        }
-        if is_odd {
-            return f64::from(whole) + first;
-        }
-    }
-    0.0
 }
 
 #[cfg(test)]
@@ -193,20 +167,6 @@ mod tests {
     extern crate std;
 
     use super::*;
-
-    #[test]
-    fn exponential_numbers_have_their_quantiles() {
-        let mut random = SplitMix::new(1, 0);
-        let mut drawn = HarnessTable::<f64>::zeroed(200_000);
-        drawn.fill_with(|| exponential(&mut random));
-        let below = |bound: f64| drawn.iter().filter(|it| **it < bound).count() as f64 / 200_000.0;
-        for bound in [0.1f64, 0.5, 1.0, 2.0, 4.0] {
-            let expected = 1.0 - (-bound).exp();
-            assert!((below(bound) - expected).abs() < 0.005, "{bound}");
-        }
-        let mean = drawn.iter().sum::<f64>() / 200_000.0;
-        assert!((mean - 1.0).abs() < 0.01, "{mean}");
-    }
 
     #[test]
     fn what_lives_follows_from_rates_and_lifetimes() {

@@ -29,17 +29,21 @@ impl SplitMix {
         (((self.next() >> 32) * u64::from(bound)) >> 32) as u32
     }
 
+    /// A uniform draw from 0 to below 1.
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
     /// An exponential draw of mean 1, by comparisons alone (von Neumann, 1951): a logarithm would need
     /// a library.
     pub fn exponential(&mut self) -> f64 {
-        let mut uniform = || (self.next() >> 11) as f64 / (1u64 << 53) as f64;
         let mut whole = 0.0;
         loop {
-            let first = uniform();
+            let first = self.unit();
             // How many draws after the first are each below the one before.
             let (mut last, mut falling) = (first, 0);
             loop {
-                let next = uniform();
+                let next = self.unit();
                 if next >= last {
                     break;
                 }
@@ -215,7 +219,10 @@ impl Modulo {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
     use super::*;
+    use crate::memory::HarnessTable;
 
     #[test]
     fn larson_follows_the_recurrence_written_out_plainly() {
@@ -268,28 +275,17 @@ mod tests {
     }
 
     #[test]
-    fn exponential_draws_have_the_shares_of_their_distribution() {
+    fn exponential_numbers_have_their_quantiles() {
         let mut random = SplitMix::new(1, 0);
-        let mut sum = 0.0;
-        let mut shares = [
-            (0.1, 0.904_837, 0),
-            (1.0, 0.367_879, 0),
-            (3.0, 0.049_787, 0),
-        ];
-        for _ in 0..100_000 {
-            let draw = random.exponential();
-            sum += draw;
-            for (above, _, found) in &mut shares {
-                *found += u32::from(draw > *above);
-            }
+        let mut drawn = HarnessTable::<f64>::zeroed(200_000);
+        drawn.fill_with(|| random.exponential());
+        let below = |bound: f64| drawn.iter().filter(|it| **it < bound).count() as f64 / 200_000.0;
+        for bound in [0.1f64, 0.5, 1.0, 2.0, 3.0, 4.0] {
+            let expected = 1.0 - (-bound).exp();
+            assert!((below(bound) - expected).abs() < 0.005, "{bound}");
         }
-        assert!((sum / 1e5 - 1.0).abs() < 0.02, "{sum}");
-        for (above, share, found) in shares {
-            assert!(
-                (f64::from(found) / 1e5 - share).abs() < 0.006,
-                "{above}: {found}"
-            );
-        }
+        let mean = drawn.iter().sum::<f64>() / 200_000.0;
+        assert!((mean - 1.0).abs() < 0.01, "{mean}");
     }
 
     #[test]

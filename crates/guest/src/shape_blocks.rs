@@ -165,9 +165,7 @@ impl ShapeThread<'_> {
         if address.is_null() {
             fail::null("posix_memalign", size);
         }
-        add(&self.counts.aligned, 1);
-        add(&self.counts.allocated_bytes, size as u64);
-        let block = StampedBlock::at(address, size as u32, stamp);
+        let block = self.counted(&self.counts.aligned, address, size, stamp);
         // SAFETY: just made.
         unsafe { block.write() };
         block
@@ -193,7 +191,18 @@ impl ShapeThread<'_> {
         if address.is_null() && size > 0 {
             fail::null("malloc", size);
         }
-        add(&self.counts.mallocs, 1);
+        self.counted(&self.counts.mallocs, address, size, stamp)
+    }
+
+    /// A new block, counted among those of such calls.
+    fn counted(
+        &self,
+        calls: &Cell<u64>,
+        address: *mut u8,
+        size: usize,
+        stamp: u32,
+    ) -> StampedBlock {
+        add(calls, 1);
         add(&self.counts.allocated_bytes, size as u64);
         StampedBlock::at(address, size as u32, stamp)
     }

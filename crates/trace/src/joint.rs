@@ -25,6 +25,15 @@ pub struct JointRow {
     pub freed_remotely: u64,
 }
 
+impl JointRow {
+    fn add(&mut self, more: &JointRow) {
+        self.count += more.count;
+        self.size_sum += more.size_sum;
+        self.lifetime_sum += more.lifetime_sum;
+        self.freed_remotely += more.freed_remotely;
+    }
+}
+
 /// The bucket of the sizes, and the power of two of the lifetimes.
 type Key = (usize, u32);
 
@@ -90,11 +99,12 @@ fn end(rows: &mut BTreeMap<Key, JointRow>, object: (u64, u64), now: u64, is_remo
     let (size, before) = object;
     let lifetime = now - before;
     let key = (bucket_of(size), lifetime.max(1).ilog2());
-    let row = rows.entry(key).or_default();
-    row.count += 1;
-    row.size_sum += u128::from(size);
-    row.lifetime_sum += u128::from(lifetime);
-    row.freed_remotely += u64::from(is_remote);
+    rows.entry(key).or_default().add(&JointRow {
+        count: 1,
+        size_sum: size.into(),
+        lifetime_sum: lifetime.into(),
+        freed_remotely: is_remote.into(),
+    });
 }
 
 /// With as many neighbouring sizes in a row as makes the table short enough.
@@ -103,11 +113,7 @@ fn coarsened(rows: BTreeMap<Key, JointRow>) -> BTreeMap<Key, JointRow> {
     while coarse.len() > MOST_ROWS {
         let mut halved = BTreeMap::<Key, JointRow>::new();
         for ((bucket, power), more) in coarse {
-            let row = halved.entry((bucket / 2, power)).or_default();
-            row.count += more.count;
-            row.size_sum += more.size_sum;
-            row.lifetime_sum += more.lifetime_sum;
-            row.freed_remotely += more.freed_remotely;
+            halved.entry((bucket / 2, power)).or_default().add(&more);
         }
         coarse = halved;
     }

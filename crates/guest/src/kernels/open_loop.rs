@@ -44,7 +44,7 @@ const SPIN_NS: u64 = 50_000;
 const LATE_NS: u64 = 1_000_000;
 /// Bytes of a payload: from the first to below the sum of both.
 const PAYLOAD: [u32; 2] = [16 << 10, 48 << 10];
-/// The percentiles that are told: all but one in so many took at most so long.
+/// The percentiles that are reported: all but one in so many took at most so long.
 const PERCENTILES: [(&str, u64); 5] = [
     ("p50", 2),
     ("p90", 10),

@@ -61,6 +61,17 @@ struct HeldBlock {
 // SAFETY: each worker uses its own part of all tables.
 unsafe impl Sync for Replaced {}
 
+impl HeldBlock {
+    /// What the allocator has returned for so many bytes; ends the process if that is no block.
+    #[inline(always)]
+    fn fresh(address: *mut u8, size: u32) -> HeldBlock {
+        if address.is_null() {
+            fail::null("the allocator", size as usize);
+        }
+        HeldBlock { address, size }
+    }
+}
+
 impl Replaced {
     /// For so many slots of each thread, with two tables of so many draws: slots, uniformly, then the
     /// sizes of their blocks, by `draw`.
@@ -229,11 +240,7 @@ impl Replaced {
             for (&slot, &size) in rest[..run].iter().zip(&rest_sizes[..run]) {
                 let (slot, place) = (slot as usize, &held[slot as usize]);
                 free(slot, place.get());
-                let address = fill(slot, size);
-                if address.is_null() {
-                    fail::null("the allocator", size as usize);
-                }
-                place.set(HeldBlock { address, size });
+                place.set(HeldBlock::fresh(fill(slot, size), size));
                 bytes += u64::from(size);
             }
             (next, next_size) = ((next + run) % order.len(), (next_size + run) % sizes.len());
@@ -254,11 +261,7 @@ impl Load for Replaced {
         let [_, sizes] = self.tables(worker);
         for (slot, place) in self.held(worker).iter().enumerate() {
             let size = sizes[slot % sizes.len()];
-            let address = self.fill(slot, size);
-            if address.is_null() {
-                fail::null("the allocator", size as usize);
-            }
-            place.set(HeldBlock { address, size });
+            place.set(HeldBlock::fresh(self.fill(slot, size), size));
         }
     }
 

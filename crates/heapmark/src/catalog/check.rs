@@ -21,7 +21,7 @@ pub struct Check {
     pub group: String,
     /// Who says so.
     pub standing: Standing,
-    /// What demands it, or who was bitten.
+    /// The standard that demands it, or the report of a program that it broke.
     pub source: String,
     /// Why it matters to programs.
     pub why: String,

@@ -7,7 +7,7 @@ use crate::analyse::check::{changes, of_trials};
 use crate::build;
 use crate::catalog::check::{self, Check, Standing};
 use crate::catalog::{Catalog, Tier, did_you_mean};
-use crate::execute::check::trial;
+use crate::execute::check::{CheckRunner, Trial};
 use crate::execute::child::Interrupted;
 use crate::execute::{Guest, Subject};
 use crate::file::{is_there, make_folder};
@@ -18,7 +18,6 @@ use crate::store;
 use crate::store::check::{CHECK_FILE, CheckFile, CheckVerdict, CheckedAllocator};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Check what a program may rely on: alignment, overflow, contents, threads, fork, exhausted memory
@@ -82,7 +81,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs the command.
 pub fn run(args: CheckArgs) -> Result<Exit> {
-    let checks = check::all()?;
     if let Some(CheckCommand::Diff { old, new }) = &args.command {
         let (old, new) = (
             CheckFile::read(old).map_err(usage)?,
@@ -91,6 +89,7 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         print(report::check_changes(&changes(&old, &new), screen()))?;
         return Ok(Exit::Done);
     }
+    let checks = check::all()?;
     if let Some(name) = &args.program {
         let known = checks.iter().map(|check| check.name.as_str());
         let Some(check) = checks.iter().find(|check| check.name == *name) else {
@@ -111,21 +110,20 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
     let catalog = Catalog::load()?;
     let allocators = resolve::named(&args.allocators, &[Tier::Main], false, &catalog)?;
     let subjects = resolve::resolve(allocators, &catalog, false)?;
-    let guest = Guest::find()?;
+    let stop = stop_on_signals();
+    let runner = CheckRunner {
+        guest: Guest::find()?,
+        program: build::CHECKS.find()?,
+        timeout: args.timeout.unwrap_or(TIMEOUT),
+        stop: &stop,
+    };
     let preset = match args.preset {
         CheckPreset::Quick => "quick",
         CheckPreset::Full => "full",
     };
     let mut file = CheckFile::new(preset, machine::describe());
-    let stop = stop_on_signals();
     for subject in &subjects {
-        match checked(
-            subject,
-            &checks,
-            &guest,
-            args.timeout.unwrap_or(TIMEOUT),
-            &stop,
-        ) {
+        match checked(&runner, subject, &checks) {
             Ok(checked) => file.allocators.push(checked),
             Err(error) if error.is::<Interrupted>() => return Ok(Exit::Interrupted),
             Err(error) => return Err(error),
@@ -181,25 +179,17 @@ fn chosen(mut checks: Vec<Check>, args: &CheckArgs) -> Result<Vec<Check>> {
     Ok(checks)
 }
 
-fn checked(
-    subject: &Subject,
-    checks: &[Check],
-    guest: &Guest,
-    timeout: Duration,
-    stop: &AtomicBool,
-) -> Result<CheckedAllocator> {
-    let program = build::CHECKS.find()?;
+fn checked(runner: &CheckRunner, subject: &Subject, checks: &[Check]) -> Result<CheckedAllocator> {
     let name = &subject.allocator.name;
     note(format!("{name}: {} checks", checks.len()));
     let mut results = Vec::new();
     for check in checks {
-        let trials = (0..check.trials)
-            .map(|_| trial(&program, guest, subject, &check.name, timeout, stop))
-            .collect::<Result<Vec<_>>>()?;
+        let trials = (0..check.trials).map(|_| runner.trial(subject, &check.name));
+        let trials: Vec<Trial> = trials.collect::<Result<_>>()?;
         results.push(of_trials(check, name, &trials));
     }
     Ok(CheckedAllocator {
-        info: select::info(guest, subject, &Plan::default())?,
+        info: select::info(&runner.guest, subject, &Plan::default())?,
         results,
     })
 }

@@ -3,6 +3,7 @@
 use super::child::{Launch, Look, end_tree, may_go_on, padded};
 use super::exit::{End, signal_name};
 use super::memory_file::{inherited_file, text};
+use super::report_lines::ReportLines;
 use super::tree::{descendants, field};
 use super::{Guest, LoadedObject, Proof, Subject, prove};
 use crate::plan::HugePages;
@@ -10,7 +11,7 @@ use anyhow::Result;
 use rustix::process::Pid;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -47,82 +48,80 @@ pub enum Ended {
     NotLoaded(String),
 }
 
-/// Runs it once. Fails with `Interrupted` if `stop` was set.
-pub fn trial(
-    program: &Path,
-    guest: &Guest,
-    subject: &Subject,
-    check: &str,
-    timeout: Duration,
-    stop: &AtomicBool,
-) -> Result<Trial> {
-    may_go_on(stop)?;
-    let without_process = |why| Trial {
-        ended: Ended::NotLoaded(why),
-        reasons: Vec::new(),
-        notes: Vec::new(),
-    };
-    if let Some(why) = subject.refused.clone() {
-        return Ok(without_process(why));
-    }
-    if let Err(why) = prove::are_as_first_seen(subject) {
-        return Ok(without_process(why));
-    }
-    let report = inherited_file("heapmark-check")?;
-    let environment = subject.environment();
-    let variables = padded(&environment, 0);
-    let mut launch = Launch::new(guest.path(), &[], HugePages::Machine, None, variables)?;
-    launch
-        .command
-        .arg(program)
-        .arg(check)
-        .arg(report.as_raw_fd().to_string())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null());
-    let mut is_too_large = false;
-    let mut look = |launcher: i32| {
-        if resident_bytes(launcher) > MOST_BYTES {
-            is_too_large = true;
-            Pid::from_raw(launcher).into_iter().for_each(end_tree);
-        }
-        LOOK
-    };
-    let end = launch.run(timeout, stop, Some(&mut look as Look<'_>))?;
-    end.was_started(program)?;
-    let said = text(&report, 0);
-    let lines = |key: &str| -> Vec<String> {
-        let values = said.lines().filter_map(|line| line.split_once('='));
-        let of_key = values.filter(|(known, _)| *known == key);
-        of_key.map(|(_, value)| value.to_owned()).collect()
-    };
-    let ended = match (
-        is_too_large,
-        proof(&lines("owner"), &lines("object")),
-        &end.hang,
-    ) {
-        (_, Some(proof), _) if prove::verify(subject, &proof).is_err() => {
-            Ended::NotLoaded(prove::verify(subject, &proof).err().unwrap_or_default())
-        }
-        (true, ..) => Ended::TooLarge,
-        (_, _, Some((limit, _))) => Ended::Hung(*limit),
-        _ => by_itself(&end, lines("unsupported").pop(), !lines("end").is_empty()),
-    };
-    Ok(Trial {
-        ended,
-        reasons: lines("reason"),
-        notes: lines("note"),
-    })
+/// Runs checks.
+pub struct CheckRunner<'a> {
+    /// The launcher.
+    pub guest: Guest,
+    /// The program that has all checks.
+    pub program: PathBuf,
+    /// How long a process may take.
+    pub timeout: Duration,
+    /// Set if a signal has stopped the run.
+    pub stop: &'a AtomicBool,
 }
 
-fn by_itself(end: &End, unsupported: Option<String>, reached: bool) -> Ended {
+impl CheckRunner<'_> {
+    /// Makes a check once. Fails with `Interrupted` if `stop` was set.
+    pub fn trial(&self, subject: &Subject, check: &str) -> Result<Trial> {
+        may_go_on(self.stop)?;
+        let replaced = || prove::are_as_first_seen(subject).err();
+        if let Some(why) = subject.refused.clone().or_else(replaced) {
+            return Ok(Trial {
+                ended: Ended::NotLoaded(why),
+                reasons: Vec::new(),
+                notes: Vec::new(),
+            });
+        }
+        let report = inherited_file("heapmark-check")?;
+        let environment = subject.environment();
+        let variables = padded(&environment, 0);
+        let launcher = self.guest.path();
+        let mut launch = Launch::new(launcher, &[], HugePages::Machine, None, variables)?;
+        launch
+            .command
+            .arg(&self.program)
+            .arg(check)
+            .arg(report.as_raw_fd().to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        let mut is_too_large = false;
+        let mut look = |launcher: i32| {
+            if resident_bytes(launcher) > MOST_BYTES {
+                is_too_large = true;
+                Pid::from_raw(launcher).into_iter().for_each(end_tree);
+            }
+            LOOK
+        };
+        let end = launch.run(self.timeout, self.stop, Some(&mut look as Look<'_>))?;
+        end.was_started(&self.program)?;
+        let said = text(&report, 0);
+        let lines = ReportLines::parse(&said);
+        let others = proof(&lines).and_then(|proof| prove::verify(subject, &proof).err());
+        let ended = match (others, &end.hang) {
+            (Some(why), _) => Ended::NotLoaded(why),
+            _ if is_too_large => Ended::TooLarge,
+            (_, Some((limit, _))) => Ended::Hung(*limit),
+            _ => by_itself(&end, &lines),
+        };
+        let all = |key: &str| lines.values(key).map(String::from).collect();
+        Ok(Trial {
+            ended,
+            reasons: all("reason"),
+            notes: all("note"),
+        })
+    }
+}
+
+fn by_itself(end: &End, lines: &ReportLines) -> Ended {
+    let reached = lines.value("end").is_some();
     let when = if reached { " after its end" } else { "" };
     let last_words = || match end.last_words().lines().last() {
         Some(line) => format!(", last words: {line}"),
         None => String::new(),
     };
-    match (end.code(), unsupported) {
+    match (end.code(), lines.value("unsupported")) {
         (Some(0), _) if reached => Ended::Done,
-        (Some(UNSUPPORTED), Some(why)) => Ended::Unsupported(why),
+        (Some(UNSUPPORTED), Some(why)) => Ended::Unsupported(why.into()),
         (Some(code), _) => Ended::Broken(format!("exit code {code}{when}{}", last_words())),
         (None, _) => {
             let signal = signal_name(libc::WTERMSIG(end.launched.status));
@@ -131,9 +130,9 @@ fn by_itself(end: &End, unsupported: Option<String>, reached: bool) -> Ended {
     }
 }
 
-/// The owners of functions, `malloc /path/lib.so`, and all loaded objects; `None` if the process did
-/// not come that far.
-fn proof(owners: &[String], objects: &[String]) -> Option<Proof> {
+/// The owners of functions, `owner=malloc /path/lib.so`, and all loaded objects; `None` if the process
+/// did not come that far.
+fn proof(lines: &ReportLines) -> Option<Proof> {
     let object = |path: &str| {
         let file = std::fs::metadata(path).ok()?;
         Some(LoadedObject {
@@ -144,11 +143,10 @@ fn proof(owners: &[String], objects: &[String]) -> Option<Proof> {
         })
     };
     let mut proof = Proof {
-        objects: objects.iter().filter_map(|path| object(path)).collect(),
+        objects: lines.values("object").filter_map(object).collect(),
         ..Proof::default()
     };
-    for line in owners {
-        let (function, path) = line.split_once(' ')?;
+    for (function, path) in lines.named("owner") {
         proof.owners.insert(function.into(), proof.objects.len());
         proof.objects.push(object(path)?);
     }

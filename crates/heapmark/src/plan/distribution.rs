@@ -70,13 +70,7 @@ pub fn classes(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
     let Some(distribution) = word.filter(|word| matches!(*word, "fisher" | "uniform")) else {
         return Ok(None);
     };
-    let number = |name: &str| -> Result<f64> {
-        let text = parameters
-            .get(name)
-            .with_context(|| format!("parameter `{name}` is missing"))?;
-        text.parse()
-            .with_context(|| format!("parameter `{name}` = `{text}` is no number"))
-    };
+    let number = |name| number(parameters, name);
     let min = number("min-size")?;
     let max = number("max-size")?;
     let step = number("step")?;
@@ -106,6 +100,15 @@ pub fn classes(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
         format!("{}:{}", min + class as f64 * step, (weight * SCALE).round())
     });
     Ok(Some(joined(classes, ",")))
+}
+
+/// The value of a parameter that is a number.
+pub fn number(parameters: &BTreeMap<String, String>, name: &str) -> Result<f64> {
+    let text = parameters
+        .get(name)
+        .with_context(|| format!("parameter `{name}` is missing"))?;
+    text.parse()
+        .with_context(|| format!("parameter `{name}` = `{text}` is no number"))
 }
 
 /// The F distribution cut at a quantile Q and divided into `count` equal stretches: class i has the

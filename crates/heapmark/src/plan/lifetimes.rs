@@ -1,7 +1,7 @@
 //! Models of a steady heap: sizes, how long their blocks live, and how many of them other threads
 //! free. A mixture of our own, or a table from a file.
 
-use super::distribution::{FLEET, MOST_CLASSES};
+use super::distribution::{FLEET, MOST_CLASSES, number};
 use crate::catalog::joined;
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
@@ -205,14 +205,6 @@ fn mixture(factor: f64) -> Vec<Row> {
         }
     }
     rows
-}
-
-fn number(parameters: &BTreeMap<String, String>, name: &str) -> Result<f64> {
-    let text = parameters
-        .get(name)
-        .with_context(|| format!("parameter `{name}` is missing"))?;
-    text.parse()
-        .with_context(|| format!("parameter `{name}` = `{text}` is no number"))
 }
 
 /// Per cent of the blocks that other threads free.

@@ -374,10 +374,12 @@ impl Plan {
     /// a share of that: one for all shares, so that they are of one number.
     pub fn shows_capacity(&self, case: usize) -> Option<usize> {
         let case = &self.cases[case];
+        if case.parameters.get(CAPACITY)? != "0" {
+            return None;
+        }
         let wanted = case.at_full_load();
-        let is_open = case.parameters.get(CAPACITY).is_some_and(|it| it == "0");
         let same = |other: &Case| other.threads == case.threads && other.at_full_load() == wanted;
-        self.cases.iter().position(same).filter(|_| is_open)
+        self.cases.iter().position(same)
     }
 
     /// Measured iterations of one process, once the calibration has shown how long one takes on the

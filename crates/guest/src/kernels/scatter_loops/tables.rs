@@ -64,8 +64,7 @@ fn draw(
     let mut draws = HarnessTable::<u32>::zeroed(len);
     // 53 bits make a fraction of 1; half a step is added before truncation, so that this rounds.
     draws.iter_mut().for_each(|draw| {
-        *draw =
-            (f64::from(range) * ((random.next() >> 11) as f64 / (1u64 << 53) as f64) + 0.5) as u32;
+        *draw = (f64::from(range) * random.unit() + 0.5) as u32;
     });
     let mut table = HarnessTable::zeroed(len);
     for (index, size) in table.iter_mut().enumerate() {

@@ -1,7 +1,7 @@
 //! When blocks are born and die, which thread frees them, and which of them are read: drawn before
 //! the clock starts, so that the same calls come in the same order under every allocator.
 
-use crate::lifetimes::{self, Drawn, Lifetimes};
+use crate::lifetimes::{Drawn, Lifetimes};
 use crate::memory::HarnessTable;
 use crate::rng::SplitMix;
 
@@ -316,7 +316,7 @@ fn death_at(volumes: &[u64], bytes: f64, random: &mut SplitMix) -> usize {
     };
     let before = volumes[birth];
     let share = (bytes - before as f64) / (after - before) as f64;
-    birth + usize::from(lifetimes::unit(random) < share)
+    birth + usize::from(random.unit() < share)
 }
 
 /// The blocks that die, by the birth before which they do; `before` gets how many die earlier.
