@@ -33,6 +33,16 @@ struct heapmark_check {
 // The check cannot apply here: it ends.
 #define UNSUPPORTED(...) (heapmark_say("unsupported", __VA_ARGS__), _exit(77))
 
+// The process starts afresh, and keeps what it has set of what survives exec: limits, descriptors, environment, filters of
+// system calls. The value is then in its environment, under the name AGAIN.
+#define AGAIN(value) (setenv("AGAIN", value, 1), execv("/proc/self/exe", heapmark_words), _exit(2))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern char **heapmark_words;
+
 // Writes a line into the file that heapmark reads: what was said before a crash is known. Takes no memory from the heap.
 __attribute__((format(printf, 2, 3))) void heapmark_say(const char *kind, const char *format, ...);
 
@@ -43,4 +53,8 @@ extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *block, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 extern void __libc_free(void *block);
+#endif
+
+#ifdef __cplusplus
+}
 #endif

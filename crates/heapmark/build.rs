@@ -2,6 +2,8 @@
 //! folders that the binary embeds: `include_dir!` alone notices only changes to known files. Also
 //! computes the fingerprints of sources whose results are kept in the cache.
 
+use std::borrow::BorrowMut;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -97,6 +99,7 @@ fn build_guest_and_recorder() {
 /// The libraries that `heapmark try` preloads. Of all compilers this one is there: rustc links with it.
 fn build_preloaded() {
     println!("cargo::rerun-if-env-changed=CC");
+    println!("cargo::rerun-if-env-changed=CXX");
     println!("cargo::rerun-if-changed=preloaded");
     for (name, more) in [
         ("witness", &[][..]),
@@ -117,34 +120,57 @@ fn build_preloaded() {
     }
 }
 
-/// The program that runs a check of `heapmark check`: each is a file of a folder.
+/// The programs that run a check of `heapmark check`: each is a file of a folder. Those in C++ have a
+/// program of their own, so that the C++ library is in no other process.
 fn build_checks() {
     let folder = Path::new("../../checks");
     let entries = fs::read_dir(folder).unwrap_or_else(|why| panic!("{folder:?}: {why}"));
-    let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut files: Vec<PathBuf> = files
-        .filter(|file| file.extension().is_some_and(|it| it == "c"))
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
         .collect();
     files.sort();
+    let written_in = |ending: &'static str| {
+        let is_one = move |file: &&PathBuf| file.extension().is_some_and(|it| it == ending);
+        files.iter().filter(is_one)
+    };
+    let main = folder.join("harness/main.c");
     let program = "heapmark-check";
-    let mut cc = Command::new(env::var_os("CC").unwrap_or("cc".into()));
-    cc.args([
-        "-std=gnu11",
-        "-D_GNU_SOURCE",
-        "-O1",
-        "-Wall",
-        "-Wextra",
-        "-s",
-    ])
-    // Wrong use of the allocator is what checks are about.
-    .args(["-fno-builtin", "-Wno-use-after-free", "-pthread"])
-    .args(files)
-    .arg(folder.join("harness/main.c"))
-    .arg("-o")
-    .arg(out(program))
-    .arg("-ldl");
-    run(cc);
+    let cc = env::var_os("CC").unwrap_or("cc".into());
+    let mut in_c = compiler(&cc, "gnu11");
+    in_c.args(written_in("c")).arg(&main).arg("-o");
+    in_c.arg(out(program)).arg("-ldl");
+    run(in_c);
     carry(program);
+
+    let program = "heapmark-check-c++";
+    let cxx = env::var_os("CXX").unwrap_or("c++".into());
+    let has_cxx = Command::new(&cxx).arg("--version").output().is_ok();
+    let object = out("heapmark-check-main.o");
+    let mut to_object = compiler(&cc, "gnu11");
+    if !has_cxx {
+        println!("cargo::warning={cxx:?} is missing: checks in C++ will be unsupported");
+        to_object.arg("-DWITHOUT_CXX");
+    }
+    run(to_object.arg("-c").arg(main).arg("-o").arg(&object));
+    let mut in_cxx = if has_cxx {
+        let mut cxx = compiler(&cxx, "gnu++17");
+        cxx.args(written_in("cc"));
+        cxx
+    } else {
+        compiler(&cc, "gnu11")
+    };
+    run(in_cxx.arg(object).arg("-o").arg(out(program)).arg("-ldl"));
+    carry(program);
+}
+
+/// A compiler with the flags of checks. Wrong use of the allocator is what they are about.
+fn compiler(name: &OsStr, standard: &str) -> Command {
+    let mut compiler = Command::new(name);
+    compiler
+        .arg(format!("-std={standard}"))
+        .args(["-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-s"])
+        .args(["-fno-builtin", "-Wno-use-after-free", "-pthread"]);
+    compiler
 }
 
 /// Writes beside a file what its content hashes to.
@@ -156,7 +182,8 @@ fn carry(file: &str) {
     fs::write(&path, hash).unwrap_or_else(|why| panic!("{path:?}: {why}"));
 }
 
-fn run(mut command: Command) {
+fn run(mut command: impl BorrowMut<Command>) {
+    let command = command.borrow_mut();
     let status = command
         .status()
         .unwrap_or_else(|why| panic!("{command:?}: {why}"));

@@ -52,6 +52,9 @@ pub const LITTER: Carried = carried!("litter.so", None);
 /// The program of `heapmark check`.
 pub const CHECKS: Carried = carried!("heapmark-check", None);
 
+/// The one of its checks that are written in C++.
+pub const CHECKS_IN_CXX: Carried = carried!("heapmark-check-c++", None);
+
 impl Carried {
     /// The file that the environment names; that of a distribution, `../lib/heapmark/` from the
     /// folder of this program; otherwise the carried one, unpacked.

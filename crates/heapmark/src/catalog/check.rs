@@ -1,4 +1,4 @@
-//! The checks of `heapmark check`: C files of the folder `checks`, each with its keys as TOML in the
+//! The checks of `heapmark check`: C and C++ files of the folder `checks`, each with its keys as TOML in the
 //! comment that it begins with. docs/CHECK.md explains them to users.
 
 use super::joined;
@@ -31,9 +31,25 @@ pub struct Check {
     /// Processes that make it; more than one if chance decides.
     #[serde(default = "one")]
     pub trials: u32,
-    /// The C source, without its keys and without its planted fault.
+    /// After which it counts as hung.
+    #[serde(default = "ten")]
+    pub seconds: u32,
+    /// As the file's ending says.
+    #[serde(skip)]
+    pub language: Language,
+    /// The source, without its keys and without its planted fault.
     #[serde(skip)]
     body: String,
+}
+
+/// What a check is written in. C++ has a program of its own: its library is not to be in the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Language {
+    /// `.c`
+    #[default]
+    C,
+    /// `.cc`
+    Cxx,
 }
 
 /// Who says that a program may rely on it.
@@ -54,26 +70,31 @@ fn one() -> u32 {
     1
 }
 
+fn ten() -> u32 {
+    10
+}
+
 /// All of them by group and name.
 pub fn all() -> Result<Vec<Check>> {
     let files = OURS.files();
     let mut all: Vec<Check> = files
-        .filter(|file| file.path().extension().is_some_and(|it| it == "c"))
-        .map(|file| {
-            let name = file
-                .path()
-                .file_stem()
-                .unwrap_or_default()
-                .to_string_lossy();
-            let parsed = parse(&name, file.contents_utf8().unwrap_or_default());
-            parsed.with_context(|| format!("checks/{name}.c"))
+        .filter_map(|file| {
+            let path = file.path();
+            let language = match path.extension()?.to_str()? {
+                "c" => Language::C,
+                "cc" => Language::Cxx,
+                _ => return None,
+            };
+            let name = path.file_stem()?.to_str()?;
+            let parsed = parse(name, language, file.contents_utf8()?);
+            Some(parsed.with_context(|| format!("checks/{}", path.display())))
         })
         .collect::<Result<_>>()?;
     all.sort_by(|a, b| (&a.group, &a.name).cmp(&(&b.group, &b.name)));
     Ok(all)
 }
 
-fn parse(name: &str, text: &str) -> Result<Check> {
+fn parse(name: &str, language: Language, text: &str) -> Result<Check> {
     let (keys, source) = text
         .strip_prefix("/*\n")
         .and_then(|rest| rest.split_once("*/\n"))
@@ -81,9 +102,14 @@ fn parse(name: &str, text: &str) -> Result<Check> {
     let (body, _) = source
         .split_once("#ifdef PLANTED")
         .context("it has no planted fault (#ifdef PLANTED)")?;
-    let body = body.replace("#include \"harness/check.h\"\n", "");
+    let mut body = body.replace("#include \"harness/check.h\"\n", "");
+    for shared in OURS.get_dir("harness").iter().flat_map(|it| it.files()) {
+        let line = format!("#include \"{}\"\n", shared.path().display());
+        body = body.replace(&line, shared.contents_utf8().unwrap_or_default());
+    }
     Ok(Check {
         name: name.into(),
+        language,
         body,
         ..toml::from_str(keys)?
     })
@@ -106,12 +132,14 @@ const HEADERS: [(&str, &[&str]); 8] = [
     ("string.h", &["mem", "str"]),
     (
         "unistd.h",
-        &["fork(", "getcwd", "getpid", "usleep", "_exit", "pid_t"],
+        &[
+            "fork(", "getcwd", "getpid", "sleep(", "_exit", "pid_t", "AGAIN", "close(", "syscall(",
+        ],
     ),
 ];
 
 impl Check {
-    /// The same as a C program that needs nothing of heapmark: it ends with 0 if all holds, with 1
+    /// The same as a program that needs nothing of heapmark: it ends with 0 if all holds, with 1
     /// if something does not, and says what.
     pub fn program(&self) -> String {
         let needs =
@@ -132,15 +160,23 @@ impl Check {
                 "UNSUPPORTED",
                 "#define UNSUPPORTED(...) (printf(__VA_ARGS__), puts(\"\"), exit(77))\n",
             ),
+            (
+                "AGAIN",
+                "#define AGAIN(value) (setenv(\"AGAIN\", value, 1), execl(\"/proc/self/exe\", \"again\", NULL), exit(2))\n",
+            ),
         ] {
             if self.body.contains(name) {
                 macros += text;
             }
         }
+        let (compiler, ending) = match self.language {
+            Language::C => ("cc", "c"),
+            Language::Cxx => ("c++", "cc"),
+        };
         let body = self.body.replace("CHECK {", "int main(void) {");
         let body = joined(body.lines().filter(|line| !line.is_empty()), "\n");
         format!(
-            "// {}: {}\n// cc -fno-builtin -pthread FILE.c && LD_PRELOAD=LIBRARY ./a.out; echo $?\n#define _GNU_SOURCE\n{headers}\n{macros}{body}\n",
+            "// {}: {}\n// {compiler} -fno-builtin -pthread FILE.{ending} && LD_PRELOAD=LIBRARY ./a.out; echo $?\n#define _GNU_SOURCE\n{headers}\n{macros}{body}\n",
             self.name, self.about
         )
     }
@@ -173,13 +209,13 @@ mod tests {
     fn a_file_without_keys_or_without_a_planted_fault_is_refused() {
         let keys = "/*\nabout = \"a\"\ngroup = \"g\"\nstanding = \"std\"\nsource = \"s\"\nwhy = \"w\"\n*/\n";
         let whole = format!("{keys}CHECK {{\n}}\n#ifdef PLANTED\n#endif\n");
-        assert_eq!(parse("one", &whole).unwrap().trials, 1);
+        assert_eq!(parse("one", Language::C, &whole).unwrap().trials, 1);
         for (text, why) in [
             (whole.replace("/*", "//"), "does not begin with a comment"),
             (format!("{keys}CHECK {{\n}}\n"), "no planted fault"),
             (whole.replace("why", "because"), "unknown field"),
         ] {
-            let said = format!("{:#}", parse("one", &text).unwrap_err());
+            let said = format!("{:#}", parse("one", Language::C, &text).unwrap_err());
             assert!(said.contains(why), "{said}");
         }
     }

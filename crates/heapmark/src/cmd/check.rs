@@ -39,7 +39,7 @@ pub struct CheckArgs {
     /// (std), that programs for Linux rely on as well (gnu), or any (robust)
     #[arg(long, value_name = "STANDING", value_enum)]
     fail_on: Option<Least>,
-    /// A process that runs longer than this counts as hung [default: 10s]
+    /// A process that runs longer than this counts as hung [default: 10s, 30s for checks that wait]
     #[arg(long, value_name = "TIME", value_parser = patience)]
     timeout: Option<Duration>,
     /// Directory to create [default: heapmark-results/DATE-check-N]
@@ -77,8 +77,6 @@ enum Least {
     Robust,
 }
 
-const TIMEOUT: Duration = Duration::from_secs(10);
-
 /// Runs the command.
 pub fn run(args: CheckArgs) -> Result<Exit> {
     if let Some(CheckCommand::Diff { old, new }) = &args.command {
@@ -114,7 +112,8 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
     let runner = CheckRunner {
         guest: Guest::find()?,
         program: build::CHECKS.find()?,
-        timeout: args.timeout.unwrap_or(TIMEOUT),
+        program_in_cxx: build::CHECKS_IN_CXX.find()?,
+        timeout: args.timeout,
         stop: &stop,
     };
     let preset = match args.preset {
@@ -184,7 +183,7 @@ fn checked(runner: &CheckRunner, subject: &Subject, checks: &[Check]) -> Result<
     note(format!("{name}: {} checks", checks.len()));
     let mut results = Vec::new();
     for check in checks {
-        let trials = (0..check.trials).map(|_| runner.trial(subject, &check.name));
+        let trials = (0..check.trials).map(|_| runner.trial(subject, check));
         let trials: Vec<Trial> = trials.collect::<Result<_>>()?;
         results.push(of_trials(check, name, &trials));
     }

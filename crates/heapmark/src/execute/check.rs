@@ -6,6 +6,7 @@ use super::memory_file::{inherited_file, text};
 use super::report_lines::ReportLines;
 use super::tree::{descendants, field};
 use super::{Guest, LoadedObject, Proof, Subject, prove};
+use crate::catalog::check::{Check, Language};
 use crate::plan::HugePages;
 use anyhow::Result;
 use rustix::process::Pid;
@@ -21,6 +22,8 @@ const MOST_BYTES: u64 = 2 << 30;
 const LOOK: Duration = Duration::from_millis(20);
 /// The exit code of a check that cannot apply.
 const UNSUPPORTED: i32 = 77;
+/// That of the loader if a library of the program is missing.
+const NOT_LOADED: i32 = 127;
 
 /// What one process of a check said, and how it ended.
 pub struct Trial {
@@ -52,17 +55,19 @@ pub enum Ended {
 pub struct CheckRunner<'a> {
     /// The launcher.
     pub guest: Guest,
-    /// The program that has all checks.
+    /// The program that has all checks in C.
     pub program: PathBuf,
-    /// How long a process may take.
-    pub timeout: Duration,
+    /// The one that has those in C++.
+    pub program_in_cxx: PathBuf,
+    /// How long a process may take, if not as long as the check itself says.
+    pub timeout: Option<Duration>,
     /// Set if a signal has stopped the run.
     pub stop: &'a AtomicBool,
 }
 
 impl CheckRunner<'_> {
     /// Makes a check once. Fails with `Interrupted` if `stop` was set.
-    pub fn trial(&self, subject: &Subject, check: &str) -> Result<Trial> {
+    pub fn trial(&self, subject: &Subject, check: &Check) -> Result<Trial> {
         may_go_on(self.stop)?;
         let replaced = || prove::are_as_first_seen(subject).err();
         if let Some(why) = subject.refused.clone().or_else(replaced) {
@@ -76,11 +81,17 @@ impl CheckRunner<'_> {
         let environment = subject.environment();
         let variables = padded(&environment, 0);
         let launcher = self.guest.path();
+        let program = match check.language {
+            Language::C => &self.program,
+            Language::Cxx => &self.program_in_cxx,
+        };
+        let own = || Duration::from_secs(check.seconds.into());
+        let timeout = self.timeout.unwrap_or_else(own);
         let mut launch = Launch::new(launcher, &[], HugePages::Machine, None, variables)?;
         launch
             .command
-            .arg(&self.program)
-            .arg(check)
+            .arg(program)
+            .arg(&check.name)
             .arg(report.as_raw_fd().to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null());
@@ -92,8 +103,8 @@ impl CheckRunner<'_> {
             }
             LOOK
         };
-        let end = launch.run(self.timeout, self.stop, Some(&mut look as Look<'_>))?;
-        end.was_started(&self.program)?;
+        let end = launch.run(timeout, self.stop, Some(&mut look as Look<'_>))?;
+        end.was_started(program)?;
         let said = text(&report, 0);
         let lines = ReportLines::parse(&said);
         let others = proof(&lines).and_then(|proof| prove::verify(subject, &proof).err());
@@ -122,6 +133,9 @@ fn by_itself(end: &End, lines: &ReportLines) -> Ended {
     match (end.code(), lines.value("unsupported")) {
         (Some(0), _) if reached => Ended::Done,
         (Some(UNSUPPORTED), Some(why)) => Ended::Unsupported(why.into()),
+        (Some(NOT_LOADED), _) if lines.value("owner").is_none() => {
+            Ended::NotLoaded(format!("the program could not be loaded{}", last_words()))
+        }
         (Some(code), _) => Ended::Broken(format!("exit code {code}{when}{}", last_words())),
         (None, _) => {
             let signal = signal_name(libc::WTERMSIG(end.launched.status));
