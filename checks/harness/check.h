@@ -37,6 +37,14 @@ struct heapmark_check {
 // system calls. The value is then in its environment, under the name AGAIN.
 #define AGAIN(value) (setenv("AGAIN", value, 1), execv("/proc/self/exe", heapmark_words), _exit(2))
 
+// A function of (int words, char **word) that runs before all constructors, also those of libraries.
+#ifdef PLANTED
+#define FIRST(function) static void (*heapmark_first)(int, char **) __attribute__((unused)) = function
+#else
+#define FIRST(function) \
+    __attribute__((used, section(".preinit_array"))) static void (*heapmark_first)(int, char **) = function
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -117,7 +117,7 @@ fn parse(name: &str, language: Language, text: &str) -> Result<Check> {
 
 /// What `harness/check.h` includes, and words of programs that need it.
 const HEADERS: [(&str, &[&str]); 8] = [
-    ("errno.h", &["errno", "ENOMEM", "EINVAL"]),
+    ("errno.h", &["errno", "ENOMEM", "EINVAL", "EPERM", "ENOENT"]),
     (
         "malloc.h",
         &["memalign(", "malloc_usable_size", "mallinfo", "malloc_info"],
@@ -133,7 +133,25 @@ const HEADERS: [(&str, &[&str]); 8] = [
     (
         "unistd.h",
         &[
-            "fork(", "getcwd", "getpid", "sleep(", "_exit", "pid_t", "AGAIN", "close(", "syscall(",
+            "_exit",
+            "pid_t",
+            "AGAIN",
+            "sleep(",
+            "close(",
+            "read(",
+            "write(",
+            "lseek(",
+            "dup2(",
+            "access(",
+            "pipe(",
+            "getcwd",
+            "getpid",
+            "gettid",
+            "getpagesize",
+            "sbrk(",
+            "sysconf",
+            "syscall(",
+            "exec",
         ],
     ),
 ];
@@ -163,6 +181,10 @@ impl Check {
             (
                 "AGAIN",
                 "#define AGAIN(value) (setenv(\"AGAIN\", value, 1), execl(\"/proc/self/exe\", \"again\", NULL), exit(2))\n",
+            ),
+            (
+                "FIRST",
+                "#define FIRST(it) __attribute__((used, section(\".preinit_array\"))) static void (*first_)(int, char **) = it\n",
             ),
         ] {
             if self.body.contains(name) {

@@ -1,0 +1,44 @@
+/*
+about = "four threads at the limit of memory get NULL, and go on as one of them frees"
+group = "memory"
+standing = "robust"
+source = "LTP: threads that grow blocks until NULL"
+why = "a lock that is held, or a cache that is kept, as memory runs out"
+seconds = 30
+*/
+#include "harness/check.h"
+#include "harness/fill.h"
+#include <pthread.h>
+
+static pthread_barrier_t all;
+
+static void *body(void *which) {
+    size_t first, second;
+    void **blocks = fill(64 << 10, &first);
+    pthread_barrier_wait(&all);
+    // All are at the limit. One frees what it has, and takes it again.
+    if (which == NULL) drain(blocks), drain(fill(64 << 10, &second));
+    if (which == NULL) EXPECT(second >= first / 2, "%zu blocks of 64 KiB at first, %zu after freeing them", first, second);
+    pthread_barrier_wait(&all);
+    if (which != NULL) drain(blocks);
+    return NULL;
+}
+
+CHECK {
+    pthread_t threads[4];
+    pthread_barrier_init(&all, NULL, 4);
+    for (intptr_t which = 0; which < 4; which++)
+        if (pthread_create(&threads[which], NULL, body, (void *)which)) UNSUPPORTED("no thread");
+    limit(RLIMIT_DATA, 256 << 20);
+    for (int which = 0; which < 4; which++) pthread_join(threads[which], NULL);
+    EXPECT(malloc(1 << 20), "malloc(1 MiB) fails after all was freed");
+}
+
+#ifdef PLANTED
+void *malloc(size_t size) {
+    static bool failed;
+    void *block = failed && size == 64 << 10 ? NULL : __libc_malloc(size);
+    failed |= !block;
+    return block;
+}
+#endif
