@@ -1,5 +1,5 @@
 /*
-about = "rubbish in the variables of allocators, also 100 KB of it, ends no process"
+about = "rubbish in the variables of allocators, also 20 KB of it, ends no process"
 group = "environment"
 standing = "robust"
 source = "CVE-2023-4911 (glibc's tunables); each allocator's documents"
@@ -16,7 +16,7 @@ CHECK {
                            "SCUDO_OPTIONS", "GWP_ASAN_OPTIONS", "SNMALLOC_OPTIONS", "TBB_MALLOC_USE_HUGE_PAGES", "RPMALLOC_OPTIONS"};
     const char *rubbish[] = {"", "x", "=,:;%n%s", "-1", "99999999999999999999", "glibc.malloc.arena_max=-1:a=b", "LONG"};
     if (getenv("AGAIN")) _exit(traffic());
-    char *text = memset(calloc(1, 100001), 'A', 100000);
+    char *text = memset(calloc(1, 20001), 'A', 20000);
     for (int which = 0; which < 7; which++) {
         int status = 0;
         pid_t child = fork();
