@@ -4,6 +4,7 @@ group = "program"
 standing = "gnu"
 source = "mallinfo(3), malloc_info(3), malloc_stats(3)"
 why = "monitoring calls them in a thread of its own"
+trials = 2
 */
 #include "harness/check.h"
 #include <pthread.h>

@@ -4,6 +4,7 @@ group = "threads"
 standing = "robust"
 source = "rpmalloc's thread spam, glibc tst-tcache-leak, gperftools' reclaimed thread heaps"
 why = "a server with a thread for each connection starts millions of them"
+full = true
 */
 #include "harness/check.h"
 #include "harness/resident.h"
