@@ -6,6 +6,7 @@ source = "redis issue 15666: the child hung only as its thread cache was first c
 why = "one block after fork does not reach the locks that a flush, a purge or growth takes"
 full = true
 trials = 2
+seconds = 20
 */
 #include "harness/check.h"
 #include "harness/traffic.h"
@@ -38,7 +39,7 @@ CHECK {
     pthread_t threads[4];
     for (int hammers = 0; hammers <= 4; hammers += 4) {
         for (int which = 0; which < hammers; which++) pthread_create(&threads[which], NULL, hammer, NULL);
-        for (int times = 0; times < 30; times++) {
+        for (int times = 0; times < 15; times++) {
             for (int which = 0; which < 1000; which++) inherited[which] = malloc(which * 10);
             pid_t pid = fork();
             if (pid == 0) prctl(PR_SET_PDEATHSIG, 9), _exit(child(times % 5));
