@@ -15,6 +15,8 @@ struct Wide {
 
 CHECK {
     std::align_val_t wide{128};
+    operator delete(nullptr), operator delete[](nullptr), operator delete(nullptr, 100), operator delete(nullptr, 100, wide);
+    EXPECT(operator new(100), "new(100) returned NULL after deletes of NULL");
     for (size_t size = 1; size <= 1000000; size = size * 4 / 3 + 1) {
         operator delete(operator new(size));
         operator delete(operator new(size), size);
@@ -29,7 +31,6 @@ CHECK {
         EXPECT((uintptr_t)objects % 128 == 0, "new of objects that are aligned to 128 bytes returned %p", (void *)objects);
         delete[] objects;
     }
-    operator delete(nullptr), operator delete[](nullptr), operator delete(nullptr, 100);
 }
 
 #ifdef PLANTED

@@ -12,7 +12,9 @@ extern void free_aligned_sized(void *block, size_t alignment, size_t size) __att
 
 CHECK {
     if (!free_sized || !free_aligned_sized) UNSUPPORTED("neither the allocator nor the C library has free_sized");
+    free(malloc(1));
     free_sized(NULL, 0);
+    for (int times = 0; times < 2; times++) EXPECT(malloc(1), "malloc(1) returned NULL after free_sized(NULL, 0)");
     for (size_t size = 1; size <= 64 << 20; size = size * 3 / 2 + 1) {
         unsigned char *kept = memset(malloc(size), 7, size);
         free_sized(memset(malloc(size), 1, size), size);
