@@ -11,7 +11,7 @@ why = "what is cut off before and after the block must not be lost"
 static void round_of(int seed) {
     void *blocks[50];
     for (int which = 0; which < 50; which++) {
-        size_t alignment = (size_t)32 << (which + seed) % 13, size = 1 + which * 331 % 9000;
+        size_t alignment = (size_t)32 << (which + seed) % 8, size = 1 + which * 331 % 9000;
         blocks[which] = memalign(alignment, size);
         EXPECT(blocks[which] && (uintptr_t)blocks[which] % alignment == 0, "memalign(%zu, %zu) returned %p", alignment, size, blocks[which]);
         memset(blocks[which], 1, size);

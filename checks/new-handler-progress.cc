@@ -6,6 +6,7 @@ source = "ISO C++17, [new.handler]/2: make more storage available and return"
 why = "a reserve that the handler frees is of no use if new does not try again"
 */
 #include "harness/check.h"
+#include "harness/handler.h"
 #include <new>
 #include <sys/resource.h>
 
@@ -28,6 +29,7 @@ CHECK {
         EXPECT(block && calls == 1, "the new-handler was called %d times", calls);
         operator delete(block);
     } catch (const std::bad_alloc &) {
+        if (!calls && !knows_handler()) UNSUPPORTED("the library has a C++ library of its own inside, which does not know this new-handler");
         EXPECT(false, "new threw bad_alloc after the new-handler had made room, and %d calls", calls);
     }
 }

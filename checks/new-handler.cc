@@ -6,6 +6,7 @@ source = "ISO C++17, [new.delete.single]/4, [new.handler]"
 why = "programs free caches there, or report before they end"
 */
 #include "harness/check.h"
+#include "harness/handler.h"
 #include <new>
 
 static int calls;
@@ -21,6 +22,7 @@ static void asks(const char *form, void *(*call)(size_t)) {
         EXPECT(!call((size_t)1 << 48), "%s(2^48) returned a block", form);
     } catch (const std::bad_alloc &) {
     }
+    if (calls == 0 && !knows_handler()) UNSUPPORTED("the library has a C++ library of its own inside, which does not know this new-handler");
     EXPECT(calls == 3, "%s(2^48) called the new-handler %d times instead of 3", form, calls);
 }
 
