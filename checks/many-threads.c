@@ -4,6 +4,8 @@ group = "threads"
 standing = "robust"
 source = "thread pools of databases and of languages with a thread for each task"
 why = "arenas and caches for each thread have limits"
+full = true
+seconds = 30
 */
 #include "harness/check.h"
 #include "harness/resident.h"

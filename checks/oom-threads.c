@@ -4,6 +4,7 @@ group = "memory"
 standing = "robust"
 source = "LTP: threads that grow blocks until NULL"
 why = "a lock that is held, or a cache that is kept, as memory runs out"
+trials = 4
 seconds = 30
 */
 #include "harness/check.h"

@@ -4,6 +4,7 @@ group = "memory"
 standing = "std"
 source = "POSIX.1-2024, malloc: NULL and ENOMEM"
 why = "a program that sheds load needs the failure, not an abort"
+seconds = 30
 */
 #include "harness/check.h"
 #include <sys/resource.h>
