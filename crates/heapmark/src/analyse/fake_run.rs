@@ -278,6 +278,7 @@ fn allocator(name: &str) -> AllocatorInfo {
         sources: String::new(),
         files: Vec::new(),
         sha256: Vec::new(),
+        build_ids: Vec::new(),
         left_to_libc: Vec::new(),
         purge: "called".into(),
         purged_as: None,

@@ -3,6 +3,7 @@
 
 use super::joined;
 use anyhow::{Context, Result};
+use clap::ValueEnum;
 use include_dir::{Dir, include_dir};
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +54,7 @@ pub enum Language {
 }
 
 /// Who says that a program may rely on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// ISO C or POSIX.
@@ -63,6 +64,7 @@ pub enum Standing {
     /// Nothing but quality: limits, forks, odd environments.
     Robust,
     /// Left open: it ends in values, not in a verdict.
+    #[value(skip)]
     Observe,
 }
 

@@ -1,5 +1,6 @@
 //! `heapmark check`: what a program may rely on, of each allocator.
 
+use super::report::check_beside;
 use super::run::comparison::patience;
 use super::run::{resolve, select, stop_on_signals, today};
 use super::{Exit, note, print, print_json, screen, usage};
@@ -30,15 +31,15 @@ pub struct CheckArgs {
     #[arg(short, long, value_name = "A,...", value_delimiter = ',')]
     allocators: Vec<String>,
     /// Which checks: all that take less than a second, or all
-    #[arg(long, value_enum, default_value = "quick", hide_default_value = true)]
-    preset: CheckPreset,
+    #[arg(long, value_parser = [QUICK, FULL], default_value = QUICK, hide_default_value = true)]
+    preset: String,
     /// Only the checks, or groups of checks, of these names or patterns
     #[arg(long, value_name = "PATTERN,...", value_delimiter = ',')]
     only: Vec<String>,
     /// End with exit code 3 if some allocator does not pass a check that ISO C or POSIX demands
     /// (std), that programs for Linux rely on as well (gnu), or any (robust)
     #[arg(long, value_name = "STANDING", value_enum)]
-    fail_on: Option<Least>,
+    fail_on: Option<Standing>,
     /// A process that runs longer than this counts as hung [default: 10s, 30s for checks that wait]
     #[arg(long, value_name = "TIME", value_parser = patience)]
     timeout: Option<Duration>,
@@ -64,18 +65,8 @@ enum CheckCommand {
     },
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum CheckPreset {
-    Quick,
-    Full,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Least {
-    Std,
-    Gnu,
-    Robust,
-}
+const QUICK: &str = "quick";
+const FULL: &str = "full";
 
 /// Runs the command.
 pub fn run(args: CheckArgs) -> Result<Exit> {
@@ -116,11 +107,9 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         timeout: args.timeout,
         stop: &stop,
     };
-    let preset = match args.preset {
-        CheckPreset::Quick => "quick",
-        CheckPreset::Full => "full",
-    };
-    let mut file = CheckFile::new(preset, machine::describe());
+    let mut machine = machine::describe();
+    machine.insert("c_library".into(), build::libc_version());
+    let mut file = CheckFile::new(&args.preset, machine);
     for subject in &subjects {
         match checked(&runner, subject, &checks) {
             Ok(checked) => file.allocators.push(checked),
@@ -133,20 +122,20 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         None => store::fresh(&format!("{}-check", today()))?,
     };
     store::keep(&folder, CHECK_FILE, serde_json::to_vec_pretty(&file)?)?;
+    let page = check_beside(&folder, &file)?;
     if args.json {
         print_json(&file)?;
     } else {
         print(report::check(&file, &checks, screen()))?;
-        note(format!("Result: {}", folder.join(CHECK_FILE).display()));
+        note(format!(
+            "Result: {}, {}",
+            folder.join(CHECK_FILE).display(),
+            page.display()
+        ));
     }
-    let least = args.fail_on.map(|least| match least {
-        Least::Std => Standing::Std,
-        Least::Gnu => Standing::Gnu,
-        Least::Robust => Standing::Robust,
-    });
     let results = || file.allocators.iter().flat_map(|one| &one.results);
     let is_met = results().any(|result| {
-        result.verdict.is_finding() && least.is_some_and(|least| result.standing <= least)
+        result.verdict.is_finding() && args.fail_on.is_some_and(|least| result.standing <= least)
     });
     Ok(match is_met {
         true => Exit::Condition,
@@ -158,7 +147,7 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
 /// The checks that flags name, or all of the preset.
 fn chosen(mut checks: Vec<Check>, args: &CheckArgs) -> Result<Vec<Check>> {
     if args.only.is_empty() {
-        checks.retain(|check| !check.full || matches!(args.preset, CheckPreset::Full));
+        checks.retain(|check| !check.full || args.preset == FULL);
         return Ok(checks);
     }
     let mut patterns = Vec::new();

@@ -1,23 +1,26 @@
 //! `heapmark report`: stored runs as one HTML page.
 
-use super::output::{Destination, Force, fresh};
-use super::{Exit, claims, find_runs, say, say_damage};
+use super::output::{Destination, Force, Output, fresh};
+use super::{Exit, claims, find_runs, say, say_damage, usage};
 use crate::analyse::reads_figure;
-use crate::report::{PageRun, page};
+use crate::catalog;
+use crate::report::{PageRun, check_page, page};
+use crate::store::check::{CHECK_FILE, CheckFile};
 use crate::store::{self, Run};
 use anyhow::Result;
 use std::iter::zip;
 use std::path::{Path, PathBuf};
 
-/// Write an HTML page of one run, or of several side by side: charts, tables, verdict
+/// Write an HTML page of one run, or of several side by side: charts, tables, verdict; or of a result
+/// of heapmark check
 #[derive(clap::Args)]
 pub struct ReportArgs {
-    /// Run directories, or `latest`
+    /// Run directories, or `latest`; or the directory of one result of heapmark check
     #[arg(default_value = "latest", value_name = "RUN")]
     runs: Vec<String>,
-    /// File to write; `-` is stdout [default: for one run report.html in its directory, replaced
-    /// each time; for several report.html in the current directory, or report-2.html if that
-    /// exists]
+    /// File to write; `-` is stdout [default: for one run report.html in its directory, check.html for
+    /// a result of heapmark check, replaced each time; for several report.html in the current
+    /// directory, or report-2.html if that exists]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -26,6 +29,11 @@ pub struct ReportArgs {
 
 /// Runs the command.
 pub fn run(args: ReportArgs) -> Result<Exit> {
+    if let [only] = args.runs.as_slice()
+        && Path::new(only).join(CHECK_FILE).is_file()
+    {
+        return of_check(Path::new(only), args.output, args.force);
+    }
     let dirs = find_runs(&args.runs)?;
     let force = args.force;
     // The page in a run's own directory is heapmark's, which may replace it.
@@ -54,6 +62,36 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
         say(file.display().to_string());
     }
     Ok(Exit::Done)
+}
+
+/// The page of a result of `heapmark check`.
+fn of_check(dir: &Path, output: Option<PathBuf>, force: Force) -> Result<Exit> {
+    let file = CheckFile::read(dir).map_err(usage)?;
+    let page = match output {
+        None => check_beside(dir, &file)?,
+        Some(output) => {
+            let output = Output::new(&output, force, [dir.join(CHECK_FILE)])?;
+            output.put(page_of_check(&file)?)?;
+            output.path().to_owned()
+        }
+    };
+    if page.as_os_str() != "-" {
+        say(page.display().to_string());
+    }
+    Ok(Exit::Done)
+}
+
+/// The page of a result of `heapmark check` in its directory.
+const CHECK_PAGE: &str = "check.html";
+
+fn page_of_check(file: &CheckFile) -> Result<String> {
+    Ok(check_page(file, &catalog::check::all()?))
+}
+
+/// Writes the page of a result of `heapmark check` into its directory.
+pub(super) fn check_beside(dir: &Path, file: &CheckFile) -> Result<PathBuf> {
+    store::keep(dir, CHECK_PAGE, page_of_check(file)?)?;
+    Ok(dir.join(CHECK_PAGE))
 }
 
 /// Default name of the page.

@@ -20,7 +20,7 @@ pub fn check(file: &CheckFile, checks: &[Check], screen: Screen) -> String {
         machine_name(&file.machine)
     );
     let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2)), String::new()];
-    lines.push(matrix(file, checks));
+    lines.push(matrix(file));
     let (noted, judged): (Vec<&Check>, Vec<&Check>) = checks
         .iter()
         .partition(|check| check.standing == Standing::Observe);
@@ -43,36 +43,16 @@ pub fn check(file: &CheckFile, checks: &[Check], screen: Screen) -> String {
 }
 
 /// Passed checks of each group, of those that apply.
-fn matrix(file: &CheckFile, checks: &[Check]) -> String {
-    let judged = checks
-        .iter()
-        .filter(|check| check.standing != Standing::Observe);
-    let groups = distinct(judged.map(|check| check.group.as_str()));
-    let mut allocators: Vec<&CheckedAllocator> = file.allocators.iter().collect();
-    let findings = |one: &CheckedAllocator| {
-        one.results
-            .iter()
-            .filter(|it| it.verdict.is_finding())
-            .count()
-    };
-    allocators.sort_by_key(|one| std::cmp::Reverse(findings(one)));
-    let rows = allocators.iter().map(|one| {
+fn matrix(file: &CheckFile) -> String {
+    let groups = groups(file);
+    let rows = worst_first(file).into_iter().map(|one| {
         let cells = groups.iter().map(|group| {
-            let own = one
-                .results
-                .iter()
-                .filter(|it| it.group == **group && it.standing != Standing::Observe);
-            let applies =
-                own.filter(|it| it.verdict == CheckVerdict::Pass || it.verdict.is_finding());
-            let (mut passed, mut all) = (0, 0);
-            for result in applies {
-                all += 1;
-                passed += usize::from(result.verdict == CheckVerdict::Pass);
-            }
-            if all == 0 {
-                "-".into()
-            } else {
-                format!("{passed}/{all}")
+            let own = one.results.iter().filter(|it| it.group == **group);
+            let all: Vec<&CheckResult> = applying(own).collect();
+            let passed = all.iter().filter(|it| !it.verdict.is_finding());
+            match all.len() {
+                0 => "-".into(),
+                all => format!("{}/{all}", passed.count()),
             }
         });
         let mut row = vec![plain(&one.info.name)];
@@ -84,6 +64,34 @@ fn matrix(file: &CheckFile, checks: &[Check]) -> String {
     numbers_table(header, groups.len(), rows)
 }
 
+/// Allocators, those with the most findings first.
+pub(super) fn worst_first(file: &CheckFile) -> Vec<&CheckedAllocator> {
+    let mut allocators: Vec<&CheckedAllocator> = file.allocators.iter().collect();
+    let findings = |one: &CheckedAllocator| {
+        let results = one.results.iter();
+        results.filter(|it| it.verdict.is_finding()).count()
+    };
+    allocators.sort_by_key(|one| std::cmp::Reverse(findings(one)));
+    allocators
+}
+
+/// Groups with checks that end in verdicts.
+pub(super) fn groups(file: &CheckFile) -> Vec<&str> {
+    let results = file.allocators.iter().flat_map(|one| &one.results);
+    let judged = results.filter(|it| it.standing != Standing::Observe);
+    distinct(judged.map(|it| it.group.as_str()))
+}
+
+/// Those that pass, or that a program cannot rely on.
+pub(super) fn applying<'a>(
+    results: impl IntoIterator<Item = &'a CheckResult>,
+) -> impl Iterator<Item = &'a CheckResult> {
+    let judged = results
+        .into_iter()
+        .filter(|it| it.standing != Standing::Observe);
+    judged.filter(|it| it.verdict == CheckVerdict::Pass || it.verdict.is_finding())
+}
+
 /// A check that some allocators do not pass, with what each of them did.
 fn findings(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
     let found: Vec<(&str, &CheckResult)> = results(file, check)
@@ -92,7 +100,12 @@ fn findings(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
     if found.is_empty() {
         return Vec::new();
     }
-    let head = format!("{} ({}): {}", check.name, word(check.standing), check.about);
+    let head = format!(
+        "{} ({}): {}",
+        check.name,
+        standing(check.standing),
+        check.about
+    );
     let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2))];
     for (allocator, result) in found {
         let times = match result.times {
@@ -120,27 +133,34 @@ fn findings(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
 
 /// The values of a check that standards leave open, allocators with the same values together.
 fn values(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
-    let of = |result: &CheckResult| match result.verdict {
-        CheckVerdict::Pass => list(result.notes.iter()),
-        other => format!("{}: {}", other.word(), list(result.reasons.iter())),
-    };
-    let all: Vec<(&str, String)> = results(file, check)
-        .map(|(name, it)| (name, of(it)))
-        .collect();
+    let all = values_of(file, check);
     if all.is_empty() {
         return Vec::new();
     }
     let head = format!("{} (left open): {}", check.name, check.about);
     let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2))];
-    for value in distinct(all.iter().map(|(_, value)| value.as_str())) {
-        let names = all
-            .iter()
-            .filter(|(_, it)| it == value)
-            .map(|(name, _)| *name);
+    for (value, names) in all {
         lines.push(screen.wrap(&format!("  {}: {value}", list(names)), 4));
     }
     lines.push(String::new());
     lines
+}
+
+/// Each value that a check ended in, with the allocators that have it.
+pub(super) fn values_of<'a>(file: &'a CheckFile, check: &'a Check) -> Vec<(String, Vec<&'a str>)> {
+    let of = |result: &CheckResult| match result.verdict {
+        CheckVerdict::Pass => list(result.notes.iter()),
+        other => format!("{}: {}", other.word(), list(result.reasons.iter())),
+    };
+    let mut all: Vec<(String, Vec<&str>)> = Vec::new();
+    for (name, result) in results(file, check) {
+        let value = of(result);
+        match all.iter_mut().find(|(known, _)| *known == value) {
+            Some((_, names)) => names.push(name),
+            None => all.push((value, vec![name])),
+        }
+    }
+    all
 }
 
 fn results<'a>(
@@ -154,7 +174,7 @@ fn results<'a>(
     file.allocators.iter().filter_map(of)
 }
 
-fn word(standing: Standing) -> &'static str {
+pub(super) fn standing(standing: Standing) -> &'static str {
     match standing {
         Standing::Std => "ISO C or POSIX",
         Standing::Gnu => "programs for Linux rely on it",

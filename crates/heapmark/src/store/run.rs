@@ -98,6 +98,9 @@ pub struct AllocatorInfo {
     pub files: Vec<String>,
     /// SHA-256 of each of `files`.
     pub sha256: Vec<String>,
+    /// GNU build-id of each of `files` in hex, empty if a file has none. Programs have no entries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub build_ids: Vec<String>,
     /// Functions of the malloc family that it leaves to libc.
     pub left_to_libc: Vec<String>,
     /// `called`, `configured` or `none`.

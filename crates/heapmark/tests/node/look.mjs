@@ -24,7 +24,7 @@ await browser.close();
 // What is wrong, by kind. Each kind is there for a damaged page that must fall into it.
 async function faults(path) {
   const found = { errors: [], requests: [], undrawn: [], unswitched: [], downloads: [], words: [], access: [] };
-  for (const kind of ["contrast", "colours", "ranking", "head", "sticky", "wrapped", "labels", "scriptless"]) found[kind] = [];
+  for (const kind of ["contrast", "colours", "ranking", "head", "sticky", "wrapped", "labels", "scriptless", "links"]) found[kind] = [];
   const page = await browser.newPage({ viewport: { width: 1600, height: 900 }, colorScheme: "light" });
   page.setDefaultTimeout(PATIENCE_MS);
   const isDamaged = Object.keys(found).some((kind) => path.endsWith(`/${kind}.html`));
@@ -44,6 +44,7 @@ async function faults(path) {
   found.ranking.push(...(await page.evaluate(unranked, await page.evaluate(names))));
   found.head.push(...(await page.evaluate(headless)));
   found.labels.push(...(await page.evaluate(unlabelled)));
+  found.links.push(...(await page.evaluate(astray)), ...(await unopened(page)));
   for (const width of WIDTHS) {
     for (const colorScheme of SCHEMES) {
       await page.setViewportSize({ width, height: 900 });
@@ -137,7 +138,9 @@ function crowded() {
 
 // The allocators that rank, as the data of the page name them.
 async function names() {
-  const packed = Uint8Array.from(atob(document.getElementById("data").textContent), (byte) => byte.charCodeAt(0));
+  const data = document.getElementById("data");
+  if (!data) return [];
+  const packed = Uint8Array.from(atob(data.textContent), (byte) => byte.charCodeAt(0));
   const text = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
   return JSON.parse(text).entries.filter(({ companion }) => !companion).map(({ name }) => name);
 }
@@ -163,11 +166,12 @@ function headless() {
   const title = document.querySelector("h1").textContent;
   if (title.startsWith("heapmark trace: ")) return [];
   const faults = [];
-  if (!/^heapmark: .+, \d{4}-\d\d-\d\d/.test(title)) faults.push(`the title: ${title}`);
+  const isCheck = title.startsWith("heapmark check: ");
+  if (!/^heapmark(?: check)?: .+, \d{4}-\d\d-\d\d/.test(title)) faults.push(`the title: ${title}`);
   for (const run of document.querySelectorAll(".run")) {
     if (!/\d CPUs?, .* of memory, Linux \d/.test(run.textContent)) faults.push("no machine");
-    if (!/heapmark \d.*suite .*started \d/.test(run.textContent)) faults.push("no suite");
-    if (run.querySelectorAll(".badges .good, .badges .doubt").length < 2) faults.push("no badges");
+    if (!/heapmark \d.*(suite|preset) .*started \d/.test(run.textContent)) faults.push("no suite");
+    if (!isCheck && run.querySelectorAll(".badges .good, .badges .doubt").length < 2) faults.push("no badges");
   }
   return faults;
 }
@@ -279,8 +283,28 @@ function scriptless() {
     [...document.querySelectorAll(what)].filter((element) => element.getClientRects().length > 0).length);
 }
 
+// Links to places that the page lacks.
+function astray() {
+  const links = [...document.querySelectorAll('a[href^="#"]')].map((link) => decodeURIComponent(link.hash.slice(1)));
+  return [...new Set(links)].filter((id) => !document.getElementById(id)).map((id) => `nothing is called ${id}`);
+}
+
+// Cells of matrices that lead to nothing that can be seen.
+async function unopened(page) {
+  const faults = [];
+  for (const link of await page.locator(".matrix td a").all()) {
+    await link.click();
+    const hidden = () => !document.querySelector(":target")?.checkVisibility() && location.hash;
+    const id = await page.evaluate(hidden);
+    if (id) faults.push(`not to be seen: ${id}`);
+  }
+  if (faults.length === 0 && new URL(page.url()).hash) await page.evaluate(() => scrollTo(0, 0));
+  return faults;
+}
+
 // Charts that still show the allocator after its button was pressed by keyboard, or that never showed it.
 async function switched(page, patience) {
+  if (!(await page.locator(".canvas").count())) return [];
   const showing = (name) => [...document.querySelectorAll(".canvas")].filter((canvas) => {
     const traces = canvas.data ?? [];
     const own = (text) => text === name || text.startsWith(`${name} ·`);
@@ -303,6 +327,7 @@ async function switched(page, patience) {
 
 // Files that buttons should give and do not.
 async function downloads(page, patience) {
+  if (!(await page.locator(".canvas").count())) return [];
   const faults = [];
   const given = async (button, start) => {
     const waiting = page.waitForEvent("download", { timeout: patience }).catch(() => null);

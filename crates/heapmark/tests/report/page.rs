@@ -150,6 +150,75 @@ fn a_page_of_a_trace_has_no_fault_in_a_browser() {
         .for_each(without_fault);
 }
 
+/// A result with an allocator that fails some checks.
+fn checks() -> Place {
+    let place = Place::new();
+    let allocators = format!(
+        "glibc,honest={},wrong={}",
+        place.fake("honest").display(),
+        place.fake("misaligner").display()
+    );
+    let only = [
+        "--only",
+        "alignment,errno,malloc-zero-distinct",
+        "--output",
+        "out",
+    ];
+    let end = place.run(&[&["check", "-a", &allocators], &only[..]].concat());
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    assert!(end.stderr.contains("out/check.html"), "{}", end.stderr);
+    place
+}
+
+#[test]
+fn a_page_of_checks_has_no_fault_in_a_browser_and_report_makes_it_again() {
+    let place = checks();
+    let page = place.at("out/check.html");
+    let sound = fs::read_to_string(&page).unwrap();
+    let first = sound.split("<tr><th scope=\"row\">").nth(1).unwrap();
+    assert!(
+        first.starts_with("<a href=\"#under-wrong\">wrong"),
+        "{first}"
+    );
+    assert!(!sound.contains("<script"), "it has no chart");
+    // A finding that its cell does not lead to, and one that cannot be seen there.
+    let row = "<tr id=\"under-wrong-alignment\">";
+    let damage = ["<tr>", "<tr id=\"under-wrong-alignment\" hidden>"];
+    let pages = damage.map(|broken| {
+        assert!(sound.contains(row), "{row}");
+        let file = place.at(&format!("{}.html", broken.len()));
+        fs::write(&file, sound.replace(row, broken)).unwrap();
+        file
+    });
+    let all = [vec![page.clone()], pages.to_vec()].concat();
+    let [honest, damaged @ ..] = &look("honest", &all)[..] else {
+        panic!("no page was looked at")
+    };
+    without_fault(honest);
+    assert_eq!(damaged.len(), pages.len());
+    for faults in damaged {
+        assert!(
+            !faults["links"].as_array().unwrap().is_empty(),
+            "{faults:#}"
+        );
+    }
+
+    fs::remove_file(&page).unwrap();
+    let end = place.run(&["report", "out"]);
+    assert_eq!(
+        (end.code, end.stderr.trim()),
+        (Some(0), "out/check.html"),
+        "{}",
+        end.stderr
+    );
+    assert_eq!(fs::read_to_string(&page).unwrap(), sound);
+    let end = place.run(&["report", "out", "-o", "-"]);
+    assert_eq!(end.stdout, sound);
+    place.run(&["report", "out", "-o", "own.html"]);
+    let end = place.run(&["report", "out", "-o", "own.html"]);
+    end.is_one_line(2);
+}
+
 #[test]
 fn a_damaged_page_is_seen_to_be_damaged() {
     let page = fs::read_to_string(place().at("run/report.html")).unwrap();
@@ -206,6 +275,7 @@ fn a_damaged_page_is_seen_to_be_damaged() {
             "<table class=\"ranking\">",
             "<table class=\"ranking\" hidden>",
         ),
+        ("links", "<section id=\"trust\"", "<section id=\"distrust\""),
     ];
     let doctored = damage.map(|(kind, sound, broken)| {
         assert!(page.contains(sound), "{kind}: {sound}");

@@ -146,6 +146,7 @@ pub fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<AllocatorInfo>> 
                 .iter()
                 .map(|file| build::hash_of_file(Path::new(file)))
                 .collect::<Result<_>>()?,
+            build_ids: Vec::new(),
             files: started.into_iter().collect(),
             left_to_libc: Vec::new(),
             purge: "none".into(),

@@ -557,7 +557,11 @@ pub(crate) fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<Allo
             .map(|file| file.display().to_string())
             .collect(),
         sha256: files
+            .clone()
             .map(|file| build::hash_of_file(file))
+            .collect::<Result<_>>()?,
+        build_ids: files
+            .map(|file| Ok(build::inspect::inspect_any(file)?.build_id))
             .collect::<Result<_>>()?,
         left_to_libc: FUNCTIONS
             .iter()

@@ -5,8 +5,8 @@ use super::series_legend::{LegendRun, SeriesLegend};
 use crate::analyse::{Analysis, distinct};
 use crate::report::text::{count, join, plain};
 use crate::report::{conclusion, machine, units, user_command};
-use crate::store::RunFile;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Workloads that a title names.
 const MOST_NAMES: usize = 3;
@@ -47,7 +47,7 @@ pub fn heads(legend: &SeriesLegend) -> Vec<Head> {
             label: legend.caption(run),
             verdict: conclusion(&told.analysis),
             badges: badges(&told.analysis),
-            machine: plain(&join(facts(told.run.head), ", ")),
+            machine: plain(&join(facts(&told.run.head.machine), ", ")),
             says: plain(&conclusion::head(told.run.head)),
             ranking: ranking::block(legend, run),
         })
@@ -83,8 +83,8 @@ fn what(told: &LegendRun) -> String {
 }
 
 /// The most important properties of the machine, those that are known.
-fn facts(head: &RunFile) -> Vec<String> {
-    let known = |key: &str| head.machine.get(key).cloned();
+pub fn facts(machine: &BTreeMap<String, String>) -> Vec<String> {
+    let known = |key: &str| machine.get(key).cloned();
     let memory = known("memory_total").and_then(|kib| {
         let kib: f64 = kib.split(' ').next()?.parse().ok()?;
         Some(format!("{} of memory", units::bytes(kib * 1024.0)))

@@ -30,6 +30,7 @@ fn matrix(analysis: &Analysis, caption: String) -> Option<Matrix> {
     let names = names(analysis, &[]);
     let rows = MemoryShape::ALL.map(|shape| MatrixRow {
         heading: heading(shape).into(),
+        href: None,
         ceiling: None,
         cells: names
             .iter()
@@ -38,6 +39,7 @@ fn matrix(analysis: &Analysis, caption: String) -> Option<Matrix> {
     });
     Some(Matrix {
         caption,
+        rows_are: "case",
         columns: names.iter().map(|name| plain(name)).collect(),
         rows: rows.into(),
     })
@@ -78,5 +80,6 @@ fn cell(analysis: &Analysis, name: &str, shape: MemoryShape) -> MatrixCell {
         heat: if is_strong { heat(ratio) } else { 0 },
         words: format!("{} {}", plain(name), units::times(ratio)),
         compared: true,
+        ..MatrixCell::default()
     }
 }

@@ -72,6 +72,7 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
                 Some(_) => plain(&case.workload),
                 None => heading(*case),
             },
+            href: None,
             ceiling: program(case).map(|facts| Ceiling {
                 shown: real_programs::ceiling(facts).unwrap_or("-".into()),
                 width: 100.0 * share.unwrap_or_default(),
@@ -87,6 +88,7 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
         > 0;
     (any && rows.len() > 1).then(|| Matrix {
         caption,
+        rows_are: "case",
         columns: names.iter().map(|name| plain(name)).collect(),
         rows,
     })
@@ -152,6 +154,7 @@ fn of_ratio(row: &Row, numbers: &Numbers, ratio: Ratio, by: &str) -> MatrixCell 
         heat: if is_strong { heat(ratio.ratio) } else { 0 },
         words: sheet::ratio(row, Some(&ratio)),
         compared: true,
+        ..MatrixCell::default()
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod axes;
 mod batches;
+mod checked;
 mod compared;
 mod counts;
 mod dot_plot;
@@ -37,6 +38,7 @@ mod whole;
 #[cfg(test)]
 mod tests;
 
+pub use checked::checked;
 pub use page_run::PageRun;
 pub use traced::traced;
 
@@ -123,7 +125,7 @@ fn sections(legend: &SeriesLegend, judged: &[JudgedClaim]) -> Vec<Section> {
 /// The part of a section that the template reads: the charts belong to the script.
 fn laid_out(section: &Section) -> minijinja::Value {
     context! {
-        id => section.id,
+        id => &section.id,
         heading => &section.heading,
         text => &section.text,
         matrices => Serde(&section.matrices),
@@ -139,7 +141,7 @@ fn data(entries: &[LegendEntry], runs: Vec<String>, sections: &[Section]) -> Str
     let charts: serde_json::Map<String, Value> = sections
         .iter()
         .filter(|section| !section.views.is_empty())
-        .map(|section| (section.id.to_owned(), json!(section.views)))
+        .map(|section| (section.id.clone(), json!(section.views)))
         .collect();
     let entries: Vec<Value> = entries
         .iter()

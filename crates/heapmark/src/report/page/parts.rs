@@ -13,7 +13,7 @@ pub fn section(legend: &SeriesLegend) -> Section {
     let cases = views::grouped(&cases, |(_, case)| (case.workload.clone(), case.threads));
     let charts = cases.iter().filter_map(|cases| chart(legend, cases));
     Section {
-        id: "parts",
+        id: "parts".into(),
         heading: "Where the time goes".into(),
         text: vec![
             "The time of one operation, medians over processes. Harness: what the null allocator takes. Kernel: system time \

@@ -10,7 +10,7 @@ use serde_json::Value;
 #[derive(Default)]
 pub struct Section {
     /// The target of links; also the name of downloaded files.
-    pub id: &'static str,
+    pub id: String,
     pub heading: String,
     /// What it shows and what it does not, one paragraph each.
     pub text: Vec<String>,
@@ -71,19 +71,22 @@ pub struct Data {
     pub rows: Vec<Vec<Value>>,
 }
 
-/// Cases against allocators.
+/// Cases against allocators, or allocators against groups of checks.
 #[derive(Serialize)]
 pub struct Matrix {
     pub caption: String,
-    /// Names of the allocators.
+    /// What the rows are, in a word.
+    pub rows_are: &'static str,
     pub columns: Vec<String>,
     pub rows: Vec<MatrixRow>,
 }
 
-/// A case.
+/// A case, or an allocator.
 #[derive(Serialize)]
 pub struct MatrixRow {
     pub heading: String,
+    /// The id of what the page says more of it.
+    pub href: Option<String>,
     /// Of a real program.
     pub ceiling: Option<Ceiling>,
     pub cells: Vec<MatrixCell>,
@@ -106,6 +109,8 @@ pub struct MatrixCell {
     pub heat: u32,
     /// Its tooltip.
     pub words: String,
+    /// The id of what the page says more of it.
+    pub href: Option<String>,
     /// Whether it compares an allocator with another one.
     #[serde(skip)]
     pub compared: bool,
@@ -140,6 +145,8 @@ pub struct PageTable {
     pub caption: String,
     pub columns: Vec<PageColumn>,
     pub rows: Vec<Vec<String>>,
+    /// Targets of links: an entry for each row, or none at all.
+    pub ids: Vec<Option<String>>,
     /// Lines below it.
     pub notes: Vec<String>,
     /// Whether it is closed until it is asked for.
@@ -170,9 +177,9 @@ pub enum ColumnKind {
 
 impl Section {
     /// Charts below a paragraph.
-    pub fn of_views(id: &'static str, heading: &str, text: &str, views: Vec<View>) -> Section {
+    pub fn of_views(id: &str, heading: &str, text: &str, views: Vec<View>) -> Section {
         Section {
-            id,
+            id: id.into(),
             heading: heading.into(),
             text: vec![text.into()],
             views,
@@ -182,13 +189,13 @@ impl Section {
 
     /// Those of the tables that have rows.
     pub fn of_tables(
-        id: &'static str,
+        id: &str,
         heading: &str,
         tables: impl IntoIterator<Item = PageTable>,
     ) -> Section {
         let filled = tables.into_iter().filter(|table| !table.rows.is_empty());
         Section {
-            id,
+            id: id.into(),
             heading: heading.into(),
             tables: filled.collect(),
             ..Section::default()

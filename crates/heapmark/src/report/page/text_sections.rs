@@ -9,6 +9,8 @@ use crate::report::sheet::{self, Sheet};
 use crate::report::sheets;
 use crate::report::text::{count, plain};
 use crate::report::{conclusion, legend::legend as lines, machine};
+use crate::store::AllocatorInfo;
+use std::collections::BTreeMap;
 
 /// A table of words for each run.
 fn of_each_run(
@@ -95,7 +97,7 @@ pub fn results(legend: &SeriesLegend) -> Section {
     tables.iter_mut().for_each(|table| table.folded = folded);
     let explained = legend.runs.iter().flat_map(|told| lines(&told.analysis));
     Section {
-        id: "tables",
+        id: "tables".into(),
         heading: "Tables".into(),
         tables,
         legend: distinct(explained.map(|line| plain(&line))),
@@ -139,7 +141,7 @@ pub fn table(sheet: Sheet, suffix: &str) -> PageTable {
         columns: sheet.columns.iter().map(column).collect(),
         rows: (0..height).map(row).collect(),
         notes: lines.map(|line| plain(&line)).collect(),
-        folded: false,
+        ..PageTable::default()
     }
 }
 
@@ -169,7 +171,7 @@ pub fn not_ok(legend: &SeriesLegend) -> Section {
 }
 
 /// What most readers look for in the description of a machine, and what it is called.
-const MACHINE: [(&str, &str); 9] = [
+const MACHINE: [(&str, &str); 10] = [
     ("cpu_model", "CPU"),
     ("usable_cpus", "CPUs that may be used"),
     ("smt_active", "several threads per core (1: yes)"),
@@ -178,8 +180,43 @@ const MACHINE: [(&str, &str); 9] = [
     ("memory_total", "memory"),
     ("transparent_huge_pages", "transparent huge pages"),
     ("kernel", "Linux"),
+    ("c_library", "C library"),
     ("heapmark_build", "build of heapmark"),
 ];
+
+/// What most readers look for in a machine.
+pub fn machine_table(caption: &str, machine: &BTreeMap<String, String>) -> PageTable {
+    let named = MACHINE
+        .iter()
+        .filter_map(|(key, name)| Some(vec![name.to_string(), machine.get(*key)?.clone()]));
+    PageTable::of_words(caption, &["item", "found"], named)
+}
+
+/// Which libraries they were.
+pub fn allocators_table<'a>(
+    caption: &str,
+    infos: impl Iterator<Item = &'a AllocatorInfo>,
+) -> PageTable {
+    let rows = infos.map(|info| {
+        vec![
+            info.name.clone(),
+            info.version.clone(),
+            info.sources.clone(),
+            info.origin.clone(),
+            info.build_ids.join(" "),
+            info.sha256.join(" "),
+        ]
+    });
+    let columns = [
+        "name",
+        "version",
+        "sources of",
+        "from",
+        "build-id",
+        "SHA-256",
+    ];
+    PageTable::of_words(caption, &columns, rows)
+}
 
 /// The last tables of a run's method that are closed at first: prices, allocators.
 const FOLDED: usize = 2;
@@ -190,14 +227,13 @@ pub fn method(legend: &SeriesLegend) -> Section {
     for (run, told) in legend.runs.iter().enumerate() {
         let head = told.run.head;
         let suffix = legend.suffix(run);
-        let mut add = |caption: &str, columns: &[&str], rows: Vec<Vec<String>>| {
-            let caption = format!("{caption}{suffix}");
-            tables.push(PageTable::of_words(&caption, columns, rows));
+        let mut add = |table: PageTable| {
+            tables.push(PageTable {
+                caption: plain(&format!("{}{suffix}", table.caption)),
+                ..table
+            });
         };
-        let named = MACHINE.iter().filter_map(|(key, name)| {
-            Some(vec![name.to_string(), head.machine.get(*key)?.clone()])
-        });
-        add("Machine", &["item", "found"], named.collect());
+        add(machine_table("Machine", &head.machine));
         let told_of = head
             .preflights
             .before
@@ -217,7 +253,7 @@ pub fn method(legend: &SeriesLegend) -> Section {
                     })
             });
         let columns = ["item", "state", "found", "means"];
-        add("Set up", &columns, distinct(told_of));
+        add(PageTable::of_words("Set up", &columns, distinct(told_of)));
         let rows = head
             .preflights
             .prices
@@ -229,18 +265,9 @@ pub fn method(legend: &SeriesLegend) -> Section {
                 cells
             });
         let columns = [&machine::PRICE_COLUMNS[..], &["means"]].concat();
-        add("Prices", &columns, rows.collect());
-        let rows = head.allocators.iter().chain(&head.rows).map(|info| {
-            vec![
-                info.name.clone(),
-                info.version.clone(),
-                info.sources.clone(),
-                info.origin.clone(),
-                info.sha256.join(" "),
-            ]
-        });
-        let columns = ["name", "version", "sources of", "from", "SHA-256"];
-        add("Allocators and programs", &columns, rows.collect());
+        add(PageTable::of_words("Prices", &columns, rows));
+        let infos = head.allocators.iter().chain(&head.rows);
+        add(allocators_table("Allocators and programs", infos));
         // The head of the page has the versions; the rest is for few.
         let opened = tables.len() - FOLDED;
         tables[opened..]

@@ -68,7 +68,7 @@ fn summary(stats: &Stats) -> Section {
     let mut calls = PageTable::of_words("Calls", &["function", "times"], calls);
     calls.columns[1].kind = ColumnKind::Number;
     Section {
-        id: "summary",
+        id: "summary".into(),
         heading: "In short".into(),
         tables: vec![
             PageTable::of_words("", &["of", "what the trace says"], rows),

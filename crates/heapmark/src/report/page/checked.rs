@@ -1,0 +1,373 @@
+//! The page of a result of `heapmark check`: allocators against groups of checks, what some do not
+//! pass, what a program may rely on under each of them, and what standards leave open.
+
+use super::head::{Head, facts};
+use super::lay_out;
+use super::section::{Matrix, MatrixCell, MatrixRow, PageTable, Section};
+use super::text_sections::{allocators_table, machine_table};
+use crate::analyse::distinct;
+use crate::catalog::check::{Check, Standing};
+use crate::report::check::{applying, groups, standing, values_of, worst_first};
+use crate::report::text::{count, join, list, plain};
+use crate::store::check::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator};
+
+/// Allocators whose tables are all open at first.
+const MOST_OPEN: usize = 3;
+
+/// The page. What a check is about comes from its own file: the result may be of another version.
+pub fn checked(file: &CheckFile, checks: &[Check]) -> String {
+    let ranked = worst_first(file);
+    let mut sections = vec![matrix(file, &ranked), not_passed(&ranked, checks)];
+    let folded = ranked.len() > MOST_OPEN;
+    sections.extend(ranked.iter().map(|one| under(one, checks, folded)));
+    sections.push(left_open(file, checks));
+    sections.push(method(file));
+    sections.push(next());
+    let says = format!(
+        "heapmark {}, {}, preset {}, started {}",
+        file.heapmark,
+        count(names_of_checks(file).len(), "check"),
+        file.preset,
+        file.started.split('.').next().unwrap_or_default()
+    );
+    let head = Head {
+        verdict: plain(&verdict(&ranked)),
+        machine: plain(&join(facts(&file.machine), ", ")),
+        says: plain(&says),
+        ..Head::default()
+    };
+    lay_out(&title(file), &[head], &[], Vec::new(), sections)
+}
+
+/// `heapmark check: 13 allocators on AMD EPYC, 2026-01-01`.
+fn title(file: &CheckFile) -> String {
+    let what = match file.allocators.as_slice() {
+        [one] => one.info.name.clone(),
+        all => count(all.len(), "allocator"),
+    };
+    let cpu = file.machine.get("cpu_model");
+    let cpu = cpu.map(|cpu| format!(" on {cpu}")).unwrap_or_default();
+    let date = file.started.split('T').next().unwrap_or_default();
+    plain(&format!("heapmark check: {what}{cpu}, {date}"))
+}
+
+fn names_of_checks(file: &CheckFile) -> Vec<&str> {
+    let results = file.allocators.iter().flat_map(|one| &one.results);
+    distinct(results.map(|it| it.check.as_str()))
+}
+
+fn findings(one: &CheckedAllocator) -> impl Iterator<Item = &CheckResult> {
+    one.results.iter().filter(|it| it.verdict.is_finding())
+}
+
+/// Allocators that pass all that a standard demands, then the one with the most findings.
+fn verdict(ranked: &[&CheckedAllocator]) -> String {
+    let breaks = |one: &CheckedAllocator| findings(one).any(|it| it.standing == Standing::Std);
+    let keeping = ranked
+        .iter()
+        .filter(|one| !breaks(one) && applying(&one.results).count() > 0);
+    let keeping: Vec<&str> = keeping.map(|one| one.info.name.as_str()).collect();
+    let what = "what was checked of ISO C, C++ and POSIX";
+    let first = match keeping.len() {
+        0 => format!("No allocator passes all of {what}."),
+        1 => format!("{} passes all of {what}.", keeping[0]),
+        _ => format!("{} pass all of {what}.", list(&keeping)),
+    };
+    let most = ranked.iter().find(|one| findings(one).next().is_some());
+    match most {
+        None => first,
+        Some(one) => format!(
+            "{first} The most checks, {} of {}, fail under {}.",
+            findings(one).count(),
+            applying(&one.results).count(),
+            one.info.name
+        ),
+    }
+}
+
+/// Where the section of an allocator is, or its findings of a group.
+fn place_of(one: &CheckedAllocator, group: Option<&str>) -> String {
+    let place = format!("under-{}-{}", one.info.name, group.unwrap_or_default());
+    place.trim_end_matches('-').replace(' ', "-")
+}
+
+fn matrix(file: &CheckFile, ranked: &[&CheckedAllocator]) -> Section {
+    let groups = groups(file);
+    let row = |one: &&CheckedAllocator| MatrixRow {
+        heading: plain(&one.info.name),
+        href: Some(place_of(one, None)),
+        ceiling: None,
+        cells: groups.iter().map(|group| cell(one, group)).collect(),
+    };
+    Section {
+        matrices: vec![Matrix {
+            caption: String::new(),
+            rows_are: "allocator",
+            columns: groups.iter().map(|group| plain(group)).collect(),
+            rows: ranked.iter().map(row).collect(),
+        }],
+        ..Section::of_views(
+            "groups",
+            "Allocators and groups of checks",
+            "Checks that pass, of those that apply; allocators with the most findings first. A number leads to what failed. \
+             Facts about these libraries, each alone, and no score; nothing here is about security.",
+            Vec::new(),
+        )
+    }
+}
+
+fn cell(one: &CheckedAllocator, group: &str) -> MatrixCell {
+    let own = one.results.iter().filter(|it| it.group == group);
+    let all: Vec<&CheckResult> = applying(own).collect();
+    let failed = all.iter().filter(|it| it.verdict.is_finding());
+    let failed: Vec<&str> = failed.map(|it| it.check.as_str()).collect();
+    if all.is_empty() {
+        return MatrixCell {
+            shown: "-".into(),
+            class: "gap",
+            words: "nothing that applies here, or nothing that could be checked".into(),
+            ..MatrixCell::default()
+        };
+    }
+    let is_bad = !failed.is_empty();
+    MatrixCell {
+        shown: format!("{}/{}", all.len() - failed.len(), all.len()),
+        class: if is_bad { "slower" } else { "same" },
+        heat: (100 * failed.len() / all.len()) as u32,
+        words: match is_bad {
+            true => plain(&format!("does not pass {}", list(failed))),
+            false => "all pass".into(),
+        },
+        href: is_bad.then(|| place_of(one, Some(group))),
+        compared: true,
+    }
+}
+
+/// Each check that some do not pass.
+fn not_passed(ranked: &[&CheckedAllocator], checks: &[Check]) -> Section {
+    let rows = checks.iter().filter_map(|check| {
+        let under = ranked.iter().filter(|one| {
+            let mut all = findings(one);
+            all.any(|it| it.check == check.name)
+        });
+        let names: Vec<&str> = under.map(|one| one.info.name.as_str()).collect();
+        (!names.is_empty()).then(|| {
+            vec![
+                check.name.clone(),
+                check.about.clone(),
+                check.why.clone(),
+                check.source.clone(),
+                list(names),
+            ]
+        })
+    });
+    let columns = ["check", "must hold", "why", "source", "not under"];
+    let table = PageTable::of_words("", &columns, rows);
+    Section::of_tables("findings", "What some do not pass", [table])
+}
+
+/// What a program may rely on under an allocator.
+fn under(one: &CheckedAllocator, checks: &[Check], folded: bool) -> Section {
+    let about = |result: &CheckResult| {
+        let check = checks.iter().find(|check| check.name == result.check);
+        check.map(|check| check.about.clone()).unwrap_or_default()
+    };
+    let mut groups_of_rows = Vec::new();
+    let mut rows = Vec::new();
+    for result in findings(one) {
+        groups_of_rows.push(result.group.as_str());
+        rows.push(vec![
+            result.check.clone(),
+            about(result),
+            standing(result.standing).to_owned(),
+            found(result),
+            result.again.clone(),
+        ]);
+    }
+    let columns = ["check", "must hold", "who says so", "found", "again"];
+    let mut ids = Vec::new();
+    for (place, group) in groups_of_rows.iter().enumerate() {
+        // Results stand in the order of their groups.
+        let is_first = place == 0 || groups_of_rows[place - 1] != *group;
+        ids.push(is_first.then(|| place_of(one, Some(group))));
+    }
+    let broken = PageTable {
+        ids,
+        ..PageTable::of_words("A program may not rely on", &columns, rows)
+    };
+    let passed = one
+        .results
+        .iter()
+        .filter(|it| it.verdict == CheckVerdict::Pass && it.standing != Standing::Observe);
+    let kept = distinct(passed.clone().map(|it| it.group.as_str()))
+        .into_iter()
+        .map(|group| {
+            let own = passed.clone().filter(|it| it.group == group);
+            let words = own.map(|it| match about(it) {
+                about if about.is_empty() => it.check.clone(),
+                about => about,
+            });
+            vec![group.to_owned(), join(words, "; ")]
+        });
+    let kept = PageTable {
+        folded,
+        ..PageTable::of_words("A program may rely on", &["group", "what holds"], kept)
+    };
+    let unknown = one
+        .results
+        .iter()
+        .filter(|it| matches!(it.verdict, CheckVerdict::Unsupported | CheckVerdict::Error));
+    let unknown = unknown.map(|it| vec![it.check.clone(), about(it), found(it)]);
+    let unknown = PageTable {
+        folded,
+        ..PageTable::of_words("Not known", &["check", "must hold", "why not"], unknown)
+    };
+    let info = &one.info;
+    let heading = format!("Under {}", info.name);
+    Section {
+        text: vec![plain(&format!(
+            "{} of {} that apply pass. Version {}, from {}.",
+            passed.count(),
+            count(applying(&one.results).count(), "check"),
+            info.version,
+            info.origin
+        ))],
+        ..Section::of_tables(
+            &place_of(one, None),
+            &plain(&heading),
+            [broken, kept, unknown],
+        )
+    }
+}
+
+/// How it ended, how often, and why.
+fn found(result: &CheckResult) -> String {
+    let times = match result.times {
+        (_, 1) => String::new(),
+        (times, of) => format!(" {times} of {of} times"),
+    };
+    let why = join(&result.reasons, "; ");
+    format!("{}{times}: {why}", result.verdict.word())
+}
+
+fn left_open(file: &CheckFile, checks: &[Check]) -> Section {
+    let open = checks
+        .iter()
+        .filter(|check| check.standing == Standing::Observe);
+    let rows = open.flat_map(|check| {
+        let values = values_of(file, check).into_iter();
+        values
+            .map(|(value, names)| vec![check.name.clone(), check.about.clone(), value, list(names)])
+    });
+    let columns = ["check", "what is left open", "value", "under"];
+    Section::of_tables(
+        "open",
+        "What standards leave open",
+        [PageTable::of_words("", &columns, rows)],
+    )
+}
+
+fn method(file: &CheckFile) -> Section {
+    let infos = file.allocators.iter().map(|one| &one.info);
+    let tables = [
+        machine_table("Machine", &file.machine),
+        allocators_table("Allocators", infos),
+    ];
+    Section::of_tables("method", "Machine and allocators", tables)
+}
+
+fn next() -> Section {
+    let rows = [
+        (
+            "make one check again",
+            "heapmark check -a ALLOCATOR --only CHECK",
+        ),
+        (
+            "get a check as a C program that needs no heapmark",
+            "heapmark check --program CHECK",
+        ),
+        (
+            "see what a new release changes",
+            "heapmark check diff OLD NEW",
+        ),
+        (
+            "fail a CI job by findings",
+            "heapmark check -a mine=/path/libmine.so --fail-on std",
+        ),
+    ];
+    let rows = rows.map(|(aim, command)| vec![aim.to_owned(), command.to_owned()]);
+    let table = PageTable::of_words("", &["to", "type"], rows);
+    Section::of_tables("next", "What next", [table])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::check::all;
+    use serde_json::json;
+
+    #[test]
+    fn what_failed_holds_or_is_not_known_stands_apart_and_names_from_outside_are_harmless() {
+        let result = |check: &str, group: &str, standing: &str, verdict: &str, reason: &str| {
+            json!({"check": check, "group": group, "standing": standing, "verdict": verdict, "times": [1, 2],
+                   "reasons": [reason], "notes": ["value=7"], "again": format!("heapmark check --only {check}")})
+        };
+        let allocator = |name: &str, results: Vec<serde_json::Value>| {
+            json!({"name": name, "family": "", "tier": "", "origin": "a package", "version": "1.2", "files": [],
+                   "sha256": ["a1b2"], "build_ids": ["c3d4"], "left_to_libc": [], "purge": "none", "purged_as": null,
+                   "results": results})
+        };
+        let right = vec![
+            result("free-errno", "errno", "std", "pass", ""),
+            result("errno-success", "errno", "observe", "pass", ""),
+        ];
+        let wrong = vec![
+            result("no-longer-there", "errno", "std", "hang", "<script>"),
+            result(
+                "free-errno",
+                "errno",
+                "std",
+                "error",
+                "lib.so was not loaded",
+            ),
+        ];
+        let machine = json!({"cpu_model": "CPU", "kernel": "6.1", "c_library": "2.36-9"});
+        let file = json!({"schema": 1, "heapmark": "", "started": "2026-01-02T03", "preset": "quick", "machine": machine,
+                          "allocators": [allocator("right", right), allocator("wrong", wrong)]});
+        let file: CheckFile = serde_json::from_value(file).unwrap();
+        let page = checked(&file, &all().unwrap());
+        let section = |id: &str| {
+            let (_, rest) = page.split_once(&format!("<section id=\"{id}\"")).unwrap();
+            rest.split_once("</section>").unwrap().0
+        };
+        assert!(page.find("#under-wrong").unwrap() < page.find("#under-right").unwrap());
+        assert!(page.contains("right passes all of what was checked of ISO C, C++ and POSIX. The most checks, 1 of 1, fail under wrong."));
+        let groups = section("groups");
+        assert!(
+            groups.contains("<a href=\"#under-wrong-errno\">0&#x2f;1</a>"),
+            "{groups}"
+        );
+        assert!(groups.contains(">1&#x2f;1<"), "{groups}");
+        let wrong = section("under-wrong");
+        let row = wrong.split("id=\"under-wrong-errno\"").nth(1).unwrap();
+        assert!(row.contains("hang 1 of 2 times: &lt;script&gt;"), "{row}");
+        assert!(
+            row.contains("heapmark check --only no-longer-there"),
+            "{row}"
+        );
+        assert!(
+            row.split_once("Not known")
+                .unwrap()
+                .1
+                .contains("lib.so was not loaded")
+        );
+        let right = section("under-right");
+        assert!(right.contains("A program may rely on") && right.contains("free keeps errno"));
+        assert!(!right.contains("A program may not rely on") && !right.contains("Not known"));
+        assert!(section("open").contains("value=7"));
+        let method = section("method");
+        for known in ["c3d4", "a1b2", "2.36-9"] {
+            assert!(method.contains(known), "{known}: {method}");
+        }
+    }
+}
