@@ -126,7 +126,7 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
         }),
         Source::Null => State::Ready(library_from("guest")),
         Source::AsCalled => State::Ready(library_from("as called")),
-        Source::SameAs { name } => {
+        Source::SameAs { name } | Source::BuiltAs { name, .. } => {
             bail!("there is no allocator `{name}`; see heapmark list allocators")
         }
     })

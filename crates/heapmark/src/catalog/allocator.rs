@@ -103,7 +103,7 @@ pub enum Tier {
 
 /// Where the library comes from.
 ///
-/// A `same-as` entry takes these from the other unless it sets them itself: `home`, `licence`,
+/// A `same-as` or `built-as` entry takes these from the other unless it sets them itself: `home`, `licence`,
 /// `sources`, `purge`, `version`, `left-to-libc`, `except` and `wrapper`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(
@@ -132,6 +132,14 @@ pub enum Source {
     SameAs {
         /// That entry's name.
         name: String,
+    },
+    /// The sources of another entry, with further definitions: after reading, that entry's own
+    /// source and recipe with these.
+    BuiltAs {
+        /// That entry's name.
+        name: String,
+        /// As in `build.define`.
+        define: BTreeMap<String, String>,
     },
     /// Given by the user.
     Path {

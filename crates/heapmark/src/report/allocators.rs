@@ -72,7 +72,7 @@ fn sources(source: &Source) -> String {
             Err(_) => format!("crate {name}"),
         },
         Source::System { package, .. } => format!("package {package}"),
-        Source::SameAs { name } => format!("as {name}"),
+        Source::SameAs { name } | Source::BuiltAs { name, .. } => format!("as {name}"),
         Source::Libc => "the system's C library".into(),
         Source::Path { .. } | Source::Git(_) | Source::Null | Source::AsCalled => String::new(),
     }

@@ -477,6 +477,60 @@ fn variants_share_one_library() {
     assert!(files("glibc-arena1").is_empty());
 }
 
+/// What each mode shows in `modes.c`, and its original does not.
+const MODES: [(&str, &str, &str); 9] = [
+    ("glibc-notcache", "glibc", "twice 0"),
+    ("glibc-perturb", "glibc", "freed 55"),
+    ("gperftools-debug", "gperftools", "freed cd"),
+    ("jemalloc-guarded", "jemalloc", "past 11"),
+    ("jemalloc-junk", "jemalloc", "freed 5a"),
+    ("mimalloc2-secure", "mimalloc2", "order random"),
+    ("mimalloc3-secure", "mimalloc3", "order random"),
+    ("scudo-zero", "scudo", "used 00"),
+    ("snmalloc-checks", "snmalloc", "order random"),
+];
+
+#[test]
+fn a_mode_is_in_effect_where_its_name_says_so_and_only_there() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("modes");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/allocators/modes.c");
+    let compiled = Command::new("cc")
+        .args(["-O1", "-w", "-fno-builtin"])
+        .arg(source)
+        .arg("-o")
+        .arg(&program)
+        .status();
+    assert!(compiled.unwrap().success());
+    let shows = |name: &str| {
+        let (allocator, library) = READY.iter().find(|(one, _)| one.name == name)?;
+        let files = library.files.iter().map(|file| file.display().to_string());
+        let preload = files.collect::<Vec<_>>().join(":");
+        let mut run = Command::new(&program);
+        run.env("LD_PRELOAD", preload).envs(&allocator.environment);
+        Some(String::from_utf8(run.output().unwrap().stdout).unwrap())
+    };
+    let mut seen = 0;
+    for (mode, original, fact) in MODES {
+        if let (Some(own), Some(others)) = (shows(mode), shows(original)) {
+            assert!(own.lines().any(|line| line == fact), "{mode}: {own}");
+            assert!(
+                !others.lines().any(|line| line == fact),
+                "{original}: {others}"
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen >= 6, "{seen}");
+    if let (Some(own), Some(others)) = (shows("scudo-quarantine"), shows("scudo")) {
+        let until = |facts: &str| {
+            let line = facts.lines().find_map(|line| line.strip_prefix("until "));
+            line.unwrap().parse::<u32>().unwrap()
+        };
+        assert!(until(&own) > 10 * (until(&others) + 1), "{own}{others}");
+    }
+}
+
 /// The name of a planted allocator: another suite may build its own in the same cache at the same
 /// time.
 fn own(name: &str) -> String {

@@ -54,14 +54,15 @@ pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
         .collect())
 }
 
-/// Finds the target of each `same-as` and copies from it the keys that the entry leaves unset.
+/// Finds the target of each `same-as` and `built-as` and copies from it the keys that the entry
+/// leaves unset, and of `built-as` how it is built.
 fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
     let originals: BTreeMap<String, Allocator> = entries
         .iter()
         .map(|(_, a)| (a.name.clone(), a.clone()))
         .collect();
     for (file, allocator) in entries {
-        let Source::SameAs { name } = &allocator.source else {
+        let (Source::SameAs { name } | Source::BuiltAs { name, .. }) = &allocator.source else {
             continue;
         };
         let mut fault = |what: String, mend: String| {
@@ -75,12 +76,34 @@ fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
             );
             continue;
         };
-        if let Source::SameAs { name: further } = &original.source {
+        if let Source::SameAs { name: further } | Source::BuiltAs { name: further, .. } =
+            &original.source
+        {
             fault(
                 format!("`{name}` is itself the same as `{further}`"),
                 format!("write `{further}`"),
             );
             continue;
+        }
+        if let Source::BuiltAs { define, .. } = &allocator.source {
+            let Some(recipe) = &original.build else {
+                fault(
+                    format!("`{name}` is not built by heapmark"),
+                    "name an entry that has [build]".into(),
+                );
+                continue;
+            };
+            let mut recipe = recipe.clone();
+            recipe.define.extend(define.clone());
+            allocator.build = Some(recipe);
+            allocator.source = original.source.clone();
+            allocator
+                .upstream_flags
+                .clone_from(&original.upstream_flags);
+            allocator
+                .upstream_flags_for
+                .clone_from(&original.upstream_flags_for);
+            allocator.differences.clone_from(&original.differences);
         }
         for (own, theirs) in [
             (&mut allocator.home, &original.home),
@@ -179,6 +202,14 @@ mod tests {
             Some(Purge::Call { .. })
         ));
         assert!(find("tcmalloc-percpu").except.contains_key("fork"));
+        let recipe = |name: &str| find(name).build.clone().unwrap();
+        let (secure, plain) = (recipe("mimalloc3-secure"), recipe("mimalloc3"));
+        assert_eq!(secure.include, plain.include);
+        assert_eq!(secure.define.len(), plain.define.len() + 1);
+        assert!(matches!(
+            find("mimalloc3-secure").source,
+            Source::Crate { .. }
+        ));
     }
 
     #[test]
@@ -206,6 +237,13 @@ mod tests {
             ("wrong.toml", &with("purge = { kind = \"cal\" }")),
             ("same.toml", &same.replace("\"mine\"", "\"same\"")),
             (
+                "unbuilt.toml",
+                &same.replace("\"mine\"", "\"unbuilt\"").replace(
+                    "same-as\", name = \"jemaloc\"",
+                    "built-as\", name = \"scudo\", define = {}",
+                ),
+            ),
+            (
                 "built.toml",
                 &with("[build]\ninclude = []").replace("\"mine\"", "\"built\""),
             ),
@@ -221,6 +259,7 @@ mod tests {
             "other.toml: name: `mine` is not the file's name; write `name = \"other\"`, or rename the file",
             "broken.toml: ",
             "wrong.toml: cal: unknown (line 8); did you mean `call`?",
+            "unbuilt.toml: source.name: `scudo` is not built by heapmark",
             "same.toml: source.name: there is no allocator `jemaloc`; did you mean `jemalloc`?",
             "built.toml: build: nothing to build",
             "Bad.toml: name: `Bad` is not a name",
