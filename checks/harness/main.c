@@ -1,14 +1,19 @@
-// Runs one check in a process of its own: heapmark-check NAME FILE-DESCRIPTOR. Exit codes: 0 it ran to its end, 77 it cannot
-// apply. heapmark gives a verdict from them and from the lines in the file.
+// Runs one check in a process of its own: heapmark-check NAME FILE-DESCRIPTOR, and of hardening, misuse.c's words. Exit codes:
+// 0 it ran to its end, 77 it cannot apply. heapmark gives a verdict from them and from the lines in the file.
 #include "check.h"
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
 #include <stdarg.h>
+#include <sys/mman.h>
 
-// The linker makes these names for the section.
+// The linker makes these names for the sections; those in C++ have a program without the second one.
 extern const struct heapmark_check __start_heapmark_checks[] __attribute__((weak));
 extern const struct heapmark_check __stop_heapmark_checks[] __attribute__((weak));
+extern const struct heapmark_check __start_heapmark_misuses[] __attribute__((weak));
+extern const struct heapmark_check __stop_heapmark_misuses[] __attribute__((weak));
+
+__attribute__((weak)) void heapmark_misuse(void (*body)(void), volatile uint64_t *page, char **words);
 
 // Whether a path is that of NAME.c or NAME.cc.
 static bool is(const char *path, const char *name) {
@@ -43,10 +48,16 @@ static void owner(const char *name, void *function) {
 static int object(struct dl_phdr_info *info, size_t size, void *unused) {
     (void)size, (void)unused;
     if (info->dlpi_name[0] == '/') heapmark_say("object", "%s", info->dlpi_name);
+    for (int which = 0; which < info->dlpi_phnum; which++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[which];
+        uintptr_t from = info->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_LOAD && part->p_flags & PF_X)
+            heapmark_say("code", "%zu %zu %s", from, from + part->p_memsz, info->dlpi_name);
+    }
     return 0;
 }
 
-static int run(const char *name) {
+static int run(const char *name, char **misuse) {
     for (const struct heapmark_check *check = __start_heapmark_checks; check < __stop_heapmark_checks; check++) {
         if (is(check->file, name)) {
             check->run();
@@ -54,17 +65,24 @@ static int run(const char *name) {
             return 0;
         }
     }
+    for (const struct heapmark_check *check = __start_heapmark_misuses; check < __stop_heapmark_misuses; check++) {
+        if (!misuse || !is(check->file, name)) continue;
+        void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(misuse[0]), 0);
+        if (page == MAP_FAILED) return 3;
+        heapmark_misuse(check->run, page, &misuse[1]);
+    }
     return 2;
 }
 
 int main(int words, char **word) {
-    if (words != 3) return 2;
+    if (words != 3 && words != 8) return 2;
+    char **misuse = words == 8 ? &word[3] : NULL;
     heapmark_words = word;
     // Far away: checks may close what they have not opened. A process that starts afresh finds the file where it was.
     report = fcntl(atoi(word[2]), F_DUPFD_CLOEXEC, 1000);
     if (report < 0) report = atoi(word[2]);
     // A check may also go on without the allocator, to load it later.
-    if (getenv("AGAIN") && !getenv("LD_PRELOAD")) return run(word[1]);
+    if (getenv("AGAIN") && !getenv("LD_PRELOAD")) return run(word[1], misuse);
     dl_iterate_phdr(object, NULL);
     owner("malloc", dlsym(RTLD_DEFAULT, "malloc"));
     owner("calloc", dlsym(RTLD_DEFAULT, "calloc"));
@@ -73,5 +91,5 @@ int main(int words, char **word) {
 #ifdef WITHOUT_CXX
     UNSUPPORTED("heapmark was built without a compiler of C++");
 #endif
-    return run(word[1]);
+    return run(word[1], misuse);
 }

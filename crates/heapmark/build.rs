@@ -124,11 +124,7 @@ fn build_preloaded() {
 /// program of their own, so that the C++ library is in no other process.
 fn build_checks() {
     let folder = Path::new("../../checks");
-    let entries = fs::read_dir(folder).unwrap_or_else(|why| panic!("{folder:?}: {why}"));
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .collect();
-    files.sort();
+    let files = files_of(folder);
     let written_in = |ending: &'static str| {
         let is_one = move |file: &&PathBuf| file.extension().is_some_and(|it| it == ending);
         files.iter().filter(is_one)
@@ -137,7 +133,10 @@ fn build_checks() {
     let program = "heapmark-check";
     let cc = env::var_os("CC").unwrap_or("cc".into());
     let mut in_c = compiler(&cc, "gnu11");
-    in_c.args(written_in("c")).arg(&main).arg("-o");
+    in_c.args(written_in("c"))
+        .args(files_of(&folder.join("hardening")))
+        .arg(folder.join("harness/misuse.c"));
+    in_c.arg(&main).arg("-o");
     in_c.arg(out(program)).arg("-ldl");
     run(in_c);
     carry(program);
@@ -171,6 +170,15 @@ fn compiler(name: &OsStr, standard: &str) -> Command {
         .args(["-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-s"])
         .args(["-fno-builtin", "-Wno-use-after-free", "-pthread"]);
     compiler
+}
+
+fn files_of(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|why| panic!("{folder:?}: {why}"));
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    files.sort();
+    files
 }
 
 /// Writes beside a file what its content hashes to.

@@ -3,6 +3,7 @@
 use crate::catalog::check::Check;
 use crate::execute::check::{Ended, Trial};
 use crate::store::check::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator};
+use crate::store::misuse::MisuseCell;
 
 /// Reasons that are kept: a check of thousands of blocks may find each of them wrong.
 const MOST_REASONS: usize = 5;
@@ -58,22 +59,39 @@ pub struct Changed<'a> {
     pub new: &'a CheckResult,
 }
 
-/// What differs between two results: of each allocator that both have; of the only one of each, if
-/// they have different names.
+/// A cell of hardening that ended otherwise in a newer result.
+pub struct ChangedCell<'a> {
+    /// In the newer result.
+    pub allocator: &'a str,
+    /// Its name.
+    pub check: &'a str,
+    /// How it ended.
+    pub old: &'a MisuseCell,
+    /// How it ends now.
+    pub new: &'a MisuseCell,
+}
+
+/// Allocators that both results have; the only one of each, if they have different names.
+fn pairs<'a>(
+    old: &'a CheckFile,
+    new: &'a CheckFile,
+) -> Vec<(&'a CheckedAllocator, &'a CheckedAllocator)> {
+    match (old.allocators.as_slice(), new.allocators.as_slice()) {
+        ([old], [new]) => vec![(old, new)],
+        (olds, news) => {
+            let same =
+                |new: &CheckedAllocator| olds.iter().find(|old| old.info.name == new.info.name);
+            news.iter()
+                .filter_map(|new| Some((same(new)?, new)))
+                .collect()
+        }
+    }
+}
+
+/// The checks that ended otherwise.
 pub fn changes<'a>(old: &'a CheckFile, new: &'a CheckFile) -> Vec<Changed<'a>> {
-    let pairs: Vec<(&CheckedAllocator, &CheckedAllocator)> =
-        match (old.allocators.as_slice(), new.allocators.as_slice()) {
-            ([old], [new]) => vec![(old, new)],
-            (olds, news) => {
-                let same =
-                    |new: &CheckedAllocator| olds.iter().find(|old| old.info.name == new.info.name);
-                news.iter()
-                    .filter_map(|new| Some((same(new)?, new)))
-                    .collect()
-            }
-        };
     let mut all = Vec::new();
-    for (old, new) in pairs {
+    for (old, new) in pairs(old, new) {
         for result in &new.results {
             let before = old.results.iter().find(|it| it.check == result.check);
             if let Some(before) = before.filter(|it| it.verdict != result.verdict) {
@@ -82,6 +100,34 @@ pub fn changes<'a>(old: &'a CheckFile, new: &'a CheckFile) -> Vec<Changed<'a>> {
                     old: before,
                     new: result,
                 });
+            }
+        }
+    }
+    all
+}
+
+/// The cells of hardening that ended otherwise, or with another impact. If chance decides, they
+/// have to differ in what happens most often.
+pub fn changed_cells<'a>(old: &'a CheckFile, new: &'a CheckFile) -> Vec<ChangedCell<'a>> {
+    let mut all = Vec::new();
+    for (old, new) in pairs(old, new) {
+        for result in &new.hardening {
+            let Some(before) = old.hardening.iter().find(|it| it.check == result.check) else {
+                continue;
+            };
+            for cell in &result.cells {
+                let is_same =
+                    |it: &&MisuseCell| it.size_bytes == cell.size_bytes && it.form == cell.form;
+                let differs =
+                    |it: &&MisuseCell| it.outcome != cell.outcome || it.impact != cell.impact;
+                if let Some(before) = before.cells.iter().find(is_same).filter(differs) {
+                    all.push(ChangedCell {
+                        allocator: &new.info.name,
+                        check: &result.check,
+                        old: before,
+                        new: cell,
+                    });
+                }
             }
         }
     }

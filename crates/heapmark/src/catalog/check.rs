@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use include_dir::{Dir, include_dir};
 use serde::{Deserialize, Serialize};
 
-static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../checks");
+pub(super) static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../checks");
 
 /// One thing that a program may rely on, or one that standards leave open.
 #[derive(Clone, Debug, Deserialize)]
@@ -96,11 +96,15 @@ pub fn all() -> Result<Vec<Check>> {
     Ok(all)
 }
 
-fn parse(name: &str, language: Language, text: &str) -> Result<Check> {
-    let (keys, source) = text
-        .strip_prefix("/*\n")
+/// The keys of a check's file, and its source.
+pub(super) fn keys_and_source(text: &str) -> Result<(&str, &str)> {
+    text.strip_prefix("/*\n")
         .and_then(|rest| rest.split_once("*/\n"))
-        .context("it does not begin with a comment that holds its keys")?;
+        .context("it does not begin with a comment that holds its keys")
+}
+
+fn parse(name: &str, language: Language, text: &str) -> Result<Check> {
+    let (keys, source) = keys_and_source(text)?;
     let (body, _) = source
         .split_once("#ifdef PLANTED")
         .context("it has no planted fault (#ifdef PLANTED)")?;
@@ -158,14 +162,18 @@ const HEADERS: [(&str, &[&str]); 8] = [
     ),
 ];
 
+/// Lines that include what a program needs.
+pub(super) fn headers(body: &str) -> String {
+    let needs = |words: &[&str]| words.is_empty() || words.iter().any(|word| body.contains(word));
+    let headers = HEADERS.iter().filter(|(_, words)| needs(words));
+    joined(headers.map(|(file, _)| format!("#include <{file}>")), "\n")
+}
+
 impl Check {
     /// The same as a program that needs nothing of heapmark: it ends with 0 if all holds, with 1
     /// if something does not, and says what.
     pub fn program(&self) -> String {
-        let needs =
-            |words: &[&str]| words.is_empty() || words.iter().any(|word| self.body.contains(word));
-        let headers = HEADERS.iter().filter(|(_, words)| needs(words));
-        let headers = joined(headers.map(|(file, _)| format!("#include <{file}>")), "\n");
+        let headers = headers(&self.body);
         let mut macros = String::new();
         for (name, text) in [
             (

@@ -11,6 +11,7 @@ pub mod folder;
 pub mod formula;
 mod joined;
 pub mod malloc_api;
+pub mod misuse;
 mod names;
 pub mod parameter;
 pub mod program;

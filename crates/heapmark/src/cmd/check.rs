@@ -1,15 +1,18 @@
-//! `heapmark check`: what a program may rely on, of each allocator.
+//! `heapmark check`: what a program may rely on, of each allocator, and what becomes of wrong ones.
 
 use super::report::check_beside;
 use super::run::comparison::patience;
 use super::run::{resolve, select, stop_on_signals, today};
 use super::{Exit, note, print, print_json, screen, usage};
-use crate::analyse::check::{changes, of_trials};
+use crate::analyse::check::{changed_cells, changes, of_trials};
+use crate::analyse::misuse::{no_cells, of_attempts, why_not_well};
 use crate::build;
 use crate::catalog::check::{self, Check, Standing};
+use crate::catalog::misuse::{self, Ends, Misuse};
 use crate::catalog::{Catalog, Tier, did_you_mean};
 use crate::execute::check::{CheckRunner, Trial};
 use crate::execute::child::Interrupted;
+use crate::execute::misuse::{Attempt, Attempted};
 use crate::execute::{Guest, Subject};
 use crate::file::{is_there, make_folder};
 use crate::observe::machine;
@@ -17,11 +20,13 @@ use crate::plan::Plan;
 use crate::report;
 use crate::store;
 use crate::store::check::{CHECK_FILE, CheckFile, CheckVerdict, CheckedAllocator};
+use crate::store::misuse::{MisuseOutcome, MisuseResult};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Check what a program may rely on: alignment, overflow, contents, threads, fork, exhausted memory
+/// Check what a program may rely on, and what becomes of wrong programs: alignment, overflow,
+/// contents, threads, fork; double free, overflow, use after free
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct CheckArgs {
@@ -33,14 +38,14 @@ pub struct CheckArgs {
     /// Which checks: all that take less than a second, or all
     #[arg(long, value_parser = [QUICK, FULL], default_value = QUICK, hide_default_value = true)]
     preset: String,
-    /// Only the checks, or groups of checks, of these names or patterns
+    /// Only the checks, or groups of checks, of these names or patterns; conformance or hardening: that half
     #[arg(long, value_name = "PATTERN,...", value_delimiter = ',')]
     only: Vec<String>,
     /// End with exit code 3 if some allocator does not pass a check that ISO C or POSIX demands
     /// (std), that programs for Linux rely on as well (gnu), or any (robust)
     #[arg(long, value_name = "STANDING", value_enum)]
     fail_on: Option<Standing>,
-    /// A process that runs longer than this counts as hung [default: 10s, 30s for checks that wait]
+    /// A process that runs longer than this counts as hung [default: 10s, 30s for checks that wait, 3s for wrong programs]
     #[arg(long, value_name = "TIME", value_parser = patience)]
     timeout: Option<Duration>,
     /// Directory to create [default: heapmark-results/DATE-check-N]
@@ -68,6 +73,12 @@ enum CheckCommand {
 const QUICK: &str = "quick";
 const FULL: &str = "full";
 
+/// Some wrong programs loop for ever in a list that they have made a ring.
+const MISUSE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Either half, in `--only`: what the preset has of it.
+const CONFORMANCE: &str = "conformance";
+const HARDENING: &str = "hardening";
+
 /// Runs the command.
 pub fn run(args: CheckArgs) -> Result<Exit> {
     if let Some(CheckCommand::Diff { old, new }) = &args.command {
@@ -75,22 +86,27 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
             CheckFile::read(old).map_err(usage)?,
             CheckFile::read(new).map_err(usage)?,
         );
-        print(report::check_changes(&changes(&old, &new), screen()))?;
+        let (checks, cells) = (changes(&old, &new), changed_cells(&old, &new));
+        print(report::check_changes(&checks, &cells, screen()))?;
         return Ok(Exit::Done);
     }
-    let checks = check::all()?;
+    let (checks, misuses) = (check::all()?, misuse::all()?);
     if let Some(name) = &args.program {
-        let known = checks.iter().map(|check| check.name.as_str());
-        let Some(check) = checks.iter().find(|check| check.name == *name) else {
+        let known = checks.iter().map(|check| &check.name);
+        let known = known.chain(misuses.iter().map(|misuse| &misuse.name));
+        let check = checks.iter().find(|check| check.name == *name);
+        let misuse = misuses.iter().find(|misuse| misuse.name == *name);
+        let program = check.map(Check::program).or(misuse.map(Misuse::program));
+        let Some(program) = program else {
             refuse!(
                 "--program {name}: no such check{}",
-                did_you_mean(name, known)
+                did_you_mean(name, known.map(String::as_str))
             );
         };
-        print(check.program())?;
+        print(program)?;
         return Ok(Exit::Done);
     }
-    let checks = chosen(checks, &args).map_err(usage)?;
+    let (checks, misuses) = chosen(checks, misuses, &args).map_err(usage)?;
     if let Some(folder) = &args.output
         && is_there(folder)
     {
@@ -111,14 +127,14 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
     machine.insert("c_library".into(), build::libc_version());
     let mut file = CheckFile::new(&args.preset, machine);
     for subject in &subjects {
-        match checked(&runner, subject, &checks) {
+        match checked(&runner, subject, &checks, &misuses, &args) {
             Ok(checked) => file.allocators.push(checked),
             Err(error) if error.is::<Interrupted>() => return Ok(Exit::Interrupted),
             Err(error) => return Err(error),
         }
     }
-    let folder = match args.output {
-        Some(folder) => make_folder(&folder).map(|_| folder)?,
+    let folder = match &args.output {
+        Some(folder) => make_folder(folder).map(|_| folder.clone())?,
         None => store::fresh(&format!("{}-check", today()))?,
     };
     store::keep(&folder, CHECK_FILE, serde_json::to_vec_pretty(&file)?)?;
@@ -126,7 +142,7 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
     if args.json {
         print_json(&file)?;
     } else {
-        print(report::check(&file, &checks, screen()))?;
+        print(report::check(&file, &checks, &misuses, screen()))?;
         note(format!(
             "Result: {}, {}",
             folder.join(CHECK_FILE).display(),
@@ -140,44 +156,124 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
     Ok(match is_met {
         true => Exit::Condition,
         // What could not be checked is no finding, and no success either.
-        false => Exit::NotAllOk.when(results().any(|it| it.verdict == CheckVerdict::Error)),
+        false => Exit::NotAllOk.when(has_error(&file)),
+    })
+}
+
+fn has_error(file: &CheckFile) -> bool {
+    file.allocators.iter().any(|one| {
+        let mut results = one.results.iter();
+        let mut cells = one.hardening.iter().flat_map(|it| &it.cells);
+        results.any(|it| it.verdict == CheckVerdict::Error)
+            || cells.any(|it| it.outcome == MisuseOutcome::Error)
     })
 }
 
 /// The checks that flags name, or all of the preset.
-fn chosen(mut checks: Vec<Check>, args: &CheckArgs) -> Result<Vec<Check>> {
+fn chosen(
+    mut checks: Vec<Check>,
+    mut misuses: Vec<Misuse>,
+    args: &CheckArgs,
+) -> Result<(Vec<Check>, Vec<Misuse>)> {
     if args.only.is_empty() {
-        checks.retain(|check| !check.full || args.preset == FULL);
-        return Ok(checks);
+        checks.retain(|check| !check.full || args.is_full());
+        misuses.retain(|misuse| !misuse.full || args.is_full());
+        return Ok((checks, misuses));
     }
     let mut patterns = Vec::new();
     for pattern in &args.only {
         let glob = globset::Glob::new(pattern)?.compile_matcher();
-        let names = || checks.iter().flat_map(|check| [&check.name, &check.group]);
-        if !names().any(|name| glob.is_match(name)) {
-            let hint = did_you_mean(pattern, names().map(String::as_str));
+        let checks = checks.iter().flat_map(|check| [&check.name, &check.group]);
+        let misuses = misuses.iter().flat_map(|it| [&it.name, &it.group]);
+        let mut names: Vec<&str> = checks.chain(misuses).map(String::as_str).collect();
+        names.extend([CONFORMANCE, HARDENING]);
+        if !names.iter().any(|name| glob.is_match(name)) {
+            let hint = did_you_mean(pattern, names.into_iter());
             bail!("--only {pattern}: no such check, and no such group{hint}");
         }
         patterns.push(glob);
     }
-    checks.retain(|check| {
-        let mut all = patterns.iter();
-        all.any(|glob| glob.is_match(&check.name) || glob.is_match(&check.group))
-    });
-    Ok(checks)
+    let is_named = |name: &str| patterns.iter().any(|glob| glob.is_match(name));
+    let has_half =
+        |half: &str, is_left_out: bool| is_named(half) && (args.is_full() || !is_left_out);
+    checks.retain(|it| has_half(CONFORMANCE, it.full) || is_named(&it.name) || is_named(&it.group));
+    misuses.retain(|it| has_half(HARDENING, it.full) || is_named(&it.name) || is_named(&it.group));
+    Ok((checks, misuses))
 }
 
-fn checked(runner: &CheckRunner, subject: &Subject, checks: &[Check]) -> Result<CheckedAllocator> {
+fn checked(
+    runner: &CheckRunner,
+    subject: &Subject,
+    checks: &[Check],
+    misuses: &[Misuse],
+    args: &CheckArgs,
+) -> Result<CheckedAllocator> {
     let name = &subject.allocator.name;
-    note(format!("{name}: {} checks", checks.len()));
+    note(format!("{name}: {} checks", checks.len() + misuses.len()));
     let mut results = Vec::new();
     for check in checks {
         let trials = (0..check.trials).map(|_| runner.trial(subject, check));
         let trials: Vec<Trial> = trials.collect::<Result<_>>()?;
         results.push(of_trials(check, name, &trials));
     }
+    let hardening = misuses
+        .iter()
+        .map(|misuse| misused(runner, subject, misuse, args));
     Ok(CheckedAllocator {
         info: select::info(&runner.guest, subject, &Plan::default())?,
+        hardening: hardening.collect::<Result<_>>()?,
         results,
     })
+}
+
+/// All cells of a check of hardening. If its benign twin does not end well, the misuse is not tried.
+fn misused(
+    runner: &CheckRunner,
+    subject: &Subject,
+    misuse: &Misuse,
+    args: &CheckArgs,
+) -> Result<MisuseResult> {
+    let is_full = args.is_full();
+    let usual = misuse.seconds.map_or(MISUSE_TIMEOUT, Duration::from_secs);
+    let timeout = args.timeout.unwrap_or(usual);
+    let full = if is_full { " --preset full" } else { "" };
+    let again = format!(
+        "heapmark check -a {} --only {}{full}",
+        subject.allocator.name, misuse.name
+    );
+    let mut result = no_cells(misuse);
+    for (size_bytes, form) in misuse.cells(is_full) {
+        let attempt = |is_wrong: bool, seed: u32| {
+            let attempt = Attempt {
+                check: &misuse.name,
+                size_bytes,
+                form,
+                is_wrong,
+                seed,
+                timeout,
+            };
+            runner.attempt(subject, &attempt)
+        };
+        // Where nothing is wrong, the check is its own twin.
+        let twin = match misuse.ends {
+            Ends::Outcome => Some(attempt(false, 0)?),
+            Ends::Values => None,
+        };
+        let processes = match twin.as_ref().and_then(why_not_well) {
+            None => misuse.processes(is_full),
+            Some(_) => 0,
+        };
+        let attempts = (0..processes).map(|seed| attempt(true, seed));
+        let attempts: Vec<Attempted> = attempts.collect::<Result<_>>()?;
+        let cell = (size_bytes, form);
+        let cell = of_attempts(misuse, cell, twin.as_ref(), &attempts, again.clone());
+        result.cells.push(cell);
+    }
+    Ok(result)
+}
+
+impl CheckArgs {
+    fn is_full(&self) -> bool {
+        self.preset == FULL
+    }
 }

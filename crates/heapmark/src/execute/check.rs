@@ -10,9 +10,10 @@ use crate::catalog::check::{Check, Language};
 use crate::plan::HugePages;
 use anyhow::Result;
 use rustix::process::Pid;
+use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -68,33 +69,53 @@ pub struct CheckRunner<'a> {
 impl CheckRunner<'_> {
     /// Makes a check once. Fails with `Interrupted` if `stop` was set.
     pub fn trial(&self, subject: &Subject, check: &Check) -> Result<Trial> {
-        may_go_on(self.stop)?;
-        let replaced = || prove::are_as_first_seen(subject).err();
-        if let Some(why) = subject.refused.clone().or_else(replaced) {
-            return Ok(Trial {
-                ended: Ended::NotLoaded(why),
-                reasons: Vec::new(),
-                notes: Vec::new(),
-            });
-        }
-        let report = inherited_file("heapmark-check")?;
-        let environment = subject.environment();
-        let variables = padded(&environment, 0);
-        let launcher = self.guest.path();
         let program = match check.language {
             Language::C => &self.program,
             Language::Cxx => &self.program_in_cxx,
         };
         let own = || Duration::from_secs(check.seconds.into());
         let timeout = self.timeout.unwrap_or_else(own);
+        let process = self.process(subject, program, &check.name, timeout, None)?;
+        Ok(Trial {
+            reasons: process.said("reason"),
+            notes: process.said("note"),
+            ended: process.ended,
+        })
+    }
+
+    /// One process; with a page that is mapped in it, and further words, if it is one of hardening.
+    pub(super) fn process(
+        &self,
+        subject: &Subject,
+        program: &Path,
+        check: &str,
+        timeout: Duration,
+        page: Option<(&File, &[String])>,
+    ) -> Result<Process> {
+        may_go_on(self.stop)?;
+        let replaced = || prove::are_as_first_seen(subject).err();
+        if let Some(why) = subject.refused.clone().or_else(replaced) {
+            return Ok(Process {
+                ended: Ended::NotLoaded(why),
+                signal: None,
+                text: String::new(),
+            });
+        }
+        let report = inherited_file("heapmark-check")?;
+        let environment = subject.environment();
+        let variables = padded(&environment, 0);
+        let launcher = self.guest.path();
         let mut launch = Launch::new(launcher, &[], HugePages::Machine, None, variables)?;
         launch
             .command
             .arg(program)
-            .arg(&check.name)
+            .arg(check)
             .arg(report.as_raw_fd().to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null());
+        if let Some((page, words)) = page {
+            launch.command.arg(page.as_raw_fd().to_string()).args(words);
+        }
         let mut is_too_large = false;
         let mut look = |launcher: i32| {
             if resident_bytes(launcher) > MOST_BYTES {
@@ -105,8 +126,8 @@ impl CheckRunner<'_> {
         };
         let end = launch.run(timeout, self.stop, Some(&mut look as Look<'_>))?;
         end.was_started(program)?;
-        let said = text(&report, 0);
-        let lines = ReportLines::parse(&said);
+        let text = text(&report, 0);
+        let lines = ReportLines::parse(&text);
         let others = proof(&lines).and_then(|proof| prove::verify(subject, &proof).err());
         let ended = match (others, &end.hang) {
             (Some(why), _) => Ended::NotLoaded(why),
@@ -114,12 +135,30 @@ impl CheckRunner<'_> {
             (_, Some((limit, _))) => Ended::Hung(*limit),
             _ => by_itself(&end, &lines),
         };
-        let all = |key: &str| lines.values(key).map(String::from).collect();
-        Ok(Trial {
+        let status = end.launched.status;
+        let signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
+        Ok(Process {
             ended,
-            reasons: all("reason"),
-            notes: all("note"),
+            signal,
+            text,
         })
+    }
+}
+
+/// A process and what it said.
+pub(super) struct Process {
+    pub ended: Ended,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+    text: String,
+}
+
+impl Process {
+    /// The values of the lines with this key.
+    pub fn said(&self, key: &str) -> Vec<String> {
+        let lines = ReportLines::parse(&self.text);
+        let values = lines.values(key).map(str::trim_end);
+        values.map(String::from).collect()
     }
 }
 

@@ -19,6 +19,7 @@ mod lender;
 pub mod measurement;
 mod memory_file;
 mod memory_limit;
+pub mod misuse;
 pub mod outcome;
 mod page;
 pub mod program;

@@ -2,25 +2,29 @@
 //! not pass, and what differs between two results.
 
 use super::machine::machine_name;
+use super::misuse::{hardening, size, words};
 use super::screen::{BOLD, GREEN, RED, Screen, numbers_table};
 use super::text::{count, list, plain};
-use crate::analyse::check::Changed;
+use crate::analyse::check::{Changed, ChangedCell};
 use crate::analyse::distinct;
 use crate::catalog::check::{Check, Standing};
+use crate::catalog::misuse::Misuse;
 use crate::store::check::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator};
 
 /// All of a result.
-pub fn check(file: &CheckFile, checks: &[Check], screen: Screen) -> String {
+pub fn check(file: &CheckFile, checks: &[Check], misuses: &[Misuse], screen: Screen) -> String {
     let head = format!(
         "heapmark {}: {} of {}, preset {}, on {}",
         file.heapmark,
-        count(checks.len(), "check"),
+        count(checks.len() + misuses.len(), "check"),
         count(file.allocators.len(), "allocator"),
         file.preset,
         machine_name(&file.machine)
     );
     let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2)), String::new()];
-    lines.push(matrix(file));
+    if !checks.is_empty() {
+        lines.push(matrix(file));
+    }
     let (noted, judged): (Vec<&Check>, Vec<&Check>) = checks
         .iter()
         .partition(|check| check.standing == Standing::Observe);
@@ -30,11 +34,18 @@ pub fn check(file: &CheckFile, checks: &[Check], screen: Screen) -> String {
     for check in noted {
         lines.extend(values(file, check, screen));
     }
-    lines.push(screen.wrap(
-        "Numbers: checks that pass, of those that apply; the allocators with the most findings first. Facts about these \
-         libraries, each alone, and no score.",
-        0,
-    ));
+    if !checks.is_empty() {
+        lines.push(screen.wrap(
+            "Numbers: checks that pass, of those that apply; the allocators with the most findings first. Facts about these \
+             libraries, each alone, and no score.",
+            0,
+        ));
+    }
+    let hardening = hardening(file, misuses, screen);
+    if !checks.is_empty() && !hardening.is_empty() {
+        lines.push(String::new());
+    }
+    lines.extend(hardening);
     lines.push(screen.wrap(
         "Again: heapmark check -a ALLOCATOR --only CHECK. As a C program that needs no heapmark: heapmark check --program CHECK",
         2,
@@ -184,8 +195,8 @@ pub(super) fn standing(standing: Standing) -> &'static str {
 }
 
 /// What differs between two results.
-pub fn check_changes(changes: &[Changed], screen: Screen) -> String {
-    if changes.is_empty() {
+pub fn check_changes(changes: &[Changed], cells: &[ChangedCell], screen: Screen) -> String {
+    if changes.is_empty() && cells.is_empty() {
         return "no check ended otherwise\n".into();
     }
     let line = |one: &Changed| {
@@ -208,7 +219,23 @@ pub fn check_changes(changes: &[Changed], screen: Screen) -> String {
         );
         screen.paint(colour, &screen.wrap(&text, 2)) + "\n"
     };
-    changes.iter().map(line).collect()
+    let cell = |one: &ChangedCell| {
+        let text = format!(
+            "{} {} {} {}: {} -> {}",
+            one.allocator,
+            one.check,
+            size(one.new.size_bytes),
+            one.new.form.word(),
+            words(one.old),
+            words(one.new)
+        );
+        screen.wrap(&text, 2) + "\n"
+    };
+    changes
+        .iter()
+        .map(line)
+        .chain(cells.iter().map(cell))
+        .collect()
 }
 
 #[cfg(test)]
@@ -237,7 +264,7 @@ mod tests {
             width: 100,
             colour: false,
         };
-        let text = check(&file, &checks, screen);
+        let text = check(&file, &checks, &[], screen);
         let line = |name: &str| {
             let mut lines = text.lines().map(str::trim);
             lines

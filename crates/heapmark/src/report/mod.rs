@@ -20,6 +20,7 @@ mod machine;
 mod markdown;
 mod matrix;
 mod metrics;
+mod misuse;
 mod operations;
 mod other_tools;
 mod page;

@@ -1,6 +1,7 @@
 //! `check.json`: what `heapmark check` has found. docs/FORMAT.md describes it.
 
 use super::AllocatorInfo;
+use super::misuse::MisuseResult;
 use crate::catalog::check::Standing;
 use crate::file::WithPath;
 use anyhow::{Context, Result, ensure};
@@ -36,6 +37,9 @@ pub struct CheckedAllocator {
     pub info: AllocatorInfo,
     /// One for each check.
     pub results: Vec<CheckResult>,
+    /// One for each check of hardening.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hardening: Vec<MisuseResult>,
 }
 
 /// What one check came to.

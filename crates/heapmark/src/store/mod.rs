@@ -7,6 +7,7 @@ mod checksum;
 mod latency;
 mod light_record;
 mod line;
+pub mod misuse;
 pub mod preflights;
 mod read;
 pub mod record;

@@ -6,6 +6,7 @@ mod checks;
 mod commits;
 mod control;
 mod fakes;
+mod hardening;
 mod inspection;
 mod libraries;
 mod proof;

@@ -1,0 +1,25 @@
+/*
+about = "whether the bytes around equal blocks of parent and child are equal"
+group = "fork"
+source = "canaries and keys after fork"
+why = "one leak then serves both"
+ends = "values"
+trials = 1
+sizes = [24]
+*/
+#include "../harness/misuse.h"
+#include <sys/mman.h>
+
+MISUSE {
+    char (*seen)[64] = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), own[64];
+    int same = 0;
+    bool is_child = !apart();
+    for (int i = 0; i < 32; i++) {
+        char *block = memset(malloc(size), 0x37, size);
+        memset(is_child ? seen[i] : own, 0, 64);
+        peek(is_child ? seen[i] : own, block + size, 16);
+        if (!is_child) same += memcmp(seen[i], own, 16) == 0;
+    }
+    if (is_child) leave();
+    NOTE("equal bytes behind the block=%d of 32", same);
+}

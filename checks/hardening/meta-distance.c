@@ -1,0 +1,77 @@
+/*
+about = "where a pair of malloc and free writes besides the block, and whether guards lie around it"
+group = "placement"
+source = "every design decides it: headers, slabs, bitmaps elsewhere"
+why = "an overflow reaches what lies near; what lies between guards is not reached at all"
+ends = "values"
+trials = 1
+sizes = [24, 4000]
+*/
+#include "../harness/misuse.h"
+#include <fcntl.h>
+#include <sys/mman.h>
+
+enum { PAGE = 4096, MOST = 20000 };
+static struct part {
+    size_t from, end;
+    bool is_written, is_closed;
+} parts[4000];
+static struct { size_t at; uint64_t sum; int part; } pages[MOST];
+static int count, seen;
+static char text[1 << 20];
+
+static uint64_t sum(size_t at) {
+    uint64_t sum = 0;
+    for (size_t word = 0; word < PAGE; word += 8) sum = (sum ^ *(volatile uint64_t *)(at + word)) * 0x9e3779b97f4a7c15;
+    return sum;
+}
+
+// Mappings of the process; none of its own static data and of its stack.
+static void read_maps(void) {
+    int file = open("/proc/self/maps", O_RDONLY), used = 0, more;
+    while ((more = read(file, text + used, sizeof text - 1 - used)) > 0) used += more;
+    close(file);
+    for (char *line = text; *line && count < 4000; line = strchr(line, '\n') + 1) {
+        struct part *part = &parts[count++];
+        char *rest;
+        part->from = strtoull(line, &rest, 16), part->end = strtoull(rest + 1, &rest, 16);
+        bool is_own = part->from <= (size_t)text && (size_t)text < part->end;
+        part->is_written = rest[2] == 'w' && !is_own && !(part->from <= (size_t)&rest && (size_t)&rest < part->end);
+        part->is_closed = memcmp(rest, " ---", 4) == 0;
+    }
+}
+
+MISUSE {
+    for (int i = 0; i < 1000; i++) (void)!malloc(size);
+    free(malloc(size));
+    read_maps();
+    for (int which = 0; which < count; which++)
+        for (size_t at = parts[which].from; at < parts[which].end && parts[which].is_written && seen < MOST; at += PAGE) {
+            unsigned char is_here = 0;
+            if (at - parts[which].from > (size_t)1 << 28 || mincore((void *)at, PAGE, &is_here) != 0 || !is_here) continue;
+            pages[seen].at = at, pages[seen].part = which;
+            pages[seen++].sum = sum(at);
+        }
+    static bool is_changed[MOST];
+    char *pair = NULL;
+    for (int turn = 0; turn < 2; turn++) {
+        if (turn == 0) pair = malloc(size);
+        else free(pair);
+        for (int which = 0; which < seen; which++)
+            if (sum(pages[which].at) != pages[which].sum) is_changed[which] = true;
+    }
+    int written = 0, guarded = 0;
+    size_t nearest = SIZE_MAX, block_page = (size_t)pair & ~(size_t)(PAGE - 1);
+    bool is_near = false;
+    for (int which = 0; which < seen; which++) {
+        if (!is_changed[which]) continue;
+        struct part *part = &parts[pages[which].part];
+        size_t at = pages[which].at, distance = at > block_page ? at - block_page : block_page - at;
+        written++;
+        if (distance < nearest) nearest = distance, is_near = block_page >= part->from && block_page < part->end;
+        guarded += part > parts && part[-1].is_closed && part[1].is_closed;
+    }
+    NOTE("pages written by a pair=%d", written);
+    if (written) NOTE("nearest=%s", !nearest ? "page of the block" : is_near ? "mapping of the block" : "another mapping");
+    NOTE("of these between closed mappings=%d", guarded);
+}

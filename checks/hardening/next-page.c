@@ -1,0 +1,17 @@
+/*
+about = "a byte on the page behind a block is changed"
+group = "overflow"
+source = "CWE-122; isoalloc's guard pages"
+why = "a guard page ends the process on the first byte"
+*/
+#include "../harness/misuse.h"
+
+MISUSE {
+    take(size);
+    char *block = take(size);
+    char *past = (char *)(((uintptr_t)block + malloc_usable_size(block) + 4095) & ~(uintptr_t)4095);
+    misuse();
+    if (wrong) flip(past, 1);
+    spill();
+    give(block);
+}

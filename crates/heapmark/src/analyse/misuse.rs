@@ -1,0 +1,288 @@
+//! From the processes of a check of hardening to its cells.
+
+use crate::catalog::misuse::{Ends, Form, Gather, Misuse};
+use crate::execute::check::Ended;
+use crate::execute::misuse::{Attempted, Fault, Phase};
+use crate::execute::signal_name;
+use crate::store::misuse::{Impact, MisuseCell, MisuseOutcome, MisuseResult, Share};
+use std::collections::BTreeMap;
+
+/// How its processes ended, and what is said of them. The twin is the same process without the
+/// misuse: if it does not end well, nothing is known of the allocator.
+pub fn of_attempts(
+    misuse: &Misuse,
+    (size_bytes, form): (u64, Form),
+    twin: Option<&Attempted>,
+    attempts: &[Attempted],
+    again: String,
+) -> MisuseCell {
+    let mut tally: BTreeMap<MisuseOutcome, u32> = BTreeMap::new();
+    for attempt in attempts {
+        *tally.entry(outcome(attempt, misuse.ends)).or_default() += 1;
+    }
+    let failed_twin = twin.and_then(why_not_well);
+    let most = tally
+        .iter()
+        .max_by_key(|(outcome, times)| (**times, **outcome));
+    let outcome_word = match (&failed_twin, most) {
+        (None, Some((outcome, _))) => *outcome,
+        _ => MisuseOutcome::Error,
+    };
+    let of = |attempt: &&Attempted| outcome(attempt, misuse.ends) == outcome_word;
+    let example = attempts.iter().find(of);
+    let mut distances: Vec<u64> = attempts
+        .iter()
+        .filter(of)
+        .filter(|_| outcome_word == MisuseOutcome::StoppedLate)
+        .map(|it| it.page.operations)
+        .collect();
+    distances.sort_unstable();
+    let mut notes = example.map(|it| it.notes.clone()).unwrap_or_default();
+    if let Some(gather) = misuse.gather {
+        let samples = attempts.iter().flat_map(|it| &it.samples);
+        notes.extend(gathered(
+            gather,
+            &samples.map(String::as_str).collect::<Vec<_>>(),
+        ));
+    }
+    MisuseCell {
+        size_bytes,
+        form,
+        outcome: outcome_word,
+        share: share(&tally, outcome_word),
+        tally,
+        impact: attempts.iter().map(impact).max().unwrap_or(Impact::None),
+        distance: distances.get(distances.len() / 2).copied(),
+        notes,
+        reasons: match failed_twin {
+            Some(why) => vec![format!("without the misuse: {why}")],
+            None => example.and_then(why).into_iter().collect(),
+        },
+        again,
+    }
+}
+
+/// A result without cells yet.
+pub fn no_cells(misuse: &Misuse) -> MisuseResult {
+    MisuseResult {
+        check: misuse.name.clone(),
+        group: misuse.group.clone(),
+        ends: misuse.ends,
+        cells: Vec::new(),
+    }
+}
+
+/// Why the process without the misuse says nothing good of the check.
+pub fn why_not_well(twin: &Attempted) -> Option<String> {
+    match outcome(twin, Ends::Outcome) {
+        MisuseOutcome::Absorbed | MisuseOutcome::Unsupported => None,
+        other => Some(why(twin).unwrap_or_else(|| other.word().into())),
+    }
+}
+
+fn outcome(attempt: &Attempted, ends: Ends) -> MisuseOutcome {
+    use MisuseOutcome::*;
+    match &attempt.ended {
+        Ended::NotLoaded(_) => Error,
+        Ended::Unsupported(_) => Unsupported,
+        Ended::Hung(_) => Hang,
+        Ended::TooLarge => Crashed,
+        Ended::Done if impact(attempt) > Impact::None || attempt.page.broken > 0 => Corrupted,
+        Ended::Done if attempt.page.spilled > 0 => Spilled,
+        Ended::Done if ends == Ends::Values => Observed,
+        Ended::Done => Absorbed,
+        Ended::Broken(_) => broken(attempt),
+    }
+}
+
+/// Of a process that did not come to its end. What it has written says more than its exit status:
+/// allocators have handlers of their own.
+fn broken(attempt: &Attempted) -> MisuseOutcome {
+    use MisuseOutcome::*;
+    let is_trapped = |fault: &Fault| {
+        [libc::SIGSEGV, libc::SIGBUS].contains(&fault.signal)
+            && attempt.page.target.contains(&fault.address)
+    };
+    let on_purpose = match signal(attempt) {
+        None => true,
+        Some(signal) => [libc::SIGABRT, libc::SIGTRAP, libc::SIGILL].contains(&signal),
+    };
+    match attempt.page.phase {
+        Phase::Setup => Error,
+        _ if attempt.page.fault.as_ref().is_some_and(is_trapped) => Trapped,
+        Phase::Misuse if on_purpose => Stopped,
+        _ if on_purpose => StoppedLate,
+        _ => Crashed,
+    }
+}
+
+fn signal(attempt: &Attempted) -> Option<i32> {
+    let caught = attempt.page.fault.as_ref().map(|fault| fault.signal);
+    caught.or(attempt.signal)
+}
+
+fn impact(attempt: &Attempted) -> Impact {
+    let page = &attempt.page;
+    if page.chosen_writes > 0 {
+        Impact::ChosenWrite
+    } else if page.chosen_blocks > 0 {
+        Impact::ChosenBlock
+    } else if page.overlaps > 0 {
+        Impact::Overlap
+    } else {
+        Impact::None
+    }
+}
+
+/// How it ended, in words.
+fn why(attempt: &Attempted) -> Option<String> {
+    let page = &attempt.page;
+    let site = |fault: &Fault| {
+        let object = attempt.object.as_deref().unwrap_or("unknown code");
+        match fault.signal {
+            libc::SIGSEGV | libc::SIGBUS => format!(" at {:#x}, in {object}", fault.address),
+            _ => format!(", in {object}"),
+        }
+    };
+    match &attempt.ended {
+        Ended::NotLoaded(why) | Ended::Unsupported(why) => Some(why.clone()),
+        Ended::Hung(limit) => Some(format!(
+            "not ended after {} s, {}",
+            limit.as_secs_f64(),
+            page.phase.word()
+        )),
+        Ended::TooLarge => Some("ended by heapmark: it took more than 2 GiB".into()),
+        Ended::Broken(how) => {
+            let how = match &page.fault {
+                Some(fault) => {
+                    let words = how
+                        .split_once(", last words")
+                        .map_or("", |(_, words)| words);
+                    let words = match words {
+                        "" => String::new(),
+                        words => format!(", last words{words}"),
+                    };
+                    format!("{}{}{words}", signal_name(fault.signal), site(fault))
+                }
+                None => how.clone(),
+            };
+            Some(format!("{} {how}", page.phase.word()))
+        }
+        Ended::Done => {
+            let mut said = Vec::new();
+            let mut say = |times: u64, words: &str| {
+                if times > 0 {
+                    said.push(words.to_owned());
+                }
+            };
+            say(page.overlaps, "one block was handed to two owners");
+            say(
+                page.chosen_blocks,
+                "a block lies in memory of the attacker's choice",
+            );
+            say(
+                page.chosen_writes,
+                "memory of the attacker's choice was written",
+            );
+            say(page.broken, "bytes of a block were changed in the exercise");
+            say(
+                page.spilled,
+                "bytes of another block were changed by the misuse",
+            );
+            (!said.is_empty()).then(|| said.join("; "))
+        }
+    }
+}
+
+fn share(tally: &BTreeMap<MisuseOutcome, u32>, outcome: MisuseOutcome) -> Option<Share> {
+    let times = *tally.get(&outcome)?;
+    let all = tally.values().sum();
+    let (low, high) = heapmark_stats::wilson(times, all)?;
+    (tally.len() > 1).then(|| Share {
+        of_processes: f64::from(times) / f64::from(all),
+        low,
+        high,
+    })
+}
+
+/// What the samples of many processes say together.
+fn gathered(gather: Gather, samples: &[&str]) -> Vec<String> {
+    if samples.is_empty() {
+        return Vec::new();
+    }
+    let mut times: BTreeMap<&str, u32> = BTreeMap::new();
+    for sample in samples {
+        *times.entry(sample).or_default() += 1;
+    }
+    let all = samples.len() as f64;
+    let most = times.values().copied().max().unwrap_or(1);
+    let values = format!("{} values of {} processes", times.len(), samples.len());
+    match gather {
+        Gather::Distinct => vec![format!("different={values}")],
+        Gather::Bits => {
+            let numbers: Vec<u64> = samples.iter().filter_map(|it| it.parse().ok()).collect();
+            let first = numbers.first().copied().unwrap_or(0);
+            let varying = numbers.iter().fold(0, |bits, it| bits | (it ^ first));
+            let lowest = match varying {
+                0 => "none".into(),
+                bits => bits.trailing_zeros().to_string(),
+            };
+            vec![
+                format!("varying bits={}", varying.count_ones()),
+                format!("lowest varying bit={lowest}"),
+            ]
+        }
+        Gather::Entropy => {
+            let shannon: f64 = times
+                .values()
+                .map(|n| f64::from(*n) / all)
+                .map(|share| -share * share.log2())
+                .sum();
+            // So many processes cannot show more.
+            let least = if shannon > 0.95 * all.log2() {
+                ">= "
+            } else {
+                ""
+            };
+            let (low, high) =
+                heapmark_stats::wilson(most, samples.len() as u32).unwrap_or((0.0, 1.0));
+            vec![
+                format!("different={values}"),
+                format!("Shannon bits={least}{shannon:.1}"),
+                format!(
+                    "best guess={:.1} % [{:.1} to {:.1}]",
+                    f64::from(most) / all * 100.0,
+                    low * 100.0,
+                    high * 100.0
+                ),
+                format!(
+                    "min-entropy bits={least}{:.1}",
+                    (all / f64::from(most)).log2()
+                ),
+            ]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_many_processes_are_gathered() {
+        let same = ["7"; 8];
+        assert_eq!(
+            gathered(Gather::Distinct, &same),
+            ["different=1 values of 8 processes"]
+        );
+        assert!(gathered(Gather::Entropy, &same).contains(&"min-entropy bits=0.0".into()));
+        let bits = gathered(Gather::Bits, &["16", "48", "16"]);
+        assert_eq!(bits, ["varying bits=1", "lowest varying bit=5"]);
+        let all: Vec<String> = (0..64).map(|it| it.to_string()).collect();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        assert!(gathered(Gather::Entropy, &all).contains(&"Shannon bits=>= 6.0".into()));
+        let two = gathered(Gather::Entropy, &["1", "1", "1", "2"]);
+        assert!(two.contains(&"Shannon bits=0.8".into()), "{two:?}");
+        assert!(gathered(Gather::Bits, &[]).is_empty());
+    }
+}

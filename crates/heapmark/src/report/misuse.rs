@@ -1,0 +1,214 @@
+//! What `heapmark check` found of hardening: how each allocator answers wrong programs, and what
+//! such programs can see.
+
+use super::screen::{BOLD, RED, Screen, numbers_table};
+use super::text::{list, plain};
+use super::units;
+use crate::analyse::distinct;
+use crate::catalog::misuse::{Ends, Form, Misuse};
+use crate::store::check::{CheckFile, CheckedAllocator};
+use crate::store::misuse::{Impact, MisuseCell, MisuseOutcome};
+
+/// All of it; nothing if no such check was made.
+pub fn hardening(file: &CheckFile, checks: &[Misuse], screen: Screen) -> Vec<String> {
+    if checks.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![
+        screen.paint(BOLD, "Hardening: what becomes of wrong programs"),
+        String::new(),
+    ];
+    lines.extend(tables(file, checks, screen));
+    lines.push(screen.wrap(
+        "Words: what the allocator made of the program (docs/CHECK.md); naive / informed: the attacker made bytes up, or copied \
+         them from genuine blocks. 7/8: of so many processes; +overlap, +block, +write: two live blocks overlap, a block lies at \
+         an address that the attacker chose, memory that the attacker chose was written. Facts about these programs, never a score.",
+        0,
+    ));
+    lines.push(String::new());
+    lines.extend(errors(file, screen));
+    for check in checks.iter().filter(|check| check.ends == Ends::Values) {
+        lines.extend(values(file, check, screen));
+    }
+    lines
+}
+
+/// A size as it was asked for.
+pub fn size(bytes: u64) -> String {
+    match bytes % 1024 {
+        0 => units::bytes(bytes as f64),
+        _ => format!("{bytes} B"),
+    }
+}
+
+/// A table of as many allocators as fit beside each other, and so on.
+fn tables(file: &CheckFile, checks: &[Misuse], screen: Screen) -> Vec<String> {
+    let rows: Vec<(String, Vec<String>)> = checks
+        .iter()
+        .filter(|check| check.ends == Ends::Outcome)
+        .flat_map(|check| rows(file, check))
+        .collect();
+    let names: Vec<String> = file
+        .allocators
+        .iter()
+        .map(|one| plain(&one.info.name))
+        .collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let widest = |column: usize| {
+        let cells = rows.iter().map(|(_, cells)| cells[column].len());
+        cells.chain([names[column].len()]).max().unwrap_or(0) + 2
+    };
+    let label = rows.iter().map(|(label, _)| label.len()).max().unwrap_or(0) + 2;
+    let mut tables = Vec::new();
+    let mut from = 0;
+    while from < names.len() {
+        let (mut to, mut width) = (from, label);
+        while to < names.len() && (to == from || width + widest(to) <= screen.width) {
+            width += widest(to);
+            to += 1;
+        }
+        let mut header = vec![String::new()];
+        header.extend(names[from..to].iter().cloned());
+        let rows = rows.iter().map(|(label, cells)| {
+            let mut row = vec![label.clone()];
+            row.extend(cells[from..to].iter().cloned());
+            row
+        });
+        tables.push(numbers_table(header, 0, rows));
+        from = to;
+    }
+    tables
+}
+
+/// The rows of a check: sizes at which all allocators do the same are one row.
+fn rows(file: &CheckFile, check: &Misuse) -> Vec<(String, Vec<String>)> {
+    let of = |one: &CheckedAllocator, bytes: u64| {
+        let words = check
+            .forms
+            .iter()
+            .map(|form| match cell(one, check, bytes, *form) {
+                Some(cell) => words(cell),
+                None => "-".into(),
+            });
+        let words: Vec<String> = words.collect();
+        distinct(words).join(" / ")
+    };
+    let mut rows: Vec<(Vec<u64>, Vec<String>)> = Vec::new();
+    for bytes in &check.sizes {
+        let is_made = |one: &CheckedAllocator| {
+            let mut forms = check.forms.iter();
+            forms.any(|form| cell(one, check, *bytes, *form).is_some())
+        };
+        if !file.allocators.iter().any(is_made) {
+            continue;
+        }
+        let words: Vec<String> = file.allocators.iter().map(|one| of(one, *bytes)).collect();
+        match rows.iter_mut().find(|(_, known)| *known == words) {
+            Some((sizes, _)) => sizes.push(*bytes),
+            None => rows.push((vec![*bytes], words)),
+        }
+    }
+    let is_one = check.sizes.len() == 1 || rows.len() == 1;
+    rows.into_iter()
+        .map(|(sizes, words)| {
+            let sizes = sizes.into_iter().map(size).collect::<Vec<_>>().join(", ");
+            match is_one {
+                true => (check.name.clone(), words),
+                false => (format!("{} {sizes}", check.name), words),
+            }
+        })
+        .collect()
+}
+
+fn cell<'a>(
+    one: &'a CheckedAllocator,
+    check: &Misuse,
+    bytes: u64,
+    form: Form,
+) -> Option<&'a MisuseCell> {
+    let result = one.hardening.iter().find(|it| it.check == check.name)?;
+    let mut cells = result.cells.iter();
+    cells.find(|it| it.size_bytes == bytes && it.form == form)
+}
+
+/// An outcome with what stands beside it.
+pub fn words(cell: &MisuseCell) -> String {
+    let mut words = cell.outcome.word().to_owned();
+    if cell.tally.len() > 1 && cell.outcome != MisuseOutcome::Error {
+        let all: u32 = cell.tally.values().sum();
+        words += &format!(" {}/{all}", cell.tally.get(&cell.outcome).unwrap_or(&0));
+    }
+    words
+        + match cell.impact {
+            Impact::None => "",
+            Impact::Overlap if cell.outcome == MisuseOutcome::Corrupted => "",
+            Impact::Overlap => " +overlap",
+            Impact::ChosenBlock => " +block",
+            Impact::ChosenWrite => " +write",
+        }
+}
+
+/// What could not be checked, a line for each check of an allocator.
+fn errors(file: &CheckFile, screen: Screen) -> Vec<String> {
+    let mut lines = Vec::new();
+    for one in &file.allocators {
+        for result in &one.hardening {
+            let mut cells = result.cells.iter();
+            if let Some(cell) = cells.find(|it| it.outcome == MisuseOutcome::Error) {
+                let text = format!(
+                    "{} {}, {}: error: {}",
+                    one.info.name,
+                    result.check,
+                    size(cell.size_bytes),
+                    list(&cell.reasons)
+                );
+                lines.push(screen.paint(RED, &screen.wrap(&text, 2)));
+            }
+        }
+    }
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines
+}
+
+/// The values of a check, allocators with the same ones together.
+fn values(file: &CheckFile, check: &Misuse, screen: Screen) -> Vec<String> {
+    let of = |one: &CheckedAllocator| {
+        let result = one.hardening.iter().find(|it| it.check == check.name)?;
+        let said = |cell: &MisuseCell| match cell.outcome {
+            MisuseOutcome::Observed => cell.notes.join(", "),
+            _ => [vec![words(cell)], cell.notes.clone(), cell.reasons.clone()]
+                .concat()
+                .join(", "),
+        };
+        let all: Vec<String> = result.cells.iter().map(said).collect();
+        let texts = distinct(all.iter()).into_iter().map(|text| {
+            let cells = result.cells.iter().zip(&all).filter(|(_, it)| *it == text);
+            let sizes = distinct(cells.map(|(cell, _)| size(cell.size_bytes)));
+            match result.cells.len() == 1 {
+                true => text.clone(),
+                false => format!("{}: {text}", list(sizes)),
+            }
+        });
+        Some(texts.collect::<Vec<_>>().join("; "))
+    };
+    let named = |one: &CheckedAllocator| Some((plain(&one.info.name), of(one)?));
+    let all: Vec<(String, String)> = file.allocators.iter().filter_map(named).collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let head = format!("{} (values): {}", check.name, check.about);
+    let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2))];
+    for text in distinct(all.iter().map(|(_, text)| text.as_str())) {
+        let names = all
+            .iter()
+            .filter(|(_, it)| it == text)
+            .map(|(name, _)| name);
+        lines.push(screen.wrap(&format!("  {}: {text}", list(names)), 4));
+    }
+    lines.push(String::new());
+    lines
+}

@@ -1,0 +1,279 @@
+//! The hardening half of `heapmark check` through the built binary: libraries that answer every misuse in one way
+//! (`tests/fakes/answers.c`) are told apart, one that dies of everything scores nothing, and printed programs show the same.
+
+use crate::support::{Place, repository, word};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A library that answers so.
+fn answering(place: &Place, answer: &str) -> PathBuf {
+    let library = place.at(&format!("lib{answer}.so"));
+    let ended = Command::new("cc")
+        .args(["-O1", "-w", "-fno-builtin", "-shared", "-fPIC"])
+        .arg(format!("-DANSWER={answer}"))
+        .arg(repository().join("crates/heapmark/tests/fakes/answers.c"))
+        .arg("-o")
+        .arg(&library)
+        .status();
+    assert!(ended.unwrap().success(), "{answer}");
+    library
+}
+
+/// The cells of each check, made of this library.
+fn made(place: &Place, answer: &str, flags: &[&str], code: i32) -> Vec<(String, String, Value)> {
+    let own = format!("{answer}={}", answering(place, answer).display());
+    let output = format!("of-{answer}");
+    let words = ["check", "-a", &own, "--json", "--output", &output];
+    let end = place.run(&[&words[..], flags].concat());
+    assert_eq!(end.code, Some(code), "{answer}: {}", end.stderr);
+    let read: Value = serde_json::from_str(&end.stdout).unwrap();
+    let mut cells = Vec::new();
+    for result in read["allocators"][0]["hardening"].as_array().unwrap() {
+        for cell in result["cells"].as_array().unwrap() {
+            cells.push((
+                word(result, "check").to_owned(),
+                word(result, "group").to_owned(),
+                cell.clone(),
+            ));
+        }
+    }
+    cells
+}
+
+/// Wrong calls, each of which such a library notices at once.
+const CALLS: [&str; 5] = [
+    "double free",
+    "bad free",
+    "bad realloc",
+    "bad usable size",
+    "mismatch",
+];
+/// Its old owner frees the block of a new one: that is what no such library can notice.
+const UNNOTICED: &str = "double-free-reused";
+/// Writes beside a block, noticed when it is freed.
+const BESIDE: [&str; 3] = ["over-1-usable", "over-8-usable", "tail-forge"];
+/// Writes into a freed block, noticed when it is handed out.
+const AFTER: [&str; 3] = ["uaf-write", "uaf-remote", "safe-link"];
+
+/// What a check has to say of such a library.
+fn expected(answer: &str, check: &str, group: &str) -> Option<&'static str> {
+    let own = match answer {
+        "stops" | "exits" => "stopped",
+        "stops_late" => "stopped-late",
+        "crashes" => "crashed",
+        "corrupts" => "corrupted",
+        "hangs" => "hang",
+        _ => "absorbed",
+    };
+    if check == UNNOTICED {
+        Some("corrupted")
+    } else if CALLS.contains(&group) {
+        Some(own)
+    } else if BESIDE.contains(&check) {
+        Some(match answer {
+            "traps" => "trapped",
+            "spills" => "spilled",
+            _ => own,
+        })
+    } else if AFTER.contains(&check) {
+        Some(match answer {
+            "traps" => "trapped",
+            "stops" => "stopped-late",
+            _ => own,
+        })
+    } else {
+        None
+    }
+}
+
+#[test]
+fn each_misuse_names_the_planted_answer() {
+    let place = Place::new();
+    let only = [&CALLS[..], &BESIDE, &AFTER].concat().join(",");
+    for answer in [
+        "stops",
+        "stops_late",
+        "traps",
+        "absorbs",
+        "crashes",
+        "spills",
+        "corrupts",
+    ] {
+        let flags = ["--only", &only, "--timeout", "20s"];
+        let cells = made(&place, answer, &flags, 0);
+        assert!(cells.len() > 50, "{answer}: {}", cells.len());
+        for (check, group, cell) in cells {
+            // Small blocks of a library that traps have slack before the guard, and what an informed attacker copies is right.
+            let is_certain = cell["size_bytes"].as_u64() > Some(4096) && cell["form"] == "naive";
+            if cell["outcome"] == "observed" || !(CALLS.contains(&group.as_str()) || is_certain) {
+                continue;
+            }
+            let expected = expected(answer, &check, &group);
+            let found = word(&cell, "outcome");
+            assert_eq!(Some(found), expected, "{answer} {check}: {cell}");
+            let impact = if found == "corrupted" {
+                "overlap"
+            } else {
+                "none"
+            };
+            assert_eq!(word(&cell, "impact"), impact, "{answer} {check}: {cell}");
+            let distance = cell["distance"].as_u64();
+            assert_eq!(
+                found == "stopped-late",
+                distance > Some(0),
+                "{check}: {cell}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_informed_attacker_gets_past_what_is_not_bound_to_its_place() {
+    let place = Place::new();
+    let cells = made(&place, "stops", &["--only", "over-8-usable"], 0);
+    for (_, _, cell) in cells {
+        let expected = match word(&cell, "form") {
+            "naive" => "stopped",
+            _ => "absorbed",
+        };
+        assert_eq!(word(&cell, "outcome"), expected, "{cell}");
+    }
+}
+
+#[test]
+fn a_library_that_dies_of_everything_is_an_error_and_stops_nothing() {
+    let place = Place::new();
+    let flags = ["--only", "double-free,over-8-usable,bad-free-stack"];
+    for (check, _, cell) in made(&place, "dies", &flags, 4) {
+        assert_eq!(word(&cell, "outcome"), "error", "{check}: {cell}");
+        assert_eq!(cell["tally"], serde_json::json!({}), "{check}");
+        let why = cell["reasons"][0].as_str().unwrap();
+        assert!(why.starts_with("without the misuse: "), "{check}: {why}");
+    }
+    let end = place.run(&[
+        "check",
+        "-a",
+        "glibc",
+        "--only",
+        "double-free",
+        "--output",
+        "glibc",
+    ]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(end.stdout.contains("never a score"), "{}", end.stdout);
+}
+
+#[test]
+fn exits_hangs_and_faults_are_told_apart_and_sited() {
+    let place = Place::new();
+    let only = ["--only", "double-free", "--timeout", "2s"];
+    for (answer, outcome, why) in [
+        ("exits", "stopped", "in the misuse exit code 1"),
+        ("hangs", "hang", "not ended after 2 s, in the misuse"),
+        ("stops", "stopped", "in the misuse SIGABRT, in libc"),
+        (
+            "crashes",
+            "crashed",
+            "in the misuse SIGSEGV at 0x10, in libcrashes.so",
+        ),
+    ] {
+        for (_, _, cell) in made(&place, answer, &only, 0) {
+            assert_eq!(word(&cell, "outcome"), outcome, "{answer}: {cell}");
+            let found = cell["reasons"][0].as_str().unwrap();
+            assert!(found.starts_with(why), "{answer}: {found}");
+            assert_eq!(
+                word(&cell, "again"),
+                format!("heapmark check -a {answer} --only double-free")
+            );
+        }
+    }
+    let diff = place.run(&["check", "diff", "of-stops", "of-crashes"]);
+    let line = "crashes double-free 24 B naive: stopped -> crashed\n";
+    assert!(diff.stdout.contains(line), "{}", diff.stdout);
+}
+
+#[test]
+fn what_ends_in_values_has_some_and_they_are_those_of_the_library() {
+    let place = Place::new();
+    let checks = "uaf-read,recycled-contents,freed-raw-pointer,placement-in-class,reuse-order,exec-heap,string-end";
+    let only = ["--only", checks];
+    let kept = made(&place, "spills", &only, 0);
+    let filled = made(&place, "absorbs", &only, 0);
+    let notes = |cells: &[(String, String, Value)], check: &str| {
+        let cell = cells.iter().find(|(name, _, _)| name == check).unwrap();
+        cell.2["notes"].to_string()
+    };
+    for (check, _, cell) in kept.iter().chain(&filled) {
+        if cell["outcome"] == "observed" {
+            assert!(
+                !cell["notes"].as_array().unwrap().is_empty(),
+                "{check}: {cell}"
+            );
+        }
+    }
+    for check in ["uaf-read", "recycled-contents"] {
+        assert!(notes(&kept, check).contains("old bytes=100 %"), "{check}");
+        assert!(notes(&filled, check).contains("old bytes=0 %"), "{check}");
+    }
+    for check in ["placement-in-class", "reuse-order"] {
+        let one = ["different=1 values of 64 processes", "until it returns=0"];
+        let found = notes(&kept, check);
+        assert!(one.iter().any(|it| found.contains(it)), "{check}: {found}");
+    }
+}
+
+/// They search, or read tables of the process.
+const LONG: [&str; 3] = ["random-search", "meta-distance", "writable-hooks"];
+
+#[test]
+fn each_printed_program_compiles_and_some_show_the_same() {
+    let place = Place::new();
+    let folder = repository().join("checks/hardening");
+    let mut checks: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    checks.sort();
+    assert!(checks.len() > 40);
+    for check in &checks {
+        let program = place.run(&["check", "--program", check]).stdout;
+        let most = if LONG.contains(&check.as_str()) {
+            130
+        } else {
+            55
+        };
+        assert!(program.lines().count() <= most, "{check}: {program}");
+        let source = place.at(&format!("{check}.c"));
+        fs::write(&source, program).unwrap();
+        let made = Command::new("cc")
+            .args(["-O1", "-w", "-fno-builtin", "-pthread"])
+            .arg(&source)
+            .arg("-o")
+            .arg(place.at(check))
+            .arg("-ldl")
+            .output();
+        let made = made.unwrap();
+        let said = String::from_utf8_lossy(&made.stderr);
+        assert!(made.status.success(), "{check}: {said}");
+    }
+    for (answer, code, signal) in [
+        ("stops", None, Some(6)),
+        ("crashes", None, Some(11)),
+        ("corrupts", Some(1), None),
+        ("absorbs", Some(0), None),
+    ] {
+        let library = answering(&place, answer);
+        for check in ["double-free", "bad-free-stack", "over-8-usable"] {
+            let ended = Command::new(place.at(check))
+                .env("LD_PRELOAD", &library)
+                .status();
+            let ended = ended.unwrap();
+            let found = (ended.code(), ended.signal());
+            assert_eq!(found, (code, signal), "{answer} {check}");
+        }
+    }
+}
