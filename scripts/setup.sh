@@ -51,6 +51,7 @@ if [ "${1-}" = test ]; then
     want "test -f /usr/share/benchmark/compare.py" libbenchmark-tools
     want "command -v redis-server && command -v redis-benchmark" redis-server
     want "command -v sqlite3" sqlite3
+    want "command -v slurmctld && command -v slurmd && command -v sbatch" slurm-wlm
     want "command -v perl" perl
     want "command -v git" git
     want "command -v curl" curl

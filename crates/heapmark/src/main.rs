@@ -2,9 +2,9 @@
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use heapmark::cmd::{
-    EXIT_CODES, Exit, Manner, build, check, claims, clean, compare, completions, doctor, explain,
-    export, fetch, flags, help, list, man, noise, open, record, replay, report, run, selftest,
-    show, signals, trace, try_command,
+    EXIT_CODES, Exit, Manner, build, campaign, check, claims, clean, compare, completions, doctor,
+    explain, export, fetch, flags, help, list, man, noise, open, record, replay, report, run,
+    selftest, show, signals, trace, try_command,
 };
 use std::process::ExitCode;
 
@@ -31,6 +31,7 @@ enum Command {
     Report(report::ReportArgs),
     Compare(compare::CompareArgs),
     Export(export::ExportArgs),
+    Campaign(campaign::CampaignArgs),
     Claims(claims::ClaimsArgs),
     Check(check::CheckArgs),
     Noise(noise::NoiseArgs),
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         Command::Report(args) => report::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Export(args) => export::run(args),
+        Command::Campaign(args) => campaign::run(args),
         Command::Claims(args) => claims::run(args),
         Command::Check(args) => check::run(args),
         Command::Noise(args) => noise::run(args),

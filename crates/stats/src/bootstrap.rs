@@ -7,10 +7,9 @@
 
 use super::hodges_lehmann::{Interval, shift};
 use super::mean::mean;
-use super::normal::upper_tail;
+use super::normal::{t_975, upper_tail};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Resamples per interval.
@@ -129,13 +128,6 @@ fn interval(cells: &[BTreeMap<u32, f64>], all: &[u32], blocks: usize, seed: u64)
 pub fn tail(blocks: usize) -> f64 {
     let freedom = blocks as f64 - 1.0;
     upper_tail(t_975(freedom) * (blocks as f64 / freedom).sqrt())
-}
-
-/// The 97.5 % point of Student's distribution.
-fn t_975(freedom: f64) -> f64 {
-    StudentsT::new(0.0, 1.0, freedom)
-        .expect("at least one degree of freedom")
-        .inverse_cdf(0.975)
 }
 
 /// Linear interpolation between the two nearest values.

@@ -10,6 +10,7 @@ mod finding;
 mod floor;
 mod hodges_lehmann;
 mod holm;
+mod machines;
 mod mean;
 mod median;
 mod modes;
@@ -28,6 +29,7 @@ pub use finding::{
 pub use floor::above_floor;
 pub use hodges_lehmann::{Interval, Shift, shift};
 pub use holm::holm;
+pub use machines::{Doubled, LEAST_MACHINES, Machines, Transfer, machines};
 pub use mean::{geometric_mean, mean, standard_deviation};
 pub use median::median;
 pub use modes::{Mode, Modes, modes};

@@ -1,6 +1,7 @@
 //! What the statistics of the tests are distributed like if there is no difference: exactly known
 //! for small samples, otherwise about normal.
 
+use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::erf::erfc_inv;
 use std::f64::consts::{PI, SQRT_2};
 
@@ -88,4 +89,11 @@ fn continued_fraction(z: f64) -> f64 {
 /// The z with P(Z > z) = p.
 pub fn upper_point(p: f64) -> f64 {
     SQRT_2 * erfc_inv(2.0 * p)
+}
+
+/// The 97.5 % point of Student's distribution.
+pub fn t_975(freedom: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom)
+        .expect("at least one degree of freedom")
+        .inverse_cdf(0.975)
 }

@@ -17,7 +17,9 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 pub const KERNEL: Kernel = Kernel {
     name: "batch-order",
     calls: &["malloc", "free"],
-    parameters: &["order", "batch", "frees", "pairs", "classes", "thread"],
+    parameters: &[
+        "order", "batch", "frees", "pairs", "classes", "touch", "thread",
+    ],
     memory: MemoryPoints::Sampled,
     has_floor: true,
     run,
@@ -34,11 +36,18 @@ struct BatchLoad {
     threads: usize,
     batches: &'static [usize],
     pairs: usize,
+    /// Blocks are freed as they were allocated.
+    in_turn: bool,
     /// Every second block is freed and allocated again first.
     half: bool,
     /// Blocks are freed by the thread after the one that made them.
     remote: bool,
+    /// Something is written into each block.
+    touch: bool,
+    /// What is written can be read again.
     verify: bool,
+    /// If all blocks have the same.
+    one_size: Option<usize>,
     /// Places of the largest batch.
     room: usize,
     /// Of each worker, by place.
@@ -77,9 +86,15 @@ fn run(bench: &mut Bench) {
         threads: bench.threads,
         batches,
         pairs: bench.count("pairs"),
+        in_turn: order == "fifo",
         half: order == "half",
         remote: bench.parameter("frees") == "next",
+        touch: bench.flag("touch"),
         verify: !null::serves(),
+        one_size: sizes
+            .iter()
+            .all(|size| *size == sizes[0])
+            .then(|| sizes[0] as usize),
         room,
         blocks: HarnessTable::zeroed(bench.threads * room),
         orders,
@@ -189,67 +204,93 @@ impl BatchLoad {
     }
 
     fn play(&self, worker: usize, lap: usize, times: u64) {
-        if self.verify {
-            self.play_as::<true>(worker, lap, times);
-        } else {
-            self.play_as::<false>(worker, lap, times);
+        match (self.touch, self.verify) {
+            (false, _) => self.play_by::<false, false>(worker, lap, times),
+            (true, false) => self.play_by::<true, false>(worker, lap, times),
+            (true, true) => self.play_by::<true, true>(worker, lap, times),
+        }
+    }
+
+    /// Reading the tables would be a part of each pair's time: what needs none of them reads none.
+    #[inline(always)]
+    fn play_by<const TOUCH: bool, const VERIFY: bool>(
+        &self,
+        worker: usize,
+        lap: usize,
+        times: u64,
+    ) {
+        let batch = self.batches[lap];
+        let sizes = &self.sizes[worker * self.room..][..batch];
+        let order = &self.orders[lap][..batch];
+        let drawn = |place: usize| sizes[place] as usize;
+        let ordered = |turn: usize| order[turn] as usize;
+        let turn = |turn: usize| turn;
+        match (self.one_size, self.in_turn) {
+            (Some(size), true) => self.fills::<TOUCH, VERIFY>(worker, batch, times, |_| size, turn),
+            (Some(size), false) => {
+                self.fills::<TOUCH, VERIFY>(worker, batch, times, |_| size, ordered)
+            }
+            (None, true) => self.fills::<TOUCH, VERIFY>(worker, batch, times, drawn, turn),
+            (None, false) => self.fills::<TOUCH, VERIFY>(worker, batch, times, drawn, ordered),
         }
     }
 
     #[inline(always)]
-    fn play_as<const VERIFY: bool>(&self, worker: usize, lap: usize, times: u64) {
-        let batch = self.batches[lap];
+    fn fills<const TOUCH: bool, const VERIFY: bool>(
+        &self,
+        worker: usize,
+        batch: usize,
+        times: u64,
+        size_at: impl Fn(usize) -> usize,
+        place_of: impl Fn(usize) -> usize,
+    ) {
         let from = if self.remote {
             (worker + 1) % self.threads
         } else {
             worker
         };
-        let [own, other] = [worker, from].map(|worker| {
-            let (blocks, sizes) = (&self.blocks[..], &self.sizes[..]);
-            let first = worker * self.room;
-            (&blocks[first..][..batch], &sizes[first..][..batch])
-        });
-        let order = &self.orders[lap];
+        let [own, other] = [worker, from].map(|it| &self.blocks[it * self.room..][..batch]);
         // Fields of this would be loaded again after each call of the allocator.
         let Api { malloc, free, .. } = self.api;
-        let fill = |(block, size): (&AtomicPtr<u8>, &u32), place: usize| {
-            let size = *size as usize;
+        let fill = |block: &AtomicPtr<u8>, place: usize| {
+            let size = size_at(place);
             // SAFETY: an ordinary call; the block has at least two bytes.
             unsafe {
                 let fresh = malloc(size);
                 if fresh.is_null() {
                     fail::null("malloc", size);
                 }
-                touch::mark(fresh, size, place as u8);
+                if TOUCH {
+                    touch::mark(fresh, size, place as u8);
+                }
                 block.store(fresh, Ordering::Relaxed);
             }
         };
-        let empty = |(blocks, sizes): (&[AtomicPtr<u8>], &[u32]), place: usize| {
-            let block = blocks[place].load(Ordering::Relaxed);
+        let empty = |block: &AtomicPtr<u8>, place: usize| {
+            let block = block.load(Ordering::Relaxed);
             // SAFETY: live, freed once; the meeting orders it after the stores of the other thread.
             unsafe {
                 if VERIFY && block.read_volatile() != place as u8 {
-                    touch::broken(sizes[place] as usize);
+                    touch::broken(self.sizes[from * self.room + place] as usize);
                 }
                 free(block);
             }
         };
         for _ in 0..times {
-            let all = own.0.iter().zip(own.1);
-            all.clone()
+            own.iter()
                 .zip(0..)
-                .for_each(|(one, place)| fill(one, place));
+                .for_each(|(block, place)| fill(block, place));
             if self.half {
-                let every_second = (1..batch).step_by(2);
-                every_second
-                    .clone()
+                let every_second = || own.iter().zip(0..batch).skip(1).step_by(2);
+                every_second()
                     .rev()
-                    .for_each(|place| empty(own, place));
-                let again = all.skip(1).step_by(2).zip(every_second);
-                again.for_each(|(one, place)| fill(one, place));
+                    .for_each(|(block, place)| empty(block, place));
+                every_second().for_each(|(block, place)| fill(block, place));
             }
             self.meet();
-            order.iter().for_each(|&place| empty(other, place as usize));
+            (0..batch)
+                .map(&place_of)
+                .for_each(|place| empty(&other[place], place));
             self.meet();
         }
     }

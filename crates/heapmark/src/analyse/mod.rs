@@ -24,6 +24,7 @@ pub mod noise;
 mod numbers;
 mod overall;
 pub mod pairwise;
+pub mod pool;
 pub mod ratio;
 pub mod role;
 pub mod row;

@@ -41,7 +41,7 @@ pub struct CompareArgs {
 }
 
 /// A metric that rows are judged by.
-fn judged(name: &str) -> Result<&'static Metric, String> {
+pub(super) fn judged(name: &str) -> Result<&'static Metric, String> {
     let found = metric::judged().find(|metric| metric.is_named(name));
     found.ok_or_else(|| {
         let words = metric::judged().map(|metric| metric.alias.unwrap_or(metric.key));
@@ -130,7 +130,7 @@ fn differ<T: PartialEq>(runs: &[Run], of: impl Fn(&Plan) -> T) -> bool {
 }
 
 /// Whether two files have the same content and are not empty.
-fn is_same(one: &Path, other: &Path) -> bool {
+pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     let hash = |file: &Path| hash_of_file(file).ok();
     length(one) > 0 && length(one) == length(other) && hash(one) == hash(other)
 }

@@ -8,7 +8,9 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Your program's allocations", &["record", "replay", "trace"]),
     (
         "Results",
-        &["show", "open", "report", "compare", "export", "claims"],
+        &[
+            "show", "open", "report", "compare", "campaign", "export", "claims",
+        ],
     ),
     ("This machine", &["doctor", "noise", "selftest"]),
     (
@@ -26,7 +28,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// Lines to type, for each command; a test types them.
-const EXAMPLES: [(&str, &[&str]); 29] = [
+const EXAMPLES: [(&str, &[&str]); 32] = [
     (
         "run",
         &[
@@ -81,6 +83,21 @@ const EXAMPLES: [(&str, &[&str]); 29] = [
             "heapmark compare latest --fail-on slower      # exit code 3 for a CI job",
             "heapmark compare run-1 run-2 --by cpu",
         ],
+    ),
+    (
+        "campaign plan",
+        &["heapmark campaign plan -o camp --machines 5 -- memory-shapes -a glibc,jemalloc"],
+    ),
+    (
+        "campaign submit",
+        &[
+            "heapmark campaign submit camp                  # all on this machine",
+            "heapmark campaign submit camp --engine slurm --partition quiet",
+        ],
+    ),
+    (
+        "campaign pool",
+        &["heapmark campaign pool ours theirs friends/run-1 friends/run-2"],
     ),
     (
         "export",

@@ -11,6 +11,7 @@ macro_rules! refuse {
 }
 
 pub mod build;
+pub mod campaign;
 pub mod check;
 pub mod claims;
 pub mod clean;

@@ -26,6 +26,7 @@ mod other_tools;
 mod page;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod pool;
 mod real_programs;
 mod recorded;
 mod reproduction;
@@ -54,6 +55,7 @@ pub use machine::{doctor, price_warning, prices, warnings};
 pub use matrix::{matrix, provisional};
 pub use metrics::metrics;
 pub use page::{PageRun, checked as check_page, page, traced as trace_page};
+pub use pool::{pool, pool_json, pool_markdown};
 pub use real_programs::programs;
 pub use recorded::{RecordedProcess, recorded};
 pub use reproduction::reproduction;

@@ -1,5 +1,6 @@
 //! What is made of stored runs: comparisons, claims, exports, the page; of runs that are damaged, too.
 
+mod campaign;
 mod ci;
 mod claims;
 mod commands;
@@ -9,6 +10,7 @@ mod fuzz;
 mod hostile;
 mod outputs;
 mod page;
+mod pool;
 mod robust;
 #[path = "../support/mod.rs"]
 mod support;

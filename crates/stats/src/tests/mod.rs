@@ -5,6 +5,7 @@ mod bootstrap;
 mod false_alarms;
 mod finding;
 mod floor;
+mod machines;
 mod modes;
 mod noise;
 mod stopping;

@@ -55,7 +55,8 @@ pub fn differences<'a>(old: &'a RunFile, new: &'a RunFile) -> Vec<Difference> {
     all
 }
 
-fn library(info: &AllocatorInfo) -> String {
+/// A library by its version and its content.
+pub fn library(info: &AllocatorInfo) -> String {
     match info.sha256.first() {
         Some(sha256) => format!("{} ({})", info.version, sha256.get(..12).unwrap_or(sha256)),
         None => info.version.clone(),

@@ -10,6 +10,7 @@ mod ranges;
 mod tests;
 
 pub use between::between;
+pub(super) use counterpart::{counterpart, library};
 
 use super::ratio::Ratio;
 use super::role::Role;
@@ -96,7 +97,7 @@ pub struct Difference {
 }
 
 /// Why the times of a paced row carry no information.
-const PACED: &str = "it was replayed at the recorded times, which no allocator changes";
+pub(super) const PACED: &str = "it was replayed at the recorded times, which no allocator changes";
 
 /// Why a row cannot be compared with the baseline of its run.
 const NO_BASELINE: &str = "it has no numbers beside the baseline's";

@@ -65,7 +65,7 @@ pub struct RunFlags {
     )]
     pub(super) set: Vec<Override>,
     #[command(flatten)]
-    comparison: Comparison,
+    pub(super) comparison: Comparison,
     /// Also measure libraries that pass calls on to libc; their rows report it
     #[arg(long, help_heading = "Allocators")]
     allow_forwarding: bool,

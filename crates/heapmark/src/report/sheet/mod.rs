@@ -4,7 +4,7 @@
 mod cells;
 mod columns;
 
-pub use cells::{bound, cpu_ratio, interval, peak_rss, ratio, user_ratio, verdict};
+pub use cells::{bound, bounds, cpu_ratio, interval, peak_rss, ratio, user_ratio, verdict};
 pub use columns::{Column, Spare, TableColumns};
 
 use super::{text, units};

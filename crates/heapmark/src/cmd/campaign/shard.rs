@@ -1,0 +1,57 @@
+//! `heapmark campaign run`: one shard, on this machine.
+
+use super::plan::parsed;
+use crate::cmd::{Exit, run as run_command, usage};
+use crate::file::Draft;
+use crate::store::campaign::Campaign;
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+
+/// Run one shard of a campaign on this machine: what a scheduler starts
+#[derive(clap::Args)]
+pub struct ShardArgs {
+    /// Directory of the campaign
+    #[arg(value_name = "CAMPAIGN")]
+    campaign: PathBuf,
+    /// Which one, from 0
+    #[arg(long, value_name = "K")]
+    shard: u32,
+}
+
+/// Runs the command.
+pub fn run(args: ShardArgs) -> Result<Exit> {
+    let campaign = Campaign::open(&args.campaign).map_err(usage)?;
+    attempt(&campaign, args.shard)
+}
+
+/// Makes an attempt at a shard. Its run lies on this machine's own disk until it is whole.
+pub fn attempt(campaign: &Campaign, shard: u32) -> Result<Exit> {
+    let plan = &campaign.plan;
+    if !plan.shards().contains(&shard) {
+        refuse!(
+            "--shard {shard}: the campaign has shards 0 to {}",
+            plan.shards().end - 1
+        );
+    }
+    let own = env!("CARGO_PKG_VERSION");
+    if plan.heapmark != own {
+        refuse!(
+            "the campaign was planned by heapmark {}, and this is {own}: runs of two versions are not pooled",
+            plan.heapmark
+        );
+    }
+    let mut line = parsed(&plan.run).map_err(usage)?;
+    let here = Draft::folder(&std::env::temp_dir())
+        .context("cannot write to the folder for temporary files")?;
+    let run = here.path().join("run");
+    line.args.comparison.output = Some(run.clone());
+    line.args.comparison.seed = Some(plan.seed_of(shard));
+    let attempt = campaign.begin(shard)?;
+    let exit = run_command::run(line)?;
+    match exit {
+        Exit::Done | Exit::NotAllOk => say!("shard {shard}: {}", attempt.keep(&run)?.display()),
+        // Another machine cannot go on with it.
+        _ => say!("shard {shard}: not whole, so nothing of it is kept; run it again"),
+    }
+    Ok(exit)
+}

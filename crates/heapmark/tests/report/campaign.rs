@@ -1,0 +1,337 @@
+//! `heapmark campaign` through the built binary: real runs of shards, one of them killed.
+
+use crate::support::{End, Place, Port, SMALL, head};
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+fn campaign(place: &Place, args: &[&str]) -> End {
+    place.run(&[&["campaign"], args].concat())
+}
+
+/// A campaign `camp` of so many shards of a second or two.
+fn planned(place: &Place, shards: &str) {
+    let plan = [
+        "plan",
+        "-o",
+        "camp",
+        "--machines",
+        shards,
+        "--jobs",
+        "1",
+        "--",
+    ];
+    let end = campaign(
+        place,
+        &[&plan[..], &SMALL, &["-a", "glibc", "--blocks", "3"]].concat(),
+    );
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+}
+
+fn states(place: &Place) -> Vec<Value> {
+    serde_json::from_str(&campaign(place, &["status", "camp", "--json"]).stdout).unwrap()
+}
+
+#[test]
+fn a_campaign_runs_each_shard_once_with_a_seed_of_its_own() {
+    let place = Place::new();
+    planned(&place, "2");
+    assert_eq!(campaign(&place, &["status", "camp"]).code, Some(4));
+    let end = campaign(&place, &["submit", "camp"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let status = campaign(&place, &["status", "camp"]);
+    assert_eq!(status.code, Some(0), "{}", status.stdout);
+    let seeds = [0, 1].map(|shard| {
+        let run = place.at(&format!("camp/shards/{shard}/attempt-1"));
+        head(&run)["plan"]["seed"].clone()
+    });
+    assert_eq!(seeds, [json!(1), json!(2)]);
+    let again = campaign(&place, &["submit", "camp"]);
+    assert_eq!(
+        (again.code, again.stderr.as_str()),
+        (Some(0), "all shards are complete\n")
+    );
+    let pooled = campaign(&place, &["pool", "camp", "--to", "json"]);
+    let pooled: Value = serde_json::from_str(&pooled.stdout).unwrap();
+    assert_eq!(pooled["machines"][0]["runs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn of_two_attempts_the_one_that_began_first_counts() {
+    let place = Place::new();
+    planned(&place, "1");
+    for _ in 0..2 {
+        assert_eq!(
+            campaign(&place, &["run", "camp", "--shard", "0"]).code,
+            Some(0)
+        );
+    }
+    let [state] = &states(&place)[..] else {
+        panic!("one shard")
+    };
+    assert!(
+        state["run"]
+            .as_str()
+            .unwrap()
+            .ends_with("shards/0/attempt-1"),
+        "{state}"
+    );
+    assert_eq!(state["others"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_machine_that_dies_leaves_no_run_and_its_shard_can_be_run_again() {
+    let place = Place::new();
+    planned(&place, "1");
+    let beat = place.at("camp/beat/0-1.json");
+    let mut command = place.heapmark(&["campaign", "run", "camp", "--shard", "0"]);
+    let mut job = command
+        .env("TMPDIR", place.at(""))
+        .process_group(0)
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !fs::read(&beat).is_ok_and(|text| !text.is_empty()) {
+        assert!(
+            job.try_wait().unwrap().is_none(),
+            "it ended before it was killed"
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    job.kill().unwrap();
+    job.wait().unwrap();
+    assert_eq!(
+        states(&place)[0]["state"],
+        "running",
+        "its last sign is younger than a minute"
+    );
+    let minutes_ago = SystemTime::now() - Duration::from_secs(120);
+    File::open(&beat)
+        .unwrap()
+        .set_modified(minutes_ago)
+        .unwrap();
+    assert_eq!(states(&place)[0]["state"], "lost");
+    let told = campaign(&place, &["pool", "camp"]);
+    assert_eq!(told.code, Some(2));
+    assert!(
+        told.stderr.contains("0 of 1 shards are complete"),
+        "{}",
+        told.stderr
+    );
+    assert_eq!(campaign(&place, &["submit", "camp"]).code, Some(0));
+    let run = states(&place)[0]["run"].as_str().unwrap().to_owned();
+    assert!(run.ends_with("shards/0/attempt-2"), "{run}");
+    assert_eq!(fs::read_dir(place.at("camp/shards/0")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_scheduler_gets_the_shards_that_are_open() {
+    let place = Place::new();
+    planned(&place, "2");
+    assert_eq!(
+        campaign(&place, &["run", "camp", "--shard", "0"]).code,
+        Some(0)
+    );
+    let flags = ["print", "camp", "--engine", "slurm", "--partition", "quiet"];
+    let script = campaign(&place, &flags).stdout;
+    for line in [
+        "#SBATCH --array=1\n",
+        "--exclusive",
+        "#SBATCH --partition=\"quiet\"\n",
+    ] {
+        assert!(script.contains(line), "no `{line}` in {script}");
+    }
+    let last = script.trim_end().lines().last().unwrap();
+    assert!(last.ends_with("--shard \"$SLURM_ARRAY_TASK_ID\""), "{last}");
+    let manifest = campaign(&place, &["print", "camp", "--engine", "k8s"]).stdout;
+    for line in [
+        "completions: 2",
+        "parallelism: 2",
+        "completionMode: Indexed",
+    ] {
+        assert!(manifest.contains(line), "no `{line}` in {manifest}");
+    }
+}
+
+#[test]
+fn what_makes_no_campaign_is_refused_in_a_line() {
+    let place = Place::new();
+    planned(&place, "1");
+    fs::create_dir(place.at("other")).unwrap();
+    fs::write(place.at("other/plan.json"), "{}").unwrap();
+    for (words, why) in [
+        (
+            &["plan", "-o", "camp", "--machines", "2"][..],
+            "camp holds a campaign",
+        ),
+        (
+            &["plan", "-o", "new", "--machines", "2", "--", "--seed", "7"],
+            "--seed does not belong into a campaign",
+        ),
+        (
+            &["plan", "-o", "new", "--machines", "2", "--", "--block", "7"],
+            "unexpected argument '--block'",
+        ),
+        (
+            &["run", "camp", "--shard", "1"],
+            "the campaign has shards 0 to 0",
+        ),
+        (&["status", "nowhere"], "nowhere/plan.json"),
+        (&["status", "other"], "is no plan of a campaign"),
+        (
+            &["submit", "camp", "--partition", "quiet"],
+            "--partition does something with --engine slurm only",
+        ),
+        (
+            &["print", "camp", "--engine", "slurm", "--time", "a\"b"],
+            "expected a word without quotes",
+        ),
+    ] {
+        let end = campaign(&place, words);
+        assert_eq!(end.code, Some(2), "{words:?}: {}", end.stderr);
+        assert!(end.stderr.contains(why), "{words:?}: {}", end.stderr);
+    }
+}
+
+/// A Slurm cluster on this machine: a controller and node daemons, which end with it. Nodes that share a machine are good for
+/// the flow of jobs, never for times.
+struct Slurm {
+    conf: PathBuf,
+    daemons: Vec<Child>,
+    _ports: Vec<Port>,
+}
+
+impl Slurm {
+    fn with_nodes(place: &Place, nodes: usize) -> Slurm {
+        let ports: Vec<Port> = (0..=nodes).map(|_| Port::free()).collect();
+        let user =
+            String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap();
+        let (user, dir) = (user.trim(), place.at("slurm"));
+        fs::create_dir(&dir).unwrap();
+        let dir = dir.display();
+        let mut text = format!(
+            "ClusterName=heapmark\nSlurmctldHost=localhost(127.0.0.1)\nSlurmctldPort={}\nSlurmUser={user}\nSlurmdUser={user}\n\
+             AuthType=auth/none\nCredType=cred/none\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\n\
+             SelectType=select/linear\nMpiDefault=none\nReturnToService=2\nSlurmdParameters=config_overrides\n\
+             StateSaveLocation={dir}/state\nSlurmdSpoolDir={dir}/spool-%n\nSlurmctldPidFile={dir}/controller.pid\n\
+             SlurmdPidFile={dir}/%n.pid\nSlurmctldLogFile={dir}/controller.log\nSlurmdLogFile={dir}/%n.log\n",
+            ports[0].0
+        );
+        for (number, port) in ports[1..].iter().enumerate() {
+            text += &format!(
+                "NodeName=n{number} NodeHostname=localhost NodeAddr=127.0.0.1 Port={} CPUs=1\n",
+                port.0
+            );
+        }
+        text += "PartitionName=all Nodes=ALL Default=YES OverSubscribe=EXCLUSIVE\n";
+        let conf = place.at("slurm/slurm.conf");
+        fs::write(&conf, text).unwrap();
+        let daemon = |words: &[&str]| {
+            let mut command = Command::new(words[0]);
+            command.args(&words[1..]).arg("-D").arg("-f").arg(&conf);
+            command
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .process_group(0);
+            let why = "scripts/setup.sh test brings slurm-wlm";
+            command
+                .spawn()
+                .unwrap_or_else(|error| panic!("{}: {error}: {why}", words[0]))
+        };
+        let mut daemons = vec![daemon(&["/usr/sbin/slurmctld"])];
+        daemons.extend(
+            (0..nodes).map(|number| daemon(&["/usr/sbin/slurmd", "-N", &format!("n{number}")])),
+        );
+        Slurm {
+            conf,
+            daemons,
+            _ports: ports,
+        }
+    }
+
+    /// What a command of Slurm's prints.
+    fn says(&self, words: &[&str]) -> String {
+        let output = Command::new(words[0])
+            .args(&words[1..])
+            .env("SLURM_CONF", &self.conf)
+            .output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    }
+}
+
+impl Drop for Slurm {
+    fn drop(&mut self) {
+        self.says(&["scancel", "--name=heapmark", "--signal=KILL"]);
+        for daemon in &mut self.daemons {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+}
+
+/// Waits for something that a scheduler does in its own time.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(180),
+            "not within three minutes: {what}"
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn slurm_runs_all_shards_and_what_is_killed_on_a_node_is_run_again() {
+    let place = Place::new();
+    planned(&place, "4");
+    let slurm = Slurm::with_nodes(&place, 4);
+    until("four idle nodes", || {
+        slurm
+            .says(&["sinfo", "-h", "-t", "idle", "-o", "%D"])
+            .trim()
+            == "4"
+    });
+    let submit = || {
+        let mut command = place.heapmark(&["campaign", "submit", "camp", "--engine", "slurm"]);
+        let end = End::of(command.env("SLURM_CONF", &slurm.conf).output().unwrap());
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+    };
+    submit();
+    // The work of one node is killed as soon as there is any.
+    let beat = place.at("camp/beat/2-1.json");
+    until("a sign of life of shard 2", || {
+        fs::read(&beat).is_ok_and(|text| !text.is_empty())
+    });
+    slurm.says(&[
+        "scancel",
+        "--signal=KILL",
+        "--full",
+        "--name=heapmark",
+        "--nodelist=n2",
+    ]);
+    let is_over = || slurm.says(&["squeue", "-h"]).is_empty();
+    until("the end of the first array", is_over);
+    let complete = |states: &[Value]| states.iter().filter(|it| it["state"] == "complete").count();
+    let first = states(&place);
+    assert!(complete(&first) < 4, "nothing was killed: {first:?}");
+    submit();
+    until("the end of the second array", is_over);
+    let last = states(&place);
+    assert_eq!(complete(&last), 4, "{last:?}");
+    for (before, after) in first.iter().zip(&last) {
+        assert_eq!(after["others"], json!([]), "a shard ran twice");
+        assert!(before["state"] != "complete" || before == after);
+    }
+    let pooled = campaign(&place, &["pool", "camp", "--to", "json"]);
+    let pooled: Value = serde_json::from_str(&pooled.stdout).unwrap();
+    assert_eq!(
+        pooled["machines"][0]["runs"].as_array().unwrap().len(),
+        4,
+        "one machine, as its id says"
+    );
+}
