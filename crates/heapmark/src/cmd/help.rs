@@ -28,7 +28,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// Lines to type, for each command; a test types them.
-const EXAMPLES: [(&str, &[&str]); 32] = [
+const EXAMPLES: [(&str, &[&str]); 33] = [
     (
         "run",
         &[
@@ -82,6 +82,14 @@ const EXAMPLES: [(&str, &[&str]); 32] = [
         &[
             "heapmark compare latest --fail-on slower      # exit code 3 for a CI job",
             "heapmark compare run-1 run-2 --by cpu",
+        ],
+    ),
+    (
+        "campaign",
+        &[
+            "heapmark campaign plan -o camp --machines 5 -- memory-shapes",
+            "heapmark campaign submit camp --engine slurm",
+            "heapmark campaign pool camp",
         ],
     ),
     (

@@ -45,8 +45,8 @@ fn what_is_slower_on_each_machine_is_expected_to_be_slower_on_the_next() {
     }
     let shown = pool(&place, &["a", "b", "c", "--by", "cpu"]).stdout;
     for told in [
-        "cpu / glibc on 3 machines",
-        "next machine",
+        "CPU time / glibc on 3 machines",
+        "transfers",
         "churn@1",
         "Machine 2:",
     ] {
