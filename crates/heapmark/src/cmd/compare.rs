@@ -135,7 +135,7 @@ pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     length(one) > 0 && length(one) == length(other) && hash(one) == hash(other)
 }
 
-fn read(dir: &Path) -> Result<Run> {
+pub(super) fn read(dir: &Path) -> Result<Run> {
     let run = store::read_for_tables(dir, |_| false)?;
     say_damage(dir, &run);
     Ok(run)

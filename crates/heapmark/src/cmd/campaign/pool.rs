@@ -2,15 +2,15 @@
 
 use crate::analyse::compare::{Side, refusal};
 use crate::analyse::pool::{PooledRun, pool, unlike};
-use crate::cmd::compare::{is_same, judged};
+use crate::cmd::compare::{is_same, judged, read};
 use crate::cmd::output::{Destination, TableFormat};
-use crate::cmd::{Exit, find_runs, note, say_damage, screen, usage};
+use crate::cmd::{Exit, find_runs, note, screen, usage};
 use crate::metric::{Metric, Value};
 use crate::report;
 use crate::store::campaign::{Campaign, ShardState};
 use crate::store::{self, Run};
 use anyhow::Result;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Pool runs of the same work on several machines: the ratio to expect on the next one
 ///
@@ -58,7 +58,7 @@ pub fn run(args: PoolArgs) -> Result<Exit> {
             );
         }
     }
-    let runs: Vec<Run> = dirs.iter().map(read).collect::<Result<_>>()?;
+    let runs: Vec<Run> = dirs.iter().map(|dir| read(dir)).collect::<Result<_>>()?;
     for (run, dir) in runs.iter().zip(&dirs).skip(1) {
         if let Some(it) = unlike(&runs[0].head, &run.head) {
             refuse!(
@@ -115,12 +115,6 @@ fn complete(campaign: &Campaign) -> Vec<PathBuf> {
     runs
 }
 
-fn has_samples_of(one: &PathBuf, other: &PathBuf) -> bool {
+fn has_samples_of(one: &Path, other: &Path) -> bool {
     is_same(&store::samples_of(one), &store::samples_of(other))
-}
-
-fn read(dir: &PathBuf) -> Result<Run> {
-    let run = store::read_for_tables(dir, |_| false)?;
-    say_damage(dir, &run);
-    Ok(run)
 }
