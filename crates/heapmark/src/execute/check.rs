@@ -3,6 +3,7 @@
 use super::child::{Launch, Look, end_tree, may_go_on, padded};
 use super::exit::{End, signal_name};
 use super::memory_file::{inherited_file, text};
+use super::patience::Patience;
 use super::report_lines::ReportLines;
 use super::tree::{descendants, field};
 use super::{Guest, LoadedObject, Proof, Subject, prove};
@@ -20,6 +21,8 @@ use std::time::Duration;
 
 /// The most memory that a check may take; no check needs a quarter of it.
 const MOST_BYTES: u64 = 2 << 30;
+/// How often its own time a check may take on a machine that does other work.
+const MOST_PATIENCE: u32 = 10;
 const LOOK: Duration = Duration::from_millis(20);
 /// The exit code of a check that cannot apply.
 const UNSUPPORTED: i32 = 77;
@@ -117,14 +120,23 @@ impl CheckRunner<'_> {
             launch.command.arg(page.as_raw_fd().to_string()).args(words);
         }
         let mut is_too_large = false;
+        let mut hangs = false;
+        let mut patience = Patience::new(timeout);
         let mut look = |launcher: i32| {
             if resident_bytes(launcher) > MOST_BYTES {
                 is_too_large = true;
                 Pid::from_raw(launcher).into_iter().for_each(end_tree);
+            } else if patience.is_over(launcher) {
+                hangs = true;
+                Pid::from_raw(launcher).into_iter().for_each(end_tree);
             }
             LOOK
         };
-        let end = launch.run(timeout, self.stop, Some(&mut look as Look<'_>))?;
+        let end = launch.run(
+            timeout * MOST_PATIENCE,
+            self.stop,
+            Some(&mut look as Look<'_>),
+        )?;
         end.was_started(program)?;
         let text = text(&report, 0);
         let lines = ReportLines::parse(&text);
@@ -132,6 +144,7 @@ impl CheckRunner<'_> {
         let ended = match (others, &end.hang) {
             (Some(why), _) => Ended::NotLoaded(why),
             _ if is_too_large => Ended::TooLarge,
+            _ if hangs => Ended::Hung(timeout),
             (_, Some((limit, _))) => Ended::Hung(*limit),
             _ => by_itself(&end, &lines),
         };

@@ -22,6 +22,7 @@ mod memory_limit;
 pub mod misuse;
 pub mod outcome;
 mod page;
+mod patience;
 pub mod program;
 mod prove;
 pub mod recording;

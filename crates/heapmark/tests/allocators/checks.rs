@@ -233,6 +233,11 @@ fn a_crash_an_exit_and_a_hang_are_told_apart_and_cost_one_cell() {
             "for (;;) pause();",
             Some(("hang", "not ended after 1 s")),
         ),
+        (
+            "spins",
+            "for (;;) {}",
+            Some(("hang", "not ended after 1 s")),
+        ),
         // It may be ended with its parent, or later.
         ("kills-parent", "kill(getppid(), 9); pause();", None),
     ] {

@@ -1,0 +1,97 @@
+//! Whether a process that takes long hangs. On a machine that does other work it may only wait for a
+//! processor.
+
+use super::tree::{descendants, threads};
+use std::time::{Duration, Instant};
+
+/// A process whose threads sleep for this many looks waits for something that does not come.
+const LOOKS_ASLEEP: u32 = 10;
+
+/// How long a process may take.
+pub struct Patience {
+    /// Of time, if it sleeps then; otherwise of processor time.
+    limit: Duration,
+    began: Instant,
+    looks_asleep: u32,
+}
+
+impl Patience {
+    /// Begins now.
+    pub fn new(limit: Duration) -> Patience {
+        Patience {
+            limit,
+            began: Instant::now(),
+            looks_asleep: 0,
+        }
+    }
+
+    /// Whether the processes below a launcher hang. To be asked again and again.
+    pub fn is_over(&mut self, launcher: i32) -> bool {
+        if self.began.elapsed() < self.limit {
+            return false;
+        }
+        // The launcher itself is the first.
+        let works = threads(launcher)
+            .iter()
+            .skip(1)
+            .any(|line| is_at_work(line));
+        self.looks_asleep = if works { 0 } else { self.looks_asleep + 1 };
+        self.looks_asleep >= LOOKS_ASLEEP || processor_time(launcher) >= self.limit
+    }
+}
+
+/// Of a line that describes a thread: whether it runs, or waits for a processor or a disk.
+fn is_at_work(line: &str) -> bool {
+    line.contains(": R (") || line.contains(": D (")
+}
+
+/// Of all processes below a launcher, and of their children that have ended.
+fn processor_time(launcher: i32) -> Duration {
+    let ticks: u64 = descendants(launcher).into_iter().map(ticks).sum();
+    // SAFETY: a plain question.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+    Duration::from_millis(ticks * 1000 / per_second)
+}
+
+fn ticks(pid: i32) -> u64 {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // A name may hold spaces; the fields 14 to 17 are 11 behind its end.
+    let fields = line.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    let fields = fields.split(' ').skip(11).take(4);
+    fields.filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// Whether the processes below a shell with this command are ever found to hang.
+    fn hangs(command: &str, limit: Duration) -> bool {
+        let both = format!("{command} & wait");
+        let mut shell = Command::new("sh").args(["-c", &both]).spawn().unwrap();
+        let mut patience = Patience::new(limit);
+        let hangs = (0..300).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            patience.is_over(shell.id() as i32)
+        });
+        for pid in descendants(shell.id() as i32) {
+            // SAFETY: a plain system call; the child of the shell has not been waited for.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        shell.wait().unwrap();
+        hangs
+    }
+
+    #[test]
+    fn what_sleeps_hangs_and_what_waits_for_a_processor_does_not() {
+        assert!(hangs("sleep 60", Duration::ZERO));
+        assert!(hangs(
+            "sh -c 'while :; do :; done'",
+            Duration::from_millis(30)
+        ));
+        assert!(!hangs("sleep 60", Duration::from_secs(3600)));
+        assert!(is_at_work("thread 7: R (running) in user code"));
+        assert!(!is_at_work("thread 7: S (sleeping) in futex_do_wait"));
+    }
+}
