@@ -226,9 +226,11 @@ impl BatchLoad {
         let ordered = |turn: usize| order[turn] as usize;
         let turn = |turn: usize| turn;
         match (self.one_size, self.in_turn) {
-            (Some(size), true) => self.fills::<TOUCH, VERIFY>(worker, batch, times, |_| size, turn),
+            (Some(size), true) => {
+                self.fills::<TOUCH, VERIFY>(worker, batch, times, move |_| size, turn)
+            }
             (Some(size), false) => {
-                self.fills::<TOUCH, VERIFY>(worker, batch, times, |_| size, ordered)
+                self.fills::<TOUCH, VERIFY>(worker, batch, times, move |_| size, ordered)
             }
             (None, true) => self.fills::<TOUCH, VERIFY>(worker, batch, times, drawn, turn),
             (None, false) => self.fills::<TOUCH, VERIFY>(worker, batch, times, drawn, ordered),
@@ -252,7 +254,7 @@ impl BatchLoad {
         let [own, other] = [worker, from].map(|it| &self.blocks[it * self.room..][..batch]);
         // Fields of this would be loaded again after each call of the allocator.
         let Api { malloc, free, .. } = self.api;
-        let fill = |block: &AtomicPtr<u8>, place: usize| {
+        let fill = |place: usize| {
             let size = size_at(place);
             // SAFETY: an ordinary call; the block has at least two bytes.
             unsafe {
@@ -263,11 +265,11 @@ impl BatchLoad {
                 if TOUCH {
                     touch::mark(fresh, size, place as u8);
                 }
-                block.store(fresh, Ordering::Relaxed);
+                own[place].store(fresh, Ordering::Relaxed);
             }
         };
-        let empty = |block: &AtomicPtr<u8>, place: usize| {
-            let block = block.load(Ordering::Relaxed);
+        let empty = |blocks: &[AtomicPtr<u8>], place: usize| {
+            let block = blocks[place].load(Ordering::Relaxed);
             // SAFETY: live, freed once; the meeting orders it after the stores of the other thread.
             unsafe {
                 if VERIFY && block.read_volatile() != place as u8 {
@@ -277,20 +279,17 @@ impl BatchLoad {
             }
         };
         for _ in 0..times {
-            own.iter()
-                .zip(0..)
-                .for_each(|(block, place)| fill(block, place));
+            (0..own.len()).for_each(fill);
             if self.half {
-                let every_second = || own.iter().zip(0..batch).skip(1).step_by(2);
-                every_second()
+                let every_second = (1..own.len()).step_by(2);
+                every_second
+                    .clone()
                     .rev()
-                    .for_each(|(block, place)| empty(block, place));
-                every_second().for_each(|(block, place)| fill(block, place));
+                    .for_each(|place| empty(own, place));
+                every_second.for_each(fill);
             }
             self.meet();
-            (0..batch)
-                .map(&place_of)
-                .for_each(|place| empty(&other[place], place));
+            (0..other.len()).for_each(|turn| empty(other, place_of(turn)));
             self.meet();
         }
     }
