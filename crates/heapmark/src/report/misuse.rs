@@ -18,7 +18,7 @@ pub fn hardening(file: &CheckFile, checks: &[Misuse], screen: Screen) -> Vec<Str
         screen.paint(BOLD, "Hardening: what becomes of wrong programs"),
         String::new(),
     ];
-    lines.extend(tables(file, checks, screen));
+    lines.extend(table(file, checks, screen));
     lines.push(screen.wrap(
         "Words: what the allocator made of the program (docs/CHECK.md); naive / informed: the attacker made bytes up, or copied \
          them from genuine blocks. 7/8: of so many processes; +overlap, +block, +write: two live blocks overlap, a block lies at \
@@ -41,8 +41,8 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// A table of as many allocators as fit beside each other, and so on.
-fn tables(file: &CheckFile, checks: &[Misuse], screen: Screen) -> Vec<String> {
+/// The table of checks and allocators.
+fn table(file: &CheckFile, checks: &[Misuse], screen: Screen) -> Vec<String> {
     let rows: Vec<(String, Vec<String>)> = checks
         .iter()
         .filter(|check| check.ends == Ends::Outcome)
@@ -56,30 +56,34 @@ fn tables(file: &CheckFile, checks: &[Misuse], screen: Screen) -> Vec<String> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let widest = |column: usize| {
+    let width = |column: usize| {
         let cells = rows.iter().map(|(_, cells)| cells[column].len());
         cells.chain([names[column].len()]).max().unwrap_or(0) + 2
     };
     let label = rows.iter().map(|(label, _)| label.len()).max().unwrap_or(0) + 2;
-    let mut tables = Vec::new();
-    let mut from = 0;
-    while from < names.len() {
-        let (mut to, mut width) = (from, label);
-        while to < names.len() && (to == from || width + widest(to) <= screen.width) {
-            width += widest(to);
-            to += 1;
-        }
-        let mut header = vec![String::new()];
-        header.extend(names[from..to].iter().cloned());
-        let rows = rows.iter().map(|(label, cells)| {
-            let mut row = vec![label.clone()];
-            row.extend(cells[from..to].iter().cloned());
-            row
-        });
-        tables.push(numbers_table(header, 0, rows));
-        from = to;
+    if label + (0..names.len()).map(width).sum::<usize>() > screen.width {
+        return lists(&rows, &names, screen);
     }
-    tables
+    let header = [vec![String::new()], names].concat();
+    let rows = rows
+        .into_iter()
+        .map(|(label, cells)| [vec![label], cells].concat());
+    vec![numbers_table(header, 0, rows)]
+}
+
+/// The same if the table does not fit: of each row the allocators by what they did.
+fn lists(rows: &[(String, Vec<String>)], names: &[String], screen: Screen) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (label, cells) in rows {
+        lines.push(screen.paint(BOLD, &screen.wrap(label, 2)));
+        for words in distinct(cells) {
+            let names = names.iter().zip(cells).filter(|(_, it)| *it == words);
+            let names = list(names.map(|(name, _)| name));
+            lines.push(screen.wrap(&format!("  {words}: {names}"), 4));
+        }
+    }
+    lines.push(String::new());
+    lines
 }
 
 /// The rows of a check: sizes at which all allocators do the same are one row.
@@ -211,4 +215,66 @@ fn values(file: &CheckFile, check: &Misuse, screen: Screen) -> Vec<String> {
     }
     lines.push(String::new());
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn file(names: [&str; 2]) -> CheckFile {
+        let cell = |form: &str, outcome: &str, impact: &str| {
+            json!({"size_bytes": 24, "form": form, "outcome": outcome, "tally": {outcome: 7, "crashed": 1}, "impact": impact,
+                   "reasons": [], "again": ""})
+        };
+        let allocator = |name: &str, cells: serde_json::Value| {
+            let result = json!({"check": "uaf-write", "group": "use after free", "ends": "outcome", "cells": cells});
+            json!({"name": name, "family": "", "tier": "", "origin": "", "version": "", "files": [], "sha256": [],
+                   "left_to_libc": [], "purge": "none", "purged_as": null, "results": [], "hardening": [result]})
+        };
+        let all = [
+            allocator(
+                names[0],
+                json!([
+                    cell("naive", "stopped", "none"),
+                    cell("informed", "corrupted", "chosen-block")
+                ]),
+            ),
+            allocator(
+                names[1],
+                json!([
+                    cell("naive", "stopped", "none"),
+                    cell("informed", "stopped", "none")
+                ]),
+            ),
+        ];
+        let file = json!({"schema": 1, "heapmark": "", "started": "", "preset": "full", "machine": {}, "allocators": all});
+        serde_json::from_value(file).unwrap()
+    }
+
+    fn text(width: usize) -> String {
+        let mut checks = crate::catalog::misuse::all().unwrap();
+        checks.retain(|check| check.name == "uaf-write");
+        let screen = Screen {
+            width,
+            colour: false,
+        };
+        hardening(&file(["one", "two"]), &checks, screen).join("\n")
+    }
+
+    #[test]
+    fn forms_shares_and_impacts_stand_in_one_cell() {
+        let line = "uaf-write  stopped 7/8 / corrupted 7/8 +block  stopped 7/8";
+        assert!(text(100).contains(line), "{}", text(100));
+    }
+
+    #[test]
+    fn a_table_that_does_not_fit_becomes_lists() {
+        let text = text(50);
+        assert!(
+            text.contains("\n  stopped 7/8 / corrupted 7/8 +block: one\n"),
+            "{text}"
+        );
+        assert!(text.contains("\n  stopped 7/8: two\n"), "{text}");
+    }
 }
