@@ -225,6 +225,22 @@ fn what_ends_in_values_has_some_and_they_are_those_of_the_library() {
     }
 }
 
+#[test]
+fn what_a_guard_ends_is_counted() {
+    let place = Place::new();
+    for (answer, rate) in [("traps", 1_000_000), ("absorbs", 0)] {
+        let cells = made(&place, answer, &["--only", "sampled-detectors"], 0);
+        let (_, _, cell) = &cells[1];
+        for of in ["behind blocks", "of freed blocks"] {
+            let note = format!("ends in a million reads {of}={rate}");
+            assert!(
+                cell["notes"].to_string().contains(&note),
+                "{answer}: {cell}"
+            );
+        }
+    }
+}
+
 /// They search, or read tables of the process.
 const LONG: [&str; 3] = ["random-search", "meta-distance", "writable-hooks"];
 

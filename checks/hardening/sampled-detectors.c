@@ -1,0 +1,33 @@
+/*
+about = "how many of a million reads behind a block, and of a freed block, end the process"
+group = "overflow"
+source = "GWP-ASan: scudo, tcmalloc's guarded sampling, jemalloc's guards; run it on an entry with sampling on"
+why = "what a detector finds that guards only some blocks"
+ends = "values"
+trials = 1
+sizes = [24, 4000]
+full = true
+seconds = 45
+*/
+#include "../harness/misuse.h"
+#include <sys/mman.h>
+
+MISUSE {
+    long *reads = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (int is_freed = 0; is_freed < 2; is_freed++) {
+        long ended = 0;
+        *reads = 0;
+        for (int process = 0; process < 100; process++) {
+            const char *how = apart();
+            ended += how && strcmp(how, "fine") != 0;
+            for (int i = 0; !how && i < 1000; i++, (*reads)++) {
+                volatile char *block = malloc(size);
+                if (is_freed) free((char *)block), (void)*block;
+                else (void)block[malloc_usable_size((char *)block)], free((char *)block);
+            }
+            if (!how) leave();
+        }
+        long rate = ended * 1000000 / (*reads + ended);
+        NOTE("ends in a million reads %s=%ld", is_freed ? "of freed blocks" : "behind blocks", rate);
+    }
+}
