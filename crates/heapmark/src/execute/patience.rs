@@ -63,22 +63,24 @@ fn ticks(pid: i32) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::child::end_tree;
     use super::*;
+    use rustix::process::Pid;
+    use std::os::unix::process::CommandExt;
     use std::process::Command;
 
     /// Whether the processes below a shell with this command are ever found to hang.
     fn hangs(command: &str, limit: Duration) -> bool {
         let both = format!("{command} & wait");
-        let mut shell = Command::new("sh").args(["-c", &both]).spawn().unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &both]).process_group(0);
+        let mut shell = shell.spawn().unwrap();
         let mut patience = Patience::new(limit);
         let hangs = (0..300).any(|_| {
             std::thread::sleep(Duration::from_millis(10));
             patience.is_over(shell.id() as i32)
         });
-        for pid in descendants(shell.id() as i32) {
-            // SAFETY: a plain system call; the child of the shell has not been waited for.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
-        }
+        end_tree(Pid::from_child(&shell));
         shell.wait().unwrap();
         hangs
     }
