@@ -41,6 +41,8 @@ CHECK {
         for (int which = 0; which < hammers; which++) pthread_create(&threads[which], NULL, hammer, NULL);
         for (int times = 0; times < 15; times++) {
             for (int which = 0; which < 1000; which++) inherited[which] = malloc(which * 10);
+            // The others come to run, so that it forks in the midst of their calls.
+            usleep(1000);
             pid_t pid = fork();
             if (pid == 0) prctl(PR_SET_PDEATHSIG, 9), _exit(child(times % 5));
             int status = 0;

@@ -250,7 +250,7 @@ fn subject(
 }
 
 /// Builds of the same families that the system has: without a compiler or a network they are what a
-/// newcomer can compare.
+/// newcomer can compare. What pays for checks stands in for nothing that does not, nor the reverse.
 pub fn stand_ins(
     left_out: &[Allocator],
     there: &[&Allocator],
@@ -258,7 +258,10 @@ pub fn stand_ins(
 ) -> Vec<Allocator> {
     let stands_in = |one: &&Allocator| {
         let is_it = |other: &Allocator| other.name == one.name;
-        left_out.iter().any(|other| other.family == one.family)
+        let hardened = |it: &Allocator| it.tier == Tier::Hardened;
+        let may_replace =
+            |other: &Allocator| other.family == one.family && hardened(other) == hardened(one);
+        left_out.iter().any(may_replace)
             && !left_out.iter().chain(there.iter().copied()).any(is_it)
             && matches!(one.source, Source::System { .. })
             && matches!(build::state(one, &catalog.allocators), State::Ready(_))
