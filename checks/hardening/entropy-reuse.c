@@ -13,8 +13,9 @@ sizes = [24]
 
 MISUSE {
     static char *row[1000];
-    int mallocs = 0;
+    int mallocs = 0, most = 65536;
     for (int i = 0; i < 1000; i++) row[i] = malloc(size);
-    for (free(row[500]); mallocs < 65536 && malloc(size) != row[500]; mallocs++) {}
-    SAMPLE("%d", mallocs);
+    for (free(row[500]); mallocs < most && malloc(size) != row[500]; mallocs++) {}
+    if (mallocs < most) SAMPLE("%d", mallocs);
+    else SAMPLE("not reused within %d allocations", most);
 }

@@ -210,15 +210,8 @@ fn gathered(gather: Gather, samples: &[&str]) -> Vec<String> {
     if samples.is_empty() {
         return Vec::new();
     }
-    let mut times: BTreeMap<&str, u32> = BTreeMap::new();
-    for sample in samples {
-        *times.entry(sample).or_default() += 1;
-    }
-    let all = samples.len() as f64;
-    let most = times.values().copied().max().unwrap_or(1);
-    let values = format!("{} values of {} processes", times.len(), samples.len());
     match gather {
-        Gather::Distinct => vec![format!("different={values}")],
+        Gather::Distinct => vec![different(&times(samples), samples.len())],
         Gather::Bits => {
             let numbers: Vec<u64> = samples.iter().filter_map(|it| it.parse().ok()).collect();
             let first = numbers.first().copied().unwrap_or(0);
@@ -232,36 +225,72 @@ fn gathered(gather: Gather, samples: &[&str]) -> Vec<String> {
                 format!("lowest varying bit={lowest}"),
             ]
         }
-        Gather::Entropy => {
-            let shannon: f64 = times
-                .values()
-                .map(|n| f64::from(*n) / all)
-                .map(|share| -share * share.log2())
-                .sum();
-            // So many processes cannot show more.
-            let least = if shannon > 0.95 * all.log2() {
-                ">= "
-            } else {
-                ""
-            };
-            let (low, high) =
-                heapmark_stats::wilson(most, samples.len() as u32).unwrap_or((0.0, 1.0));
-            vec![
-                format!("different={values}"),
-                format!("Shannon bits={least}{shannon:.1}"),
-                format!(
-                    "best guess={:.1} % [{:.1} to {:.1}]",
-                    f64::from(most) / all * 100.0,
-                    low * 100.0,
-                    high * 100.0
-                ),
-                format!(
-                    "min-entropy bits={least}{:.1}",
-                    (all / f64::from(most)).log2()
-                ),
-            ]
-        }
+        Gather::Entropy => entropy(samples),
     }
+}
+
+/// How often each value occurs.
+fn times<'a>(samples: &[&'a str]) -> BTreeMap<&'a str, u32> {
+    let mut times = BTreeMap::new();
+    for sample in samples {
+        *times.entry(*sample).or_default() += 1;
+    }
+    times
+}
+
+fn different(times: &BTreeMap<&str, u32>, processes: usize) -> String {
+    format!("different={} values of {processes} processes", times.len())
+}
+
+/// How well the best guess does, and how many bits the samples hold. A sample in words is of a process in
+/// which nothing could be guessed: these are counted, and if they are most, the others are too few for
+/// a number.
+fn entropy(samples: &[&str]) -> Vec<String> {
+    let is_number = |sample: &&&str| sample.parse::<i64>().is_ok();
+    let numbers: Vec<&str> = samples.iter().filter(is_number).copied().collect();
+    let words: Vec<&str> = samples
+        .iter()
+        .filter(|it| !is_number(it))
+        .copied()
+        .collect();
+    let all = samples.len();
+    let mut said: Vec<String> = times(&words)
+        .iter()
+        .map(|(words, processes)| format!("{words} in {processes} of {all} processes"))
+        .collect();
+    if numbers.len() * 2 < all {
+        return said;
+    }
+    let times = times(&numbers);
+    let of = numbers.len() as f64;
+    let most = times.values().copied().max().unwrap_or(1);
+    let shannon: f64 = times
+        .values()
+        .map(|n| f64::from(*n) / of)
+        .map(|share| share * (1.0 / share).log2())
+        .sum();
+    // So many processes cannot show more.
+    let least = if shannon > 0.95 * of.log2() {
+        ">= "
+    } else {
+        ""
+    };
+    let (low, high) = heapmark_stats::wilson(most, numbers.len() as u32).unwrap_or((0.0, 1.0));
+    said.extend([
+        different(&times, numbers.len()),
+        format!("Shannon bits={least}{shannon:.1}"),
+        format!(
+            "best guess={:.1} % [{:.1} to {:.1}]",
+            f64::from(most) / of * 100.0,
+            low * 100.0,
+            high * 100.0
+        ),
+        format!(
+            "min-entropy bits={least}{:.1}",
+            (of / f64::from(most)).log2()
+        ),
+    ]);
+    said
 }
 
 #[cfg(test)]
@@ -284,5 +313,19 @@ mod tests {
         let two = gathered(Gather::Entropy, &["1", "1", "1", "2"]);
         assert!(two.contains(&"Shannon bits=0.8".into()), "{two:?}");
         assert!(gathered(Gather::Bits, &[]).is_empty());
+    }
+
+    #[test]
+    fn processes_in_which_nothing_could_be_guessed_are_counted_apart() {
+        let never = "not reused within 9 allocations";
+        let all = [never; 4];
+        let said = format!("{never} in 4 of 4 processes");
+        assert_eq!(gathered(Gather::Entropy, &all), [said]);
+        let most = gathered(Gather::Entropy, &[never, never, never, "0"]);
+        assert_eq!(most, [format!("{never} in 3 of 4 processes")]);
+        let few = gathered(Gather::Entropy, &[never, "0", "0", "0"]);
+        assert_eq!(few[0], format!("{never} in 1 of 4 processes"));
+        assert_eq!(few[1], "different=1 values of 3 processes");
+        assert_eq!(few[2], "Shannon bits=0.0");
     }
 }

@@ -226,6 +226,28 @@ fn what_ends_in_values_has_some_and_they_are_those_of_the_library() {
 }
 
 #[test]
+fn a_library_that_reuses_no_block_gets_no_number_of_bits() {
+    let place = Place::new();
+    let last = answering(&place, "absorbs").display().to_string();
+    let never = place.fake("never_again").display().to_string();
+    for (library, expected) in [
+        (
+            never,
+            "not reused within 65536 allocations in 200 of 200 processes",
+        ),
+        (last, "min-entropy bits=0.0"),
+    ] {
+        let own = format!("own={library}");
+        let end = place.run(&["check", "-a", &own, "--only", "entropy-reuse"]);
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        assert!(end.stdout.contains(expected), "{}", end.stdout);
+        let has_bits = end.stdout.contains("bits=");
+        assert_eq!(has_bits, expected.contains("bits="), "{}", end.stdout);
+        assert!(!end.stdout.contains("=-0"), "{}", end.stdout);
+    }
+}
+
+#[test]
 fn what_a_guard_ends_is_counted() {
     let place = Place::new();
     for (answer, rate) in [("traps", 1_000_000), ("absorbs", 0)] {
