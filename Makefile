@@ -58,7 +58,7 @@ pictures: setup-test build  ## the pictures of README from a run of the quick su
 	@test -n "$(ARGS)" || $(HEAPMARK) run
 	HEAPMARK=$(HEAPMARK) scripts/pictures.py $(ARGS)
 
-reproduction: setup build   ## the reference documents' figures and claims beside our own runs: docs/REPRODUCTION.md
+reproduction: setup build   ## the reference documents' figures and claims beside our own runs: docs/REPRODUCTION.md; SIZE=paper for their own sizes, a night in parts
 	HEAPMARK=$(HEAPMARK) scripts/reproduction.sh
 
 false-alarms: build         ## 40 comparisons of glibc with its own copy: counts those called different; about 5 minutes

@@ -1,29 +1,76 @@
 #!/bin/sh
-# Runs the workloads of the reference documents at quick size, and writes docs/REPRODUCTION.md from the runs. Takes about 25
-# minutes on 2 CPUs. Allocators are those of the documents; missing ones are left out, and the page says so.
-# A folder for the runs may be named: scripts/reproduction.sh FOLDER
+# Runs the workloads of the reference documents, and writes docs/REPRODUCTION.md from the runs. Allocators and languages are
+# those of the documents; missing ones are left out, and the page says so.
+#   SIZE  quick (the default; some 25 minutes on 2 CPUs), or paper: the documents' own sizes, or a share of them that the page
+#         names, at all of their thread counts. Some four hours on 2 CPUs, in parts of at most 90 minutes.
+#   RUNS  the folder for the parts. One that is complete is not run again, and one that was stopped goes on: say it again.
+#   PART  the name of one part: only this one is run, and no page is written.
 set -eu
 cd "$(dirname "$0")/.."
 heapmark=${HEAPMARK:-target/release/heapmark}
-runs=${1:-heapmark-results/reproduction-$(date -u +%Y-%m-%d-%H%M%S)}
+size=${SIZE:-quick}
+runs=${RUNS:-heapmark-results/reproduction-$size-$(date -u +%Y-%m-%d-%H%M%S)}
+parts=
 
 # No verdict here uses the A/A copy or the floor. Exit code 4: some rows failed or cannot run here (a device, a language),
 # and their claims say so.
-run() {
+part() {
     name=$1
     shift
-    "$heapmark" run "$@" --preset quick --no-aa-copy --no-floor -o "$runs/$name" || [ $? -eq 4 ]
+    dir=$runs/$name
+    if [ -n "${PART:-}" ] && [ "$PART" != "$name" ]; then
+        return 0
+    fi
+    parts="$parts $dir"
+    if [ -d "$dir" ]; then
+        set -- --resume "$dir"
+    else
+        set -- "$@" --preset "$size" --no-aa-copy --no-floor -o "$dir"
+    fi
+    "$heapmark" run "$@" || [ $? -eq 4 ] || {
+        echo "to go on: make reproduction SIZE=$size RUNS=$runs" >&2
+        exit 1
+    }
 }
 
-run binary-trees binary-trees -w binary-trees,binary-trees-20 --set binary-trees-20.n=15 -a glibc,jemalloc,dlmalloc --blocks 5
-run micromalloc micromalloc -a glibc,jemalloc,jemalloc-decay0,mimalloc2,snmalloc,rpmalloc,tcmalloc --blocks 5 --target-ms 100
-run rpmalloc rpmalloc --set 'scatter-legacy-*.loops=50' -a glibc,jemalloc,rpmalloc,gperftools --blocks 5
-run zalloc zalloc -a glibc,jemalloc,mimalloc2 --blocks 20
+trees='glibc,jemalloc,jemalloc-muzzy,dlmalloc'
+micromalloc='glibc,glibc-notcache,jemalloc,jemalloc-decay0,mimalloc2,snmalloc,rpmalloc,tcmalloc'
+rpmalloc='glibc,glibc-notcache,jemalloc,rpmalloc,gperftools'
+llheap='glibc,dlmalloc,hoard,jemalloc,rpmalloc,tbbmalloc'
 sized='churn,speed-*,memory,memory-4x4'
-ours='glibc,dlmalloc,hoard,jemalloc,rpmalloc,tbbmalloc'
-run llheap-fisher llheap -w "$sized,cache-thrash,cache-scratch" -a $ours --blocks 7 --target-ms 100
-run llheap-uniform llheap -w "$sized" --set '*.distribution=uniform' -a $ours --blocks 7 --target-ms 100
+shared='cache-thrash,cache-scratch'
 
-"$heapmark" claims "$runs"/binary-trees "$runs"/micromalloc "$runs"/rpmalloc "$runs"/zalloc "$runs"/llheap-fisher \
-    "$runs"/llheap-uniform --reproduction -o docs/REPRODUCTION.md --force
-echo "docs/REPRODUCTION.md is written; the runs are in $runs"
+case $size in
+quick)
+    part binary-trees binary-trees -w binary-trees,binary-trees-20 --set binary-trees-20.n=15 -a "$trees" --blocks 5
+    part micromalloc micromalloc -a "$micromalloc" --blocks 5 --target-ms 100
+    part rpmalloc rpmalloc --set 'scatter-legacy-*.loops=50' -a "$rpmalloc" --blocks 5
+    part zalloc zalloc -a glibc,jemalloc,mimalloc2 --blocks 20
+    part llheap-fisher llheap -w "$sized,$shared" -a "$llheap" --blocks 7 --target-ms 100
+    part llheap-uniform llheap -w "$sized" --set '*.distribution=uniform' -a "$llheap" --blocks 7 --target-ms 100
+    ;;
+paper)
+    part binary-trees-21 binary-trees -w binary-trees -a "$trees" --blocks 5
+    part binary-trees-20 binary-trees -w binary-trees-20 -a "$trees" --blocks 5
+    part micromalloc micromalloc -a "$micromalloc" --blocks 5
+    # A twentieth of the loops: all of them take a process of 10 threads a minute and more.
+    part rpmalloc rpmalloc --set 'scatter-legacy-*.loops=1000' -a "$rpmalloc" --blocks 5
+    part zalloc zalloc -a glibc,jemalloc,mimalloc2 --blocks 20
+    part llheap-fisher llheap -w "$sized" -a "$llheap" --blocks 5
+    part llheap-uniform llheap -w "$sized" --set '*.distribution=uniform' -a "$llheap" --blocks 5
+    part llheap-shared llheap -w "$shared" --threads 1,2,4,8 -a "$llheap" --blocks 5
+    ;;
+*)
+    echo "SIZE is quick or paper, not $size" >&2
+    exit 2
+    ;;
+esac
+
+if [ -z "${PART:-}" ]; then
+    # shellcheck disable=SC2086
+    "$heapmark" claims $parts --reproduction -o docs/REPRODUCTION.md --force
+    echo "docs/REPRODUCTION.md is written; the runs are in $runs"
+elif [ -z "$parts" ]; then
+    echo "PART: there is no part $PART at SIZE=$size" >&2
+    exit 2
+fi

@@ -123,10 +123,37 @@ pub fn reason(judged: &JudgedClaim) -> String {
         words.push(format!("without {}", list(&judged.missing)));
     }
     words.extend(judged.notes.iter().cloned());
+    words.extend(as_then(judged));
     if !judged.sizes.is_empty() {
         words.push(format!("run with {}", judged.sizes.join(", ")));
     }
     words.join("; ")
+}
+
+/// The first comparison that decided, or what is missing; and why a claim may not hold.
+pub fn one_reason(judged: &JudgedClaim) -> String {
+    let decided = judged
+        .parts
+        .iter()
+        .find(|part| part.verdict == judged.verdict);
+    let mut words: Vec<String> = decided
+        .or(judged.parts.first())
+        .map(sentence)
+        .into_iter()
+        .collect();
+    words.extend(as_then(judged));
+    words.extend(judged.explain.iter().map(|why| format!("supposed: {why}")));
+    words.join("; ")
+}
+
+/// What was measured with the settings of the document's time.
+fn as_then(judged: &JudgedClaim) -> Option<String> {
+    let then = judged.as_then.as_ref()?;
+    let words = match then.verdict {
+        verdict if verdict == judged.verdict => "the verdict is the same".to_owned(),
+        verdict => format!("the verdict is: {}", verdict.word()),
+    };
+    Some(format!("measured: with {} {words}", list(&then.rows)))
 }
 
 fn sentence(part: &JudgedPart) -> String {

@@ -1,6 +1,6 @@
 //! `docs/REPRODUCTION.md`: every published figure beside ours, and every claim with its verdict.
 
-use super::claims::{reason, summary};
+use super::claims::{one_reason, reason, summary};
 use super::markdown::row;
 use super::text::{enclosed, list, markdown as escape};
 use super::units::digits;
@@ -36,7 +36,6 @@ pub fn reproduction(
         let tables = document.figures.iter();
         out.extend(tables.map(|table| figure(&reproduced(document, table, evidence))));
         out += "\n### Claims\n\n| id | claim | the document's evidence | verdict | what was found |\n|:--|:--|:--|:--|:--|\n";
-        let mut explained = String::new();
         for judged in judged
             .iter()
             .filter(|judged| judged.document == document.short)
@@ -46,11 +45,7 @@ pub fn reproduction(
             let [says, theirs, found] =
                 [&judged.says, &judged.evidence, &reason(judged)].map(|text| escape(text));
             out += &format!("| {id} | {says} | {theirs} | **{verdict}** | {found} |\n");
-            if let Some(why) = &judged.explain {
-                explained += &format!("- **{id}**: {}\n", escape(why));
-            }
         }
-        out += &enclosed("\nWhy some do not hold here:\n\n", &explained, "");
     }
     out
 }
@@ -62,7 +57,8 @@ fn head(runs: &[Measured], evidence: &Evidence, judged: &[JudgedClaim]) -> Strin
          `heapmark claims RUN... --reproduction -o docs/REPRODUCTION.md`.\n\n\
          How to read it: machines, versions and sizes are other ones than the documents', so compare shapes, not speeds. Behind\n\
          each number stands its ratio to the row named in the heading, in the same column. Ours are medians over processes.\n\
-         [CLAIMS](CLAIMS.md) says what the verdicts mean.\n",
+         `4! thr.`: ours had more threads than usable CPUs (oversubscribed), so the scheduler is measured too; such columns decide no\n\
+         claim. [CLAIMS](CLAIMS.md) says what the verdicts mean.\n",
     );
     let fact = |key: &str| {
         let machine = runs.first().map(|run| &run.head.machine);
@@ -92,8 +88,25 @@ fn head(runs: &[Measured], evidence: &Evidence, judged: &[JudgedClaim]) -> Strin
     }
     let (disturbed, parts) = evidence.disturbed();
     format!(
-        "{out}- Other programs disturbed {disturbed} of the {parts} parts of all blocks.\n\n{}\n",
-        summary(judged)
+        "{out}- Other programs disturbed {disturbed} of the {parts} parts of all blocks.\n\n{}\n{}",
+        summary(judged),
+        all_claims(judged)
+    )
+}
+
+/// Each claim with its verdict and one reason.
+fn all_claims(judged: &[JudgedClaim]) -> String {
+    let rows = judged.iter().map(|judged| {
+        let verdict = format!("**{}**", judged.verdict.word());
+        let [says, why] = [&judged.says, &one_reason(judged)].map(|text| escape(text));
+        row([&judged.id, &says, &verdict, &why])
+    });
+    format!(
+        "\n## All claims\n\n\
+         *Measured* after a verdict: the same claim with allocators set as the document's versions were. *Supposed*: an\n\
+         explanation that was not measured. Every number that a verdict rests on stands with its document below.\n\n\
+         | id | claim | verdict | why |\n|:--|:--|:--|:--|\n{}",
+        rows.collect::<String>()
     )
 }
 
@@ -133,10 +146,15 @@ fn figure(table: &Reproduced) -> String {
     out += &enclosed("Ours was run with ", &sizes, ".\n\n");
     out += "| row |";
     for (threads, measure) in columns {
+        let over = if table.oversubscribed.contains(threads) {
+            "!"
+        } else {
+            ""
+        };
         let one = if figure.threads == [1] {
             String::new()
         } else {
-            format!("{threads} thr. ")
+            format!("{threads}{over} thr. ")
         };
         out += &format!(" {one}{} |", heading(measure));
     }

@@ -7,7 +7,7 @@ use crate::analyse::Spread;
 use crate::analyse::group::{CaseGroups, Group};
 use crate::analyse::interference::InterferenceSummary;
 use crate::catalog::Workload;
-use crate::catalog::claim::{Document, DocumentRow, Measure, Threads};
+use crate::catalog::claim::{DocumentRow, Measure, Rows, Threads};
 use crate::catalog::malloc_api::matches;
 use crate::plan::Case;
 use std::collections::BTreeSet;
@@ -147,12 +147,12 @@ impl<'a> Evidence<'a> {
     /// The value of a row of the document.
     pub(super) fn number(
         &self,
-        document: &Document,
+        rows: &Rows,
         row: &str,
         spot: &Spot,
         measure: &Measure,
     ) -> Result<Number, Lack> {
-        let Some(entry) = document.rows.get(row) else {
+        let Some(entry) = rows.get(row) else {
             return Err(Lack::Other(format!("no row {row}")));
         };
         let workload = entry.workload.as_ref().unwrap_or(&spot.workload);

@@ -13,6 +13,8 @@ pub struct Reproduced<'a> {
     pub figure: &'a Figure,
     /// Thread counts of the document and of our runs, ascending, each with every measure.
     pub columns: Vec<(u32, &'a Measure)>,
+    /// Thread counts that our runs had more of than usable CPUs.
+    pub oversubscribed: BTreeSet<u32>,
     /// In the document's order.
     pub rows: Vec<PublishedRow<'a>>,
     /// Parameters that differ from the document's.
@@ -43,6 +45,11 @@ pub fn reproduced<'a>(
     let ours = evidence.counts(&figure.workload, None);
     let first: Vec<Spot> = ours.iter().take(1).map(|threads| spot(*threads)).collect();
     let sizes = sizes::other_than_paper(&first, evidence, None);
+    let oversubscribed = ours.iter().copied().filter(|threads| {
+        let case = evidence.case(&spot(*threads));
+        case.is_some_and(|case| case.oversubscribed)
+    });
+    let oversubscribed = oversubscribed.collect();
     let counts: BTreeSet<u32> = figure.threads.iter().copied().chain(ours).collect();
     let columns: Vec<(u32, &Measure)> = counts
         .into_iter()
@@ -65,7 +72,7 @@ pub fn reproduced<'a>(
             let (published, ours) = columns
                 .iter()
                 .map(|(threads, measure)| {
-                    let ours = evidence.number(document, &row.row, &spot(*threads), measure);
+                    let ours = evidence.number(&document.rows, &row.row, &spot(*threads), measure);
                     (published(&row.values, *threads, measure), ours.ok())
                 })
                 .unzip();
@@ -79,6 +86,7 @@ pub fn reproduced<'a>(
     Reproduced {
         figure,
         columns,
+        oversubscribed,
         rows,
         sizes,
     }

@@ -50,8 +50,20 @@ pub struct JudgedClaim {
     pub notes: Vec<String>,
     /// Parameters that differ from the document's.
     pub sizes: Vec<String>,
-    /// Why it may not hold; set only if it does not.
+    /// Why it may not hold, which is a supposition; set only if it does not.
     pub explain: Option<String>,
+    /// What was found with allocators set as the document's versions were; set only if the claim
+    /// does not hold as it is, or is unclear, and such rows were measured.
+    pub as_then: Option<AsThen>,
+}
+
+/// A claim checked with allocators set as those of the document were.
+#[derive(Clone, Debug, Serialize)]
+pub struct AsThen {
+    /// Those allocators.
+    pub rows: Vec<String>,
+    /// The verdict with them.
+    pub verdict: Verdict,
 }
 
 /// One comparison.

@@ -15,12 +15,13 @@ mod tests;
 
 pub use evidence::{Evidence, Spot};
 pub use figures::{PublishedRow, Reproduced, reproduced};
-pub use judged::{JudgedClaim, JudgedPart, Number, Said, Verdict};
+pub use judged::{AsThen, JudgedClaim, JudgedPart, Number, Said, Verdict};
 pub use scene::Measured;
 
 use crate::catalog::Workload;
-use crate::catalog::claim::{Claim, Document};
+use crate::catalog::claim::{Claim, Document, Rows};
 use checks::Findings;
+use std::collections::BTreeSet;
 
 /// A verdict on every claim of the documents, in their order.
 pub fn judge(
@@ -30,21 +31,44 @@ pub fn judge(
 ) -> Vec<JudgedClaim> {
     let evidence = &Evidence::new(workloads, runs);
     let of_document = |document: &Document| -> Vec<JudgedClaim> {
-        document
-            .claims
-            .iter()
-            .map(|claim| judged(document, claim, evidence))
-            .collect()
+        let then = document.rows_as_then();
+        let of_claim = |claim: &Claim| {
+            let mut it = judged(&document.short, &document.rows, claim, evidence);
+            if matches!(it.verdict, Verdict::DoesNotHold | Verdict::Unclear) {
+                let then = then.as_ref();
+                it.as_then = then.and_then(|rows| as_then(document, rows, claim, evidence));
+            }
+            it
+        };
+        document.claims.iter().map(of_claim).collect()
     };
     documents.iter().flat_map(of_document).collect()
 }
 
-fn judged(document: &Document, claim: &Claim, evidence: &Evidence) -> JudgedClaim {
+/// The verdict with the rows of the document's time, if the claim is about any that was measured.
+fn as_then(document: &Document, rows: &Rows, claim: &Claim, evidence: &Evidence) -> Option<AsThen> {
+    let judged = judged(&document.short, rows, claim, evidence);
+    let said = judged.parts.iter().flat_map(|part| &part.said);
+    let compared: BTreeSet<&str> = said
+        .filter_map(|said| match said {
+            Said::Number(number) => number.row.split(' ').next(),
+            Said::Words(_) => None,
+        })
+        .collect();
+    let then = document.rows.values().filter_map(|row| row.as_then.clone());
+    let rows: BTreeSet<String> = then.filter(|row| compared.contains(&**row)).collect();
+    (!rows.is_empty()).then(|| AsThen {
+        rows: Vec::from_iter(rows),
+        verdict: judged.verdict,
+    })
+}
+
+fn judged(document: &str, rows: &Rows, claim: &Claim, evidence: &Evidence) -> JudgedClaim {
     let (ways, notes) = ways(claim, evidence);
     let tried: Vec<(Option<&str>, Verdict, Findings)> = ways
         .into_iter()
         .map(|distribution| {
-            let findings = Findings::of(document, claim, evidence, distribution);
+            let findings = Findings::of(rows, claim, evidence, distribution);
             (distribution, findings.verdict(), findings)
         })
         .collect();
@@ -55,7 +79,7 @@ fn judged(document: &Document, claim: &Claim, evidence: &Evidence) -> JudgedClai
         .then(|| claim.explain.clone());
     let mut judged = JudgedClaim {
         id: claim.id.clone(),
-        document: document.short.clone(),
+        document: document.into(),
         says: claim.says.clone(),
         evidence: claim.evidence.clone(),
         verdict,
@@ -64,6 +88,7 @@ fn judged(document: &Document, claim: &Claim, evidence: &Evidence) -> JudgedClai
         notes,
         sizes: Vec::new(),
         explain,
+        as_then: None,
     };
     for (distribution, verdict, findings) in tried {
         let word = distribution.filter(|_| several);

@@ -63,6 +63,14 @@ impl Reader<'_> {
                 let mend = "mend the name, or say `brought = true`";
                 self.add("ours", name, "", &what, mend);
             }
+            if let Some(then) = row
+                .as_then
+                .as_ref()
+                .filter(|then| catalog.allocator(then).is_err())
+            {
+                let what = format!("no allocator is called `{then}`");
+                self.add("as-then", name, "", &what, "mend the name");
+            }
             self.workloads("workload", name, &row.workload);
         }
     }

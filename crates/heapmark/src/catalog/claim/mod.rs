@@ -40,7 +40,7 @@ pub struct Document {
     /// A remark for readers of its figures.
     pub remark: Option<String>,
     /// Its rows by the names that it uses.
-    pub rows: BTreeMap<String, DocumentRow>,
+    pub rows: Rows,
     /// Its tables.
     #[serde(default)]
     pub figures: Vec<Figure>,
@@ -48,13 +48,19 @@ pub struct Document {
     pub claims: Vec<Claim>,
 }
 
+/// The rows of a document by the names that it uses.
+pub type Rows = BTreeMap<String, DocumentRow>;
+
 /// A row of a document, and its counterpart in a run.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DocumentRow {
     /// Names or patterns of allocators, or names of programs' rows; the first that a run has is
     /// used.
     pub ours: Vec<String>,
+    /// An allocator of ours with settings like those of the document's version, if they decide
+    /// much: a claim that does not hold is checked with it, too.
+    pub as_then: Option<String>,
     /// The workload that has the row, if it is not the one that a claim names.
     pub workload: Option<String>,
     /// The version that the document used.
@@ -124,6 +130,20 @@ pub struct Claim {
 }
 
 impl Document {
+    /// Its rows with the settings of its time, where we have an allocator with them; `None` if there
+    /// is none.
+    pub fn rows_as_then(&self) -> Option<Rows> {
+        let mut rows = self.rows.clone();
+        let mut changed = false;
+        for row in rows.values_mut() {
+            if let Some(then) = &row.as_then {
+                row.ours.insert(0, then.clone());
+                changed = true;
+            }
+        }
+        changed.then_some(rows)
+    }
+
     /// The documents that the binary carries, with the user's on top, in the order of their short
     /// names.
     pub fn load(catalog: &Catalog) -> Result<Vec<Document>, Faults> {

@@ -416,6 +416,7 @@ fn claims_stand_on_the_page_where_the_runs_speak_of_any() {
         notes: Vec::new(),
         sizes: Vec::new(),
         explain: None,
+        as_then: None,
     };
     let lab = lab();
     let page = |verdict| page(&[run("r", &lab)], &[judged(verdict)]);

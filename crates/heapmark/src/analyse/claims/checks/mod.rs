@@ -16,7 +16,7 @@ mod whole;
 use super::evidence::{Evidence, Lack, Spot};
 use super::judged::{JudgedPart, Number, Said, Verdict};
 use super::order::{LEAST_SAMPLES, Order};
-use crate::catalog::claim::{Check, Claim, Document, Measure, Needs, Threads};
+use crate::catalog::claim::{Check, Claim, Measure, Needs, Rows, Threads};
 use std::collections::BTreeSet;
 use std::slice::from_ref;
 
@@ -35,7 +35,7 @@ pub struct Findings {
 impl Findings {
     /// The findings of all checks of a claim.
     pub fn of(
-        document: &Document,
+        rows: &Rows,
         claim: &Claim,
         evidence: &Evidence,
         distribution: Option<&str>,
@@ -44,7 +44,7 @@ impl Findings {
         for check in &claim.checks {
             let at = check.at();
             let mut look = CheckedPlaces {
-                document,
+                rows,
                 evidence,
                 workloads: at.workloads.as_ref().unwrap_or(&claim.workloads),
                 threads: at.threads.unwrap_or(claim.threads),
@@ -103,7 +103,7 @@ fn combine(parts: &[JudgedPart], needs: Needs) -> Verdict {
 
 /// One check and the parts found so far.
 struct CheckedPlaces<'a> {
-    document: &'a Document,
+    rows: &'a Rows,
     evidence: &'a Evidence<'a>,
     workloads: &'a [String],
     threads: Threads,
@@ -202,7 +202,7 @@ impl CheckedPlaces<'_> {
     }
 
     fn number(&self, row: &str, spot: &Spot) -> Result<Number, Lack> {
-        self.evidence.number(self.document, row, spot, self.measure)
+        self.evidence.number(self.rows, row, spot, self.measure)
     }
 
     /// The value of a row that the claim names: without it there is no verdict.
@@ -213,8 +213,7 @@ impl CheckedPlaces<'_> {
     /// The values of all rows that exist: if some are missing, the claim is about the others.
     fn everyone(&mut self, except: &[String], spot: &Spot) -> Vec<(String, Number)> {
         let mut found = Vec::new();
-        let rows = self.document.rows.keys();
-        for row in rows.filter(|row| !except.contains(row)) {
+        for row in self.rows.keys().filter(|row| !except.contains(row)) {
             let missing = match self.number(row, spot) {
                 Ok(number) => {
                     found.push((row.clone(), number));

@@ -72,7 +72,7 @@ impl CheckedPlaces<'_> {
                     .iter()
                     .filter_map(|row| {
                         self.evidence
-                            .number(self.document, row, &spot, &measure)
+                            .number(self.rows, row, &spot, &measure)
                             .map_err(|lack| lacks.push(lack))
                             .ok()
                     })
@@ -129,7 +129,7 @@ impl CheckedPlaces<'_> {
         let here: Vec<&Scene> = evidence.here.iter().collect();
         for spot in self.spots() {
             let named: Vec<String> = if who.is_empty() {
-                self.document.rows.keys().cloned().collect()
+                self.rows.keys().cloned().collect()
             } else {
                 who.into()
             };
@@ -173,7 +173,7 @@ impl CheckedPlaces<'_> {
         column: &str,
     ) -> Vec<Vec<f64>> {
         let mut all = Vec::new();
-        let Some(entry) = self.document.rows.get(row) else {
+        let Some(entry) = self.rows.get(row) else {
             return all;
         };
         for scene in scenes {

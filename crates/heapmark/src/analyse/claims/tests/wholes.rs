@@ -130,6 +130,25 @@ fn an_explanation_stands_only_where_it_does_not_hold_and_sizes_are_said() {
 }
 
 #[test]
+fn a_claim_that_does_not_hold_is_checked_with_the_settings_of_its_time_if_they_were_measured() {
+    let mut claim = document(&format!("workloads = [\"churn\"]\n{AHEAD}"));
+    claim.rows.get_mut("b").unwrap().as_then = Some("d".into());
+    let judge = |points: &[Point]| {
+        let run = Stage::of(points, 5).measured;
+        judge(std::slice::from_ref(&claim), &[], &[run]).remove(0)
+    };
+    let point = |row, ns| (row, "churn@1", ns);
+    let (a, b, then) = (point("a", 20.0), point("b", 10.0), point("d", 40.0));
+    let changed = judge(&[a, b, then]);
+    let as_then = changed.as_then.unwrap();
+    assert_eq!((changed.verdict, as_then.verdict), (DoesNotHold, Holds));
+    assert_eq!(as_then.rows, ["d"]);
+    for points in [&[a, b][..], &[a, point("b", 30.0), then]] {
+        assert!(judge(points).as_then.is_none());
+    }
+}
+
+#[test]
 fn published_figures_and_ours_stand_in_the_same_columns() {
     let figure = "[[figures]]\ntitle = \"\"\nworkload = \"churn\"\nthreads = [1, 8]\nmeasures = [\"time\"]\nreference = \"a\"\n\
                   rows = [{ row = \"a\", values = [5, 6] }, { row = \"d\", values = [7, 8] }]\n";
