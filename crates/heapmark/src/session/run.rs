@@ -213,7 +213,8 @@ impl Session {
             .unwrap_or(0)
     }
 
-    /// The largest resident set that any process of this case has had.
+    /// The largest resident set that any process of this case has had. Whole programs of a case are
+    /// of many sizes, one in Java twenty times as large as one in C: of those, any of its own row.
     fn largest_bytes(&self, cell: &Cell) -> u64 {
         let case = self.case(cell);
         let of_case = self
@@ -221,10 +222,12 @@ impl Session {
             .all()
             .iter()
             .filter(|it| it.workload == case.workload && it.threads == case.threads);
-        of_case
-            .filter_map(Record::peak_rss_bytes)
-            .max()
-            .unwrap_or(0)
+        let bytes = |it: &Record| match case.whole_process {
+            false => it.peak_rss_bytes(),
+            true if it.allocator == cell.allocator => Some(it.usage.as_ref()?.max_rss_bytes),
+            true => None,
+        };
+        of_case.filter_map(bytes).max().unwrap_or(0)
     }
 
     pub(super) fn case(&self, cell: &Cell) -> &Case {

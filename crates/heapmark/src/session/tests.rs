@@ -15,7 +15,7 @@ use crate::store::{self, Purpose, Record, RunFile, Store};
 use anyhow::Result;
 use heapmark_stats::Next;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 const CALIBRATED: Iterations = Iterations::Calibrated(Calibrated::Calibrated);
@@ -64,6 +64,8 @@ struct Script {
     log: Rc<RefCell<Vec<String>>>,
     /// The bytes that were made present, and how many processes had run before.
     present: Rc<RefCell<Vec<(usize, u64)>>>,
+    /// What each process is said to need.
+    largest: Rc<RefCell<BTreeMap<String, u64>>>,
 }
 
 fn attempt(outcome: Outcome, ns_per_op: f64) -> Attempt {
@@ -104,7 +106,9 @@ impl Runner for Script {
         self.present.borrow_mut().push((before, bytes));
     }
 
-    fn run(&self, due: &Due, _: u64) -> Result<Observed> {
+    fn run(&self, due: &Due, largest_bytes: u64) -> Result<Observed> {
+        let cell = due.cell.id.to_string();
+        self.largest.borrow_mut().insert(cell, largest_bytes);
         let turn = (self.answer)(due, &self.log.borrow());
         let Some(Turn {
             outcome,
@@ -184,6 +188,7 @@ struct Done {
     ended: Result<Ended>,
     log: Vec<String>,
     present: Vec<(usize, u64)>,
+    largest: BTreeMap<String, u64>,
     notes: Notes,
     /// What is stored, if it has a store.
     stored: Vec<Record>,
@@ -233,11 +238,13 @@ impl Stage {
         });
         let log = Rc::new(RefCell::new(Vec::new()));
         let present = Rc::new(RefCell::new(Vec::new()));
+        let largest = Rc::new(RefCell::new(BTreeMap::new()));
         let script = Script {
             answer: Box::new(answer),
             control: self.control,
             log: log.clone(),
             present: present.clone(),
+            largest: largest.clone(),
         };
         let dir = self.store.as_ref().map(|folder| folder.path().join("run"));
         let store = dir.as_ref().map(|dir| Store::create(dir, head).unwrap());
@@ -251,6 +258,7 @@ impl Stage {
             ended,
             log,
             present: present.take(),
+            largest: largest.take(),
             notes,
             stored,
         }
@@ -319,6 +327,35 @@ fn memory_for_the_largest_process_is_made_present_once_before_the_first_block() 
         (!is_check).then(|| took(20.0))
     });
     assert_eq!(interrupted.present, []);
+}
+
+#[test]
+fn a_process_finds_as_much_memory_present_as_its_case_needs_and_a_whole_program_as_its_row() {
+    let needed = |whole| {
+        let mut stage = Stage::new(2);
+        stage.lab = stage.lab.fill(|_, _, _| 20.0);
+        stage.known = std::mem::take(&mut stage.lab.records);
+        stage.known.retain(|record| !record.cell.contains("/b01/"));
+        for record in &mut stage.known {
+            let bytes = if record.allocator == "hoard" {
+                9 << 30
+            } else {
+                100 << 20
+            };
+            if let Some(measurement) = &mut record.measurement {
+                measurement.peak_rss_bytes = bytes;
+            }
+            record.usage = Some(Box::new(Usage {
+                max_rss_bytes: bytes,
+                ..Usage::default()
+            }));
+        }
+        let stage = stage.plan(|plan| plan.cases[0].whole_process = whole);
+        let largest = stage.run(|_, _| Some(took(20.0))).largest;
+        ["glibc", "hoard"].map(|name| largest[&format!("larson@2/b01/{name}")])
+    };
+    assert_eq!(needed(false), [9 << 30, 9 << 30]);
+    assert_eq!(needed(true), [100 << 20, 9 << 30]);
 }
 
 #[test]
