@@ -107,7 +107,8 @@ impl Machines {
         let between = (self.spread * self.spread - within).max(0.0);
         let variance = |machines: usize| 1.0 + 1.0 / machines as f64;
         let twice = 2 * self.machines;
-        let steadier = (between + within / 2.0).sqrt();
+        // By chance machines may lie closer together than their errors promise.
+        let steadier = (between + within / 2.0).sqrt().min(self.spread);
         Some(Doubled {
             machines: half_width(self.spread, twice, variance(twice)),
             blocks: half_width(steadier, self.machines, variance(self.machines)),

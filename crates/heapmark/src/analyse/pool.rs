@@ -7,23 +7,16 @@ use super::ratio::Ratio;
 use super::role::Role;
 use super::verdict::{self, Verdict};
 use super::{counting, grid};
-use crate::metric::Process;
+use crate::metric::{Metric, Process, Unit};
+use crate::observe::preflight::ItemState;
 use crate::plan::Case;
-use crate::store::{AllocatorInfo, RunFile};
+use crate::store::{AllocatorInfo, Purpose, RunFile};
 use heapmark_stats::{
     ALPHA, Finding, Interval, Judgement, Machines, Rule, THRESHOLD, Tested, Transfer,
-    blocks_needed, judge_tested, machines, mean, paired,
+    blocks_needed, judge_tested, machines, mean, paired, spreads,
 };
 use serde::Serialize;
-use std::collections::BTreeMap;
-
-/// A run and the words by which its user knows it.
-pub struct PooledRun<'a> {
-    /// Its directory.
-    pub name: &'a str,
-    /// It.
-    pub side: Side<'a>,
-}
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What several machines say.
 #[derive(Debug, Serialize)]
@@ -34,6 +27,8 @@ pub struct Pool {
     pub rows: Vec<PooledRow>,
     /// Rows of a run that cannot be pooled, and why.
     pub left_out: Vec<LeftAlone>,
+    /// Runs of which nothing counts, and why.
+    pub refused: Vec<RefusedRun>,
 }
 
 /// A machine.
@@ -45,6 +40,19 @@ pub struct PooledMachine {
     pub facts: BTreeMap<String, String>,
     /// Its runs.
     pub runs: Vec<String>,
+    /// Blocks of all of them.
+    pub blocks: usize,
+}
+
+/// A run that says nothing beside the others.
+#[derive(Debug, Serialize)]
+pub struct RefusedRun {
+    /// Its name.
+    pub run: String,
+    /// Its machine, as it describes it.
+    pub facts: BTreeMap<String, String>,
+    /// Why.
+    pub why: String,
 }
 
 /// An allocator in a case.
@@ -65,10 +73,25 @@ pub struct PooledRow {
     /// The 95 % interval of the ratio on the next machine.
     pub next: Option<(f64, f64)>,
     /// What may be said about the next machine.
-    #[serde(serialize_with = "as_word")]
-    pub word: Transfer,
+    #[serde(skip)]
+    pub transfer: Transfer,
+    /// The same in the metric's words.
+    pub word: String,
     /// What would narrow the interval for the next machine most, if nothing can be said.
     pub help: Option<Help>,
+    /// Where the spread of its ratios comes from.
+    pub spreads: Option<RatioSpreads>,
+}
+
+/// Standard deviations of a row's ratios, as shares.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct RatioSpreads {
+    /// Between machines; with one run on each, between their runs, too.
+    pub machines: f64,
+    /// Between runs of one machine, if some machine has two.
+    pub runs: Option<f64>,
+    /// Between blocks of one run.
+    pub blocks: f64,
 }
 
 /// A row on a machine.
@@ -95,22 +118,23 @@ pub struct Help {
     pub blocks: f64,
 }
 
-/// The words for tables.
-pub fn word(transfer: Transfer) -> &'static str {
-    match transfer {
-        Transfer::Lower => "transfers: faster",
-        Transfer::Higher => "transfers: slower",
-        Transfer::DiffersByMachine => "differs by machine",
-        Transfer::LowerOnAverage => "faster on average, not everywhere",
-        Transfer::HigherOnAverage => "slower on average, not everywhere",
-        Transfer::Same => "same everywhere",
-        Transfer::Unclear => "unclear",
-        Transfer::TooFewMachines => "too few machines",
-    }
+/// The words for less and more of a metric.
+pub fn ways(by: &Metric) -> [&'static str; 2] {
+    [Verdict::Faster, Verdict::Slower].map(|it| it.word_of(by))
 }
 
-fn as_word<S: serde::Serializer>(transfer: &Transfer, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(word(*transfer))
+fn in_words(transfer: Transfer, by: &Metric) -> String {
+    let [less, more] = ways(by);
+    match transfer {
+        Transfer::Lower => format!("transfers: {less}"),
+        Transfer::Higher => format!("transfers: {more}"),
+        Transfer::DiffersByMachine => "differs by machine".into(),
+        Transfer::LowerOnAverage => format!("{less} on average, not everywhere"),
+        Transfer::HigherOnAverage => format!("{more} on average, not everywhere"),
+        Transfer::Same => "same everywhere".into(),
+        Transfer::Unclear => "unclear".into(),
+        Transfer::TooFewMachines => "too few machines".into(),
+    }
 }
 
 /// Why two runs are no replicates of the same experiment, if so: the first fact in which they differ
@@ -143,79 +167,144 @@ pub fn unlike(first: &RunFile, other: &RunFile) -> Option<Difference> {
     })
 }
 
-/// What these runs say together; the first one says what the others are replicates of.
-pub fn pool(runs: &[PooledRun], value: fn(&Process) -> Option<f64>) -> Pool {
-    let mut pool = Pool {
-        machines: Vec::new(),
-        rows: Vec::new(),
-        left_out: Vec::new(),
-    };
-    let machine_of: Vec<usize> = machines_of(runs, &mut pool.machines);
-    let grids: Vec<Vec<CaseGroups>> = runs
-        .iter()
-        .map(|run| grid(run.side.head, &counting(run.side.records)))
-        .collect();
-    let mut samples: BTreeMap<(usize, usize), Row> = BTreeMap::new();
-    let Some(first) = runs.first() else {
-        return pool;
-    };
-    let cases = &first.side.head.plan.cases;
-    for (place, run) in runs.iter().enumerate() {
-        let controls = verdict::verdicts(&grids[place], run.side.head.plan.alpha());
-        for (table, calls) in grids[place].iter().zip(controls) {
-            let found = counterpart(table.case, cases);
+/// Runs that are put together one after the other. Of each its log ratios are kept and no samples:
+/// a campaign of many machines does not fit into memory.
+pub struct Pooling<'a> {
+    by: &'a Metric,
+    value: fn(&Process) -> Option<f64>,
+    /// Says what the others are replicates of.
+    first: Option<RunFile>,
+    /// Machines whose id has a hash; a run without one is a machine of its own.
+    by_id: BTreeMap<String, usize>,
+    /// By case and allocator of the first run.
+    samples: BTreeMap<(usize, usize), LogRatios>,
+    pool: Pool,
+}
+
+/// The log ratios of each run of a row, by machine.
+type LogRatios = BTreeMap<usize, Vec<Vec<f64>>>;
+
+impl<'a> Pooling<'a> {
+    /// Of no run so far, by a metric whose value each process has.
+    pub fn new(by: &'a Metric, value: fn(&Process) -> Option<f64>) -> Pooling<'a> {
+        Pooling {
+            by,
+            value,
+            first: None,
+            by_id: BTreeMap::new(),
+            samples: BTreeMap::new(),
+            pool: Pool {
+                machines: Vec::new(),
+                rows: Vec::new(),
+                left_out: Vec::new(),
+                refused: Vec::new(),
+            },
+        }
+    }
+
+    /// Adds a run, which its user knows by this name, or refuses it.
+    pub fn add(&mut self, name: &str, run: &Side) {
+        if let Some(why) = self.refusal(run.head) {
+            self.pool.refused.push(RefusedRun {
+                run: name.into(),
+                facts: run.head.machine.clone(),
+                why,
+            });
+            return;
+        }
+        let first = self.first.get_or_insert_with(|| run.head.clone());
+        let machine = machine_of(&mut self.by_id, &mut self.pool.machines, name, run);
+        let tables = grid(run.head, &counting(run.records));
+        let controls = verdict::verdicts(&tables, run.head.plan.alpha());
+        for (table, calls) in tables.iter().zip(controls) {
+            let found = counterpart(table.case, &first.plan.cases);
             for group in table.of(Role::Candidate) {
-                let row = usable(group, table, &calls, value).and_then(|logs| {
+                let row = usable(group, table, &calls, self.by, self.value).and_then(|logs| {
                     let case = found.clone()?;
-                    let known = first.side.head.allocators.iter();
-                    let allocator = position(known, group.allocator)?;
+                    let allocator = position(first.allocators.iter(), group.allocator)?;
                     Ok(((case, allocator), logs))
                 });
                 match row {
                     Ok((key, logs)) => {
-                        let row = samples
-                            .entry(key)
-                            .or_insert_with(|| Row::new(table.case, group));
-                        row.jobs.entry(machine_of[place]).or_default().push(logs);
+                        let row = self.samples.entry(key).or_default();
+                        row.entry(machine).or_default().push(logs);
                     }
-                    Err(why) => pool.left_out.push(LeftAlone {
-                        row: format!(
-                            "{}/{} of {}",
-                            table.case.label(),
-                            group.allocator.name,
-                            run.name
-                        ),
+                    Err(why) => self.pool.left_out.push(LeftAlone {
+                        row: format!("{}/{} of {name}", table.case.label(), group.allocator.name),
                         why,
                     }),
                 }
             }
         }
     }
-    pool.rows = samples.values().filter_map(Row::pooled).collect();
-    pool
+
+    /// Why nothing of a run counts, if so.
+    fn refusal(&self, run: &RunFile) -> Option<String> {
+        if let Some(setting) = unlike_any(run) {
+            return Some(format!("its machine is like no other: {setting}"));
+        }
+        let it = unlike(self.first.as_ref()?, run)?;
+        let first = &self.pool.machines[0].runs[0];
+        Some(format!(
+            "it is no repetition of {first}: {} is {} there and {} here",
+            it.what, it.old, it.new
+        ))
+    }
+
+    /// What all of them say, and the head of the run that the others repeat.
+    pub fn end(mut self) -> (Pool, Option<RunFile>) {
+        if let Some(first) = &self.first {
+            let rows = self.samples.iter().filter_map(|((case, allocator), logs)| {
+                let name = &first.allocators[*allocator].name;
+                pooled(&first.plan.cases[*case], name, logs, self.by)
+            });
+            self.pool.rows = rows.collect();
+        }
+        (self.pool, self.first)
+    }
 }
 
-/// The machine of each run. A run without the hash of its machine's id is a machine of its own.
-fn machines_of(runs: &[PooledRun], machines: &mut Vec<PooledMachine>) -> Vec<usize> {
-    let mut by_id: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut places = Vec::new();
-    for run in runs {
-        let facts = &run.side.head.machine;
-        let id = facts.get("machine_id").map(String::as_str);
-        let known = id.and_then(|id| by_id.get(id).copied());
-        let place = known.unwrap_or_else(|| {
-            machines.push(PooledMachine {
-                number: machines.len() + 1,
-                facts: facts.clone(),
-                runs: Vec::new(),
-            });
-            machines.len() - 1
+/// Settings whose warning means that a machine's ratios are its own: a single CPU, a slow or coarse
+/// clock, the same addresses in each process, memory that may not be reserved.
+const LIKE_NO_OTHER: [&str; 4] = ["usable-cpus", "clock-source", "aslr", "overcommit"];
+
+/// The first of those settings that warned of the machine of a run, with what was found.
+fn unlike_any(run: &RunFile) -> Option<String> {
+    let warned = run.preflights.before.iter();
+    let mut warned = warned.flat_map(|look| look.in_state(ItemState::Warning));
+    let item = warned.find(|item| LIKE_NO_OTHER.contains(&item.name.as_str()))?;
+    let found = item.found.as_deref().unwrap_or("not told");
+    Some(format!("{} is {found}", item.name))
+}
+
+/// The machine of a run, to which the run is added.
+fn machine_of(
+    by_id: &mut BTreeMap<String, usize>,
+    machines: &mut Vec<PooledMachine>,
+    name: &str,
+    run: &Side,
+) -> usize {
+    let facts = &run.head.machine;
+    let id = facts.get("machine_id");
+    let known = id.and_then(|id| by_id.get(id).copied());
+    let place = known.unwrap_or_else(|| {
+        machines.push(PooledMachine {
+            number: machines.len() + 1,
+            facts: facts.clone(),
+            runs: Vec::new(),
+            blocks: 0,
         });
-        by_id.extend(id.map(|id| (id, place)));
-        machines[place].runs.push(run.name.into());
-        places.push(place);
-    }
-    places
+        machines.len() - 1
+    });
+    by_id.extend(id.map(|id| (id.clone(), place)));
+    let samples = run
+        .records
+        .iter()
+        .filter(|it| it.purpose == Purpose::Sample);
+    let blocks: BTreeSet<u32> = samples.map(|it| it.block).collect();
+    machines[place].blocks += blocks.len();
+    machines[place].runs.push(name.into());
+    place
 }
 
 /// The log ratios of a row, or why it says nothing.
@@ -223,12 +312,14 @@ fn usable(
     group: &Group,
     table: &CaseGroups,
     calls: &verdict::Verdicts,
+    by: &Metric,
     value: fn(&Process) -> Option<f64>,
 ) -> Result<Vec<f64>, String> {
     if table.case.is_paced() {
         return Err(PACED.into());
     }
-    if calls.aa_copy_differs {
+    // Memory does not depend on what else the machine does.
+    if calls.aa_copy_differs && by.unit == Unit::Ns {
         return Err(
             "the baseline differed from its own copy there: that machine was disturbed".into(),
         );
@@ -236,6 +327,9 @@ fn usable(
     let logs = table.logs(group, value);
     if logs.is_empty() {
         return Err("it has no numbers beside the baseline's".into());
+    }
+    if logs.iter().any(|it| !it.is_finite()) {
+        return Err("it or the baseline has a 0, of which there is no ratio".into());
     }
     Ok(logs)
 }
@@ -260,67 +354,54 @@ fn position<'a>(
     }
 }
 
-/// A row before its machines are put together.
-struct Row<'a> {
-    case: &'a Case,
-    allocator: &'a str,
-    /// The log ratios of each run, by machine.
-    jobs: BTreeMap<usize, Vec<Vec<f64>>>,
-}
-
-impl<'a> Row<'a> {
-    fn new(case: &'a Case, group: &Group<'a>) -> Row<'a> {
-        Row {
-            case,
-            allocator: &group.allocator.name,
-            jobs: BTreeMap::new(),
-        }
-    }
-
-    fn pooled(&self) -> Option<PooledRow> {
-        let tests: Vec<Option<Tested>> = self
-            .jobs
-            .values()
-            .map(|jobs| paired(&jobs.concat(), THRESHOLD))
-            .collect();
-        let least = blocks_needed(tests.len(), ALPHA) as usize;
-        let rule = Rule::new(tests.len(), least, ALPHA);
-        let judged: Vec<Judgement> = judge_tested(&tests, &rule).into_iter().flatten().collect();
-        // Each run of a machine counts the same, however many blocks it has.
-        let estimates: Vec<f64> = self
-            .jobs
-            .values()
-            .filter_map(|jobs| {
-                let of_jobs = jobs.iter().filter_map(|logs| Ratio::from_logs(logs));
-                mean(&of_jobs.map(|it| it.ratio.ln()).collect::<Vec<_>>())
-            })
-            .collect();
-        let findings: Vec<Finding> = judged.iter().map(|it| it.finding).collect();
-        let together = machines(&estimates);
-        let word = together.map_or(Transfer::TooFewMachines, |it| it.transfer(&findings));
-        let ratios = |it: Interval| (it.low.exp(), it.high.exp());
-        let on = self.jobs.keys().zip(&estimates).zip(&judged);
-        Some(PooledRow {
-            workload: self.case.workload.clone(),
-            threads: self.case.threads,
-            allocator: self.allocator.into(),
-            on: on
-                .map(|((machine, estimate), judgement)| OnMachine {
-                    machine: machine + 1,
-                    ratio: estimate.exp(),
-                    interval: judgement.shift.interval.map(ratios),
-                    verdict: Verdict::of(judgement),
-                })
-                .collect(),
-            ratio: mean(&estimates)?.exp(),
-            mean: together.map(|it| ratios(it.mean)),
-            next: together.map(|it| ratios(it.next)),
-            word,
-            help: together
-                .filter(|_| word == Transfer::Unclear)
-                .and_then(|it| help(&it, &judged)),
+/// A row of all machines.
+fn pooled(case: &Case, allocator: &str, jobs: &LogRatios, by: &Metric) -> Option<PooledRow> {
+    // Each run of a machine counts the same, however many blocks it has.
+    let estimates: Vec<f64> = jobs
+        .values()
+        .map(|jobs| {
+            let of_jobs = jobs.iter().filter_map(|logs| Ratio::from_logs(logs));
+            mean(&of_jobs.map(|it| it.ratio.ln()).collect::<Vec<_>>())
         })
-    }
+        .collect::<Option<_>>()?;
+    let tests: Vec<Option<Tested>> = jobs
+        .values()
+        .map(|jobs| paired(&jobs.concat(), THRESHOLD))
+        .collect();
+    let least = blocks_needed(tests.len(), ALPHA) as usize;
+    let judged = judge_tested(&tests, &Rule::new(tests.len(), least, ALPHA));
+    let judged: Vec<Judgement> = judged.into_iter().collect::<Option<_>>()?;
+    let findings: Vec<Finding> = judged.iter().map(|it| it.finding).collect();
+    let together = machines(&estimates);
+    let word = together.map_or(Transfer::TooFewMachines, |it| it.transfer(&findings));
+    let ratios = |it: Interval| (it.low.exp(), it.high.exp());
+    let on = jobs.keys().zip(&estimates).zip(&judged);
+    Some(PooledRow {
+        workload: case.workload.clone(),
+        threads: case.threads,
+        allocator: allocator.into(),
+        on: on
+            .map(|((machine, estimate), judgement)| OnMachine {
+                machine: machine + 1,
+                ratio: estimate.exp(),
+                interval: judgement.shift.interval.map(ratios),
+                verdict: Verdict::of(judgement),
+            })
+            .collect(),
+        ratio: mean(&estimates)?.exp(),
+        mean: together.map(|it| ratios(it.mean)),
+        next: together.map(|it| ratios(it.next)),
+        transfer: word,
+        word: in_words(word, by),
+        help: together
+            .filter(|_| word == Transfer::Unclear)
+            .and_then(|it| help(&it, &judged)),
+        spreads: spreads(&Vec::from_iter(jobs.values().cloned())).map(|it| RatioSpreads {
+            machines: it.machines.exp_m1(),
+            runs: it.runs.map(f64::exp_m1),
+            blocks: it.blocks.exp_m1(),
+        }),
+    })
 }
 
 /// What would narrow the interval most.
@@ -338,7 +419,9 @@ fn help(together: &Machines, judged: &[Judgement]) -> Option<Help> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyse::fake_run::{FakeRun, crash, noise};
+    use crate::analyse::fake_run::{FakeRun, crash, measurement, noise};
+    use crate::metric::WALL;
+    use crate::observe::preflight::{Preflight, PreflightItem};
 
     /// A run on a machine where hoard takes this share of glibc's time.
     fn on(machine: &str, share: f64) -> FakeRun {
@@ -351,18 +434,19 @@ mod tests {
     }
 
     fn pooled(runs: &[FakeRun]) -> Pool {
-        let names: Vec<String> = (1..=runs.len())
-            .map(|number| format!("run-{number}"))
-            .collect();
-        let of = |(run, name): (&'_ FakeRun, &'_ String)| PooledRun {
-            name: name.clone().leak(),
-            side: Side {
-                head: Box::leak(Box::new(run.run.clone())),
-                records: run.records.clone().leak(),
-            },
-        };
-        let runs: Vec<PooledRun> = runs.iter().zip(&names).map(of).collect();
-        pool(&runs, |process| Some(process.ns_per_op))
+        pooled_by(|process| Some(process.ns_per_op), runs)
+    }
+
+    fn pooled_by(value: fn(&Process) -> Option<f64>, runs: &[FakeRun]) -> Pool {
+        let mut pooling = Pooling::new(WALL, value);
+        for (run, number) in runs.iter().zip(1..) {
+            let side = Side {
+                head: &run.run,
+                records: &run.records,
+            };
+            pooling.add(&format!("run-{number}"), &side);
+        }
+        pooling.end().0
     }
 
     #[test]
@@ -378,7 +462,7 @@ mod tests {
         for (ratio, expected) in ratios.iter().zip(expected) {
             assert!((ratio / expected - 1.0).abs() < 0.01, "{ratios:?}");
         }
-        assert_eq!(word(row.word), "faster on average, not everywhere");
+        assert_eq!(pool.rows[0].word, "faster on average, not everywhere");
         let (mean, next) = (row.mean.unwrap(), row.next.unwrap());
         assert!(
             next.0 < mean.0 && mean.1 < next.1 && 0.99 < next.1,
@@ -395,15 +479,15 @@ mod tests {
                 .map(|(share, name)| on(name, *share))
                 .collect::<Vec<_>>(),
         );
-        assert_eq!(word(pool.rows[0].word), "differs by machine");
+        assert_eq!(pool.rows[0].word, "differs by machine");
         let faster = pool.rows[0]
             .on
             .iter()
             .filter(|it| it.verdict == Verdict::Faster);
         assert_eq!(faster.map(|it| it.machine).collect::<Vec<_>>(), [1, 3, 5]);
         let alike = ["a", "b", "c", "d"].map(|name| on(name, 0.7));
-        assert_eq!(word(pooled(&alike).rows[0].word), "transfers: faster");
-        assert_eq!(word(pooled(&alike[..2]).rows[0].word), "too few machines");
+        assert_eq!(pooled(&alike).rows[0].word, "transfers: faster");
+        assert_eq!(pooled(&alike[..2]).rows[0].word, "too few machines");
     }
 
     #[test]
@@ -426,6 +510,59 @@ mod tests {
             assert!(why.contains(expected), "{whys:?}");
         }
         assert_eq!(whys.len(), 3);
+    }
+
+    #[test]
+    fn a_zero_takes_its_row_away_and_shifts_no_verdict_to_another_machine() {
+        let mut none = on("b", 1.3);
+        none.cell("larson@2/b03/hoard").measurement = Some(measurement(1000.0));
+        let value = |process: &Process| Some(process.ns_per_op % 1000.0);
+        let pool = pooled_by(value, &[on("a", 0.8), none, on("c", 0.8)]);
+        let on: Vec<(usize, Verdict)> = pool.rows[0]
+            .on
+            .iter()
+            .map(|it| (it.machine, it.verdict))
+            .collect();
+        assert_eq!(on, [(1, Verdict::Faster), (3, Verdict::Faster)]);
+        assert!(
+            pool.left_out[0].why.contains("no ratio"),
+            "{:?}",
+            pool.left_out
+        );
+    }
+
+    #[test]
+    fn a_machine_like_no_other_is_refused_with_its_setting() {
+        let fixed = |state| {
+            let mut run = on("b", 0.5);
+            let item = PreflightItem {
+                name: "aslr".into(),
+                found: Some("0 (off)".into()),
+                state,
+                means: String::new(),
+                change: String::new(),
+            };
+            let look = Preflight {
+                looked: String::new(),
+                root: None,
+                items: vec![item],
+            };
+            run.run.preflights.before.push(look);
+            run
+        };
+        let pool = pooled(&[fixed(ItemState::Warning), on("a", 0.8), on("c", 0.8)]);
+        let machines: Vec<usize> = pool.rows[0].on.iter().map(|it| it.machine).collect();
+        assert_eq!((pool.machines.len(), machines), (2, vec![1, 2]));
+        let [refused] = &pool.refused[..] else {
+            panic!("{:?}", pool.refused)
+        };
+        assert_eq!(refused.run, "run-1");
+        assert!(refused.why.contains("aslr is 0 (off)"), "{}", refused.why);
+        assert!(
+            pooled(&[fixed(ItemState::Note), on("a", 0.8)])
+                .refused
+                .is_empty()
+        );
     }
 
     #[test]

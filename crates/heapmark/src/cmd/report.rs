@@ -2,12 +2,16 @@
 
 use super::output::{Destination, Force, Output, fresh};
 use super::{Exit, claims, find_runs, say, say_damage, usage};
+use crate::analyse::compare::{Side, refusal};
+use crate::analyse::pool::Pooling;
 use crate::analyse::reads_figure;
 use crate::catalog;
-use crate::report::{PageRun, check_page, page};
+use crate::metric::WALL;
+use crate::report::{PageRun, check_page, page, page_beside, pool_page};
 use crate::store::check::{CHECK_FILE, CheckFile};
 use crate::store::{self, Run};
 use anyhow::Result;
+use heapmark_stats::LEAST_MACHINES;
 use std::iter::zip;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +58,12 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
             let all: Vec<PageRun> = zip(&dirs, &runs)
                 .map(|(dir, run)| of_run(dir, run))
                 .collect();
-            output.put(page(&all, &claims::of_page(&dirs)?))?;
+            let pooled = pooled_beside(&output, &dirs, &runs, force)?;
+            output.put(page_beside(
+                pooled.as_deref(),
+                &all,
+                &claims::of_page(&dirs)?,
+            ))?;
             output.path().to_owned()
         }
     };
@@ -62,6 +71,37 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
         say(file.display().to_string());
     }
     Ok(Exit::Done)
+}
+
+/// Writes the page of what runs say together beside the one that shows them side by side, if they are
+/// of enough machines to say anything about the next one. Its file name.
+fn pooled_beside(
+    output: &Output,
+    dirs: &[PathBuf],
+    runs: &[Run],
+    force: Force,
+) -> Result<Option<String>> {
+    let mut pooling = Pooling::new(WALL, |process| Some(process.ns_per_op));
+    for (dir, run) in zip(dirs, runs) {
+        let side = Side {
+            head: &run.head,
+            records: &run.records,
+        };
+        if refusal(&side, WALL).is_none() {
+            pooling.add(&dir.display().to_string(), &side);
+        }
+    }
+    let (pool, first) = pooling.end();
+    let is_enough = pool.machines.len() >= LEAST_MACHINES && !pool.rows.is_empty();
+    let Some(first) = first.filter(|_| is_enough && !output.is_stdout()) else {
+        return Ok(None);
+    };
+    let stem = output.path().file_stem().unwrap_or_default();
+    let name = format!("{}-pooled.html", stem.display());
+    let sources = dirs.iter().map(|dir| store::head_of(dir));
+    let beside = Output::new(&output.path().with_file_name(&name), force, sources)?;
+    beside.put(pool_page(&pool, WALL, &first))?;
+    Ok(Some(name))
 }
 
 /// The page of a result of `heapmark check`.

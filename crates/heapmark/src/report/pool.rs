@@ -4,11 +4,12 @@ use super::machine::machine_name;
 use super::sheet::{self, Column, Numberless, Sheet};
 use super::text::count;
 use super::{Screen, markdown, terminal, text, units};
-use crate::analyse::pool::{Pool, PooledRow, word};
-use crate::analyse::{Ratio, Verdict};
+use crate::analyse::pool::{Help, Pool, PooledRow, ways};
+use crate::analyse::{Ratio, Verdict, distinct};
 use crate::metric::Metric;
-use heapmark_stats::Transfer;
+use heapmark_stats::{LEAST_MACHINES, Transfer};
 use serde::Serialize;
+use std::cmp::Reverse;
 
 /// More machines get no columns of their own.
 const MOST_COLUMNS: usize = 6;
@@ -46,15 +47,16 @@ pub fn pool_json(pool: &Pool, by: &Metric, baseline: &str) -> String {
     })
 }
 
+/// A line for each row.
 fn table(pool: &Pool, by: &Metric, baseline: &str) -> Sheet {
     let rows = &pool.rows;
-    let cell = |of: fn(&PooledRow) -> String| rows.iter().map(of).collect::<Vec<_>>();
+    let cell = |of: &dyn Fn(&PooledRow) -> String| rows.iter().map(of).collect::<Vec<_>>();
     let mut columns = vec![
         Column::words(
             "workload",
-            cell(|row| format!("{}@{}", row.workload, row.threads)),
+            cell(&|row| format!("{}@{}", row.workload, row.threads)),
         ),
-        Column::words("allocator", cell(|row| row.allocator.clone())),
+        Column::words("allocator", cell(&|row| row.allocator.clone())),
     ];
     if pool.machines.len() <= MOST_COLUMNS {
         for machine in &pool.machines {
@@ -63,14 +65,14 @@ fn table(pool: &Pool, by: &Metric, baseline: &str) -> Sheet {
                 let on = all.find(|on| on.machine == machine.number);
                 on.map_or_else(String::new, |on| units::ratio(on.ratio))
             };
-            let title = format!("machine {}", machine.number);
+            let title = format!("on {}", machine.number);
             columns.push(Column::numbers(&title, rows.iter().map(own)));
         }
     }
     columns.extend([
         Column::numbers(
             "mean",
-            cell(|row| {
+            cell(&|row| {
                 sheet::interval(&Ratio {
                     ratio: row.ratio,
                     interval: row.mean,
@@ -80,17 +82,18 @@ fn table(pool: &Pool, by: &Metric, baseline: &str) -> Sheet {
         ),
         Column::numbers(
             "next machine",
-            cell(|row| row.next.map(sheet::bounds).unwrap_or_default()),
+            cell(&|row| row.next.map(sheet::bounds).unwrap_or_default()),
         ),
-        Column::words("verdict", cell(|row| word(row.word).into())),
+        Column::words("verdict", cell(&|row| row.word.clone())),
     ]);
     if rows.is_empty() {
         columns.clear();
     }
-    let left_out = pool
-        .left_out
-        .iter()
-        .map(|left| Numberless::new(&left.row, None, || left.why.clone()));
+    let rows = pool.left_out.iter().map(|it| (&it.row, &it.why));
+    let runs = pool.refused.iter().map(|it| (&it.run, &it.why));
+    let left_out = rows
+        .chain(runs)
+        .map(|(what, why)| Numberless::new(what, None, || why.clone()));
     Sheet {
         heading: format!(
             "{} / {baseline} on {}",
@@ -115,29 +118,9 @@ fn words(pool: &Pool, by: &Metric) -> Vec<String> {
     });
     let mut words: Vec<String> = machines.collect();
     for row in &pool.rows {
-        let name = format!("{}@{}/{}", row.workload, row.threads, row.allocator);
-        if row.word == Transfer::DiffersByMachine {
-            let of = |verdict: Verdict| {
-                let own = row.on.iter().filter(|on| on.verdict == verdict);
-                text::join(own.map(|on| on.machine.to_string()), ", ")
-            };
-            let [less, more] = [Verdict::Faster, Verdict::Slower].map(|it| it.word_of(by));
-            words.push(format!(
-                "{name}: {less} on {}, {more} on {}.",
-                of(Verdict::Faster),
-                of(Verdict::Slower)
-            ));
-        }
-        if let Some(help) = row.help {
-            let share = |value: f64| format!("{:.1} %", 100.0 * value);
-            words.push(format!(
-                "{name}: the next machine is known to +/- {}; twice as many machines like these would make it {}, twice as many \
-                 blocks on each {}.",
-                share(help.now),
-                share(help.machines),
-                share(help.blocks)
-            ));
-        }
+        let name = name_of(row);
+        let notes = notes_of(row, by).into_iter();
+        words.extend(notes.map(|note| format!("{name}: {note}")));
     }
     words.push(
         "Next machine: where the ratio of a machine that was not measured lies, 95 times in 100, if it is one of the same kind as \
@@ -145,4 +128,113 @@ fn words(pool: &Pool, by: &Metric) -> Vec<String> {
             .into(),
     );
     words
+}
+
+/// `larson@2/hoard`.
+pub fn name_of(row: &PooledRow) -> String {
+    format!("{}@{}/{}", row.workload, row.threads, row.allocator)
+}
+
+/// How its machines contradict each other, or what would help to say something about the next one.
+pub fn notes_of(row: &PooledRow, by: &Metric) -> Vec<String> {
+    let contradiction = contradiction(row).map(|[less, more]| {
+        let [faster, slower] = ways(by);
+        format!("{faster} on {less}, {slower} on {more}.")
+    });
+    let help = row.help.map(|help| {
+        let [now, machines, blocks] = half_widths(help);
+        format!(
+            "the next machine is known to {now}; twice as many machines like these would make it {machines}, \
+             twice as many blocks on each {blocks}."
+        )
+    });
+    contradiction.into_iter().chain(help).collect()
+}
+
+/// The numbers of the machines with less, and of those with more, if they contradict each other.
+fn contradiction(row: &PooledRow) -> Option<[String; 2]> {
+    let of = |verdict: Verdict| {
+        let own = row.on.iter().filter(|on| on.verdict == verdict);
+        text::join(own.map(|on| on.machine.to_string()), ", ")
+    };
+    let differs = row.transfer == Transfer::DiffersByMachine;
+    differs.then(|| [of(Verdict::Faster), of(Verdict::Slower)])
+}
+
+/// Now, with twice as many machines, with twice as many blocks.
+fn half_widths(help: Help) -> [String; 3] {
+    [help.now, help.machines, help.blocks].map(|share| format!("+/- {}", units::percent(share)))
+}
+
+/// What holds on the next machine, too, in a sentence.
+pub fn conclusion(pool: &Pool, by: &Metric, baseline: &str) -> String {
+    let machines = count(pool.machines.len(), "machine");
+    if pool.machines.len() < LEAST_MACHINES {
+        return format!("{machines}: too few to say anything about the next one.");
+    }
+    let names = distinct(pool.rows.iter().map(|row| row.allocator.as_str()));
+    let mut all: Vec<Certain> = names
+        .into_iter()
+        .map(|name| Certain::of(name, pool))
+        .collect();
+    all.retain(|it| it.less + it.more > 0);
+    all.sort_by_key(|it| (Reverse(it.less), it.more));
+    let differing = pool.rows.iter().filter(|row| contradiction(row).is_some());
+    let differing = match differing.count() {
+        0 => String::new(),
+        rows => format!(
+            " The machines contradict each other in {}.",
+            count(rows, "row")
+        ),
+    };
+    if all.is_empty() {
+        return format!(
+            "{machines}: no difference from {baseline} is sure to be there on the next one, too.{differing}"
+        );
+    }
+    let first = all.iter().take(MOST_NAMED).map(|it| it.words(ways(by)));
+    let more = match all.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!("; {more} more in the matrix"),
+    };
+    format!(
+        "On the next machine, too, beside {baseline}: {}{more}.{differing}",
+        text::join(first, "; ")
+    )
+}
+
+/// Allocators that the conclusion names.
+const MOST_NAMED: usize = 3;
+
+/// In how many cases an allocator has certainly less, or more, on the next machine.
+struct Certain<'a> {
+    allocator: &'a str,
+    less: usize,
+    more: usize,
+    cases: usize,
+}
+
+impl Certain<'_> {
+    fn of<'a>(allocator: &'a str, pool: &Pool) -> Certain<'a> {
+        let own = || pool.rows.iter().filter(|row| row.allocator == allocator);
+        let with = |word| own().filter(|row| row.transfer == word).count();
+        Certain {
+            allocator,
+            less: with(Transfer::Lower),
+            more: with(Transfer::Higher),
+            cases: own().count(),
+        }
+    }
+
+    /// `hoard faster in 3 and slower in 1 of 6 cases`.
+    fn words(&self, [less, more]: [&str; 2]) -> String {
+        let parts = [(less, self.less), (more, self.more)];
+        let parts = parts.iter().filter(|(_, cases)| *cases > 0);
+        let parts = text::list(parts.map(|(way, cases)| format!("{way} in {cases}")));
+        format!(
+            "{} {parts} of {}",
+            self.allocator,
+            count(self.cases, "case")
+        )
+    }
 }

@@ -167,11 +167,12 @@ function headless() {
   if (title.startsWith("heapmark trace: ")) return [];
   const faults = [];
   const isCheck = title.startsWith("heapmark check: ");
-  if (!/^heapmark(?: check)?: .+, \d{4}-\d\d-\d\d/.test(title)) faults.push(`the title: ${title}`);
+  const isPool = title.startsWith("heapmark campaign: ");
+  if (!/^heapmark(?: check| campaign)?: .+, \d{4}-\d\d-\d\d/.test(title)) faults.push(`the title: ${title}`);
   for (const run of document.querySelectorAll(".run")) {
-    if (!/\d CPUs?, .* of memory, Linux \d/.test(run.textContent)) faults.push("no machine");
-    if (!/heapmark \d.*(suite|preset) .*started \d/.test(run.textContent)) faults.push("no suite");
-    if (!isCheck && run.querySelectorAll(".badges .good, .badges .doubt").length < 2) faults.push("no badges");
+    if (!isPool && !/\d CPUs?, .* of memory, Linux \d/.test(run.textContent)) faults.push("no machine");
+    if (!/heapmark \d.*(suite|preset) .*(started \d|of \d+ machines)/.test(run.textContent)) faults.push("no suite");
+    if (!isCheck && !isPool && run.querySelectorAll(".badges .good, .badges .doubt").length < 2) faults.push("no badges");
   }
   return faults;
 }

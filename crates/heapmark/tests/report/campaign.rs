@@ -1,5 +1,6 @@
 //! `heapmark campaign` through the built binary: real runs of shards, one of them killed.
 
+use crate::support::stored::{change_head, change_lines, copy};
 use crate::support::{End, Place, Port, SMALL, head};
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -14,6 +15,10 @@ fn campaign(place: &Place, args: &[&str]) -> End {
 
 /// A campaign `camp` of so many shards of a second or two.
 fn planned(place: &Place, shards: &str) {
+    planned_with(place, shards, "glibc");
+}
+
+fn planned_with(place: &Place, shards: &str, allocators: &str) {
     let plan = [
         "plan",
         "-o",
@@ -26,7 +31,7 @@ fn planned(place: &Place, shards: &str) {
     ];
     let end = campaign(
         place,
-        &[&plan[..], &SMALL, &["-a", "glibc", "--blocks", "3"]].concat(),
+        &[&plan[..], &SMALL, &["-a", allocators, "--blocks", "3"]].concat(),
     );
     assert_eq!(end.code, Some(0), "{}", end.stderr);
 }
@@ -57,6 +62,45 @@ fn a_campaign_runs_each_shard_once_with_a_seed_of_its_own() {
     let pooled = campaign(&place, &["pool", "camp", "--to", "json"]);
     let pooled: Value = serde_json::from_str(&pooled.stdout).unwrap();
     assert_eq!(pooled["machines"][0]["runs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_thousand_shards_are_pooled_in_a_gibibyte() {
+    let place = Place::new();
+    let mine = format!("glibc,mine={}", place.fake("honest").display());
+    planned_with(&place, "1000", &mine);
+    assert_eq!(
+        campaign(&place, &["run", "camp", "--shard", "0"]).code,
+        Some(0)
+    );
+    let of_shard = |shard| place.at(&format!("camp/shards/{shard}/attempt-1"));
+    for shard in 1..1000 {
+        let run = of_shard(shard);
+        fs::create_dir_all(run.parent().unwrap()).unwrap();
+        copy(&of_shard(0), &run);
+        change_head(&run, |head| {
+            head["machine"]["machine_id"] = json!(shard.to_string())
+        });
+        change_lines(&run, |line| line["seed"] = json!(shard));
+    }
+    let mut pool = place.heapmark(&["campaign", "pool", "camp", "--to", "json"]);
+    let gibibyte = libc::rlimit {
+        rlim_cur: 1 << 30,
+        rlim_max: 1 << 30,
+    };
+    // SAFETY: one async-signal-safe call between fork and exec.
+    unsafe {
+        pool.pre_exec(move || match libc::setrlimit(libc::RLIMIT_AS, &gibibyte) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        })
+    };
+    let end = End::of(pool.output().unwrap());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let pooled: Value = serde_json::from_str(&end.stdout).unwrap();
+    assert_eq!(pooled["machines"].as_array().unwrap().len(), 1000);
+    assert_eq!(pooled["rows"][0]["on"].as_array().unwrap().len(), 1000);
+    assert_eq!(pooled["refused"], json!([]));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `heapmark report` on real runs, and its page in a real browser: nothing fails, nothing is fetched, everything is drawn, switched,
 //! downloaded and readable. Each of these checks also meets a page that was damaged so that it must complain.
 
+use super::pool::measured_on;
 use crate::support::{Place, node};
 use heapmark_trace::{Event, Head, Token, Writer};
 use serde_json::Value;
@@ -118,6 +119,42 @@ fn without_fault(faults: &Value) {
         kinds.len() >= 15 && kinds.values().all(|all| all.as_array().unwrap().is_empty()),
         "{faults:#}"
     );
+}
+
+#[test]
+fn pages_of_several_machines_have_no_fault_in_a_browser() {
+    let place = Place::new();
+    let machines = ["a", "b", "c"];
+    for machine in machines {
+        measured_on(&place, machine, "honest");
+    }
+    let side_by_side = |output| {
+        let end = place.run(&[&["report"], &machines[..], &["-o", output]].concat());
+        (end.code, end.stderr)
+    };
+    assert_eq!(side_by_side("all.html").0, Some(0));
+    let pages = ["all.html", "all-pooled.html"].map(|page| place.at(page));
+    look("mine", &pages).iter().for_each(without_fault);
+    // A link to a name that means something else in a link.
+    assert_eq!(side_by_side("#1.html").0, Some(0));
+    let text = fs::read_to_string(place.at("#1.html")).unwrap();
+    assert!(text.contains("%231-pooled.html\">"), "the page has no link");
+    // Nothing is written if one of the two is there already.
+    fs::write(place.at("other-pooled.html"), "mine").unwrap();
+    let (code, why) = side_by_side("other.html");
+    assert_eq!(code, Some(2), "{why}");
+    assert!(why.contains("other-pooled.html is there already"), "{why}");
+    assert!(!place.at("other.html").exists());
+    let pooled = ["campaign", "pool", "a", "b", "c", "--to", "page", "-o"];
+    let end = place.run(&[&pooled[..], &["pool.html"]].concat());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    look("mine", &[place.at("pool.html")])
+        .iter()
+        .for_each(without_fault);
+    // Of two machines nothing follows for a third.
+    let end = place.run(&["report", "a", "b", "-o", "two.html"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(!place.at("two-pooled.html").exists());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::support::{End, Place};
 use serde_json::{Value, json};
 
 /// A run in which `mine` is this library, on a machine of this name.
-fn measured_on(place: &Place, machine: &str, library: &str) {
+pub fn measured_on(place: &Place, machine: &str, library: &str) {
     let word = format!("mine={},glibc", place.fake(library).display());
     let end = place.run_small(machine, &["-a", &word, "--blocks", "10"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
@@ -70,7 +70,10 @@ fn what_cannot_be_pooled_is_refused_in_a_line() {
     });
     for (words, why) in [
         (&["a"][..], "nothing to pool: give two runs or more"),
-        (&["a", "b"], "page_size_bytes is 65536 there and 4096 here"),
+        (
+            &["a", "b"],
+            "b: it is no repetition of a: page_size_bytes is 4096 there and 65536 here",
+        ),
         (&["a", "a"], "hold the same samples: name each run once"),
         (&["a", "nothing"], "nothing"),
         (&["a", "b", "--by", "instructions"], "--by instructions"),
@@ -79,4 +82,18 @@ fn what_cannot_be_pooled_is_refused_in_a_line() {
         assert_eq!(end.code, Some(2), "{words:?}: {}", end.stderr);
         assert!(end.stderr.contains(why), "{words:?}: {}", end.stderr);
     }
+    // Beside others that count, it is shown.
+    measured_on(&place, "c", "honest");
+    let shown = pool(&place, &["a", "b", "c"]);
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert!(
+        shown.stdout.contains("glibc on 2 machines"),
+        "{}",
+        shown.stdout
+    );
+    assert!(
+        shown.stdout.contains("page_size_bytes is"),
+        "{}",
+        shown.stdout
+    );
 }

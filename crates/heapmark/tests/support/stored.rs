@@ -26,7 +26,8 @@ pub fn stored() -> Place {
     place
 }
 
-fn copy(from: &Path, to: &Path) {
+/// A folder and what lies in it, under another name.
+pub fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let to = to.join(entry.file_name());

@@ -104,5 +104,8 @@ fn more_of_what_scatters_most_helps_most() {
     assert!(between.machines < between.blocks);
     let within = across.if_doubled(&[across.spread; 4]).unwrap();
     assert!(within.blocks < across.next.half_width());
+    // More blocks never make it wider, even if machines lie closer together than their errors.
+    let close = across.if_doubled(&[3.0 * across.spread; 4]).unwrap();
+    assert_eq!(close.blocks, across.next.half_width());
     assert!(across.if_doubled(&[]).is_none());
 }

@@ -7,6 +7,7 @@ mod finding;
 mod floor;
 mod machines;
 mod modes;
+mod nested;
 mod noise;
 mod stopping;
 

@@ -1,15 +1,19 @@
 //! `heapmark campaign pool`.
 
 use crate::analyse::compare::{Side, refusal};
-use crate::analyse::pool::{PooledRun, pool, unlike};
-use crate::cmd::compare::{is_same, judged, read};
-use crate::cmd::output::{Destination, TableFormat};
+use crate::analyse::pool::Pooling;
+use crate::build::hash_of_file;
+use crate::catalog::joined;
+use crate::cmd::compare::{judged, read};
+use crate::cmd::output::Destination;
 use crate::cmd::{Exit, find_runs, note, screen, usage};
+use crate::file::length;
 use crate::metric::{Metric, Value};
 use crate::report;
+use crate::store;
 use crate::store::campaign::{Campaign, ShardState};
-use crate::store::{self, Run};
 use anyhow::Result;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Pool runs of the same work on several machines: the ratio to expect on the next one
@@ -25,9 +29,20 @@ pub struct PoolArgs {
     by: &'static Metric,
     /// Write this format instead of a table for the terminal
     #[arg(long, value_name = "FORMAT")]
-    to: Option<TableFormat>,
+    to: Option<PoolFormat>,
     #[command(flatten)]
     destination: Destination,
+}
+
+/// Formats other than the table for the terminal.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum PoolFormat {
+    /// Markdown
+    Md,
+    /// Everything, with all numbers
+    Json,
+    /// An HTML page with charts
+    Page,
 }
 
 /// Runs the command.
@@ -49,48 +64,41 @@ pub fn run(args: PoolArgs) -> Result<Exit> {
             args.by.key
         );
     };
-    for (place, dir) in dirs.iter().enumerate() {
-        if let Some(twin) = dirs[..place].iter().find(|twin| has_samples_of(twin, dir)) {
-            refuse!(
-                "{} and {} hold the same samples: name each run once",
-                twin.display(),
-                dir.display()
-            );
+    if let Some([one, other]) = twins(&dirs) {
+        refuse!(
+            "{} and {} hold the same samples: name each run once",
+            one.display(),
+            other.display()
+        );
+    }
+    let mut pooling = Pooling::new(args.by, value);
+    for dir in &dirs {
+        let run = read(dir)?;
+        let side = Side {
+            head: &run.head,
+            records: &run.records,
+        };
+        if let Some(why) = refusal(&side, args.by) {
+            refuse!("--by: {why}");
         }
+        pooling.add(&dir.display().to_string(), &side);
     }
-    let runs: Vec<Run> = dirs.iter().map(|dir| read(dir)).collect::<Result<_>>()?;
-    for (run, dir) in runs.iter().zip(&dirs).skip(1) {
-        if let Some(it) = unlike(&runs[0].head, &run.head) {
-            refuse!(
-                "{} is no repetition of {}: {} is {} there and {} here",
-                dir.display(),
-                dirs[0].display(),
-                it.what,
-                it.new,
-                it.old
-            );
-        }
-    }
-    let names: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
-    let pooled: Vec<PooledRun> = runs
-        .iter()
-        .zip(&names)
-        .map(|(run, name)| PooledRun {
-            name,
-            side: Side {
-                head: &run.head,
-                records: &run.records,
-            },
-        })
-        .collect();
-    if let Some(why) = pooled.iter().find_map(|run| refusal(&run.side, args.by)) {
-        refuse!("--by: {why}");
-    }
-    let pool = pool(&pooled, value);
-    let baseline = &runs[0].head.plan.baseline;
+    let (pool, first) = pooling.end();
+    let Some(first) = first.filter(|_| dirs.len() - pool.refused.len() > 1) else {
+        let why = pool
+            .refused
+            .iter()
+            .map(|it| format!("{}: {}", it.run, it.why));
+        refuse!(
+            "nothing to pool: fewer than two runs count: {}",
+            joined(why, "; ")
+        );
+    };
+    let baseline = &first.plan.baseline;
     let text = match args.to {
-        Some(TableFormat::Md) => report::pool_markdown(&pool, args.by, baseline),
-        Some(TableFormat::Json) => report::pool_json(&pool, args.by, baseline),
+        Some(PoolFormat::Md) => report::pool_markdown(&pool, args.by, baseline),
+        Some(PoolFormat::Json) => report::pool_json(&pool, args.by, baseline),
+        Some(PoolFormat::Page) => report::pool_page(&pool, args.by, &first),
         None => report::pool(&pool, args.by, baseline, screen()),
     };
     output.put(&text)?;
@@ -115,6 +123,19 @@ fn complete(campaign: &Campaign) -> Vec<PathBuf> {
     runs
 }
 
-fn has_samples_of(one: &Path, other: &Path) -> bool {
-    is_same(&store::samples_of(one), &store::samples_of(other))
+/// Two runs with the same samples.
+pub fn twins(dirs: &[PathBuf]) -> Option<[&Path; 2]> {
+    let mut by_length: BTreeMap<u64, Vec<&Path>> = BTreeMap::new();
+    for dir in dirs {
+        let bytes = length(store::samples_of(dir));
+        by_length.entry(bytes).or_default().push(dir);
+    }
+    by_length.remove(&0);
+    by_length.values().filter(|of| of.len() > 1).find_map(|of| {
+        let mut by_hash = BTreeMap::new();
+        of.iter().find_map(|dir| {
+            let hash = hash_of_file(&store::samples_of(dir)).ok()?;
+            Some([by_hash.insert(hash, *dir)?, *dir])
+        })
+    })
 }

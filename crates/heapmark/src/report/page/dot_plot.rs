@@ -40,7 +40,11 @@ pub fn plot(legend: &SeriesLegend, title: String, mut dots: Vec<Dot>, axis: Axis
 /// The same for ratios, with a line at 1.
 pub fn ratios(legend: &SeriesLegend, title: String, dots: Vec<Dot>, baseline: &str) -> Plot {
     let axis = axes::ratios(&format!("time / {}", in_chart(baseline)), &extent(&dots));
-    let plot = plot(legend, title, dots, axis);
+    with_line_at_one(plot(legend, title, dots, axis))
+}
+
+/// A line down the chart where two take the same.
+pub fn with_line_at_one(plot: Plot) -> Plot {
     let line = Shape::new()
         .shape_type(ShapeType::Line)
         .x_ref("x")

@@ -24,6 +24,7 @@ mod packed;
 mod page_run;
 mod pareto;
 mod parts;
+mod pooled;
 mod ranking;
 mod samples;
 mod scaling;
@@ -40,6 +41,7 @@ mod tests;
 
 pub use checked::checked;
 pub use page_run::PageRun;
+pub use pooled::pooled;
 pub use traced::traced;
 
 use super::text::plain;
@@ -56,6 +58,11 @@ use series_legend::{LegendEntry, LegendRun, SeriesLegend};
 /// A page of one run, or of several side by side, with the verdicts on the claims of the reference
 /// documents.
 pub fn page(runs: &[PageRun], judged: &[JudgedClaim]) -> String {
+    page_beside(None, runs, judged)
+}
+
+/// The same, with a link to the page of what these runs say together, a file in the same folder.
+pub fn page_beside(pooled: Option<&str>, runs: &[PageRun], judged: &[JudgedClaim]) -> String {
     let told = runs.iter().map(|run| LegendRun {
         run,
         analysis: analyse(run.head, run.records),
@@ -66,7 +73,7 @@ pub fn page(runs: &[PageRun], judged: &[JudgedClaim]) -> String {
         &head::heads(&legend),
         &legend.entries,
         (0..runs.len()).map(|run| legend.title(run)).collect(),
-        sections(&legend, judged),
+        sections(&legend, judged, pooled),
     )
 }
 
@@ -95,8 +102,9 @@ fn lay_out(
 }
 
 /// All sections in the order of the page, empty ones too.
-fn sections(legend: &SeriesLegend, judged: &[JudgedClaim]) -> Vec<Section> {
+fn sections(legend: &SeriesLegend, judged: &[JudgedClaim], pooled: Option<&str>) -> Vec<Section> {
     vec![
+        pooled.map(pooled::link).unwrap_or_default(),
         matrix::of_times(legend),
         matrix::of_memory(legend),
         held::section(legend),
@@ -128,6 +136,7 @@ fn laid_out(section: &Section) -> minijinja::Value {
         id => &section.id,
         heading => &section.heading,
         text => &section.text,
+        link => Serde(&section.link),
         matrices => Serde(&section.matrices),
         parts => Serde(&section.parts),
         tables => Serde(&section.tables),

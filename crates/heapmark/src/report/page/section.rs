@@ -14,6 +14,8 @@ pub struct Section {
     pub heading: String,
     /// What it shows and what it does not, one paragraph each.
     pub text: Vec<String>,
+    /// The page that it leads to.
+    pub link: Option<PageLink>,
     /// Its charts.
     pub views: Vec<View>,
     /// Its matrices, one for each run.
@@ -24,6 +26,13 @@ pub struct Section {
     pub tables: Vec<PageTable>,
     /// The meaning of their columns.
     pub legend: Vec<String>,
+}
+
+/// A link to another page.
+#[derive(Serialize)]
+pub struct PageLink {
+    pub href: String,
+    pub words: String,
 }
 
 /// The charts of one workload, visible when it is selected.
@@ -207,6 +216,7 @@ impl Section {
             && self.tables.is_empty()
             && self.matrices.is_empty()
             && self.parts.is_empty()
+            && self.link.is_none()
     }
 }
 

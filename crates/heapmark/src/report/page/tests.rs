@@ -617,8 +617,12 @@ fn samples_are_hollow_where_they_were_disturbed() {
         run: &run,
         analysis: analyse(&lab.run, &lab.records),
     }]);
-    let told: Value =
-        serde_json::from_str(&data(&legend.entries, Vec::new(), &sections(&legend, &[]))).unwrap();
+    let told: Value = serde_json::from_str(&data(
+        &legend.entries,
+        Vec::new(),
+        &sections(&legend, &[], None),
+    ))
+    .unwrap();
     let traces = told["charts"]["samples"][0]["plots"][0]["traces"]
         .as_array()
         .unwrap();
