@@ -121,7 +121,8 @@ fn build_preloaded() {
 }
 
 /// The programs that run a check of `heapmark check`: each is a file of a folder. Those in C++ have a
-/// program of their own, so that the C++ library is in no other process.
+/// program of their own, so that the C++ library is in no other process; and so have those that
+/// replace operators.
 fn build_checks() {
     let folder = Path::new("../../checks");
     let files = files_of(folder);
@@ -141,7 +142,6 @@ fn build_checks() {
     run(in_c);
     carry(program);
 
-    let program = "heapmark-check-c++";
     let cxx = env::var_os("CXX").unwrap_or("c++".into());
     let has_cxx = Command::new(&cxx).arg("--version").output().is_ok();
     let object = out("heapmark-check-main.o");
@@ -151,15 +151,22 @@ fn build_checks() {
         to_object.arg("-DWITHOUT_CXX");
     }
     run(to_object.arg("-c").arg(main).arg("-o").arg(&object));
-    let mut in_cxx = if has_cxx {
-        let mut cxx = compiler(&cxx, "gnu++17");
-        cxx.args(written_in("cc"));
-        cxx
-    } else {
-        compiler(&cc, "gnu11")
-    };
-    run(in_cxx.arg(object).arg("-o").arg(out(program)).arg("-ldl"));
-    carry(program);
+    let replacing = files_of(&folder.join("replacing"));
+    let programs: [(&str, Vec<&PathBuf>); 2] = [
+        ("heapmark-check-c++", written_in("cc").collect()),
+        ("heapmark-check-replacing", replacing.iter().collect()),
+    ];
+    for (program, files) in programs {
+        let mut in_cxx = if has_cxx {
+            let mut cxx = compiler(&cxx, "gnu++17");
+            cxx.args(files);
+            cxx
+        } else {
+            compiler(&cc, "gnu11")
+        };
+        run(in_cxx.arg(&object).arg("-o").arg(out(program)).arg("-ldl"));
+        carry(program);
+    }
 }
 
 /// A compiler with the flags of checks. Wrong use of the allocator is what they are about.
@@ -168,7 +175,8 @@ fn compiler(name: &OsStr, standard: &str) -> Command {
     compiler
         .arg(format!("-std={standard}"))
         .args(["-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-s"])
-        .args(["-fno-builtin", "-Wno-use-after-free", "-pthread"]);
+        .args(["-fno-builtin", "-Wno-use-after-free", "-pthread"])
+        .arg("-I../../checks");
     compiler
 }
 

@@ -55,6 +55,9 @@ pub const CHECKS: Carried = carried!("heapmark-check", None);
 /// The one of its checks that are written in C++.
 pub const CHECKS_IN_CXX: Carried = carried!("heapmark-check-c++", None);
 
+/// The one of those that replace operators of C++.
+pub const CHECKS_REPLACING: Carried = carried!("heapmark-check-replacing", None);
+
 impl Carried {
     /// The file that the environment names; that of a distribution, `../lib/heapmark/` from the
     /// folder of this program; otherwise the carried one, unpacked.

@@ -34,7 +34,9 @@ pub use cache::{
     write as write_to_cache,
 };
 pub use cargo_sources::{directory as sources_of, fetch, pin};
-pub use carried::{CHECKS, CHECKS_IN_CXX, GUEST, LITTER, RECORDER, SIZES, TIMER, WITNESS};
+pub use carried::{
+    CHECKS, CHECKS_IN_CXX, CHECKS_REPLACING, GUEST, LITTER, RECORDER, SIZES, TIMER, WITNESS,
+};
 pub use compiled_trace::{CompiledTrace, Shelf as CompiledTraceShelf, compiled_trace};
 pub use copy::copy;
 pub use inspect::inspect;

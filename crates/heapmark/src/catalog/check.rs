@@ -38,6 +38,9 @@ pub struct Check {
     /// As the file's ending says.
     #[serde(skip)]
     pub language: Language,
+    /// Whether it replaces operators of C++: then no other check is to be in its program.
+    #[serde(skip)]
+    pub replacing: bool,
     /// The source, without its keys and without its planted fault.
     #[serde(skip)]
     body: String,
@@ -78,9 +81,12 @@ fn ten() -> u32 {
 
 /// All of them by group and name.
 pub fn all() -> Result<Vec<Check>> {
-    let files = OURS.files();
+    let replacing = OURS.get_dir("replacing");
+    let files = OURS.files().map(|file| (file, false));
+    let replacing = replacing.iter().flat_map(|it| it.files());
     let mut all: Vec<Check> = files
-        .filter_map(|file| {
+        .chain(replacing.map(|file| (file, true)))
+        .filter_map(|(file, replacing)| {
             let path = file.path();
             let language = match path.extension()?.to_str()? {
                 "c" => Language::C,
@@ -89,6 +95,7 @@ pub fn all() -> Result<Vec<Check>> {
             };
             let name = path.file_stem()?.to_str()?;
             let parsed = parse(name, language, file.contents_utf8()?);
+            let parsed = parsed.map(|check| Check { replacing, ..check });
             Some(parsed.with_context(|| format!("checks/{}", path.display())))
         })
         .collect::<Result<_>>()?;

@@ -120,6 +120,7 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         guest: Guest::find()?,
         program: build::CHECKS.find()?,
         program_in_cxx: build::CHECKS_IN_CXX.find()?,
+        program_replacing: build::CHECKS_REPLACING.find()?,
         timeout: args.timeout,
         stop: &stop,
     };

@@ -63,6 +63,8 @@ pub struct CheckRunner<'a> {
     pub program: PathBuf,
     /// The one that has those in C++.
     pub program_in_cxx: PathBuf,
+    /// The one that has those that replace operators.
+    pub program_replacing: PathBuf,
     /// How long a process may take, if not as long as the check itself says.
     pub timeout: Option<Duration>,
     /// Set if a signal has stopped the run.
@@ -74,6 +76,7 @@ impl CheckRunner<'_> {
     pub fn trial(&self, subject: &Subject, check: &Check) -> Result<Trial> {
         let program = match check.language {
             Language::C => &self.program,
+            Language::Cxx if check.replacing => &self.program_replacing,
             Language::Cxx => &self.program_in_cxx,
         };
         let own = || Duration::from_secs(check.seconds.into());

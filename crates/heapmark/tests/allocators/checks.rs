@@ -24,10 +24,9 @@ const HANGS: [&str; 4] = [
 
 /// Files of checks with a verdict, and those that standards leave open.
 fn files() -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let folder = repository().join("checks");
-    let files = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
+    let folders = ["checks", "checks/replacing"].map(|it| fs::read_dir(repository().join(it)));
+    let files = folders.into_iter().flat_map(Result::unwrap);
+    let files = files.map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> = files
         .filter(|file| matches!(ending(file), "c" | "cc"))
         .collect();
@@ -52,7 +51,8 @@ fn compiler(source: &Path) -> Command {
     };
     let mut compiler = Command::new(name);
     compiler
-        .args(["-w", "-fno-builtin", "-pthread"])
+        .args(["-w", "-fno-builtin", "-pthread", "-I"])
+        .arg(repository().join("checks"))
         .args(strict);
     compiler
 }
