@@ -13,22 +13,25 @@ seconds = 4
 #include <sys/time.h>
 #include <sys/wait.h>
 
+static volatile int forks;
+
 static void handler(int signal) {
     int error = errno;
     pid_t child = fork();
     if (child == 0) _exit(0);
     if (child > 0) waitpid(child, &signal, 0);
-    errno = error;
+    errno = error, forks++;
 }
 
 CHECK {
     struct itimerval each = {{0, 1000}, {0, 1000}};
     signal(SIGALRM, handler);
     setitimer(ITIMER_REAL, &each, NULL);
-    void *blocks[100] = {0};
-    for (int times = 0; times < 1000000; times++) {
-        free(blocks[times % 100]);
-        blocks[times % 100] = malloc(16 + times * 37 % 3000);
+    // Each fourth is too large for the caches of threads, so that locks are held most of the time.
+    void *blocks[1000] = {0};
+    for (unsigned times = 0; forks < 200; times++) {
+        free(blocks[times % 1000]);
+        blocks[times % 1000] = malloc(times % 4 ? 16 + times % 100 * 37 : 300000);
     }
     signal(SIGALRM, SIG_IGN);
 }
