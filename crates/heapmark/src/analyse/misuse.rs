@@ -1,10 +1,10 @@
 //! From the processes of a check of hardening to its cells.
 
-use crate::catalog::misuse::{Ends, Form, Gather, Misuse};
+use crate::catalog::misuse::{Ends, Form, Gather, Misuse, MisuseOutcome};
 use crate::execute::check::Ended;
 use crate::execute::misuse::{Attempted, Fault, Phase};
 use crate::execute::signal_name;
-use crate::store::misuse::{Impact, MisuseCell, MisuseOutcome, MisuseResult, Share};
+use crate::store::misuse::{Impact, MisuseCell, MisuseResult, Share};
 use std::collections::BTreeMap;
 
 /// How its processes ended, and what is said of them. The twin is the same process without the

@@ -81,6 +81,55 @@ pub enum Ends {
     Values,
 }
 
+/// What an allocator makes of a wrong program. The order is that of how far an attacker gets, and no
+/// score: an outcome of one small program says little about a clever one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MisuseOutcome {
+    /// It ended the process on purpose, inside the bad call.
+    Stopped,
+    /// The hardware did, on the bad access itself.
+    Trapped,
+    /// It ended the process on purpose, some calls later.
+    StoppedLate,
+    /// Nothing ended, and the heap is whole.
+    Absorbed,
+    /// Nothing wrong was done: the check ends in values.
+    Observed,
+    /// It cannot apply to this allocator or here.
+    Unsupported,
+    /// It did not end within its time.
+    Hang,
+    /// A fault that is not on purpose.
+    Crashed,
+    /// Bytes of another live block were changed, and it was not noticed.
+    Spilled,
+    /// A block got two owners, or bytes that were not written into it.
+    Corrupted,
+    /// The check itself went wrong, another library served, or the benign twin did not end well:
+    /// nothing is known of the allocator.
+    Error,
+}
+
+impl MisuseOutcome {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            MisuseOutcome::Stopped => "stopped",
+            MisuseOutcome::Trapped => "trapped",
+            MisuseOutcome::StoppedLate => "stopped-late",
+            MisuseOutcome::Absorbed => "absorbed",
+            MisuseOutcome::Observed => "observed",
+            MisuseOutcome::Unsupported => "unsupported",
+            MisuseOutcome::Hang => "hang",
+            MisuseOutcome::Crashed => "crashed",
+            MisuseOutcome::Spilled => "spilled",
+            MisuseOutcome::Corrupted => "corrupted",
+            MisuseOutcome::Error => "error",
+        }
+    }
+}
+
 /// What is made of the samples of many processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -101,10 +150,11 @@ fn naive() -> Vec<Form> {
     vec![Form::Naive]
 }
 
-/// Processes of a cell in the preset full, in quick, and for a rate.
+/// Processes of a cell in the preset full, and in quick.
 const TRIALS: u32 = 8;
 const FEW_TRIALS: u32 = 2;
-const TRIALS_OF_A_RATE: u32 = 200;
+/// Processes of a cell for a rate: what none of so many shows is rare.
+pub const TRIALS_OF_A_RATE: u32 = 200;
 
 /// All of them by group and name.
 pub fn all() -> Result<Vec<Misuse>> {
@@ -166,6 +216,11 @@ impl Misuse {
             None if self.rate => TRIALS_OF_A_RATE,
             None => TRIALS,
         }
+    }
+
+    /// Whether it may say a value of this name: some names are put together of words.
+    pub fn notes(&self, name: &str) -> bool {
+        self.gather.is_some() || name.split(' ').all(|word| self.body.contains(word))
     }
 
     /// The same as a C program that needs nothing of heapmark: it ends by what stopped it, with 1 if

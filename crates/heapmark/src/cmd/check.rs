@@ -8,7 +8,8 @@ use crate::analyse::check::{changed_cells, changes, of_trials};
 use crate::analyse::misuse::{no_cells, of_attempts, why_not_well};
 use crate::build;
 use crate::catalog::check::{self, Check, Standing};
-use crate::catalog::misuse::{self, Ends, Misuse};
+use crate::catalog::claim::HardeningDocument;
+use crate::catalog::misuse::{self, Ends, Misuse, MisuseOutcome};
 use crate::catalog::{Catalog, Tier, did_you_mean};
 use crate::execute::check::{CheckRunner, Trial};
 use crate::execute::child::Interrupted;
@@ -20,7 +21,7 @@ use crate::plan::Plan;
 use crate::report;
 use crate::store;
 use crate::store::check::{CHECK_FILE, CheckFile, CheckVerdict, CheckedAllocator};
-use crate::store::misuse::{MisuseOutcome, MisuseResult};
+use crate::store::misuse::MisuseResult;
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -106,13 +107,15 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         print(program)?;
         return Ok(Exit::Done);
     }
+    let catalog = Catalog::load()?;
+    // The page at the end needs them: a fault in one is said before hours of checks.
+    HardeningDocument::load(&catalog, &misuses)?;
     let (checks, misuses) = chosen(checks, misuses, &args).map_err(usage)?;
     if let Some(folder) = &args.output
         && is_there(folder)
     {
         refuse!("{} exists: choose another --output", folder.display());
     }
-    let catalog = Catalog::load()?;
     let allocators = resolve::named(&args.allocators, &[Tier::Main], false, &catalog)?;
     let subjects = resolve::resolve(allocators, &catalog, false)?;
     let stop = stop_on_signals();

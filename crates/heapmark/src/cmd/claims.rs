@@ -1,26 +1,32 @@
-//! `heapmark claims`: whether the claims of the reference documents hold in stored runs.
+//! `heapmark claims`: whether the claims of the reference documents hold in stored runs, and those of
+//! documents about hardening in a result of `heapmark check`.
 
-use super::output::{Destination, TableFormat};
-use super::{Exit, find_runs, say_damage, screen};
-use crate::analyse::claims::{Evidence, JudgedClaim, Measured, judge};
-use crate::catalog::claim::Document;
-use crate::catalog::{Catalog, joined};
+use super::output::{Destination, Output, TableFormat};
+use super::{Exit, find_runs, say_damage, screen, usage};
+use crate::analyse::claims::{
+    Evidence, JudgedClaim, JudgedHardening, Measured, judge, judge_hardening,
+};
+use crate::catalog::claim::{Document, HardeningDocument};
+use crate::catalog::{Catalog, joined, misuse};
 use crate::file::length;
 use crate::report;
+use crate::store::check::{CHECK_FILE, CheckFile};
 use crate::store::{self, Purpose, Run};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
-/// Check the claims of the reference documents against stored runs
+/// Check the claims of the reference documents against stored runs, or what documents say of
+/// hardening against a result of heapmark check
 #[derive(clap::Args)]
 pub struct ClaimsArgs {
-    /// Run directories, or `latest`; if several have the same case and row, the first one counts
-    #[arg(default_value = "latest")]
+    /// Run directories, or `latest`; if several have the same case and row, the first one counts; or
+    /// the directory of one result of heapmark check
+    #[arg(default_value = "latest", value_name = "RUN")]
     runs: Vec<String>,
     /// Write this format instead of a table for the terminal
     #[arg(long, value_name = "FORMAT")]
     to: Option<TableFormat>,
-    /// Only the claims of one document: bt, mm, rp, za or ll
+    /// Only the claims of one document: bt, mm, rp, za or ll; of hardening: isoalloc, ...
     #[arg(long, value_name = "NAME")]
     document: Option<String>,
     /// Write a page with every published figure beside the measured one, and every claim with its
@@ -33,10 +39,18 @@ pub struct ClaimsArgs {
 
 /// Runs the command.
 pub fn run(args: ClaimsArgs) -> Result<Exit> {
+    let is_check = |name: &&String| Path::new(name).join(CHECK_FILE).is_file();
+    if let Some(check) = args.runs.iter().find(is_check) {
+        if args.runs.len() > 1 {
+            refuse!("{check} is a result of heapmark check: give it alone");
+        }
+        return of_check(Path::new(check), &args);
+    }
     let dirs = find_runs(&args.runs)?;
     let output = args.destination.made_of_runs(&dirs)?;
     let catalog = Catalog::load()?;
-    let documents = chosen(Document::load(&catalog)?, args.document.as_deref())?;
+    let documents = Document::load(&catalog)?;
+    let documents = chosen(documents, |it| &it.name, args.document.as_deref())?;
     let mut runs = Vec::new();
     for dir in &dirs {
         let run = store::read(dir)?;
@@ -92,17 +106,48 @@ pub(super) fn of_page(dirs: &[PathBuf]) -> Result<Vec<JudgedClaim>> {
     Ok(judge(&Document::load(&catalog)?, &catalog.workloads, &runs))
 }
 
-fn chosen(documents: Vec<Document>, name: Option<&str>) -> Result<Vec<Document>> {
+/// The claims about hardening, held against a result of `heapmark check`.
+fn of_check(dir: &Path, args: &ClaimsArgs) -> Result<Exit> {
+    if args.reproduction {
+        refuse!("--reproduction is for runs: documents about hardening have no figures");
+    }
+    let file = CheckFile::read(dir).map_err(usage)?;
+    let Destination { output, force } = &args.destination;
+    let output = Output::new(output, *force, [dir.join(CHECK_FILE)])?;
+    let (documents, all) = hardening(&file)?;
+    let documents = chosen(documents, |it| &it.name, args.document.as_deref())?;
+    let is_chosen = |one: &JudgedHardening| documents.iter().any(|it| it.name == one.document);
+    let judged: Vec<JudgedHardening> = all.into_iter().filter(is_chosen).collect();
+    output.put(match args.to {
+        Some(TableFormat::Md) => report::hardening_claims_markdown(&judged, &documents),
+        Some(TableFormat::Json) => report::hardening_claims_json(&judged),
+        None => report::hardening_claims(&judged, &documents, args.document.is_some(), screen()),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// All documents about hardening, and their claims held against a result.
+pub(super) fn hardening(
+    file: &CheckFile,
+) -> Result<(Vec<HardeningDocument>, Vec<JudgedHardening>)> {
+    let checks = misuse::all()?;
+    let documents = HardeningDocument::load(&Catalog::load()?, &checks)?;
+    let judged = judge_hardening(&documents, &checks, file);
+    Ok((documents, judged))
+}
+
+/// The documents, or the one of this name.
+fn chosen<D>(documents: Vec<D>, name_of: fn(&D) -> &String, name: Option<&str>) -> Result<Vec<D>> {
     let Some(name) = name else {
         return Ok(documents);
     };
-    let (found, others): (Vec<_>, Vec<_>) = documents
+    let (found, others): (Vec<D>, Vec<D>) = documents
         .into_iter()
-        .partition(|document| document.name == name);
+        .partition(|document| name_of(document) == name);
     if !found.is_empty() {
         return Ok(found);
     }
-    let known = joined(others.into_iter().map(|document| document.name), ", ");
+    let known = joined(others.iter().map(name_of), ", ");
     refuse!("no document `{name}`: there are {known}")
 }
 

@@ -4,9 +4,9 @@ use super::run::real_programs::apt_line;
 use super::{Exit, print, print_json, told_version, unexpected, width_of};
 use crate::build::input::missing;
 use crate::build::{self, State};
-use crate::catalog::claim::Document;
+use crate::catalog::claim::{Claimed, Document, Feature, HardeningDocument};
 use crate::catalog::{
-    Allocator, Catalog, Program, RealProgram, Suite, Workload, joined, real_program,
+    Allocator, Catalog, Program, RealProgram, Suite, Workload, joined, misuse, real_program,
 };
 use crate::execute::{Guest, Subject};
 use crate::file::space_of;
@@ -108,7 +108,10 @@ pub fn run(args: ListArgs) -> Result<Exit> {
             &["name", "preset", "workloads", "threads", "about"],
             catalog.suites.iter().map(of_suite).collect(),
         ),
-        What::Claims => (&["id", "says", "evidence", "workloads"], claims(&catalog)?),
+        What::Claims => (
+            &["id", "says", "evidence", "workloads", "hardening_checks"],
+            claims(&catalog)?,
+        ),
         What::Metrics => (
             &["key", "unit", "better", "judged", "about"],
             metric::all().map(of_metric).collect(),
@@ -312,7 +315,34 @@ fn of_workload(workload: &Workload) -> Value {
 fn claims(catalog: &Catalog) -> Result<Vec<Value>> {
     let documents = Document::load(catalog)?;
     let all = documents.iter().flat_map(|document| &document.claims);
-    Ok(all.map(|claim| json!(claim)).collect())
+    let mut all: Vec<Value> = all.map(|claim| json!(claim)).collect();
+    for document in HardeningDocument::load(catalog, &misuse::all()?)? {
+        let features = document.features.iter().enumerate();
+        all.extend(features.map(|(place, feature)| of_feature(document.id(place), feature)));
+    }
+    Ok(all)
+}
+
+/// A claim about hardening, with the document's word on each allocator.
+fn of_feature(id: String, feature: &Feature) -> Value {
+    let words = |claimed: Claimed| {
+        let all = feature.claimed.iter().filter(|(_, it)| **it == claimed);
+        let names = joined(all.map(|(name, _)| name), ", ");
+        (!names.is_empty()).then(|| format!("{}: {names}", claimed.words()))
+    };
+    let all = [
+        Claimed::Yes,
+        Claimed::Option,
+        Claimed::Interface,
+        Claimed::No,
+    ];
+    let checks = feature.shown_by.iter().map(|sign| &sign.check);
+    json!({
+        "id": id, "says": format!("{}: {}", feature.name, feature.says),
+        "evidence": joined(all.into_iter().filter_map(words), "; "),
+        "hardening_checks": checks.collect::<Vec<_>>(), "no_check": feature.no_check,
+        "claimed": feature.claimed, "shown_by": feature.shown_by,
+    })
 }
 
 fn of_suite(suite: &Suite) -> Value {

@@ -125,7 +125,9 @@ fn of_check(dir: &Path, output: Option<PathBuf>, force: Force) -> Result<Exit> {
 const CHECK_PAGE: &str = "check.html";
 
 fn page_of_check(file: &CheckFile) -> Result<String> {
-    Ok(check_page(file, &catalog::check::all()?))
+    let (documents, claims) = claims::hardening(file)?;
+    let checks = catalog::check::all()?;
+    Ok(check_page(file, &checks, &documents, &claims))
 }
 
 /// Writes the page of a result of `heapmark check` into its directory.

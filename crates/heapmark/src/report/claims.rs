@@ -43,7 +43,7 @@ pub fn claims(all: &[JudgedClaim], whole: bool, screen: Screen) -> String {
 }
 
 /// The formats with the claims that a table does not show.
-const LEFT_OUT: &str = "Claims that are not testable here are left out; --document NAME or --to md lists them with the reason.";
+pub(super) const LEFT_OUT: &str = "Claims that are not testable here are left out; --document NAME or --to md lists them with the reason.";
 
 /// The head of the table.
 pub const COLUMNS: [&str; 4] = ["id", "verdict", "claim", "reason"];

@@ -5,9 +5,9 @@ use super::screen::{BOLD, RED, Screen, numbers_table};
 use super::text::{list, plain};
 use super::units;
 use crate::analyse::distinct;
-use crate::catalog::misuse::{Ends, Form, Misuse};
+use crate::catalog::misuse::{Ends, Form, Misuse, MisuseOutcome};
 use crate::store::check::{CheckFile, CheckedAllocator};
-use crate::store::misuse::{Impact, MisuseCell, MisuseOutcome};
+use crate::store::misuse::{Impact, MisuseCell};
 
 /// All of it; nothing if no such check was made.
 pub fn hardening(file: &CheckFile, checks: &[Misuse], screen: Screen) -> Vec<String> {

@@ -12,6 +12,7 @@ mod factor;
 mod flags;
 mod footprint;
 mod format;
+mod hardening_claims;
 mod json;
 mod latency;
 mod legend;
@@ -51,6 +52,10 @@ pub use claims::{claims, claims_json, claims_markdown, reason};
 pub use compare::{ComparisonSubject, comparison, comparison_json, comparison_markdown};
 pub use flags::text as flags;
 pub use format::{Exported, Format, export, write_raw};
+pub use hardening_claims::{
+    claims as hardening_claims, claims_json as hardening_claims_json,
+    claims_markdown as hardening_claims_markdown,
+};
 pub use machine::{doctor, price_warning, prices, warnings};
 pub use matrix::{matrix, provisional};
 pub use metrics::metrics;

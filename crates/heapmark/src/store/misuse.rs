@@ -1,6 +1,6 @@
 //! What `heapmark check` has found of hardening, in `check.json`. docs/FORMAT.md describes it.
 
-use crate::catalog::misuse::{Ends, Form};
+use crate::catalog::misuse::{Ends, Form, MisuseOutcome};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -54,55 +54,6 @@ pub struct Share {
     pub low: f64,
     /// and not larger.
     pub high: f64,
-}
-
-/// What an allocator makes of a wrong program. The order is that of how far an attacker gets, and no
-/// score: an outcome of one small program says little about a clever one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MisuseOutcome {
-    /// It ended the process on purpose, inside the bad call.
-    Stopped,
-    /// The hardware did, on the bad access itself.
-    Trapped,
-    /// It ended the process on purpose, some calls later.
-    StoppedLate,
-    /// Nothing ended, and the heap is whole.
-    Absorbed,
-    /// Nothing wrong was done: the check ends in values.
-    Observed,
-    /// It cannot apply to this allocator or here.
-    Unsupported,
-    /// It did not end within its time.
-    Hang,
-    /// A fault that is not on purpose.
-    Crashed,
-    /// Bytes of another live block were changed, and it was not noticed.
-    Spilled,
-    /// A block got two owners, or bytes that were not written into it.
-    Corrupted,
-    /// The check itself went wrong, another library served, or the benign twin did not end well:
-    /// nothing is known of the allocator.
-    Error,
-}
-
-impl MisuseOutcome {
-    /// Its word.
-    pub fn word(self) -> &'static str {
-        match self {
-            MisuseOutcome::Stopped => "stopped",
-            MisuseOutcome::Trapped => "trapped",
-            MisuseOutcome::StoppedLate => "stopped-late",
-            MisuseOutcome::Absorbed => "absorbed",
-            MisuseOutcome::Observed => "observed",
-            MisuseOutcome::Unsupported => "unsupported",
-            MisuseOutcome::Hang => "hang",
-            MisuseOutcome::Crashed => "crashed",
-            MisuseOutcome::Spilled => "spilled",
-            MisuseOutcome::Corrupted => "corrupted",
-            MisuseOutcome::Error => "error",
-        }
-    }
 }
 
 /// What an attacker has gained by then.

@@ -315,3 +315,260 @@ fn each_printed_program_compiles_and_some_show_the_same() {
         }
     }
 }
+
+/// A document about three of these libraries. Some of its claims are planted to be wrong.
+const DOCUMENT: &str = r#"
+short = "PL"
+title = "a planted document"
+source = "nowhere"
+version = "1"
+date = "today"
+
+[allocators]
+"careful" = { ours = ["stops"], brought = true }
+"careless" = { ours = ["corrupts"], brought = true }
+"absent" = { ours = ["spills"], brought = true }
+"unknown" = {}
+"tuned" = { configured = ["corrupts"], brought = true }
+
+[[features]]
+name = "double free"
+says = "noticed at once"
+claimed = { careful = "yes", careless = "yes", absent = "yes", unknown = "yes", tuned = "option" }
+shown-by = [{ check = "double-free", outcomes = ["stopped"] }]
+
+[[features]]
+name = "no double free"
+says = "noticed at once"
+claimed = { careful = "no", careless = "no" }
+shown-by = [{ check = "double-free", outcomes = ["stopped"] }]
+
+[[features]]
+name = "wiping"
+says = "old bytes are gone"
+claimed = { careful = "yes", careless = "option" }
+shown-by = [{ check = "uaf-read", sizes = [24], value = "old bytes", at-most = 10 }]
+
+[[features]]
+name = "sealing"
+says = "its state is read-only"
+claimed = { careful = "yes" }
+no-check = "no check looks at it"
+
+[[features]]
+name = "quarantine"
+says = "a freed block waits"
+claimed = { careful = "yes", careless = "interface" }
+shown-by = [{ check = "uaf-window", value = "after 0, 1, 16, 256, 4096, 65536 pairs", is = ["stopped"] }]
+
+[[features]]
+name = "named option"
+says = "noticed at once"
+claimed = { tuned = "option", careful = "yes" }
+with = { tuned = ["corrupts"] }
+shown-by = [{ check = "double-free", outcomes = ["stopped"] }]
+
+[[features]]
+name = "vague"
+says = "noticed or not"
+claimed = { careless = "yes", careful = "no" }
+shown-by = [{ check = "double-free", outcomes = ["stopped"] }]
+also-with = "it may be noticed later"
+also-without = "it may be luck"
+
+[[features]]
+name = "larger"
+says = "noticed at once"
+claimed = { careful = "yes" }
+shown-by = [{ check = "double-free", sizes = [4000], outcomes = ["stopped"] }]
+"#;
+
+/// A result of two libraries, and that document among the user's.
+fn claimed(place: &Place) {
+    let folder = place.at("config/heapmark/claims/hardening");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("planted.toml"), DOCUMENT).unwrap();
+    let library = |answer: &str| format!("{answer}={}", answering(place, answer).display());
+    let both = format!("{},{}", library("stops"), library("corrupts"));
+    let only = [
+        "--only",
+        "double-free,uaf-read",
+        "--output",
+        "out",
+        "--timeout",
+        "20s",
+    ];
+    let end = place.run(&[&["check", "-a", &both], &only[..]].concat());
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+}
+
+#[test]
+fn claims_about_hardening_are_confirmed_contradicted_or_not_testable() {
+    let place = Place::new();
+    claimed(&place);
+    let flags = ["claims", "out", "--document", "planted"];
+    let judged = place.run(&[&flags[..], &["--to", "json"]].concat());
+    assert_eq!(judged.code, Some(0), "{}", judged.stderr);
+    let judged: Vec<Value> = serde_json::from_str(&judged.stdout).unwrap();
+    let of = |id: &str, allocator: &str| {
+        let mut all = judged.iter();
+        let found = all.find(|it| word(it, "id") == id && word(it, "allocator") == allocator);
+        found.unwrap_or_else(|| panic!("{id} {allocator}: {judged:#?}"))
+    };
+    for (id, allocator, verdict, reason) in [
+        ("PL-1", "careful", "confirmed", "double-free 24 B: stopped"),
+        (
+            "PL-1",
+            "careless",
+            "contradicted",
+            "double-free 24 B: corrupted",
+        ),
+        (
+            "PL-1",
+            "absent",
+            "not-testable",
+            "not in this result: spills",
+        ),
+        (
+            "PL-1",
+            "unknown",
+            "not-testable",
+            "no entry of ours is this allocator",
+        ),
+        (
+            "PL-2",
+            "careful",
+            "contradicted",
+            "double-free 24 B: stopped",
+        ),
+        (
+            "PL-2",
+            "careless",
+            "confirmed",
+            "double-free 24 B: corrupted",
+        ),
+        (
+            "PL-3",
+            "careful",
+            "confirmed",
+            "uaf-read 24 B: old bytes=0 %",
+        ),
+        ("PL-3", "careless", "not-testable", "this option"),
+        ("PL-4", "careful", "not-testable", "no check looks at it"),
+        (
+            "PL-5",
+            "careful",
+            "not-testable",
+            "uaf-window was not checked: --preset full has it",
+        ),
+        (
+            "PL-5",
+            "careless",
+            "not-testable",
+            "functions of the standards",
+        ),
+        ("PL-1", "tuned", "not-testable", "which option it is"),
+        (
+            "PL-6",
+            "tuned",
+            "contradicted",
+            "double-free 24 B: corrupted",
+        ),
+        ("PL-6", "careful", "confirmed", "double-free 24 B: stopped"),
+        (
+            "PL-7",
+            "careless",
+            "not-testable",
+            "it may be noticed later",
+        ),
+        ("PL-7", "careful", "not-testable", "it may be luck"),
+        (
+            "PL-8",
+            "careful",
+            "not-testable",
+            "double-free was not checked with 4000 bytes: --preset full has it",
+        ),
+    ] {
+        let one = of(id, allocator);
+        assert_eq!(word(one, "verdict"), verdict, "{one:#}");
+        assert!(word(one, "reason").contains(reason), "{one:#}");
+        let is_wrong = verdict == "contradicted";
+        assert_eq!(one["again"].is_string(), is_wrong, "{one:#}");
+    }
+    assert_eq!(judged.len(), 17);
+    let command = "heapmark check -a corrupts --only double-free";
+    assert_eq!(word(of("PL-1", "careless"), "again"), command);
+
+    // The command does show it, if it is told where the library lies.
+    let library = answering(&place, "corrupts").display().to_string();
+    let command = command.replace("corrupts", &format!("corrupts={library}"));
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    let again = place.run(&words);
+    assert!(again.stdout.contains("corrupted"), "{}", again.stdout);
+
+    let table = place.run(&["claims", "out"]).stdout;
+    for text in ["contradicted", "PL-1", "a planted document", "no score"] {
+        assert!(table.contains(text), "{text}: {table}");
+    }
+    assert!(!table.contains("PL-4"), "{table}");
+    let whole = place.run(&[&flags[..], &["--to", "md"]].concat()).stdout;
+    let rows = whole.lines().filter(|line| line.starts_with("| PL-"));
+    assert_eq!(rows.count(), 17, "{whole}");
+    let page = fs::read_to_string(place.at("out/check.html")).unwrap();
+    let section = page.split("<section id=\"claims\"").nth(1).unwrap();
+    let section = section.split_once("</section>").unwrap().0;
+    assert!(section.contains(">corrupts<"), "{section}");
+    assert!(section.contains("again: heapmark check"), "{section}");
+    assert!(!section.contains("PL-4"), "{section}");
+
+    let several = place.run(&["claims", "out", "out"]);
+    several.is_one_line(2);
+    place
+        .run(&["claims", "out", "--reproduction"])
+        .is_one_line(2);
+    place
+        .run(&["claims", "out", "--document", "bt"])
+        .is_one_line(2);
+}
+
+#[test]
+fn a_faulty_document_about_hardening_is_refused_before_anything_is_checked() {
+    let place = Place::new();
+    claimed(&place);
+    let file = place.at("config/heapmark/claims/hardening/planted.toml");
+    let wrong = "check = \"duoble-free\"";
+    let text = DOCUMENT.replacen("check = \"double-free\"", wrong, 1);
+    fs::write(&file, text).unwrap();
+    for words in [
+        &["claims", "out"][..],
+        &["list", "claims"],
+        &["report", "out"],
+        &["check", "-a", "glibc", "--output", "new"],
+    ] {
+        let end = place.run(words);
+        end.is_one_line(1);
+        let says = "planted.toml: shown-by of double free: there is no check of hardening `duoble-free` (line 19); did you mean";
+        assert!(end.stderr.contains(says), "{words:?}: {}", end.stderr);
+    }
+    assert!(!place.at("new").exists());
+}
+
+#[test]
+fn what_is_listed_of_hardening_are_the_claims_that_a_result_judges() {
+    let place = Place::new();
+    claimed(&place);
+    let ids = |words: &[&str]| {
+        let end = place.run(words);
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        let all: Vec<Value> = serde_json::from_str(&end.stdout).unwrap();
+        let all = all.into_iter().filter(|it| it["workloads"].is_null());
+        let mut ids: Vec<String> = all.map(|it| word(&it, "id").to_owned()).collect();
+        ids.dedup();
+        ids
+    };
+    let listed = ids(&["list", "claims", "--json"]);
+    assert_eq!(listed, ids(&["claims", "out", "--to", "json"]));
+    for id in ["PL-5", "IA-24", "HM-1"] {
+        assert!(listed.contains(&id.to_owned()), "{id}: {listed:?}");
+    }
+}

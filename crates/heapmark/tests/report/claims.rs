@@ -121,8 +121,10 @@ fn every_claim_has_a_verdict_and_a_reason() {
 
     let listed: Vec<Value> =
         serde_json::from_str(&place.run(&["list", "claims", "--json"]).stdout).unwrap();
+    // Those about hardening are judged by results of heapmark check.
+    let of_runs = listed.iter().filter(|one| !one["workloads"].is_null());
     assert_eq!(
-        listed.iter().map(|one| word(one, "id")).collect::<Vec<_>>(),
+        of_runs.map(|one| word(one, "id")).collect::<Vec<_>>(),
         judged.iter().map(|one| word(one, "id")).collect::<Vec<_>>()
     );
 

@@ -173,6 +173,9 @@ fn desk() -> Place {
         let end = place.run_small(run, &["-a", "glibc,big-arenas", "--blocks", "6"]);
         assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     }
+    let only = ["--only", "double-free", "-o", "checked"];
+    let end = place.run(&[&["check", "-a", "glibc"], &only[..]].concat());
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     fs::create_dir(place.at("heapmark-results")).unwrap();
     for name in ["heapmark-results/2026-01-01-1", "result", "ll", "za"] {
         symlink(place.at("run-1"), place.at(name)).unwrap();

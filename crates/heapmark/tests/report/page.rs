@@ -240,6 +240,22 @@ fn a_page_of_checks_has_no_fault_in_a_browser_and_report_makes_it_again() {
         );
     }
 
+    // Beside them, what documents say of hardening.
+    let claimed = place.run(&[
+        "check",
+        "-a",
+        "glibc",
+        "--only",
+        "double free",
+        "-o",
+        "claimed",
+    ]);
+    assert_eq!(claimed.code, Some(0), "{}", claimed.stderr);
+    let claims = place.at("claimed/check.html");
+    let text = fs::read_to_string(&claims).unwrap();
+    assert!(text.contains("What documents say of hardening"), "{text}");
+    look("claims", &[claims]).iter().for_each(without_fault);
+
     fs::remove_file(&page).unwrap();
     let end = place.run(&["report", "out"]);
     assert_eq!(

@@ -4,6 +4,7 @@
 mod checks;
 mod evidence;
 mod figures;
+mod hardening;
 mod judged;
 mod order;
 mod scene;
@@ -15,6 +16,7 @@ mod tests;
 
 pub use evidence::{Evidence, Spot};
 pub use figures::{PublishedRow, Reproduced, reproduced};
+pub use hardening::{HardeningVerdict, JudgedHardening, SeenCell, judge as judge_hardening};
 pub use judged::{AsThen, JudgedClaim, JudgedPart, Number, Said, Verdict};
 pub use scene::Measured;
 

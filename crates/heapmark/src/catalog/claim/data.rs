@@ -15,6 +15,21 @@ pub struct Reader<'a> {
     pub faults: &'a mut Vec<Fault>,
 }
 
+/// A fault with its line: that of the text `at`, not before the entry named by `after`.
+pub fn fault_at(
+    file: &str,
+    text: &str,
+    (after, at): (&str, &str),
+    key: String,
+    what: &str,
+    mend: &str,
+) -> Fault {
+    let start = text.find(&format!("\"{after}\"")).unwrap_or(0);
+    let at = text[start..].find(at).map_or(start, |at| start + at);
+    let line = text[..at].matches('\n').count() + 1;
+    Fault::new(file, key, format!("{what} (line {line})"), mend)
+}
+
 impl Reader<'_> {
     /// Adds each fault with its line.
     pub fn check(&mut self) {
@@ -40,14 +55,10 @@ impl Reader<'_> {
         }
     }
 
-    /// Finds the fault at the text `at`, not before the entry named by `after`.
     fn add(&mut self, key: &str, after: &str, at: &str, what: &str, mend: &str) {
-        let start = self.text.find(&format!("\"{after}\"")).unwrap_or(0);
-        let at = self.text[start..].find(at).map_or(start, |at| start + at);
-        let line = self.text[..at].matches('\n').count() + 1;
         let key = format!("{key} of {after}");
-        let what = format!("{what} (line {line})");
-        self.faults.push(Fault::new(self.file, key, what, mend));
+        let fault = fault_at(self.file, self.text, (after, at), key, what, mend);
+        self.faults.push(fault);
     }
 
     fn rows(&mut self) {

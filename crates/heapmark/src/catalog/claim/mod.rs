@@ -1,12 +1,15 @@
 //! The claims and published figures of a reference document: the keys of `claims/*.toml`. Defines
-//! what would have to be true; only a run shows whether it is.
+//! what would have to be true; only a run shows whether it is. Claims about hardening have a folder
+//! and keys of their own.
 
 mod check;
 mod data;
+mod hardening;
 mod measure;
 mod place;
 
 pub use check::{Against, Check};
+pub use hardening::{Claimed, Feature, HardeningDocument, Sign, Signs};
 pub use measure::Measure;
 pub use place::{Needs, Over, Place, Shape, Take, Threads};
 
@@ -151,6 +154,7 @@ impl Document {
         let texts = folder::texts(&CLAIMS, "claims", &mut faults);
         let documents = texts
             .iter()
+            .filter(|(file, _)| !file.starts_with("claims/hardening/"))
             .filter_map(|(file, text)| parse(file, text, catalog, &mut faults))
             .collect();
         if faults.is_empty() {

@@ -5,9 +5,12 @@ use super::head::{Head, facts};
 use super::lay_out;
 use super::section::{Matrix, MatrixCell, MatrixRow, PageTable, Section};
 use super::text_sections::{allocators_table, machine_table};
+use crate::analyse::claims::JudgedHardening;
 use crate::analyse::distinct;
 use crate::catalog::check::{Check, Standing};
+use crate::catalog::claim::HardeningDocument;
 use crate::report::check::{applying, groups, standing, values_of, worst_first};
+use crate::report::hardening_claims;
 use crate::report::text::{count, join, list, plain};
 use crate::store::check::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator};
 
@@ -15,12 +18,23 @@ use crate::store::check::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator
 const MOST_OPEN: usize = 3;
 
 /// The page. What a check is about comes from its own file: the result may be of another version.
-pub fn checked(file: &CheckFile, checks: &[Check]) -> String {
-    let ranked = worst_first(file);
+pub fn checked(
+    file: &CheckFile,
+    checks: &[Check],
+    documents: &[HardeningDocument],
+    claims: &[JudgedHardening],
+) -> String {
+    let mut ranked = worst_first(file);
+    // Checks of hardening alone say nothing of what a program may rely on.
+    ranked.retain(|one| !one.results.is_empty());
     let mut sections = vec![matrix(file, &ranked), not_passed(&ranked, checks)];
+    if ranked.is_empty() {
+        sections.clear();
+    }
     let folded = ranked.len() > MOST_OPEN;
     sections.extend(ranked.iter().map(|one| under(one, checks, folded)));
     sections.push(left_open(file, checks));
+    sections.push(claimed(documents, claims));
     sections.push(method(file));
     sections.push(next());
     let says = format!(
@@ -53,7 +67,9 @@ fn title(file: &CheckFile) -> String {
 
 fn names_of_checks(file: &CheckFile) -> Vec<&str> {
     let results = file.allocators.iter().flat_map(|one| &one.results);
-    distinct(results.map(|it| it.check.as_str()))
+    let hardening = file.allocators.iter().flat_map(|one| &one.hardening);
+    let hardening = hardening.map(|it| it.check.as_str());
+    distinct(results.map(|it| it.check.as_str()).chain(hardening))
 }
 
 fn findings(one: &CheckedAllocator) -> impl Iterator<Item = &CheckResult> {
@@ -62,6 +78,9 @@ fn findings(one: &CheckedAllocator) -> impl Iterator<Item = &CheckResult> {
 
 /// Allocators that pass all that a standard demands, then the one with the most findings.
 fn verdict(ranked: &[&CheckedAllocator]) -> String {
+    if ranked.is_empty() {
+        return "Only hardening was checked: check.json has the outcome of each program.".into();
+    }
     let breaks = |one: &CheckedAllocator| findings(one).any(|it| it.standing == Standing::Std);
     let keeping = ranked
         .iter()
@@ -267,6 +286,36 @@ fn left_open(file: &CheckFile, checks: &[Check]) -> Section {
     )
 }
 
+/// What documents say of hardening; nothing if the result can judge none of it.
+fn claimed(documents: &[HardeningDocument], claims: &[JudgedHardening]) -> Section {
+    let tested = claims.iter().filter(|one| hardening_claims::is_tested(one));
+    let tested: Vec<&JudgedHardening> = tested.collect();
+    // A page has less room beside each other than a terminal: what belongs together is one cell.
+    let rows = tested.iter().map(|one| {
+        let [id, verdict, allocator, claimed, feature, seen] = hardening_claims::cells(one);
+        vec![
+            allocator,
+            claimed,
+            format!("{id} {feature}"),
+            format!("{verdict}: {seen}"),
+        ]
+    });
+    let columns = ["allocator", "claimed", "feature", "verdict"];
+    let table = PageTable {
+        notes: hardening_claims::sources(documents, &tested),
+        ..PageTable::of_words("", &columns, rows)
+    };
+    Section {
+        text: vec![
+            "What documents say of the hardening of these allocators, held against this result; claims that it cannot test are left \
+             out. One that is contradicted is followed by the command that shows it (docs/CLAIMS.md)."
+                .into(),
+        ],
+        legend: vec![hardening_claims::summary(claims)],
+        ..Section::of_tables("claims", "What documents say of hardening", [table])
+    }
+}
+
 fn method(file: &CheckFile) -> Section {
     let infos = file.allocators.iter().map(|one| &one.info);
     let tables = [
@@ -285,6 +334,10 @@ fn next() -> Section {
         (
             "get a check as a C program that needs no heapmark",
             "heapmark check --program CHECK",
+        ),
+        (
+            "hold what documents say of hardening against this result",
+            "heapmark claims DIR",
         ),
         (
             "see what a new release changes",
@@ -335,7 +388,7 @@ mod tests {
         let file = json!({"schema": 1, "heapmark": "", "started": "2026-01-02T03", "preset": "quick", "machine": machine,
                           "allocators": [allocator("right", right), allocator("wrong", wrong)]});
         let file: CheckFile = serde_json::from_value(file).unwrap();
-        let page = checked(&file, &all().unwrap());
+        let page = checked(&file, &all().unwrap(), &[], &[]);
         let section = |id: &str| {
             let (_, rest) = page.split_once(&format!("<section id=\"{id}\"")).unwrap();
             rest.split_once("</section>").unwrap().0
