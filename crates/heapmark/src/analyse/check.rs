@@ -1,9 +1,11 @@
-//! From the processes of a check to its result.
+//! From the processes of a check to its result, and to what later runs need of it.
 
-use crate::catalog::check::Check;
+use super::misuse::detected;
+use crate::catalog::check::{Check, Standing};
 use crate::execute::check::{Ended, Trial};
 use crate::store::check::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator};
 use crate::store::misuse::MisuseCell;
+use crate::store::{Checked, Detection, Finding};
 
 /// Reasons that are kept: a check of thousands of blocks may find each of them wrong.
 const MOST_REASONS: usize = 5;
@@ -46,6 +48,42 @@ fn why(trial: &Trial) -> Option<String> {
         Ended::TooLarge => Some("ended by heapmark: it took more than 2 GiB".into()),
         Ended::Unsupported(why) | Ended::Broken(why) | Ended::NotLoaded(why) => Some(why.clone()),
         Ended::Hung(limit) => Some(format!("not ended after {} s", limit.as_secs_f64())),
+    }
+}
+
+/// What runs of this allocator need of its results, which `file` is to hold: neither what standards
+/// leave open, nor errors, which must not take the place of what is known.
+pub fn kept(one: &CheckedAllocator, file: &CheckFile) -> Checked {
+    let is_kept =
+        |it: &&CheckResult| it.standing != Standing::Observe && it.verdict != CheckVerdict::Error;
+    let finding = |result: &CheckResult| {
+        let reasons = &result.reasons;
+        let found = match result.verdict {
+            CheckVerdict::Crash | CheckVerdict::Hang => reasons.last(),
+            _ => reasons.first(),
+        };
+        Finding {
+            check: result.check.clone(),
+            standing: result.standing,
+            verdict: result.verdict,
+            found: found.cloned().unwrap_or_default(),
+            heapmark: file.heapmark.clone(),
+            at: file.started.clone(),
+        }
+    };
+    let hardening = one.hardening.iter().filter_map(|result| {
+        let (detected, of) = detected(result)?;
+        Some(Detection {
+            check: result.check.clone(),
+            detected,
+            of,
+            heapmark: file.heapmark.clone(),
+            at: file.started.clone(),
+        })
+    });
+    Checked {
+        findings: one.results.iter().filter(is_kept).map(finding).collect(),
+        hardening: hardening.collect(),
     }
 }
 

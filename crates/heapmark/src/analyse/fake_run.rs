@@ -282,6 +282,7 @@ fn allocator(name: &str) -> AllocatorInfo {
         left_to_libc: Vec::new(),
         purge: "called".into(),
         purged_as: None,
+        checked: None,
     }
 }
 

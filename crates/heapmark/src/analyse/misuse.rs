@@ -80,6 +80,29 @@ pub fn why_not_well(twin: &Attempted) -> Option<String> {
     }
 }
 
+/// In how many processes a misuse was detected, of those that could detect it: stopped or trapped in
+/// the bad call or access, or ended on purpose by the first call after it. `None` if it is no misuse,
+/// or applies to no size and form.
+pub fn detected(result: &MisuseResult) -> Option<(u32, u32)> {
+    use MisuseOutcome::*;
+    let mut detected = 0;
+    let mut all = 0;
+    let cells = result.cells.iter();
+    for cell in cells.filter(|_| result.ends == Ends::Outcome) {
+        let is_next = cell.distance == Some(0);
+        for (outcome, times) in &cell.tally {
+            match outcome {
+                Unsupported | Observed | Error => continue,
+                Stopped | Trapped => detected += times,
+                StoppedLate if is_next => detected += times,
+                _ => {}
+            }
+            all += times;
+        }
+    }
+    (all > 0).then_some((detected, all))
+}
+
 fn outcome(attempt: &Attempted, ends: Ends) -> MisuseOutcome {
     use MisuseOutcome::*;
     match &attempt.ended {
@@ -296,6 +319,29 @@ fn entropy(samples: &[&str]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_detected_is_noticed_at_once_or_by_the_next_call() {
+        let detected = |ends: &str, cells: serde_json::Value| {
+            let cells = cells.as_array().unwrap().iter().map(|cell| {
+                json!({"size_bytes": 24, "form": "naive", "outcome": "absorbed", "tally": cell[0], "impact": "none",
+                       "distance": cell[1], "reasons": [], "again": ""})
+            });
+            let cells: Vec<_> = cells.collect();
+            let result = json!({"check": "one", "group": "g", "ends": ends, "cells": cells});
+            super::detected(&serde_json::from_value(result).unwrap())
+        };
+        let at_once = json!([[{"stopped": 2}, null], [{"trapped": 1, "crashed": 1}, null]]);
+        assert_eq!(detected("outcome", at_once.clone()), Some((3, 4)));
+        assert_eq!(detected("values", at_once), None);
+        let later = json!([[{"stopped-late": 2}, 0], [{"stopped-late": 2}, 1]]);
+        assert_eq!(detected("outcome", later), Some((2, 4)));
+        let never = json!([[{"absorbed": 1, "hang": 1, "spilled": 1, "corrupted": 1}, null]]);
+        assert_eq!(detected("outcome", never), Some((0, 4)));
+        let unknown = json!([[{"unsupported": 2}, null], [{"error": 1}, null], [{}, null]]);
+        assert_eq!(detected("outcome", unknown), None);
+    }
 
     #[test]
     fn samples_of_many_processes_are_gathered() {

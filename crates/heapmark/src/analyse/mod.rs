@@ -13,6 +13,7 @@ mod factor;
 pub mod failure;
 pub mod footprint;
 mod group;
+mod hardening;
 pub mod held;
 pub mod interference;
 pub mod latency;
@@ -46,6 +47,7 @@ pub use conclusion::{Conclusion, Ranking, Withheld};
 pub use factor::FactorRatio;
 pub use failure::{Failed, Failure};
 pub use footprint::Sampling;
+pub use hardening::HardeningCost;
 pub use held::{Held, MemoryShape};
 pub use interference::InterferenceSummary;
 pub use latency::{LongestCall, TimedCalls, Timer, Timing};
@@ -67,7 +69,7 @@ use crate::execute::Measurement;
 use crate::metric::{Judged, Process};
 use crate::observe::Prices;
 use crate::plan::{Counter, Factor, HugePages, LimitKind, Mode};
-use crate::store::{Purpose, Record, RunFile};
+use crate::store::{Checked, Finding, Purpose, Record, RunFile};
 use group::{CaseGroups, Group, RecordsByRow};
 use heapmark_stats::{half_width, shift};
 use measured_cell::Beside;
@@ -125,6 +127,9 @@ pub struct Analysis {
     /// What the machine's kernel costs, if it was measured; exports have it with the machine.
     #[serde(skip)]
     pub prices: Option<Prices>,
+    /// What `heapmark check` had found of allocators that rank; exports have it with each allocator.
+    #[serde(skip)]
+    pub checked: Vec<(String, Checked)>,
 }
 
 /// The conclusion about later rounds of traces.
@@ -190,6 +195,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         machine_warnings: run.preflights.warnings(),
         huge_pages: run.plan.huge_pages,
         prices: run.preflights.prices.last().cloned(),
+        checked: checked(run),
         ..Analysis::default()
     };
     let counting = RecordsByRow::new(&counting);
@@ -220,6 +226,14 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         }
     }
     analysis
+}
+
+fn checked(run: &RunFile) -> Vec<(String, Checked)> {
+    let ranked = run.allocators.iter();
+    let ranked = ranked.filter(|info| Role::of(info, &run.plan.baseline).ranks());
+    ranked
+        .filter_map(|info| Some((info.name.clone(), info.checked.clone()?)))
+        .collect()
 }
 
 impl Case {
@@ -261,6 +275,12 @@ impl Analysis {
             .chain(&self.counts)
             .chain(&self.footprints)
             .chain(&self.limits)
+    }
+
+    /// The checks that an allocator was known not to pass, the worst first.
+    pub fn failed_by(&self, allocator: &str) -> &[Finding] {
+        let own = self.checked.iter().find(|(name, _)| name == allocator);
+        own.map_or(&[], |(_, checked)| &checked.findings)
     }
 
     /// What an allocator holds, if the run measured that beside times.

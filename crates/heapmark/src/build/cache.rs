@@ -109,12 +109,13 @@ impl Folder {
 }
 
 /// All that heapmark keeps in its cache.
-pub const SHELVES: [&str; 12] = [
+pub const SHELVES: [&str; 13] = [
     "carried",
     "checks",
     "compiled-traces",
     "compiled-traces.lock",
     "copies",
+    "findings",
     "inputs",
     "libraries",
     "programs",
@@ -145,6 +146,23 @@ pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     make(path.parent().unwrap_or(path))
         .and_then(|()| file::replace(path, content, PUBLIC))
         .with_path("cannot write", path)
+}
+
+/// Changes a file of the cache, from what it was; another heapmark that changes one beside it waits.
+pub fn change(
+    path: &Path,
+    changed: impl FnOnce(io::Result<Vec<u8>>) -> Result<Vec<u8>>,
+) -> Result<()> {
+    let folder = path.parent().unwrap_or(path);
+    let lock = || -> io::Result<File> {
+        make(folder)?;
+        let file = lock_file(&folder.join(".lock"))?;
+        file.lock()?;
+        Ok(file)
+    };
+    let _lock = lock().with_path("cannot write into", folder)?;
+    let content = changed(std::fs::read(path))?;
+    file::replace(path, &content, PUBLIC).with_path("cannot write", path)
 }
 
 /// The first twelve hexadecimal digits of [`hash`].

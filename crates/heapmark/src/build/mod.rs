@@ -30,8 +30,8 @@ mod trace_pack;
 mod user;
 
 pub use cache::{
-    SHELVES, hash, hash_of_file, preloadable, root as cache_root, short_hash,
-    write as write_to_cache,
+    SHELVES, change as change_in_cache, hash, hash_of_file, preloadable, root as cache_root,
+    short_hash, write as write_to_cache,
 };
 pub use cargo_sources::{directory as sources_of, fetch, pin};
 pub use carried::{

@@ -4,7 +4,7 @@ use super::report::check_beside;
 use super::run::comparison::patience;
 use super::run::{resolve, select, stop_on_signals, today};
 use super::{Exit, note, print, print_json, screen, usage};
-use crate::analyse::check::{changed_cells, changes, of_trials};
+use crate::analyse::check::{changed_cells, changes, kept, of_trials};
 use crate::analyse::misuse::{no_cells, of_attempts, why_not_well};
 use crate::build;
 use crate::catalog::check::{self, Check, Standing};
@@ -19,9 +19,9 @@ use crate::file::{is_there, make_folder};
 use crate::observe::machine;
 use crate::plan::Plan;
 use crate::report;
-use crate::store;
 use crate::store::check::{CHECK_FILE, CheckFile, CheckVerdict, CheckedAllocator};
 use crate::store::misuse::MisuseResult;
+use crate::store::{self, CheckedShelf};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -130,9 +130,23 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
     let mut machine = machine::describe();
     machine.insert("c_library".into(), build::libc_version());
     let mut file = CheckFile::new(&args.preset, machine);
+    let is_hasty = |check: &&Check| {
+        let usual = Duration::from_secs(check.seconds.into());
+        args.timeout.is_some_and(|timeout| timeout < usual)
+    };
+    let hasty = checks.iter().filter(is_hasty);
+    let hasty: Vec<&str> = hasty.map(|check| check.name.as_str()).collect();
+    let shelf = CheckedShelf::open()
+        .inspect_err(|error| note(format!("runs will not say what is found: {error:#}")))
+        .ok();
     for subject in &subjects {
         match checked(&runner, subject, &checks, &misuses, &args) {
-            Ok(checked) => file.allocators.push(checked),
+            Ok(checked) => {
+                if let Some(shelf) = &shelf {
+                    keep_for_runs(shelf, subject, &file, &checked, &hasty);
+                }
+                file.allocators.push(checked);
+            }
             Err(error) if error.is::<Interrupted>() => return Ok(Exit::Interrupted),
             Err(error) => return Err(error),
         }
@@ -162,6 +176,26 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         // What could not be checked is no finding, and no success either.
         false => Exit::NotAllOk.when(has_error(&file)),
     })
+}
+
+/// Keeps what was found for the reports of later runs. A result is worth having without that.
+fn keep_for_runs(
+    shelf: &CheckedShelf,
+    subject: &Subject,
+    file: &CheckFile,
+    checked: &CheckedAllocator,
+    hasty: &[&str],
+) {
+    let mut known = kept(checked, file);
+    // With less time than usual, what hangs may only be slow.
+    let is_slow = |check: &str, verdict| verdict == CheckVerdict::Hang && hasty.contains(&check);
+    known.findings.retain(|it| !is_slow(&it.check, it.verdict));
+    if let Err(error) = shelf.keep(subject, &checked.info.sha256, known) {
+        let name = &subject.allocator.name;
+        note(format!(
+            "{name}: runs will not say what was found: {error:#}"
+        ));
+    }
 }
 
 fn has_error(file: &CheckFile) -> bool {

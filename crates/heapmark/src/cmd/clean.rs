@@ -25,7 +25,7 @@ pub struct CleanArgs {
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 enum What {
     /// Built allocators and programs, compiled traces, passed checks: all of it is made again when it
-    /// is needed
+    /// is needed; and what `heapmark check` found, for the reports of runs
     Cache,
     /// The runs in ./heapmark-results: nothing makes them again
     Runs,

@@ -4,11 +4,12 @@
 use super::machine::machine_name;
 use super::misuse::{hardening, size, words};
 use super::screen::{BOLD, GREEN, RED, Screen, numbers_table};
-use super::text::{count, list, plain};
+use super::text::{count, enclosed, list, plain, short};
 use crate::analyse::check::{Changed, ChangedCell};
 use crate::analyse::distinct;
 use crate::catalog::check::{Check, Standing};
 use crate::catalog::misuse::Misuse;
+use crate::store::Finding;
 use crate::store::check::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator};
 
 /// All of a result.
@@ -192,6 +193,41 @@ pub(super) fn standing(standing: Standing) -> &'static str {
         Standing::Robust => "quality",
         Standing::Observe => "left open",
     }
+}
+
+/// Checks that a sentence about an allocator names.
+const MOST_NAMED: usize = 2;
+
+/// What a reader of its numbers must know of an allocator, from earlier checks that it did not pass,
+/// the worst first: `x fails 3 checks: free-errno (free of 1 bytes set errno to 22), fork-signal (hang)
+/// and 1 more; heapmark check -a x (2026-01-01).`
+pub fn failed(allocator: &str, findings: &[Finding]) -> Option<String> {
+    let newest = findings.iter().map(|it| it.at.as_str()).max()?;
+    let named = findings.iter().take(MOST_NAMED).map(|it| {
+        let found = match it.verdict {
+            CheckVerdict::Fail => short(&it.found),
+            other => other.word().into(),
+        };
+        format!("{}{}", it.check, enclosed(" (", &found, ")"))
+    });
+    let more = findings.len().saturating_sub(MOST_NAMED);
+    let more = (more > 0).then(|| format!("{more} more"));
+    Some(format!(
+        "{allocator} {}: {}; heapmark check -a {allocator} ({}).",
+        fails(findings),
+        list(named.chain(more)),
+        day(newest)
+    ))
+}
+
+/// `fails 3 checks`.
+pub fn fails(findings: &[Finding]) -> String {
+    format!("fails {}", count(findings.len(), "check"))
+}
+
+/// Of a moment.
+pub fn day(moment: &str) -> &str {
+    moment.split('T').next().unwrap_or_default()
 }
 
 /// What differs between two results.

@@ -1,12 +1,13 @@
 //! A comparison as a table with its notes. Strings from outside are not yet escaped.
 
 use super::sheet::{self, Column, Numberless, Sheet};
-use super::{Screen, conclusion, markdown, terminal, text};
+use super::{Screen, check, conclusion, markdown, terminal, text};
 use crate::analyse::Verdict;
 use crate::analyse::compare::Comparison;
 use crate::metric::{Judged, Metric};
-use crate::store::RunFile;
+use crate::store::{Finding, RunFile};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The runs of a comparison.
 #[derive(Clone, Copy)]
@@ -25,6 +26,7 @@ pub struct ComparisonSubject<'a> {
 pub fn comparison(subject: ComparisonSubject, comparison: &Comparison, screen: Screen) -> String {
     let table = terminal::sheet_text(table(subject, comparison), screen, &mut Vec::new());
     let words = words(subject, comparison).into_iter();
+    let words = words.chain(failed_checks(subject, comparison));
     let words = text::join(words.map(|line| screen.wrap(&line, 2)), "\n");
     format!("{table}\n{words}\n")
 }
@@ -32,7 +34,8 @@ pub fn comparison(subject: ComparisonSubject, comparison: &Comparison, screen: S
 /// For an issue or the summary of a CI job.
 pub fn comparison_markdown(subject: ComparisonSubject, comparison: &Comparison) -> String {
     let mut out = markdown::sheet_text(&table(subject, comparison));
-    for line in words(subject, comparison) {
+    let words = words(subject, comparison).into_iter();
+    for line in words.chain(failed_checks(subject, comparison)) {
         out += &format!("\n{}\n", text::markdown(&line));
     }
     out
@@ -48,6 +51,8 @@ pub fn comparison_json(subject: ComparisonSubject, comparison: &Comparison) -> S
         new_started: &'a str,
         #[serde(flatten)]
         comparison: &'a Comparison,
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        failed_checks: BTreeMap<&'a str, &'a [Finding]>,
     }
     text::json(&ComparisonDocument {
         by: subject.by.key,
@@ -55,7 +60,37 @@ pub fn comparison_json(subject: ComparisonSubject, comparison: &Comparison) -> S
         old_started: subject.old.map(|old| old.started.as_str()),
         new_started: &subject.new.started,
         comparison,
+        failed_checks: findings(subject.new, comparison).collect(),
     })
+}
+
+/// What was known before a run of the allocators of these rows, and of what they are compared with.
+fn findings<'a>(
+    run: &'a RunFile,
+    comparison: &Comparison,
+) -> impl Iterator<Item = (&'a str, &'a [Finding])> {
+    let is_compared = |name: &String| {
+        *name == run.plan.baseline || comparison.rows.iter().any(|row| row.allocator == *name)
+    };
+    run.allocators
+        .iter()
+        .filter(move |info| is_compared(&info.name))
+        .filter_map(|info| Some((info.name.as_str(), &*info.checked.as_ref()?.findings)))
+        .filter(|(_, findings)| !findings.is_empty())
+}
+
+/// The same in sentences; of the old run only if it was another.
+fn failed_checks(subject: ComparisonSubject, comparison: &Comparison) -> Vec<String> {
+    let said = |run| {
+        let all = findings(run, comparison);
+        let said = all.filter_map(|(name, findings)| check::failed(name, findings));
+        said.collect::<Vec<String>>()
+    };
+    let new = said(subject.new);
+    let mut old = subject.old.map(said).unwrap_or_default();
+    old.retain(|line| !new.contains(line));
+    let old = old.into_iter().map(|line| format!("In the old run {line}"));
+    new.into_iter().chain(old).collect()
 }
 
 /// The rows.

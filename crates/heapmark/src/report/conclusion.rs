@@ -1,6 +1,7 @@
 //! The verdict as sentences that a reader can act on. Strings from outside are not yet escaped.
 
-use super::text::{count, enclosed, join, list};
+use super::check;
+use super::text::{count, enclosed, join, list, short};
 use super::units::{self, times};
 use super::user_command;
 use crate::analyse::{
@@ -88,7 +89,7 @@ pub fn head(run: &RunFile) -> String {
     let mut commands = run.plan.cases.iter().filter_map(|case| case.command());
     let tried = commands.find(|command| command.real.is_none());
     let what = match tried {
-        Some(tried) => format!("try: {}", user_command::line(&tried.line())),
+        Some(tried) => format!("try: {}", short(&tried.line())),
         None => format!("suite {}, preset {}", run.suite, run.preset),
     };
     format!(
@@ -204,10 +205,13 @@ fn caveat(analysis: &Analysis, leader: &str) -> String {
         "gives no memory back in {} that time it",
         count(unpurged, "case")
     );
+    let failed = analysis.failed_by(leader);
+    let fails = check::fails(failed);
     let caveats = [
         (partial, "is partial"),
         (served, "is served by libc"),
         (unpurged, gives_none.as_str()),
+        (failed.len(), fails.as_str()),
     ]
     .into_iter()
     .filter(|(cases, _)| *cases > 0);

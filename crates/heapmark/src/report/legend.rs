@@ -1,6 +1,6 @@
 //! The meaning of the columns, only of those shown. Strings from outside are not yet escaped.
 
-use super::{factor, footprint, latency, limit, text, user_command};
+use super::{check, factor, footprint, latency, limit, text, user_command};
 use crate::analyse::{Analysis, Case, Numbers, Purge, Role, Row};
 use crate::metric::LOAD;
 use std::collections::BTreeSet;
@@ -12,6 +12,7 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
     rule.into_iter()
         .chain(of_columns(analysis))
         .chain(factor)
+        .chain(failed_checks(analysis))
         .collect()
 }
 
@@ -157,6 +158,14 @@ fn sources(analysis: &Analysis) -> Option<String> {
         dated.then(|| format!("{} {}", row.allocator, row.sources))
     });
     (!sources.is_empty()).then(|| format!("sources of: {}.", text::list(&sources)))
+}
+
+/// A sentence for each allocator that was known before the run not to pass some check.
+pub fn failed_checks(analysis: &Analysis) -> Vec<String> {
+    let checked = analysis.checked.iter();
+    checked
+        .filter_map(|(name, checked)| check::failed(name, &checked.findings))
+        .collect()
 }
 
 /// Allocators with a mark that the full tables explain.

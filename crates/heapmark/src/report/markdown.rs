@@ -4,7 +4,7 @@ use super::legend::legend;
 use super::machine::{lines_of_prices, machine_line};
 use super::sheet::{self, Sheet};
 use super::text::{enclosed, join, markdown as escape};
-use super::{conclusion, sheets};
+use super::{conclusion, hardening, sheets};
 use crate::analyse::Analysis;
 use crate::store::RunFile;
 
@@ -17,6 +17,9 @@ pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
         escape(&conclusion::head(run))
     );
     for sheet in sheets::all(analysis) {
+        out += &format!("\n{}", sheet_text(&sheet));
+    }
+    if let Some(sheet) = hardening::sheet(analysis) {
         out += &format!("\n{}", sheet_text(&sheet));
     }
     if let Some(line) = conclusion::interference(analysis) {

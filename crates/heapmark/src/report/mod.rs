@@ -12,6 +12,7 @@ mod factor;
 mod flags;
 mod footprint;
 mod format;
+mod hardening;
 mod hardening_claims;
 mod json;
 mod latency;

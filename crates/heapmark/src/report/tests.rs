@@ -1,5 +1,6 @@
 //! The reports by values: artificial runs in, text out.
 
+pub(crate) mod checked;
 mod conclusion;
 mod interference;
 mod kinds;

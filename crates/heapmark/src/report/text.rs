@@ -103,6 +103,19 @@ pub fn list(names: impl IntoIterator<Item = impl ToString>) -> String {
     }
 }
 
+/// Longer texts are cut where they stand for themselves in a line.
+const MOST_LETTERS: usize = 100;
+
+/// The text in one short line.
+pub fn short(text: &str) -> String {
+    let mut short = join(text.split_whitespace(), " ");
+    if let Some((end, _)) = short.char_indices().nth(MOST_LETTERS) {
+        short.truncate(end);
+        short.push_str(" ...");
+    }
+    short
+}
+
 /// The text between two others; nothing for an empty one.
 pub fn enclosed(before: &str, text: &str, after: &str) -> String {
     if text.is_empty() {

@@ -1,7 +1,7 @@
 //! The tables of a run that timed processes. Strings from outside are not yet escaped.
 
 use super::sheet::{Column, Numberless, Sheet, TableColumns, heading, interval, missing};
-use super::{factor, operations, text, units, user_command, whole};
+use super::{check, factor, operations, text, units, user_command, whole};
 use crate::analyse::{Analysis, Case, Numbers, PLACEMENT, Purge, Role, Row, State};
 
 /// All tables.
@@ -9,11 +9,11 @@ pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     analysis
         .cases
         .iter()
-        .map(|case| of_case(case, analysis.planned_blocks))
+        .map(|case| of_case(case, analysis))
         .collect()
 }
 
-fn of_case(case: &Case, planned_blocks: u32) -> Sheet {
+fn of_case(case: &Case, analysis: &Analysis) -> Sheet {
     let mut rows: Vec<(&Row, &Numbers)> = case
         .rows
         .iter()
@@ -56,12 +56,12 @@ fn of_case(case: &Case, planned_blocks: u32) -> Sheet {
         numberless: case
             .rows
             .iter()
-            .filter_map(|row| numberless(row, planned_blocks))
+            .filter_map(|row| numberless(row, analysis.planned_blocks))
             .collect(),
         columns: if rows.is_empty() {
             Vec::new()
         } else {
-            columns(rows, case, planned_blocks)
+            columns(rows, case, analysis)
         },
         trust: caveats(case),
         caution: case.caution.clone(),
@@ -81,7 +81,7 @@ pub fn heading_of(case: &Case) -> String {
 }
 
 /// The columns of a case whose rows have numbers.
-fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, planned_blocks: u32) -> Vec<Column> {
+fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, analysis: &Analysis) -> Vec<Column> {
     let mut table = TableColumns {
         rows,
         columns: Vec::new(),
@@ -97,7 +97,7 @@ fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, planned_blocks: u32) -> Vec
     } else {
         operations::columns(&mut table, case);
     }
-    let last = table.words("notes", |row, n| notes(row, n, case, planned_blocks));
+    let last = table.words("notes", |row, n| notes(row, n, case, analysis));
     last.notes = true;
     if last.cells.iter().all(String::is_empty) {
         table.columns.pop();
@@ -108,7 +108,7 @@ fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, planned_blocks: u32) -> Vec
 /// A row with a larger share of kernel time has its page faults in the notes.
 const KERNEL_SHARE: f64 = 0.1;
 
-fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> String {
+fn notes(row: &Row, numbers: &Numbers, case: &Case, analysis: &Analysis) -> String {
     let mut notes: Vec<String> = whole::note(row, numbers)
         .into_iter()
         .chain(whole::sizes(row))
@@ -119,6 +119,10 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> Stri
     notes.extend(row.served.clone());
     if !row.findings.is_empty() {
         notes.push("flawed".to_owned());
+    }
+    let failed = analysis.failed_by(&row.allocator);
+    if !failed.is_empty() {
+        notes.push(check::fails(failed));
     }
     match row.purge {
         _ if !case.counts_purge => {}
@@ -132,6 +136,7 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> Stri
             notes.extend(family.map(|family| format!("purged as {family}")));
         }
     }
+    let planned_blocks = analysis.planned_blocks;
     if numbers.blocks < planned_blocks as usize {
         notes.push(format!("{} of {planned_blocks} blocks", numbers.blocks));
     }

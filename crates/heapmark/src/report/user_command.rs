@@ -3,15 +3,13 @@
 
 use super::factor;
 use super::sheet::{Spare, TableColumns, cpu_ratio, peak_rss};
-use super::text::{count, enclosed, join, list};
+use super::text::{count, enclosed, list, short};
 use super::units;
 use super::whole::seconds;
 use crate::analyse::{
     Analysis, Case, CommandFacts, Conclusion, Numbers, Ranking, Role, Row, Verdict,
 };
 
-/// Longer commands are cut in headings.
-const MOST_LETTERS: usize = 100;
 /// No verdict covers a difference smaller than this.
 const HARDLY: f64 = 0.01;
 
@@ -22,21 +20,11 @@ pub fn of(analysis: &Analysis) -> Option<(&Case, &CommandFacts)> {
     cases.find_map(|case| Some((case, case.command.as_ref()?)))
 }
 
-/// The command as it was typed, in one short line.
-pub fn line(line: &str) -> String {
-    let mut short = join(line.split_whitespace(), " ");
-    if let Some((end, _)) = short.char_indices().nth(MOST_LETTERS) {
-        short.truncate(end);
-        short.push_str(" ...");
-    }
-    short
-}
-
 /// `python3 build.py`, or the server and its client.
 pub fn heading(tried: &CommandFacts) -> String {
-    let server = line(&tried.line);
+    let server = short(&tried.line);
     match &tried.client {
-        Some(client) => format!("{server}, driven by {}", line(client)),
+        Some(client) => format!("{server}, driven by {}", short(client)),
         None => server,
     }
 }
@@ -99,7 +87,7 @@ pub fn lines(tried: &CommandFacts) -> Vec<String> {
         ceiling(tried).or_else(|| Some(format!("not known; {}", tried.no_ceiling.as_ref()?)));
     let mut lines = Vec::from_iter(ceiling.map(|line| format!("ceiling: {line}")));
     if let Some((code, said)) = &tried.exit {
-        let said = enclosed(": ", &line(said), "");
+        let said = enclosed(": ", &short(said), "");
         lines.push(format!(
             "the command ends with exit code {code} each time, as it is meant to{said}"
         ));

@@ -1,6 +1,7 @@
 //! `check.json`: what `heapmark check` has found. docs/FORMAT.md describes it.
 
 use super::AllocatorInfo;
+pub use super::check_verdict::CheckVerdict;
 use super::misuse::MisuseResult;
 use crate::catalog::check::Standing;
 use crate::file::WithPath;
@@ -62,44 +63,6 @@ pub struct CheckResult {
     pub notes: Vec<String>,
     /// The command that makes it again.
     pub again: String,
-}
-
-/// How a check ended, the best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CheckVerdict {
-    /// It ran to its end, and all held.
-    Pass,
-    /// It cannot apply to this allocator or here.
-    Unsupported,
-    /// It ran to its end, and something did not hold.
-    Fail,
-    /// It did not end within its time.
-    Hang,
-    /// A signal or an exit of the allocator's ended it.
-    Crash,
-    /// The check itself went wrong, or another library served: nothing is known of the allocator.
-    Error,
-}
-
-impl CheckVerdict {
-    /// Its word.
-    pub fn word(self) -> &'static str {
-        match self {
-            CheckVerdict::Pass => "pass",
-            CheckVerdict::Unsupported => "unsupported",
-            CheckVerdict::Fail => "fail",
-            CheckVerdict::Hang => "hang",
-            CheckVerdict::Crash => "crash",
-            CheckVerdict::Error => "error",
-        }
-    }
-
-    /// Whether a program cannot rely on what was checked. An error says nothing of the allocator.
-    pub fn is_finding(self) -> bool {
-        use CheckVerdict::{Crash, Fail, Hang};
-        matches!(self, Fail | Hang | Crash)
-    }
 }
 
 impl CheckFile {

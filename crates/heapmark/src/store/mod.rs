@@ -4,6 +4,8 @@
 
 pub mod campaign;
 pub mod check;
+mod check_verdict;
+mod checked;
 mod checksum;
 mod latency;
 mod light_record;
@@ -19,6 +21,7 @@ pub mod series;
 mod tables;
 
 pub use crate::plan::Case;
+pub use checked::{Checked, CheckedShelf, Detection, Finding};
 pub use checksum::sealed;
 pub use preflights::Preflights;
 pub use read::{Run, head, read, read_for_tables};

@@ -2,7 +2,7 @@
 
 use crate::execute::{Program, Subject};
 use crate::plan::{Case, Plan};
-use crate::store::Preflights;
+use crate::store::{Checked, Preflights};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -107,4 +107,8 @@ pub struct AllocatorInfo {
     pub purge: String,
     /// The catalogue family whose purge is called, for a library given by its path.
     pub purged_as: Option<String>,
+    /// What `heapmark check` had found of it before the run; absent if nothing was known that a
+    /// reader needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked: Option<Checked>,
 }

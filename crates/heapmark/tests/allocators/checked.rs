@@ -10,14 +10,7 @@ const ONCE: [&str; 5] = ["--blocks", "1", "--no-aa-copy", "--no-floor", "--no-re
 
 /// heapmark with a cache that no other test writes to.
 fn heapmark(place: &Place, args: &[&str]) -> End {
-    let args = [args, &ONCE].concat();
-    End::of(
-        place
-            .heapmark(&args)
-            .env("HEAPMARK_CACHE", place.at("cache"))
-            .output()
-            .unwrap(),
-    )
+    place.run_with_own_cache(&[args, &ONCE].concat())
 }
 
 /// A library that stands for an allocator, and glibc.

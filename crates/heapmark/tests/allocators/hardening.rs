@@ -5,26 +5,11 @@ use crate::support::{Place, repository, word};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
 use std::process::Command;
-
-/// A library that answers so.
-fn answering(place: &Place, answer: &str) -> PathBuf {
-    let library = place.at(&format!("lib{answer}.so"));
-    let ended = Command::new("cc")
-        .args(["-O1", "-w", "-fno-builtin", "-shared", "-fPIC"])
-        .arg(format!("-DANSWER={answer}"))
-        .arg(repository().join("crates/heapmark/tests/fakes/answers.c"))
-        .arg("-o")
-        .arg(&library)
-        .status();
-    assert!(ended.unwrap().success(), "{answer}");
-    library
-}
 
 /// The cells of each check, made of this library.
 fn made(place: &Place, answer: &str, flags: &[&str], code: i32) -> Vec<(String, String, Value)> {
-    let own = format!("{answer}={}", answering(place, answer).display());
+    let own = format!("{answer}={}", place.answering(answer).display());
     let output = format!("of-{answer}");
     let words = ["check", "-a", &own, "--json", "--output", &output];
     let end = place.run(&[&words[..], flags].concat());
@@ -228,7 +213,7 @@ fn what_ends_in_values_has_some_and_they_are_those_of_the_library() {
 #[test]
 fn a_library_that_reuses_no_block_gets_no_number_of_bits() {
     let place = Place::new();
-    let last = answering(&place, "absorbs").display().to_string();
+    let last = place.answering("absorbs").display().to_string();
     let never = place.fake("never_again").display().to_string();
     for (library, expected) in [
         (
@@ -304,7 +289,7 @@ fn each_printed_program_compiles_and_some_show_the_same() {
         ("corrupts", Some(1), None),
         ("absorbs", Some(0), None),
     ] {
-        let library = answering(&place, answer);
+        let library = place.answering(answer);
         for check in ["double-free", "bad-free-stack", "over-8-usable"] {
             let ended = Command::new(place.at(check))
                 .env("LD_PRELOAD", &library)

@@ -9,6 +9,7 @@ mod fakes;
 mod hardening;
 mod inspection;
 mod libraries;
+mod noted;
 mod proof;
 #[path = "../support/mod.rs"]
 mod support;

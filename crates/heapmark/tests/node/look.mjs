@@ -150,7 +150,8 @@ function unranked(names) {
   if (!document.getElementById("times")) return [];
   const faults = [];
   const rows = [...document.querySelectorAll(".ranking tbody tr")];
-  const listed = rows.map((row) => row.querySelector("th").lastChild.textContent);
+  const isText = ({ nodeType, textContent }) => nodeType === Node.TEXT_NODE && textContent.trim() !== "";
+  const listed = rows.map((row) => [...row.querySelector("th").childNodes].find(isText)?.textContent.trim());
   faults.push(...names.filter((name) => !listed.includes(name)).map((name) => `not there: ${name}`));
   for (const row of rows.filter((row) => row.querySelector(".reach"))) {
     if (row.querySelector(".reach").getBoundingClientRect().width < 2) faults.push(`no bar: ${row.textContent.trim()}`);

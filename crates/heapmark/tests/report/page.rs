@@ -62,8 +62,34 @@ fn place() -> &'static Place {
         let cheap = ["--target-ms", "1", "--no-repeat", "-a", &many];
         let end = place.run(&[&["run", "-o", "many"], &few[..], &cheap[..]].concat());
         assert_eq!(end.code, Some(0), "{}\n{}", end.stdout, end.stderr);
+        noted(&place);
         place
     })
+}
+
+/// A run of allocators that were checked before: one fails, two differ in what they detect.
+fn noted(place: &Place) {
+    let library = |name: &str, file: PathBuf| format!("{name}={}", file.display());
+    let all = [
+        library("honest", place.fake("honest")),
+        library("wrong", place.fake("sets_errno")),
+        library("stops", place.answering("stops")),
+        library("absorbs", place.answering("absorbs")),
+    ];
+    let all = all.join(",");
+    let only = [
+        "--only",
+        "free-errno,double-free,bad-free-stack,over-8-usable",
+    ];
+    let end =
+        place.run_with_own_cache(&[&["check", "-a", &all, "-o", "of-checks"], &only[..]].concat());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let all = format!("glibc,{all}");
+    let few = ["-t", "1,2", "-w", "churn", "--set", "churn.objects=200"];
+    let own = ["run", "-o", "noted", "-a", &all, "--blocks", "6"];
+    let quick = ["--target-ms", "2", "--no-repeat", "--no-aa-copy"];
+    let end = place.run_with_own_cache(&[&own[..], &few, &quick].concat());
+    assert_eq!(end.code, Some(0), "{}\n{}", end.stdout, end.stderr);
 }
 
 fn browser() -> PathBuf {
@@ -100,7 +126,16 @@ fn look(member: &str, pages: &[PathBuf]) -> Vec<Value> {
 
 #[test]
 fn a_page_of_real_runs_has_no_fault_in_a_browser() {
-    let pages = ["run/report.html", "all.html", "many/report.html"].map(|page| place().at(page));
+    let pages = ["run", "many", "noted"].map(|run| format!("{run}/report.html"));
+    let pages = pages.iter().map(String::as_str).chain(["all.html"]);
+    let pages: Vec<PathBuf> = pages.map(|page| place().at(page)).collect();
+    let noted = fs::read_to_string(place().at("noted/report.html")).unwrap();
+    for section in ["hardening", "checked"] {
+        assert!(
+            noted.contains(&format!("<section id=\"{section}\"")),
+            "{section}"
+        );
+    }
     let found = look("honest", &pages);
     assert_eq!(found.len(), pages.len());
     found.iter().for_each(without_fault);

@@ -153,6 +153,10 @@ impl Place {
                     .filter_map(|name| Some((name, std::env::var_os(name)?))),
             )
             .current_dir(self.dir.path());
+        // What is found of glibc must not stand in the runs of other tests.
+        if args.first() == Some(&"check") {
+            command.env("HEAPMARK_CACHE", self.at("cache"));
+        }
         // SAFETY: one async-signal-safe call between fork and exec.
         unsafe {
             command.pre_exec(|| {
@@ -206,6 +210,31 @@ impl Place {
             String::from_utf8_lossy(&output.stderr)
         );
         library
+    }
+
+    /// A library that answers each misuse in this way (`tests/fakes/answers.c`).
+    pub fn answering(&self, answer: &str) -> PathBuf {
+        let library = self.at(&format!("lib{answer}.so"));
+        let ended = Command::new("cc")
+            .args(["-O1", "-w", "-fno-builtin", "-shared", "-fPIC"])
+            .arg(format!("-DANSWER={answer}"))
+            .arg(source("answers"))
+            .arg("-o")
+            .arg(&library)
+            .status();
+        assert!(ended.unwrap().success(), "{answer}");
+        library
+    }
+
+    /// heapmark with a cache that no other test writes to, to its end.
+    pub fn run_with_own_cache(&self, args: &[&str]) -> End {
+        let mut command = self.heapmark(args);
+        End::of(
+            command
+                .env("HEAPMARK_CACHE", self.at("cache"))
+                .output()
+                .unwrap(),
+        )
     }
 
     /// Which of these allocators could be measured at once.

@@ -151,6 +151,7 @@ pub fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<AllocatorInfo>> 
             left_to_libc: Vec::new(),
             purge: "none".into(),
             purged_as: None,
+            checked: None,
         });
     }
     Ok(all)

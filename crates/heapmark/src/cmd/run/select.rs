@@ -17,7 +17,7 @@ use crate::plan::{
     Case, Counter, Factor, HugePages, Mode, Override, Plan, SEED_OF_MEMORY, cases, comparisons,
 };
 use crate::session::{FIRST_TIMEOUT, Selection};
-use crate::store::{self, AllocatorInfo, RunFile, SCHEMA};
+use crate::store::{self, AllocatorInfo, Checked, CheckedShelf, RunFile, SCHEMA};
 use anyhow::{Result, anyhow, bail};
 use serde_json::json;
 use std::path::Path;
@@ -175,7 +175,16 @@ impl Selection {
 
     /// The content of `run.json`.
     pub(crate) fn head(&self, guest: &Guest) -> Result<RunFile> {
-        let info = |subject| info(guest, subject, &self.plan);
+        let shelf = CheckedShelf::open()
+            .inspect_err(|error| say!("what heapmark check found is left out: {error:#}"))
+            .ok();
+        let info = |subject: &Subject| {
+            let info = info(guest, subject, &self.plan)?;
+            let is_compared = self.plan.allocators.contains(&info.name);
+            let shelf = shelf.as_ref().filter(|_| is_compared);
+            let checked = shelf.and_then(|shelf| found_before(shelf, subject, &info));
+            Ok(AllocatorInfo { checked, ..info })
+        };
         Ok(RunFile {
             schema: SCHEMA,
             heapmark: env!("CARGO_PKG_VERSION").into(),
@@ -193,6 +202,17 @@ impl Selection {
             preflights: Default::default(),
         })
     }
+}
+
+/// What `heapmark check` has found of an allocator; says so if that cannot be read.
+fn found_before(shelf: &CheckedShelf, subject: &Subject, info: &AllocatorInfo) -> Option<Checked> {
+    let name = &info.name;
+    shelf.find(subject, &info.sha256).unwrap_or_else(|error| {
+        say!(
+            "{name}: what heapmark check found is left out ({error:#}); heapmark check -a {name} finds it again"
+        );
+        None
+    })
 }
 
 /// The library that all programs are linked to, or why no row can be that of all.
@@ -570,5 +590,6 @@ pub(crate) fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<Allo
             .collect(),
         purge: purge.into(),
         purged_as: library.purged_as.clone(),
+        checked: None,
     })
 }

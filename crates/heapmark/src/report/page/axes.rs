@@ -41,6 +41,15 @@ pub fn counts(title: &str, counts: &[u32]) -> Axis {
         .tick_values(marks)
 }
 
+/// For shares, from none to all. Markers at the ends are not cut.
+pub fn shares(title: &str) -> Axis {
+    let marks = [0.0, 0.25, 0.5, 0.75, 1.0];
+    titled(title)
+        .range(vec![-0.03, 1.03])
+        .tick_text(marks.map(|mark| format!("{:.0} %", 100.0 * mark)).to_vec())
+        .tick_values(marks.to_vec())
+}
+
 /// For names.
 pub fn names() -> Axis {
     titled("").type_(AxisType::Category)

@@ -12,6 +12,7 @@ mod counts;
 mod dot_plot;
 mod downsample;
 mod forest;
+mod hardening;
 mod head;
 mod held;
 mod latency;
@@ -119,11 +120,13 @@ fn sections(legend: &SeriesLegend, judged: &[JudgedClaim], pooled: Option<&str>)
         latency::section(legend),
         load::section(legend),
         counts::section(legend),
+        hardening::section(legend),
         samples::section(legend),
         text_sections::not_ok(legend),
         whole::section(legend),
         literature::section(judged),
         text_sections::results(legend),
+        text_sections::failed_checks(legend),
         text_sections::trust(legend),
         text_sections::method(legend),
         next_steps::section(legend),

@@ -61,7 +61,7 @@
     trace.line = { color: colour, width: 2, dash: place === null ? "dot" : DASHES[(place + run) % DASHES.length] };
     // A line across the chart has its own words.
     if (trace.mode === "lines+text") Object.assign(trace, { line: { color: colours.soft, width: 1, dash: "dash" }, textfont: { color: colours.soft, size: 11 } });
-    if (trace.error_x) Object.assign(trace.error_x, { color: colour, thickness: 2, width: 5 });
+    for (const reach of [trace.error_x, trace.error_y]) if (reach) Object.assign(reach, { color: colour, thickness: 2, width: 5 });
     trace.cliponaxis = false;
     trace.meta = place === null ? "" : `<span style="color:${colour}">${GLYPHS[place % GLYPHS.length]}</span> `;
     return trace;

@@ -5,7 +5,7 @@ use super::axes;
 use super::series_legend::SeriesLegend;
 use crate::analyse::{Analysis, Case, Numbers, Overall, Role, Row, Verdict};
 use crate::report::text::{count, plain};
-use crate::report::{sheet, timed, units};
+use crate::report::{check, sheet, timed, units};
 use crate::store::RunFile;
 use serde::Serialize;
 
@@ -51,6 +51,9 @@ struct Ranked {
     unclear: usize,
     /// Why it has no numbers; empty if it has some.
     without: String,
+    /// `fails 3 checks`, and the sentence about them; empty if it is known to fail none.
+    fails: String,
+    failed: String,
 }
 
 /// A bar from 1 to the estimate, and the line of the interval, in percent of the scale's width.
@@ -84,6 +87,11 @@ pub fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
         row.bar = row.without.is_empty().then(|| scale.bar(row));
         row.version = version(told.run.head, &row.name);
         row.entry = legend.entry(&row.name);
+        let findings = analysis.failed_by(&row.name);
+        if let Some(failed) = check::failed(&row.name, findings) {
+            row.fails = check::fails(findings);
+            row.failed = plain(&failed);
+        }
         row.name = plain(&row.name);
     }
     Some(RankingBlock {

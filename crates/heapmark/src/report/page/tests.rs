@@ -5,6 +5,7 @@ use crate::analyse::analyse;
 use crate::analyse::claims::{JudgedClaim, Verdict};
 use crate::analyse::fake_run::{FakeRun, crash, noise};
 use crate::report::page::series_legend::{LegendRun, SeriesLegend};
+use crate::report::tests::checked::{failing, hardened};
 use crate::store::{Point, Purpose, Record, Series};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -401,6 +402,43 @@ fn runs_stand_side_by_side_in_one_chart_and_an_allocator_is_one() {
         .collect();
     assert_eq!(names.len(), 6);
     assert_eq!(names[..2], ["rpmalloc · 1", "rpmalloc · 2"]);
+}
+
+#[test]
+fn checks_that_fail_and_what_hardening_costs_have_sections_of_their_own() {
+    let mut lab = lab();
+    assert!(!of(&lab).contains("class=\"fails"), "nothing is known");
+    let mut checked = failing(&[("free-errno", "fail", "<b>22</b>"), ("oom", "crash", "")]);
+    checked.hardening = hardened(&[("double-free", 3)]).hardening;
+    lab.allocator("hoard").checked = Some(checked);
+    lab.allocator("glibc").checked = Some(hardened(&[("double-free", 0)]));
+    let page = of(&lab);
+    let ranking = between(&page, "<table class=\"ranking\">", "</table>");
+    let badges = texts(ranking, "<a class=\"fails doubt\" href=\"#checked\"");
+    assert_eq!(badges, ["fails 2 checks"]);
+    let section = between(&page, "<section id=\"checked\"", "</section>");
+    let rows = section.matches("<th scope=\"row\">hoard</th>").count();
+    assert_eq!(rows, 2, "{section}");
+    for told in [
+        "fail: &lt;b&gt;22&lt;&#x2f;b&gt;",
+        "heapmark check -a hoard --only free-errno",
+        "heapmark 0.1.0, 2026-01-02",
+        "ISO C or POSIX",
+    ] {
+        assert!(section.contains(told), "{told}: {section}");
+    }
+    let view = &told(&page)["charts"]["hardening"][0];
+    let plots = view["plots"].as_array().unwrap();
+    let titles: Vec<&str> = plots
+        .iter()
+        .map(|it| it["title"].as_str().unwrap())
+        .collect();
+    assert_eq!(titles, ["time / glibc", "memory / glibc"]);
+    let hoard = &plots[0]["traces"][1]["drawn"];
+    assert_eq!(hoard["x"], json!([0.75]));
+    assert!(hoard["error_y"]["array"][0].as_f64() > Some(0.0), "{hoard}");
+    assert_eq!(view["data"]["rows"].as_array().unwrap().len(), 2);
+    assert!(between(&page, "<section id=\"hardening\"", "</section>").contains("and no score"));
 }
 
 #[test]

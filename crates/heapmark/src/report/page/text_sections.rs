@@ -7,8 +7,8 @@ use super::views::distinct;
 use crate::observe::preflight::ItemState;
 use crate::report::sheet::{self, Sheet};
 use crate::report::sheets;
-use crate::report::text::{count, plain};
-use crate::report::{conclusion, legend::legend as lines, machine};
+use crate::report::text::{count, join, plain, short};
+use crate::report::{check, conclusion, legend::legend as lines, machine};
 use crate::store::AllocatorInfo;
 use std::collections::BTreeMap;
 
@@ -167,6 +167,35 @@ pub fn not_ok(legend: &SeriesLegend) -> Section {
                 .into(),
         ],
         ..Section::of_tables("failures", "Not ok", tables)
+    }
+}
+
+/// What was known of the allocators before the run: the checks that they do not pass.
+pub fn failed_checks(legend: &SeriesLegend) -> Section {
+    let columns = ["allocator", "check", "who says so", "found", "by", "again"];
+    let tables = of_each_run(legend, &columns, |told| {
+        let mut rows = Vec::new();
+        for (name, checked) in &told.analysis.checked {
+            rows.extend(checked.findings.iter().map(|it| {
+                vec![
+                    name.clone(),
+                    it.check.clone(),
+                    check::standing(it.standing).to_owned(),
+                    join([it.verdict.word(), &short(&it.found)], ": "),
+                    format!("heapmark {}, {}", it.heapmark, check::day(&it.at)),
+                    format!("heapmark check -a {name} --only {}", it.check),
+                ]
+            }));
+        }
+        rows
+    });
+    Section {
+        text: vec![
+            "What heapmark check had found of these very libraries before the run. A program may not rely on these, \
+             whatever the times say."
+                .into(),
+        ],
+        ..Section::of_tables("checked", "Checks that fail", tables)
     }
 }
 

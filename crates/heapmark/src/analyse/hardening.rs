@@ -1,0 +1,103 @@
+//! What allocators pay in a run for what they detect of misuses in `heapmark check`. No score: the
+//! share counts small programs, each as much as any other.
+
+use super::{Analysis, Row};
+use crate::store::Detection;
+use heapmark_stats::mean;
+
+/// An allocator whose hardening was checked before the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HardeningCost<'a> {
+    /// Its name.
+    pub allocator: &'a str,
+    /// The share of processes in which a misuse was detected, mean over the misuses.
+    pub detected: f64,
+    /// Misuses that this is a mean over, the same for all allocators of the run.
+    pub misuses: usize,
+    /// Time over the baseline's: over all cases, or in the only one.
+    pub time: f64,
+    /// Its 95 % interval.
+    pub interval: Option<(f64, f64)>,
+    /// Memory over the baseline's.
+    pub memory: Option<f64>,
+}
+
+impl Analysis {
+    /// Those of the run, in plan order; none if there are no two to compare. Misuses that were not
+    /// tried equally often on all of them are left out: shares of other programs would be other shares.
+    pub fn hardening_costs(&self) -> Vec<HardeningCost<'_>> {
+        let priced = self.checked.iter().filter_map(|(name, checked)| {
+            let all = checked.hardening.as_slice();
+            let price = self.price(name).filter(|_| !all.is_empty())?;
+            Some((name.as_str(), all, price))
+        });
+        let priced: Vec<(&str, &[Detection], Price)> = priced.collect();
+        let [(_, first, _), others @ ..] = priced.as_slice() else {
+            return Vec::new();
+        };
+        let is_everywhere = |one: &&Detection| {
+            let has = |all: &[Detection]| {
+                let mut all = all.iter();
+                all.any(|other| other.check == one.check && other.of == one.of)
+            };
+            others.iter().all(|(_, all, _)| has(all))
+        };
+        let common: Vec<&Detection> = first.iter().filter(is_everywhere).collect();
+        if others.is_empty() || common.is_empty() {
+            return Vec::new();
+        }
+        let is_common = |one: &&Detection| common.iter().any(|it| it.check == one.check);
+        let costs = priced.iter().filter_map(|(name, all, price)| {
+            let shares = all.iter().filter(is_common);
+            let shares = shares.map(|it| f64::from(it.detected) / f64::from(it.of));
+            Some(HardeningCost {
+                allocator: name,
+                detected: mean(&shares.collect::<Vec<f64>>())?,
+                misuses: common.len(),
+                time: price.time,
+                interval: price.interval,
+                memory: price.memory,
+            })
+        });
+        costs.collect()
+    }
+
+    /// Over all cases, or in the only one; `None` if the run does not compare it.
+    fn price(&self, allocator: &str) -> Option<Price> {
+        let base = &self.baseline;
+        if let Some(one) = self.overall.iter().find(|it| it.allocator == *allocator) {
+            let peak = |name: &str| self.held_by(name)?.peak;
+            let held = peak(allocator)
+                .zip(peak(base))
+                .map(|(own, base)| own / base);
+            return Some(Price {
+                time: one.ratio,
+                interval: one.interval,
+                memory: held.or(one.memory.map(|memory| memory.ratio)),
+            });
+        }
+        let [case] = self.cases.as_slice() else {
+            return None;
+        };
+        let own = case.rows.iter().find(|row| row.allocator == *allocator)?;
+        let own = own.numbers()?;
+        let peak = |base: &Row| {
+            let base = base.numbers()?.median("peak_rss_bytes")?;
+            Some(own.median("peak_rss_bytes")? / base)
+        };
+        let grown = own.ratio("grown_bytes").map(|it| it.ratio);
+        let ratio = own.time.ratio?;
+        Some(Price {
+            time: ratio.ratio,
+            interval: ratio.interval,
+            memory: grown.or_else(|| peak(case.baseline_row()?)),
+        })
+    }
+}
+
+/// Of an allocator, over the baseline's.
+struct Price {
+    time: f64,
+    interval: Option<(f64, f64)>,
+    memory: Option<f64>,
+}

@@ -1,0 +1,42 @@
+//! What hardening costs, as a table. Strings from outside are not yet escaped.
+
+use super::sheet::{Column, Sheet, bounds};
+use super::text::{count, enclosed};
+use super::units;
+use crate::analyse::{Analysis, HardeningCost};
+
+/// What the share is, and what it is not.
+pub const MEANING: &str = "Detected: the share of processes in which a misuse of heapmark check was stopped or trapped at once, or \
+     by the first call after it; mean over the misuses that were tried equally often on all of these allocators, naive and \
+     informed. Facts about small programs, and no score: a mistake that one of them does not notice may do no harm under another \
+     one, and a caught one says little about a clever attacker.";
+
+/// `None` for a run that has no two allocators whose hardening was checked.
+pub fn sheet(analysis: &Analysis) -> Option<Sheet> {
+    let costs = analysis.hardening_costs();
+    let misuses = costs.first()?.misuses;
+    let base = &analysis.baseline;
+    let cells = |cell: fn(&HardeningCost) -> String| costs.iter().map(cell).collect::<Vec<_>>();
+    Some(Sheet {
+        heading: format!("What hardening costs, {}", count(misuses, "misuse")),
+        columns: vec![
+            Column::words("allocator", cells(|one| one.allocator.to_owned())),
+            Column::numbers("detected", cells(|one| units::percent(one.detected))),
+            Column::words(&format!("time / {base} [95 %]"), cells(time)),
+            Column::numbers(&format!("memory / {base}"), cells(memory)),
+        ],
+        caution: Some(MEANING.into()),
+        ..Sheet::default()
+    })
+}
+
+/// `0.704 [0.690, 0.719]`.
+pub fn time(one: &HardeningCost) -> String {
+    let interval = one.interval.map(bounds).unwrap_or_default();
+    format!("{}{}", units::ratio(one.time), enclosed(" ", &interval, ""))
+}
+
+/// `1.12x`.
+pub fn memory(one: &HardeningCost) -> String {
+    one.memory.map_or("-".into(), units::times)
+}

@@ -1,0 +1,158 @@
+//! What hardening costs: time and memory over the share of misuses that an allocator detects.
+
+use super::axes;
+use super::section::{Data, Entry, Plot, Section, View};
+use super::series_legend::{SeriesLegend, in_chart};
+use super::text_sections::table;
+use super::views;
+use crate::analyse::HardeningCost;
+use crate::report::hardening::{self, MEANING};
+use crate::report::text::plain;
+use crate::report::units;
+use plotly::common::{ErrorData, ErrorType, Mode};
+use plotly::layout::{Shape, ShapeLayer, ShapeType};
+use serde_json::json;
+
+pub fn section(legend: &SeriesLegend) -> Section {
+    let mut view = View {
+        workload: None,
+        plots: Vec::new(),
+        data: Data::default(),
+    };
+    let mut tables = Vec::new();
+    for (run, told) in legend.runs.iter().enumerate() {
+        let costs = told.analysis.hardening_costs();
+        for one in &costs {
+            let (low, high) = one.interval.unzip();
+            view.data.row(json!({
+                "run": run + 1,
+                "allocator": plain(one.allocator),
+                "detected": one.detected,
+                "misuses": one.misuses,
+                "time_ratio": one.time,
+                "time_ratio_low": low,
+                "time_ratio_high": high,
+                "memory_ratio": one.memory,
+            }));
+        }
+        let base = &told.analysis.baseline;
+        view.plots.extend(of_times(legend, run, base, &costs));
+        view.plots.extend(of_memory(legend, run, base, &costs));
+        let sheet = hardening::sheet(&told.analysis).map(|mut sheet| {
+            sheet.caution = None;
+            table(sheet, &legend.suffix(run))
+        });
+        tables.extend(sheet);
+    }
+    if view.plots.is_empty() {
+        return Section::default();
+    }
+    let text = "Right is more that is detected, down is less time or memory. The line through a marker is its 95 % interval; the \
+                line at 1 is the baseline.";
+    Section {
+        text: vec![text.into(), MEANING.into()],
+        views: vec![view],
+        ..Section::of_tables("hardening", "What hardening costs", tables)
+    }
+}
+
+/// An allocator in a chart.
+struct Point<'a> {
+    one: &'a HardeningCost<'a>,
+    ratio: f64,
+    interval: Option<(f64, f64)>,
+    words: String,
+}
+
+fn of_times(
+    legend: &SeriesLegend,
+    run: usize,
+    baseline: &str,
+    costs: &[HardeningCost],
+) -> Option<Plot> {
+    let points = costs.iter().map(|one| Point {
+        one,
+        ratio: one.time,
+        interval: one.interval,
+        words: hardening::time(one),
+    });
+    plot(legend, run, "time", baseline, points.collect())
+}
+
+fn of_memory(
+    legend: &SeriesLegend,
+    run: usize,
+    baseline: &str,
+    costs: &[HardeningCost],
+) -> Option<Plot> {
+    let points = costs.iter().filter_map(|one| {
+        Some(Point {
+            one,
+            ratio: one.memory?,
+            interval: None,
+            words: hardening::memory(one),
+        })
+    });
+    plot(legend, run, "memory", baseline, points.collect())
+}
+
+/// `None` with fewer than two points, which compare nothing.
+fn plot(
+    legend: &SeriesLegend,
+    run: usize,
+    what: &str,
+    baseline: &str,
+    points: Vec<Point>,
+) -> Option<Plot> {
+    if points.len() < 2 {
+        return None;
+    }
+    let mut shown = Vec::new();
+    let mut traces = Vec::new();
+    for point in points {
+        let subject = Entry {
+            run,
+            name: point.one.allocator,
+        };
+        let label = legend.label(subject);
+        let detected = units::percent(point.one.detected);
+        let words = format!(
+            "<b>{label}</b><br>{detected} detected<br>{what} / {}: {}",
+            in_chart(baseline),
+            point.words
+        );
+        let places = [(point.one.detected, point.ratio, words)];
+        let mut drawn = views::scatter(&label, Mode::Markers, places);
+        let (low, high) = point.interval.unwrap_or((point.ratio, point.ratio));
+        shown.extend([low, point.ratio, high]);
+        if point.interval.is_some() {
+            let error = ErrorData::new(ErrorType::Data)
+                .symmetric(false)
+                .array(vec![high - point.ratio])
+                .array_minus(vec![point.ratio - low]);
+            drawn = drawn.error_y(error);
+        }
+        traces.push(legend.trace(subject, drawn));
+    }
+    let line = Shape::new()
+        .shape_type(ShapeType::Line)
+        .x_ref("paper")
+        .x0(0.0)
+        .x1(1.0)
+        .y_ref("y")
+        .y0(1.0)
+        .y1(1.0)
+        .layer(ShapeLayer::Below);
+    let over = format!("{what} / {}", in_chart(baseline));
+    let title = format!("{what} / {}{}", plain(baseline), legend.suffix(run));
+    let plot = Plot::new(
+        title,
+        traces,
+        axes::shares("misuses detected"),
+        axes::ratios(&over, &shown),
+    );
+    Some(Plot {
+        layout: plot.layout.shapes(vec![line]),
+        ..plot
+    })
+}

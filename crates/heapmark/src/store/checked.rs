@@ -1,0 +1,146 @@
+//! What `heapmark check` has found of libraries: kept in the cache under all that decides it, the
+//! newest result of each check, and copied into each run of such a library, whose reports then say
+//! it anywhere. docs/FORMAT.md describes both.
+
+use super::check_verdict::CheckVerdict;
+use crate::build;
+use crate::catalog::Source;
+use crate::catalog::check::Standing;
+use crate::execute::Subject;
+use crate::file::WithPath;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+/// Changes whenever the same names get another meaning.
+const FORMAT: &str = "heapmark findings 1";
+
+/// What is known of a library.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Checked {
+    /// In the cache each check that ended in a verdict, in a run those that did not pass, the worst
+    /// first.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+    /// Each misuse that was tried.
+    #[serde(default)]
+    pub hardening: Vec<Detection>,
+}
+
+/// How a check ended last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Its name.
+    pub check: String,
+    /// Who says that a program may rely on it.
+    pub standing: Standing,
+    /// The worst of its processes.
+    pub verdict: CheckVerdict,
+    /// What did not hold, or how the process ended.
+    pub found: String,
+    /// Version of the heapmark that made it.
+    pub heapmark: String,
+    /// When that began, UTC.
+    pub at: String,
+}
+
+/// How often a misuse was detected at once or by the next call, when it was tried last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Detection {
+    /// Its name.
+    pub check: String,
+    /// Processes in which it was, over all sizes and forms.
+    pub detected: u32,
+    /// Processes that could detect it.
+    pub of: u32,
+    /// Version of the heapmark that made it.
+    pub heapmark: String,
+    /// When that began, UTC.
+    pub at: String,
+}
+
+impl Checked {
+    /// What a run takes of it.
+    fn for_a_run(mut self) -> Option<Checked> {
+        self.findings.retain(|it| it.verdict.is_finding());
+        self.findings
+            .sort_by_key(|it| (it.standing, Reverse(it.verdict), it.check.clone()));
+        let is_empty = self.findings.is_empty() && self.hardening.is_empty();
+        (!is_empty).then_some(self)
+    }
+
+    /// The same with newer results.
+    fn renewed(mut self, newer: Checked) -> Checked {
+        let findings = &newer.findings;
+        self.findings
+            .retain(|old| !findings.iter().any(|new| new.check == old.check));
+        let hardening = &newer.hardening;
+        self.hardening
+            .retain(|old| !hardening.iter().any(|new| new.check == old.check));
+        self.findings.extend(newer.findings);
+        self.hardening.extend(newer.hardening);
+        self
+    }
+}
+
+/// The folder of what is known of libraries.
+pub struct CheckedShelf {
+    folder: PathBuf,
+    /// SHA-256 of the C library: it lies below all allocators, and is one itself.
+    libc: String,
+}
+
+impl CheckedShelf {
+    /// The folder for the C library of this machine.
+    pub fn open() -> Result<CheckedShelf> {
+        let libc = build::find_library("libc.so.6")
+            .context("libc.so.6 is not in the dynamic linker's folders")?;
+        Ok(CheckedShelf {
+            folder: build::cache_root()?.join("findings"),
+            libc: build::hash_of_file(&libc)?,
+        })
+    }
+
+    /// Where that of a library with these hashes is; `None` if it is not known which library serves.
+    fn place(&self, subject: &Subject, sha256: &[String]) -> Option<PathBuf> {
+        let allocator = &subject.allocator;
+        let is_unknown = matches!(allocator.source, Source::Null | Source::AsCalled);
+        if is_unknown || subject.refused.is_some() {
+            return None;
+        }
+        let environment = format!("{:?}", allocator.environment);
+        // Some runs preload the C library itself.
+        let files = sha256.iter().filter(|it| **it != self.libc);
+        let common = [FORMAT, &self.libc, &environment].into_iter();
+        let name = build::hash(common.chain(files.map(String::as_str)));
+        Some(self.folder.join(name + ".json"))
+    }
+
+    /// Keeps new results; those of checks that were not made again stay. A damaged file is replaced.
+    pub fn keep(&self, subject: &Subject, sha256: &[String], newer: Checked) -> Result<()> {
+        let Some(place) = self.place(subject, sha256) else {
+            return Ok(());
+        };
+        build::change_in_cache(&place, |known| {
+            let known = known.ok().and_then(|it| serde_json::from_slice(&it).ok());
+            let known: Checked = known.unwrap_or_default();
+            serde_json::to_vec(&known.renewed(newer)).context("cannot write what was found")
+        })
+    }
+
+    /// What a run of this library keeps; nothing if it was never checked, or there is nothing to say.
+    pub fn find(&self, subject: &Subject, sha256: &[String]) -> Result<Option<Checked>> {
+        let Some(place) = self.place(subject, sha256) else {
+            return Ok(None);
+        };
+        let text = match fs::read(&place) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            read => read.with_path("cannot read", &place)?,
+        };
+        let known: Checked = serde_json::from_slice(&text).with_path("damaged:", &place)?;
+        Ok(known.for_a_run())
+    }
+}
