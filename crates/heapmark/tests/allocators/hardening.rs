@@ -373,7 +373,7 @@ fn claimed(place: &Place) {
     let folder = place.at("config/heapmark/claims/hardening");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("planted.toml"), DOCUMENT).unwrap();
-    let library = |answer: &str| format!("{answer}={}", answering(place, answer).display());
+    let library = |answer: &str| format!("{answer}={}", place.answering(answer).display());
     let both = format!("{},{}", library("stops"), library("corrupts"));
     let only = [
         "--only",
@@ -485,7 +485,7 @@ fn claims_about_hardening_are_confirmed_contradicted_or_not_testable() {
     assert_eq!(word(of("PL-1", "careless"), "again"), command);
 
     // The command does show it, if it is told where the library lies.
-    let library = answering(&place, "corrupts").display().to_string();
+    let library = place.answering("corrupts").display().to_string();
     let command = command.replace("corrupts", &format!("corrupts={library}"));
     let words: Vec<&str> = command.split(' ').skip(1).collect();
     let again = place.run(&words);
