@@ -265,7 +265,7 @@ fn shows(sign: &Sign, cell: &MisuseCell) -> (Option<bool>, String) {
         _ => None,
     };
     let hint = match shows {
-        None if sign.value.is_none() => ", which is chance: --preset full makes more",
+        None if sign.value.is_none() => ", which is chance",
         _ => "",
     };
     (shows, said + hint)
