@@ -205,7 +205,7 @@ mod tests {
         let recipe = |name: &str| find(name).build.clone().unwrap();
         let (secure, plain) = (recipe("mimalloc3-secure"), recipe("mimalloc3"));
         assert_eq!(secure.include, plain.include);
-        assert_eq!(secure.define.len(), plain.define.len() + 1);
+        assert_eq!(secure.define.len(), plain.define.len() + 2);
         assert!(matches!(
             find("mimalloc3-secure").source,
             Source::Crate { .. }
