@@ -7,7 +7,7 @@ use super::ratio::Ratio;
 use super::role::Role;
 use super::verdict::{self, Verdict};
 use super::{counting, grid};
-use crate::metric::{Metric, Process, Unit};
+use crate::metric::{Metric, Process, Unit, Value};
 use crate::observe::preflight::ItemState;
 use crate::plan::Case;
 use crate::store::{AllocatorInfo, Purpose, RunFile};
@@ -185,9 +185,12 @@ pub struct Pooling<'a> {
 type LogRatios = BTreeMap<usize, Vec<Vec<f64>>>;
 
 impl<'a> Pooling<'a> {
-    /// Of no run so far, by a metric whose value each process has.
-    pub fn new(by: &'a Metric, value: fn(&Process) -> Option<f64>) -> Pooling<'a> {
-        Pooling {
+    /// Of no run so far; `None` by a metric of which a process by itself has no value.
+    pub fn new(by: &'a Metric) -> Option<Pooling<'a>> {
+        let Value::Process(value) = by.of else {
+            return None;
+        };
+        Some(Pooling {
             by,
             value,
             first: None,
@@ -199,7 +202,7 @@ impl<'a> Pooling<'a> {
                 left_out: Vec::new(),
                 refused: Vec::new(),
             },
-        }
+        })
     }
 
     /// Adds a run, which its user knows by this name, or refuses it.
@@ -434,11 +437,12 @@ mod tests {
     }
 
     fn pooled(runs: &[FakeRun]) -> Pool {
-        pooled_by(|process| Some(process.ns_per_op), runs)
+        pooled_by(Pooling::new(WALL).unwrap().value, runs)
     }
 
     fn pooled_by(value: fn(&Process) -> Option<f64>, runs: &[FakeRun]) -> Pool {
-        let mut pooling = Pooling::new(WALL, value);
+        let mut pooling = Pooling::new(WALL).unwrap();
+        pooling.value = value;
         for (run, number) in runs.iter().zip(1..) {
             let side = Side {
                 head: &run.run,

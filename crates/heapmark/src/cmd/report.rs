@@ -81,7 +81,9 @@ fn pooled_beside(
     runs: &[Run],
     force: Force,
 ) -> Result<Option<String>> {
-    let mut pooling = Pooling::new(WALL, |process| Some(process.ns_per_op));
+    let Some(mut pooling) = Pooling::new(WALL) else {
+        return Ok(None);
+    };
     for (dir, run) in zip(dirs, runs) {
         let side = Side {
             head: &run.head,

@@ -2,19 +2,15 @@
 
 use crate::analyse::compare::{Side, refusal};
 use crate::analyse::pool::Pooling;
-use crate::build::hash_of_file;
 use crate::catalog::joined;
-use crate::cmd::compare::{judged, read};
+use crate::cmd::compare::{judged, read, twins};
 use crate::cmd::output::Destination;
 use crate::cmd::{Exit, find_runs, note, screen, usage};
-use crate::file::length;
-use crate::metric::{Metric, Value};
+use crate::metric::Metric;
 use crate::report;
-use crate::store;
 use crate::store::campaign::{Campaign, ShardState};
 use anyhow::Result;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Pool runs of the same work on several machines: the ratio to expect on the next one
 ///
@@ -58,7 +54,7 @@ pub fn run(args: PoolArgs) -> Result<Exit> {
         refuse!("nothing to pool: give two runs or more, or a campaign with two complete shards");
     };
     let output = args.destination.made_of_runs(&dirs)?;
-    let Value::Process(value) = args.by.of else {
+    let Some(mut pooling) = Pooling::new(args.by) else {
         refuse!(
             "--by {}: only what each process has is pooled: wall, cpu, memory",
             args.by.key
@@ -71,7 +67,6 @@ pub fn run(args: PoolArgs) -> Result<Exit> {
             other.display()
         );
     }
-    let mut pooling = Pooling::new(args.by, value);
     for dir in &dirs {
         let run = read(dir)?;
         let side = Side {
@@ -121,21 +116,4 @@ fn complete(campaign: &Campaign) -> Vec<PathBuf> {
         ));
     }
     runs
-}
-
-/// Two runs with the same samples.
-pub fn twins(dirs: &[PathBuf]) -> Option<[&Path; 2]> {
-    let mut by_length: BTreeMap<u64, Vec<&Path>> = BTreeMap::new();
-    for dir in dirs {
-        let bytes = length(store::samples_of(dir));
-        by_length.entry(bytes).or_default().push(dir);
-    }
-    by_length.remove(&0);
-    by_length.values().filter(|of| of.len() > 1).find_map(|of| {
-        let mut by_hash = BTreeMap::new();
-        of.iter().find_map(|dir| {
-            let hash = hash_of_file(&store::samples_of(dir)).ok()?;
-            Some([by_hash.insert(hash, *dir)?, *dir])
-        })
-    })
 }

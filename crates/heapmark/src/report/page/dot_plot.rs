@@ -72,17 +72,30 @@ pub fn extent(dots: &[Dot]) -> Vec<f64> {
 
 fn trace(legend: &SeriesLegend, dot: Dot) -> Trace {
     let label = legend.label(dot.subject);
-    let mut drawn = Scatter::new(vec![dot.value], vec![label.clone()])
-        .name(&label)
+    legend.trace(
+        dot.subject,
+        mark(&label, dot.value, dot.interval, &dot.words),
+    )
+}
+
+/// A dot on the line of this label, its interval, and below the label the words of its tooltip.
+pub fn mark(
+    label: &str,
+    value: f64,
+    interval: Option<(f64, f64)>,
+    words: &str,
+) -> Box<Scatter<f64, String>> {
+    let drawn = Scatter::new(vec![value], vec![label.to_owned()])
+        .name(label)
         .mode(Mode::Markers)
         .hover_info(HoverInfo::Text)
-        .hover_text(format!("<b>{label}</b><br>{}", dot.words));
-    if let Some((low, high)) = dot.interval {
-        let error = ErrorData::new(ErrorType::Data)
-            .symmetric(false)
-            .array(vec![high - dot.value])
-            .array_minus(vec![dot.value - low]);
-        drawn = drawn.error_x(error);
-    }
-    legend.trace(dot.subject, drawn)
+        .hover_text(format!("<b>{label}</b><br>{words}"));
+    let Some((low, high)) = interval else {
+        return drawn;
+    };
+    let error = ErrorData::new(ErrorType::Data)
+        .symmetric(false)
+        .array(vec![high - value])
+        .array_minus(vec![value - low]);
+    drawn.error_x(error)
 }

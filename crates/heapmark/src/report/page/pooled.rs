@@ -18,7 +18,7 @@ use crate::report::units;
 use crate::store::RunFile;
 use heapmark_stats::Transfer;
 use plotly::Scatter;
-use plotly::common::{ErrorData, ErrorType, HoverInfo, Mode};
+use plotly::common::{HoverInfo, Mode};
 use serde_json::json;
 
 /// What is pooled, and by which metric.
@@ -231,20 +231,9 @@ impl<'a> Pooled<'a> {
                 continue;
             };
             let label = format!("{name}: {what}");
-            let error = ErrorData::new(ErrorType::Data)
-                .symmetric(false)
-                .array(vec![high - row.ratio])
-                .array_minus(vec![row.ratio - low]);
             let within = bounds((low, high));
-            let drawn = Scatter::new(vec![row.ratio], vec![label.clone()])
-                .name(&label)
-                .mode(Mode::Markers)
-                .hover_info(HoverInfo::Text)
-                .hover_text(format!(
-                    "<b>{label}</b><br>{} {within} {word}",
-                    units::ratio(row.ratio)
-                ))
-                .error_x(error);
+            let words = format!("{} {within} {word}", units::ratio(row.ratio));
+            let drawn = dot_plot::mark(&label, row.ratio, interval, &words);
             traces.push(self.trace(row, drawn));
         }
         traces
