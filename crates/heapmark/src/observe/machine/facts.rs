@@ -50,7 +50,10 @@ pub fn describe() -> BTreeMap<String, String> {
         ("memory_available", memory("MemAvailable")),
         ("swap_total", memory("SwapTotal")),
         ("kernel", line("proc/sys/kernel/osrelease")),
-        ("kernel_command_line", line("proc/cmdline")),
+        (
+            "kernel_parameters",
+            line("proc/cmdline").map(|line| moving_numbers(&line)),
+        ),
         (
             "hypervisor",
             line("sys/hypervisor/type").or_else(|| line("sys/class/dmi/id/product_name")),
@@ -99,8 +102,56 @@ pub fn describe() -> BTreeMap<String, String> {
         .collect()
 }
 
+/// Parameters of the kernel that move numbers; the others may name hosts and disks.
+const PARAMETERS: [&str; 31] = [
+    "amd_pstate",
+    "clocksource",
+    "default_hugepagesz",
+    "hugepages",
+    "hugepagesz",
+    "idle",
+    "init_on_alloc",
+    "init_on_free",
+    "intel_idle.max_cstate",
+    "intel_pstate",
+    "isolcpus",
+    "l1tf",
+    "maxcpus",
+    "mds",
+    "mem",
+    "mitigations",
+    "nohz_full",
+    "nokaslr",
+    "norandmaps",
+    "nosmt",
+    "numa_balancing",
+    "preempt",
+    "processor.max_cstate",
+    "pti",
+    "rcu_nocbs",
+    "retbleed",
+    "skew_tick",
+    "spec_store_bypass_disable",
+    "spectre_v2",
+    "transparent_hugepage",
+    "tsc",
+];
+
+fn moving_numbers(line: &str) -> String {
+    let is_told = |word: &&str| PARAMETERS.contains(&word.split('=').next().unwrap_or_default());
+    let told: Vec<&str> = line.split_whitespace().filter(is_told).collect();
+    told.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn of_the_kernels_command_line_only_what_moves_numbers_is_kept() {
+        let line = "root=UUID=1 ip=::::db-7.example mitigations=off quiet nosmt isolcpus=2-7 -- --name db-7";
+        let kept = super::moving_numbers(line);
+        assert_eq!(kept, "mitigations=off nosmt isolcpus=2-7");
+    }
+
     #[test]
     fn what_every_linux_tells_is_there() {
         let facts = super::describe();
