@@ -1,7 +1,9 @@
 //! `heapmark campaign` through the built binary: real runs of shards, one of them killed.
 
+use crate::support::live::{finish, guests, send, start, wait_for};
 use crate::support::stored::{change_head, change_lines, copy};
 use crate::support::{End, Place, Port, SMALL, head};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -19,6 +21,10 @@ fn planned(place: &Place, shards: &str) {
 }
 
 fn planned_with(place: &Place, shards: &str, allocators: &str) {
+    planned_of(place, shards, allocators, "3");
+}
+
+fn planned_of(place: &Place, shards: &str, allocators: &str, blocks: &str) {
     let plan = [
         "plan",
         "-o",
@@ -31,7 +37,7 @@ fn planned_with(place: &Place, shards: &str, allocators: &str) {
     ];
     let end = campaign(
         place,
-        &[&plan[..], &SMALL, &["-a", allocators, "--blocks", "3"]].concat(),
+        &[&plan[..], &SMALL, &["-a", allocators, "--blocks", blocks]].concat(),
     );
     assert_eq!(end.code, Some(0), "{}", end.stderr);
 }
@@ -101,6 +107,21 @@ fn a_thousand_shards_are_pooled_in_a_gibibyte() {
     assert_eq!(pooled["machines"].as_array().unwrap().len(), 1000);
     assert_eq!(pooled["rows"][0]["on"].as_array().unwrap().len(), 1000);
     assert_eq!(pooled["refused"], json!([]));
+}
+
+#[test]
+fn an_interrupted_shard_keeps_nothing_and_names_no_run_to_go_on_with() {
+    let place = Place::new();
+    planned_of(&place, "1", "glibc", "300");
+    let shard = start(&place, &["campaign", "run", "camp", "--shard", "0"]);
+    wait_for("a process", || guests(&place) > 0);
+    send(&shard, Signal::INT);
+    let end = finish(shard);
+    assert_eq!(end.code, Some(130), "{}", end.stderr);
+    let told = &end.stderr;
+    assert!(told.contains("nothing of it is kept"), "{told}");
+    assert!(!told.contains("--resume"), "{told}");
+    assert!(!place.at("camp/shards/0").exists());
 }
 
 #[test]

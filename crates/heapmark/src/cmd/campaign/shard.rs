@@ -46,6 +46,7 @@ pub fn attempt(campaign: &Campaign, shard: u32) -> Result<Exit> {
     let run = here.path().join("run");
     line.args.comparison.output = Some(run.clone());
     line.args.comparison.seed = Some(plan.seed_of(shard));
+    line.args.comparison.is_of_campaign = true;
     let attempt = campaign.begin(shard)?;
     let exit = run_command::run(line)?;
     match exit {

@@ -89,6 +89,9 @@ pub struct Comparison {
     /// guest, store nothing
     #[arg(long, value_name = "ID", conflicts_with_all = ["output", "check_again", "dry_run"], help_heading = "Results")]
     pub cell: Option<String>,
+    /// Nothing is left of a run of a campaign that is interrupted.
+    #[arg(skip)]
+    pub is_of_campaign: bool,
 }
 
 /// What a run prints when it has ended.

@@ -201,10 +201,12 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
         note(share(&ended));
     }
     if !ended.whole {
-        say!(
-            "interrupted; what was measured is stored: heapmark run --resume {} goes on",
-            dir.display()
-        );
+        if !args.is_of_campaign {
+            say!(
+                "interrupted; what was measured is stored: heapmark run --resume {} goes on",
+                dir.display()
+            );
+        }
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::NotAllOk.when(!all_ok))
