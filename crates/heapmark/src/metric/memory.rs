@@ -20,6 +20,20 @@ pub const METRICS: &[Metric] = &[
     )
     .better(Neither),
     described(
+        "seen_peak_share",
+        "part of the peak seen",
+        Share,
+        "most live bytes in any sample / the most that the workload can have live, if that is 1 MiB or more; only of processes that another one samples",
+        Value::Sample(|sample| {
+            // A process that samples itself misses nothing.
+            let memory = sample.memory.filter(|it| it.sampling_share > 0.0)?;
+            let most = sample.measurement.requested_peak_bytes;
+            (most as f64 >= OVERHEAD_FROM_BYTES)
+                .then(|| memory.peak_demand.live_bytes as f64 / most as f64)
+        }),
+    )
+    .better(Higher),
+    described(
         "overhead_at_peak_demand",
         "overhead at peak demand",
         Times,

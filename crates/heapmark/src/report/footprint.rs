@@ -242,6 +242,7 @@ fn of_case(case: &Table, planned_blocks: u32) -> Sheet {
         heading: format!("{}: memory", heading_of(case)),
         columns: columns(&rows),
         trust: (sampled.into_iter())
+            .chain(missed(&rows))
             .chain(growing(&rows))
             .chain(varying(&rows))
             .collect(),
@@ -252,6 +253,27 @@ fn of_case(case: &Table, planned_blocks: u32) -> Sheet {
             .collect(),
         ..Sheet::default()
     }
+}
+
+/// Samples that saw less of what can be live may have missed the peak; of some workloads that is a
+/// bound, as the sum of what each thread can have.
+const SEEN: f64 = 0.75;
+
+/// `samples may have missed the peak: hoard (saw 54 %)`: the figures of such a row are those of
+/// other moments.
+fn missed(rows: &[&TableRow]) -> Option<String> {
+    let seen = |row: &&TableRow| {
+        let cell = row.cell("seen_peak_share")?;
+        let least = cell.spread.min;
+        (least < SEEN).then(|| format!("{} (saw {})", row.allocator, value(cell.metric, least)))
+    };
+    let all: Vec<String> = rows.iter().filter_map(seen).collect();
+    (!all.is_empty()).then(|| {
+        format!(
+            "samples may have missed the peak of what can be live: {}",
+            all.join(", ")
+        )
+    })
 }
 
 /// What grows more than this from one iteration, thread or cycle to the next will not stop: a page,
@@ -441,6 +463,20 @@ mod tests {
             assert_eq!(page.contains("from process to process"), says_so, "{page}");
             assert!(!says_so || page.contains(told), "{page}");
         }
+    }
+
+    #[test]
+    fn samples_that_missed_the_peak_are_said() {
+        let lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
+        let mut lab = lab.following_memory(|_| Some((8, 16)));
+        let told = "samples may have missed the peak of what can be live: hoard (saw 40 %)";
+        let page = exported(Format::Markdown, &lab);
+        assert!(!page.contains("missed the peak"), "{page}");
+        let of_hoard = lab.records.iter_mut().filter(|it| it.allocator == "hoard");
+        let measurement = of_hoard.filter_map(|it| it.measurement.as_mut()).next();
+        measurement.unwrap().requested_peak_bytes *= 2;
+        let page = exported(Format::Markdown, &lab);
+        assert!(page.contains(told), "{page}");
     }
 
     #[test]
