@@ -1,7 +1,7 @@
 /*
-about = "how many of a million reads behind a block, and of a freed block, end the process"
+about = "how many of a million reads behind a block, and of a freed block, end the process; and what a block costs"
 group = "overflow"
-source = "GWP-ASan: scudo, tcmalloc's guarded sampling, jemalloc's guards; run it on an entry with sampling on"
+source = "GWP-ASan: scudo, tcmalloc's guarded sampling, jemalloc's guards; run it on scudo-guarded and jemalloc-guarded"
 why = "what a detector finds that guards only some blocks"
 ends = "values"
 trials = 1
@@ -11,8 +11,17 @@ seconds = 45
 */
 #include "../harness/misuse.h"
 #include <sys/mman.h>
+#include <time.h>
 
 MISUSE {
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    for (int i = 0; i < 1000000; i++) {
+        char *volatile block = malloc(size);
+        free(block);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    NOTE("ns of a malloc and its free=%ld", ((to.tv_sec - from.tv_sec) * 1000000000 + to.tv_nsec - from.tv_nsec) / 1000000);
     long *reads = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (int is_freed = 0; is_freed < 2; is_freed++) {
         long ended = 0;

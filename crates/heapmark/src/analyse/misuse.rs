@@ -122,12 +122,11 @@ fn outcome(attempt: &Attempted, ends: Ends) -> MisuseOutcome {
 /// allocators have handlers of their own.
 fn broken(attempt: &Attempted) -> MisuseOutcome {
     use MisuseOutcome::*;
-    let is_trapped = |fault: &Fault| {
-        [libc::SIGSEGV, libc::SIGBUS].contains(&fault.signal)
-            && attempt.page.target.contains(&fault.address)
-    };
+    let is_trapped =
+        |fault: &Fault| fault.is_access() && attempt.page.target.contains(&fault.address);
     let on_purpose = match signal(attempt) {
         None => true,
+        Some(_) if attempt.is_own_end => true,
         Some(signal) => [libc::SIGABRT, libc::SIGTRAP, libc::SIGILL].contains(&signal),
     };
     match attempt.page.phase {

@@ -98,6 +98,7 @@ pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocato
         build: entry.build.clone(),
         purge: entry.purge.clone(),
         except: entry.except.clone(),
+        stops_at: entry.stops_at.clone(),
         source: commit(CommitBuild::Recipe {
             folder: folder.to_owned(),
         }),

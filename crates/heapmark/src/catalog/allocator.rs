@@ -73,6 +73,10 @@ pub struct Allocator {
     /// Known limits: workload name (or `fork`) and the reason; such cells end `unsupported`.
     #[serde(default)]
     pub except: BTreeMap<String, String>,
+    /// Addresses that it accesses in order to end a program that it found to be wrong: then a fault
+    /// there is no accident.
+    #[serde(default)]
+    pub stops_at: Vec<u64>,
     /// Built without locks: it serves programs of one thread only, and never the guest, which has a
     /// thread beside its workers.
     #[serde(default)]
@@ -104,7 +108,7 @@ pub enum Tier {
 /// Where the library comes from.
 ///
 /// A `same-as` or `built-as` entry takes these from the other unless it sets them itself: `home`, `licence`,
-/// `sources`, `purge`, `version`, `left-to-libc`, `except` and `wrapper`.
+/// `sources`, `purge`, `version`, `left-to-libc`, `except`, `stops-at` and `wrapper`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(
     tag = "kind",

@@ -39,6 +39,8 @@ pub struct Attempted {
     pub page: Page,
     /// The object whose code was running when a signal came.
     pub object: Option<String>,
+    /// Whether the fault is the allocator's own way to end a program, as its entry says.
+    pub is_own_end: bool,
 }
 
 /// How far a process had come.
@@ -99,6 +101,13 @@ pub struct Fault {
     pub address: u64,
     /// Where the program was.
     pub pc: u64,
+}
+
+impl Fault {
+    /// Whether it came of an access.
+    pub fn is_access(&self) -> bool {
+        [libc::SIGSEGV, libc::SIGBUS].contains(&self.signal)
+    }
 }
 
 impl Page {
@@ -164,7 +173,10 @@ impl CheckRunner<'_> {
             .fault
             .as_ref()
             .and_then(|fault| holder(fault.pc, &process.said("code")));
+        let stops_at = &subject.allocator.stops_at;
+        let is_own = |it: &Fault| it.is_access() && stops_at.contains(&it.address);
         Ok(Attempted {
+            is_own_end: page.fault.as_ref().is_some_and(is_own),
             notes: process.said("note"),
             samples: process.said("sample"),
             ended: process.ended,

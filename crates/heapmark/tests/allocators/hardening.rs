@@ -116,6 +116,30 @@ fn each_misuse_names_the_planted_answer() {
 }
 
 #[test]
+fn a_fault_at_an_address_of_the_allocators_entry_is_its_own_way_to_stop() {
+    let place = Place::new();
+    let library = place.answering("crashes");
+    fs::create_dir_all(place.at("config/heapmark/allocators")).unwrap();
+    for (name, at, expected) in [("own", 16, "stopped"), ("other", 24, "crashed")] {
+        let entry = format!(
+            "name = '{name}'\nfamily = '{name}'\nabout = 'mine'\ntier = 'user'\nstops-at = [{at}]\n\
+             source = {{ kind = 'path', files = ['{}'] }}\n",
+            library.display()
+        );
+        let file = format!("config/heapmark/allocators/{name}.toml");
+        fs::write(place.at(&file), entry).unwrap();
+        let words = ["check", "-a", name, "--json", "--only", "double-free"];
+        let end = place.run(&[&words[..], &["--output", name]].concat());
+        assert_eq!(end.code, Some(0), "{name}: {}", end.stderr);
+        let read: Value = serde_json::from_str(&end.stdout).unwrap();
+        let cells = &read["allocators"][0]["hardening"][0]["cells"];
+        for cell in cells.as_array().unwrap() {
+            assert_eq!(word(cell, "outcome"), expected, "{name}: {cell}");
+        }
+    }
+}
+
+#[test]
 fn an_informed_attacker_gets_past_what_is_not_bound_to_its_place() {
     let place = Place::new();
     let cells = made(&place, "stops", &["--only", "over-8-usable"], 0);

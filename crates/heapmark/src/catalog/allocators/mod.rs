@@ -114,6 +114,9 @@ fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
                 own.clone_from(theirs);
             }
         }
+        if allocator.stops_at.is_empty() {
+            allocator.stops_at.clone_from(&original.stops_at);
+        }
         allocator.wrapper |= original.wrapper;
         allocator.purge = allocator.purge.take().or_else(|| original.purge.clone());
         allocator.version = allocator
