@@ -12,8 +12,8 @@ use crate::observe::preflight::ItemState;
 use crate::plan::Case;
 use crate::store::{AllocatorInfo, Purpose, RunFile};
 use heapmark_stats::{
-    ALPHA, Finding, Interval, Judgement, Machines, Rule, THRESHOLD, Tested, Transfer,
-    blocks_needed, judge_tested, machines, mean, paired, spreads,
+    ALPHA, Finding, Interval, Judgement, LEAST_MACHINES, Machines, Rule, THRESHOLD, Tested,
+    Transfer, blocks_needed, judge_tested, machines, mean, median, paired, spreads,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,12 +23,39 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Pool {
     /// In the order of their first runs.
     pub machines: Vec<PooledMachine>,
+    /// Kinds of machines, in the order of their first machines.
+    pub types: Vec<MachineType>,
     /// By case and allocator, in the order of the first run.
     pub rows: Vec<PooledRow>,
     /// Rows of a run that cannot be pooled, and why.
     pub left_out: Vec<LeftAlone>,
     /// Runs of which nothing counts, and why.
     pub refused: Vec<RefusedRun>,
+    /// Memory by the number of usable CPUs, if machines with several numbers of them were measured:
+    /// allocators keep arenas for each CPU.
+    pub memory: Vec<MemoryByCpus>,
+}
+
+/// Machines of one kind.
+#[derive(Debug, Serialize)]
+pub struct MachineType {
+    /// A label of the user, or what they have in common: `AMD EPYC, 2 CPUs, 32 GiB`.
+    pub name: String,
+    /// The numbers of its machines.
+    pub machines: Vec<usize>,
+}
+
+/// The memory of an allocator in a case.
+#[derive(Debug, Serialize)]
+pub struct MemoryByCpus {
+    /// Workload name.
+    pub workload: String,
+    /// Worker threads.
+    pub threads: u32,
+    /// Allocator name.
+    pub allocator: String,
+    /// Usable CPUs, and the median over the runs of machines with so many.
+    pub bytes: Vec<(u32, f64)>,
 }
 
 /// A machine.
@@ -36,6 +63,8 @@ pub struct Pool {
 pub struct PooledMachine {
     /// A number, from 1.
     pub number: usize,
+    /// The number of its type, from 1.
+    pub machine_type: usize,
     /// As its first run describes it.
     pub facts: BTreeMap<String, String>,
     /// Its runs.
@@ -72,6 +101,11 @@ pub struct PooledRow {
     pub mean: Option<(f64, f64)>,
     /// The 95 % interval of the ratio on the next machine.
     pub next: Option<(f64, f64)>,
+    /// By type of machine, if it was measured on several.
+    pub types: Vec<OnType>,
+    /// The 95 % interval of the mean ratio of the next type of machines; none of fewer than three
+    /// types.
+    pub next_type: Option<(f64, f64)>,
     /// What may be said about the next machine.
     #[serde(skip)]
     pub transfer: Transfer,
@@ -105,6 +139,17 @@ pub struct OnMachine {
     pub interval: Option<(f64, f64)>,
     /// Adjusted for the number of machines.
     pub verdict: Verdict,
+}
+
+/// A row on machines of one type.
+#[derive(Debug, Serialize)]
+pub struct OnType {
+    /// The number of the type.
+    pub machine_type: usize,
+    /// Its machines that measured the row.
+    pub machines: usize,
+    /// The geometric mean of their ratios.
+    pub ratio: f64,
 }
 
 /// Ratios between which the next machine would lie, if there were twice as much.
@@ -178,6 +223,9 @@ pub struct Pooling<'a> {
     by_id: BTreeMap<String, usize>,
     /// By case and allocator of the first run.
     samples: BTreeMap<(usize, usize), LogRatios>,
+    /// Medians of each run of a row by the usable CPUs of its machine, if it is memory that is
+    /// pooled.
+    memory: BTreeMap<(usize, usize), BTreeMap<u32, Vec<f64>>>,
     pool: Pool,
 }
 
@@ -196,17 +244,22 @@ impl<'a> Pooling<'a> {
             first: None,
             by_id: BTreeMap::new(),
             samples: BTreeMap::new(),
+            memory: BTreeMap::new(),
             pool: Pool {
                 machines: Vec::new(),
+                types: Vec::new(),
                 rows: Vec::new(),
                 left_out: Vec::new(),
                 refused: Vec::new(),
+                memory: Vec::new(),
             },
         })
     }
 
-    /// Adds a run, which its user knows by this name, or refuses it.
-    pub fn add(&mut self, name: &str, run: &Side) {
+    /// Adds a run, which its user knows by this name, or refuses it. Its machine is of the type with
+    /// this label, or of one with all machines that have its processor and as many CPUs and as much
+    /// memory.
+    pub fn add(&mut self, name: &str, label: Option<&str>, run: &Side) {
         if let Some(why) = self.refusal(run.head) {
             self.pool.refused.push(RefusedRun {
                 run: name.into(),
@@ -216,11 +269,18 @@ impl<'a> Pooling<'a> {
             return;
         }
         let first = self.first.get_or_insert_with(|| run.head.clone());
-        let machine = machine_of(&mut self.by_id, &mut self.pool.machines, name, run);
+        let machine = machine_of(&mut self.by_id, &mut self.pool, name, label, run);
         let tables = grid(run.head, &counting(run.records));
         let controls = verdict::verdicts(&tables, run.head.plan.alpha());
         for (table, calls) in tables.iter().zip(controls) {
             let found = counterpart(table.case, &first.plan.cases);
+            let cpus = usable_cpus(&run.head.machine);
+            if let (Unit::Bytes, Ok(case), Some(cpus)) = (self.by.unit, &found, cpus) {
+                for (allocator, median) in medians(table, first, self.value) {
+                    let row = self.memory.entry((*case, allocator)).or_default();
+                    row.entry(cpus).or_default().push(median);
+                }
+            }
             for group in table.of(Role::Candidate) {
                 let row = usable(group, table, &calls, self.by, self.value).and_then(|logs| {
                     let case = found.clone()?;
@@ -257,11 +317,26 @@ impl<'a> Pooling<'a> {
     /// What all of them say, and the head of the run that the others repeat.
     pub fn end(mut self) -> (Pool, Option<RunFile>) {
         if let Some(first) = &self.first {
+            let machines = &self.pool.machines;
             let rows = self.samples.iter().filter_map(|((case, allocator), logs)| {
                 let name = &first.allocators[*allocator].name;
-                pooled(&first.plan.cases[*case], name, logs, self.by)
+                pooled(&first.plan.cases[*case], name, logs, machines, self.by)
             });
             self.pool.rows = rows.collect();
+            let with_several = self.memory.iter().filter(|(_, by_cpus)| by_cpus.len() > 1);
+            let memory = with_several.map(|((case, allocator), by_cpus)| {
+                let case = &first.plan.cases[*case];
+                MemoryByCpus {
+                    workload: case.workload.clone(),
+                    threads: case.threads,
+                    allocator: first.allocators[*allocator].name.clone(),
+                    bytes: by_cpus
+                        .iter()
+                        .filter_map(|(cpus, medians)| Some((*cpus, median(medians)?)))
+                        .collect(),
+                }
+            });
+            self.pool.memory = memory.collect();
         }
         (self.pool, self.first)
     }
@@ -280,24 +355,60 @@ fn unlike_any(run: &RunFile) -> Option<String> {
     Some(format!("{} is {found}", item.name))
 }
 
+fn usable_cpus(facts: &BTreeMap<String, String>) -> Option<u32> {
+    facts.get("usable_cpus")?.parse().ok()
+}
+
+/// What machines of a type have in common: processor, usable CPUs, and memory up to the next power
+/// of two, since a little of it is always missing.
+fn type_of(facts: &BTreeMap<String, String>) -> String {
+    let known = |key: &str| facts.get(key).map_or("unknown", String::as_str);
+    let kib = known("memory_total").trim_end_matches(" kB").parse::<u64>();
+    let memory = kib.map_or(String::new(), |kib| {
+        let gib = kib.div_ceil(1 << 20).next_power_of_two();
+        format!(", up to {gib} GiB")
+    });
+    format!(
+        "{}, {} CPUs{memory}",
+        known("cpu_model"),
+        known("usable_cpus")
+    )
+}
+
 /// The machine of a run, to which the run is added.
 fn machine_of(
     by_id: &mut BTreeMap<String, usize>,
-    machines: &mut Vec<PooledMachine>,
+    pool: &mut Pool,
     name: &str,
+    label: Option<&str>,
     run: &Side,
 ) -> usize {
+    let Pool {
+        machines, types, ..
+    } = pool;
     let facts = &run.head.machine;
     let id = facts.get("machine_id");
     let known = id.and_then(|id| by_id.get(id).copied());
     let place = known.unwrap_or_else(|| {
+        let number = machines.len() + 1;
+        let name = label.map_or_else(|| type_of(facts), String::from);
+        let found = types.iter().position(|it| it.name == name);
+        let its_type = found.unwrap_or_else(|| {
+            types.push(MachineType {
+                name,
+                machines: Vec::new(),
+            });
+            types.len() - 1
+        });
+        types[its_type].machines.push(number);
         machines.push(PooledMachine {
-            number: machines.len() + 1,
+            number,
+            machine_type: its_type + 1,
             facts: facts.clone(),
             runs: Vec::new(),
             blocks: 0,
         });
-        machines.len() - 1
+        number - 1
     });
     by_id.extend(id.map(|id| (id.clone(), place)));
     let samples = run
@@ -308,6 +419,22 @@ fn machine_of(
     machines[place].blocks += blocks.len();
     machines[place].runs.push(name.into());
     place
+}
+
+/// The median of each row that has one, by the place of its allocator in the first run.
+fn medians(
+    table: &CaseGroups,
+    first: &RunFile,
+    value: fn(&Process) -> Option<f64>,
+) -> Vec<(usize, f64)> {
+    let rows = [Role::Baseline, Role::Candidate].map(|role| table.of(role));
+    let rows = rows.into_iter().flatten();
+    rows.filter(|row| row.failed.is_none())
+        .filter_map(|row| {
+            let allocator = position(first.allocators.iter(), row.allocator).ok()?;
+            Some((allocator, row.median_of(|_, process| value(process))?))
+        })
+        .collect()
 }
 
 /// The log ratios of a row, or why it says nothing.
@@ -358,7 +485,13 @@ fn position<'a>(
 }
 
 /// A row of all machines.
-fn pooled(case: &Case, allocator: &str, jobs: &LogRatios, by: &Metric) -> Option<PooledRow> {
+fn pooled(
+    case: &Case,
+    allocator: &str,
+    jobs: &LogRatios,
+    all: &[PooledMachine],
+    by: &Metric,
+) -> Option<PooledRow> {
     // Each run of a machine counts the same, however many blocks it has.
     let estimates: Vec<f64> = jobs
         .values()
@@ -378,6 +511,22 @@ fn pooled(case: &Case, allocator: &str, jobs: &LogRatios, by: &Metric) -> Option
     let together = machines(&estimates);
     let word = together.map_or(Transfer::TooFewMachines, |it| it.transfer(&findings));
     let ratios = |it: Interval| (it.low.exp(), it.high.exp());
+    let mut by_type: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for (machine, estimate) in jobs.keys().zip(&estimates) {
+        let its_type = by_type.entry(all[*machine].machine_type);
+        its_type.or_default().push(*estimate);
+    }
+    let of_types: Vec<f64> = by_type
+        .values()
+        .map(|estimates| mean(estimates))
+        .collect::<Option<_>>()?;
+    let next_type = machines(&of_types).filter(|it| it.machines >= LEAST_MACHINES);
+    let types = by_type.iter().zip(&of_types);
+    let types = types.map(|((machine_type, estimates), estimate)| OnType {
+        machine_type: *machine_type,
+        machines: estimates.len(),
+        ratio: estimate.exp(),
+    });
     let on = jobs.keys().zip(&estimates).zip(&judged);
     Some(PooledRow {
         workload: case.workload.clone(),
@@ -394,6 +543,11 @@ fn pooled(case: &Case, allocator: &str, jobs: &LogRatios, by: &Metric) -> Option
         ratio: mean(&estimates)?.exp(),
         mean: together.map(|it| ratios(it.mean)),
         next: together.map(|it| ratios(it.next)),
+        types: match by_type.len() {
+            1 => Vec::new(),
+            _ => types.collect(),
+        },
+        next_type: next_type.map(|it| ratios(it.next)),
         transfer: word,
         word: in_words(word, by),
         help: together
@@ -423,7 +577,7 @@ fn help(together: &Machines, judged: &[Judgement]) -> Option<Help> {
 mod tests {
     use super::*;
     use crate::analyse::fake_run::{FakeRun, crash, measurement, noise};
-    use crate::metric::WALL;
+    use crate::metric::{self, WALL};
     use crate::observe::preflight::{Preflight, PreflightItem};
 
     /// A run on a machine where hoard takes this share of glibc's time.
@@ -448,7 +602,7 @@ mod tests {
                 head: &run.run,
                 records: &run.records,
             };
-            pooling.add(&format!("run-{number}"), &side);
+            pooling.add(&format!("run-{number}"), None, &side);
         }
         pooling.end().0
     }
@@ -492,6 +646,78 @@ mod tests {
         let alike = ["a", "b", "c", "d"].map(|name| on(name, 0.7));
         assert_eq!(pooled(&alike).rows[0].word, "transfers: faster");
         assert_eq!(pooled(&alike[..2]).rows[0].word, "too few machines");
+    }
+
+    /// Machines of three kinds; of each run the share of hoard, by kind.
+    const KINDS: [(&str, f64); 5] = [("A", 0.8), ("A", 0.8), ("B", 0.9), ("C", 0.85), ("C", 0.85)];
+
+    fn of_kinds(label: Option<&str>) -> Pool {
+        let mut pooling = Pooling::new(WALL).unwrap();
+        for ((kind, share), number) in KINDS.into_iter().zip(1..) {
+            let mut run = on(&format!("machine-{number}"), share);
+            run.run.machine.insert("cpu_model".into(), kind.into());
+            let side = Side {
+                head: &run.run,
+                records: &run.records,
+            };
+            pooling.add(&format!("run-{number}"), label, &side);
+        }
+        pooling.end().0
+    }
+
+    #[test]
+    fn each_type_of_machine_counts_once_however_many_machines_it_has() {
+        let pool = of_kinds(None);
+        let machines: Vec<&[usize]> = pool.types.iter().map(|it| &it.machines[..]).collect();
+        assert_eq!(machines, [&[1, 2][..], &[3], &[4, 5]]);
+        let row = &pool.rows[0];
+        let types = row.types.iter();
+        let types: Vec<(usize, usize)> = types.map(|it| (it.machine_type, it.machines)).collect();
+        assert_eq!(types, [(1, 2), (2, 1), (3, 2)]);
+        for (found, expected) in row.types.iter().zip([0.8, 0.9, 0.85]) {
+            assert!((found.ratio / expected - 1.0).abs() < 0.01, "{row:?}");
+        }
+        let (low, high) = row.next_type.unwrap();
+        assert!(low < 0.8 && 0.9 < high, "{row:?}");
+        // Whoever says that they are of one type gets no interval over types.
+        let pool = of_kinds(Some("fleet"));
+        assert_eq!(
+            (pool.types.len(), pool.types[0].name.as_str()),
+            (1, "fleet")
+        );
+        assert!(pool.rows[0].types.is_empty() && pool.rows[0].next_type.is_none());
+    }
+
+    #[test]
+    fn memory_is_shown_by_usable_cpus_and_time_is_not() {
+        let with = |machine: &str, cpus: &str, more: u64| {
+            let mut run = on(machine, 0.8);
+            run.run.machine.insert("usable_cpus".into(), cpus.into());
+            let of_hoard = run.records.iter_mut().filter(|it| it.allocator == "hoard");
+            for measurement in of_hoard.filter_map(|it| it.measurement.as_mut()) {
+                measurement.peak_rss_bytes += more << 20;
+            }
+            run
+        };
+        let runs = [with("a", "2", 0), with("b", "16", 5), with("c", "16", 7)];
+        let by = |metric: &Metric| {
+            let mut pooling = Pooling::new(metric).unwrap();
+            for run in &runs {
+                let side = Side {
+                    head: &run.run,
+                    records: &run.records,
+                };
+                pooling.add("run", None, &side);
+            }
+            pooling.end().0.memory
+        };
+        let memory = by(metric::judged().find(|it| it.is_named("memory")).unwrap());
+        let of = |name: &str| &memory.iter().find(|it| it.allocator == name).unwrap().bytes;
+        let glibc: Vec<u32> = of("glibc").iter().map(|(cpus, _)| *cpus).collect();
+        assert_eq!(glibc, [2, 16]);
+        assert_eq!(of("glibc")[0].1, of("glibc")[1].1);
+        assert_eq!(of("hoard")[1].1 - of("hoard")[0].1, f64::from(6 << 20));
+        assert!(by(WALL).is_empty());
     }
 
     #[test]

@@ -90,7 +90,7 @@ fn pooled_beside(
             records: &run.records,
         };
         if refusal(&side, WALL).is_none() {
-            pooling.add(&dir.display().to_string(), &side);
+            pooling.add(&dir.display().to_string(), None, &side);
         }
     }
     let (pool, first) = pooling.end();

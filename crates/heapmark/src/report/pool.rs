@@ -4,27 +4,34 @@ use super::machine::machine_name;
 use super::sheet::{self, Column, Numberless, Sheet};
 use super::text::count;
 use super::{Screen, markdown, terminal, text, units};
-use crate::analyse::pool::{Help, Pool, PooledRow, ways};
+use crate::analyse::pool::{Help, MemoryByCpus, Pool, PooledRow, ways};
 use crate::analyse::{Ratio, Verdict, distinct};
 use crate::metric::Metric;
 use heapmark_stats::{LEAST_MACHINES, Transfer};
 use serde::Serialize;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 /// More machines get no columns of their own.
 const MOST_COLUMNS: usize = 6;
 
 /// For a terminal.
 pub fn pool(pool: &Pool, by: &Metric, baseline: &str, screen: Screen) -> String {
-    let table = terminal::sheet_text(table(pool, by, baseline), screen, &mut Vec::new());
+    let sheets = [Some(table(pool, by, baseline)), memory(pool)];
+    let sheets = sheets.into_iter().flatten();
+    let tables = sheets.map(|it| terminal::sheet_text(it, screen, &mut Vec::new()));
+    let tables = text::join(tables, "\n");
     let words = words(pool, by).into_iter();
     let words = text::join(words.map(|line| screen.wrap(&line, 2)), "\n");
-    format!("{table}\n{words}\n")
+    format!("{tables}\n{words}\n")
 }
 
 /// For an issue.
 pub fn pool_markdown(pool: &Pool, by: &Metric, baseline: &str) -> String {
     let mut out = markdown::sheet_text(&table(pool, by, baseline));
+    out += &memory(pool).map_or(String::new(), |it| {
+        format!("\n{}", markdown::sheet_text(&it))
+    });
     for line in words(pool, by) {
         out += &format!("\n{}\n", text::markdown(&line));
     }
@@ -54,7 +61,7 @@ fn table(pool: &Pool, by: &Metric, baseline: &str) -> Sheet {
     let mut columns = vec![
         Column::words(
             "workload",
-            cell(&|row| format!("{}@{}", row.workload, row.threads)),
+            cell(&|row| case_name(&row.workload, row.threads)),
         ),
         Column::words("allocator", cell(&|row| row.allocator.clone())),
     ];
@@ -84,8 +91,12 @@ fn table(pool: &Pool, by: &Metric, baseline: &str) -> Sheet {
             "next machine",
             cell(&|row| row.next.map(sheet::bounds).unwrap_or_default()),
         ),
-        Column::words("verdict", cell(&|row| row.word.clone())),
     ]);
+    if rows.iter().any(|row| row.next_type.is_some()) {
+        let bounds = |row: &PooledRow| row.next_type.map(sheet::bounds).unwrap_or_default();
+        columns.push(Column::numbers("next type", cell(&bounds)));
+    }
+    columns.push(Column::words("verdict", cell(&|row| row.word.clone())));
     if rows.is_empty() {
         columns.clear();
     }
@@ -106,17 +117,77 @@ fn table(pool: &Pool, by: &Metric, baseline: &str) -> Sheet {
     }
 }
 
+/// Medians that differ by less count as the same.
+const SAME_MEMORY: f64 = 0.02;
+
+/// Memory by usable CPUs, of rows where it differs; `None` if all machines have as many.
+fn memory(pool: &Pool) -> Option<Sheet> {
+    let differs = |row: &&MemoryByCpus| {
+        let bytes = row.bytes.iter().map(|(_, bytes)| *bytes);
+        let (least, most) = bytes.fold((f64::INFINITY, 0.0), |(least, most), it| {
+            (it.min(least), it.max(most))
+        });
+        most > least * (1.0 + SAME_MEMORY)
+    };
+    let (shown, alike): (Vec<_>, Vec<_>) = pool.memory.iter().partition(differs);
+    let counts: BTreeSet<u32> = (pool.memory.iter())
+        .flat_map(|row| row.bytes.iter().map(|(cpus, _)| *cpus))
+        .collect();
+    if counts.is_empty() {
+        return None;
+    }
+    let mut columns = vec![
+        Column::words(
+            "workload",
+            shown
+                .iter()
+                .map(|row| case_name(&row.workload, row.threads)),
+        ),
+        Column::words("allocator", shown.iter().map(|row| row.allocator.clone())),
+    ];
+    for cpus in counts {
+        let own = |row: &&MemoryByCpus| {
+            let found = row.bytes.iter().find(|(count, _)| *count == cpus);
+            found.map_or_else(String::new, |(_, bytes)| units::bytes(*bytes))
+        };
+        columns.push(Column::numbers(&count(cpus, "CPU"), shown.iter().map(own)));
+    }
+    if shown.is_empty() {
+        columns.clear();
+    }
+    let alike = (!alike.is_empty()).then(|| {
+        let rows = count(alike.len(), "row");
+        format!(
+            "within {} on all of them: {rows}",
+            units::percent(SAME_MEMORY)
+        )
+    });
+    Some(Sheet {
+        heading: "memory by usable CPUs".into(),
+        columns,
+        trust: alike.into_iter().collect(),
+        ..Sheet::default()
+    })
+}
+
 /// What the table must not be read without.
 fn words(pool: &Pool, by: &Metric) -> Vec<String> {
+    let several = pool.types.len() > 1;
     let machines = pool.machines.iter().map(|machine| {
+        let its_type = match several {
+            true => format!(" (type {})", machine.machine_type),
+            false => String::new(),
+        };
         format!(
-            "Machine {}: {}; {}.",
+            "Machine {}{its_type}: {}; {}.",
             machine.number,
             machine_name(&machine.facts),
             text::join(machine.runs.iter().cloned(), ", ")
         )
     });
     let mut words: Vec<String> = machines.collect();
+    let types = pool.types.iter().zip(1..).filter(|_| several);
+    words.extend(types.map(|(it, number)| format!("Type {number}: {}.", it.name)));
     for row in &pool.rows {
         let name = name_of(row);
         let notes = notes_of(row, by).into_iter();
@@ -127,16 +198,41 @@ fn words(pool: &Pool, by: &Metric) -> Vec<String> {
          these. Mean: where the mean of all such machines lies."
             .into(),
     );
+    if pool.rows.iter().any(|row| row.next_type.is_some()) {
+        words.push(
+            "Next type: where the mean ratio of machines of another type lies; each type counts once, however many machines it has."
+                .into(),
+        );
+    }
     words
+}
+
+/// `larson@2`.
+fn case_name(workload: &str, threads: u32) -> String {
+    format!("{workload}@{threads}")
 }
 
 /// `larson@2/hoard`.
 pub fn name_of(row: &PooledRow) -> String {
-    format!("{}@{}/{}", row.workload, row.threads, row.allocator)
+    format!(
+        "{}/{}",
+        case_name(&row.workload, row.threads),
+        row.allocator
+    )
 }
 
-/// How its machines contradict each other, or what would help to say something about the next one.
+/// How its machines and their types differ, or what would help to say something about the next
+/// machine.
 pub fn notes_of(row: &PooledRow, by: &Metric) -> Vec<String> {
+    let types = row.types.iter().map(|it| {
+        let ratio = units::ratio(it.ratio);
+        format!(
+            "{ratio} on {} of type {}",
+            count(it.machines, "machine"),
+            it.machine_type
+        )
+    });
+    let types = (!row.types.is_empty()).then(|| format!("{}.", text::join(types, ", ")));
     let contradiction = contradiction(row).map(|[less, more]| {
         let [faster, slower] = ways(by);
         format!("{faster} on {less}, {slower} on {more}.")
@@ -148,7 +244,7 @@ pub fn notes_of(row: &PooledRow, by: &Metric) -> Vec<String> {
              twice as many blocks on each {blocks}."
         )
     });
-    contradiction.into_iter().chain(help).collect()
+    types.into_iter().chain(contradiction).chain(help).collect()
 }
 
 /// The numbers of the machines with less, and of those with more, if they contradict each other.

@@ -52,6 +52,12 @@ fn what_is_slower_on_each_machine_is_expected_to_be_slower_on_the_next() {
     ] {
         assert!(shown.contains(told), "no `{told}` in {shown}");
     }
+    // Three types of one machine each.
+    let typed = ["a", "b", "c", "--by", "cpu", "--types", "x=a,y=b,z=c"];
+    let shown = pool(&place, &typed).stdout;
+    for told in ["next type", "Machine 2 (type 2):", "Type 2: y."] {
+        assert!(shown.contains(told), "no `{told}` in {shown}");
+    }
     // Two runs of one machine are one machine, of which nothing follows for others.
     change_head(&place.at("b"), |head| {
         head["machine"]["machine_id"] = json!("a")
@@ -76,6 +82,11 @@ fn what_cannot_be_pooled_is_refused_in_a_line() {
         ),
         (&["a", "a"], "hold the same samples: name each run once"),
         (&["a", "nothing"], "nothing"),
+        (
+            &["a", "b", "--types", "x=d"],
+            "--types x=d: no run or campaign to pool is called d",
+        ),
+        (&["a", "b", "--types", "=a"], "expected LABEL=RUN"),
         (&["a", "b", "--by", "instructions"], "--by instructions"),
     ] {
         let end = pool(&place, words);

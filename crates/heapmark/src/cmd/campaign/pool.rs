@@ -23,6 +23,10 @@ pub struct PoolArgs {
     /// What is pooled: wall, cpu, memory
     #[arg(long, value_name = "METRIC", default_value = "wall", value_parser = judged)]
     by: &'static Metric,
+    /// Types of machines, each by the runs or campaigns of its machines, named as before [default:
+    /// machines with the same processor and as many CPUs and as much memory]
+    #[arg(long, value_name = "LABEL=RUN", value_delimiter = ',', value_parser = labelled)]
+    types: Vec<(String, String)>,
     /// Write this format instead of a table for the terminal
     #[arg(long, value_name = "FORMAT")]
     to: Option<PoolFormat>,
@@ -41,14 +45,28 @@ enum PoolFormat {
     Page,
 }
 
+fn labelled(word: &str) -> Result<(String, String), String> {
+    match word.split_once('=') {
+        Some((label, run)) if !label.is_empty() => Ok((label.into(), run.into())),
+        _ => Err("expected LABEL=RUN".into()),
+    }
+}
+
 /// Runs the command.
 pub fn run(args: PoolArgs) -> Result<Exit> {
+    if let Some((label, run)) = args.types.iter().find(|(_, it)| !args.runs.contains(it)) {
+        refuse!("--types {label}={run}: no run or campaign to pool is called {run}");
+    }
     let mut dirs = Vec::new();
+    let mut labels = Vec::new();
     for word in &args.runs {
-        match Campaign::is_at(word.as_ref()) {
-            true => dirs.extend(complete(&Campaign::open(word.as_ref()).map_err(usage)?)),
-            false => dirs.extend(find_runs(std::slice::from_ref(word))?),
-        }
+        let own = match Campaign::is_at(word.as_ref()) {
+            true => complete(&Campaign::open(word.as_ref()).map_err(usage)?),
+            false => find_runs(std::slice::from_ref(word))?,
+        };
+        let label = args.types.iter().find(|(_, run)| run == word);
+        labels.resize(labels.len() + own.len(), label.map(|(label, _)| &**label));
+        dirs.extend(own);
     }
     let [_, _, ..] = &dirs[..] else {
         refuse!("nothing to pool: give two runs or more, or a campaign with two complete shards");
@@ -67,7 +85,7 @@ pub fn run(args: PoolArgs) -> Result<Exit> {
             other.display()
         );
     }
-    for dir in &dirs {
+    for (dir, label) in dirs.iter().zip(labels) {
         let run = read(dir)?;
         let side = Side {
             head: &run.head,
@@ -76,7 +94,7 @@ pub fn run(args: PoolArgs) -> Result<Exit> {
         if let Some(why) = refusal(&side, args.by) {
             refuse!("--by: {why}");
         }
-        pooling.add(&dir.display().to_string(), &side);
+        pooling.add(&dir.display().to_string(), label, &side);
     }
     let (pool, first) = pooling.end();
     let Some(first) = first.filter(|_| dirs.len() - pool.refused.len() > 1) else {

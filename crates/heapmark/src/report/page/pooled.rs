@@ -268,7 +268,26 @@ impl<'a> Pooled<'a> {
             column.kind = ColumnKind::Number;
         }
         spreads.folded = true;
-        let tables = [table, spreads];
+        let types = self.pool.rows.iter().filter_map(|row| {
+            let next = row.next_type.map(bounds)?;
+            Some(vec![name_of(row), row.types.len().to_string(), next])
+        });
+        let columns = ["row", "types", "mean ratio of the next type"];
+        let types = PageTable::of_words(
+            "Types of machines, each of which counts once",
+            &columns,
+            types,
+        );
+        let memory = self.pool.memory.iter().map(|row| {
+            let by_cpus = row.bytes.iter().map(|(cpus, bytes)| {
+                format!("{} with {}", units::bytes(*bytes), count(*cpus, "CPU"))
+            });
+            let name = format!("{}@{}/{}", row.workload, row.threads, row.allocator);
+            vec![name, join(by_cpus, ", ")]
+        });
+        let mut memory = PageTable::of_words("Memory by usable CPUs", &["row", "median"], memory);
+        memory.folded = true;
+        let tables = [table, types, memory, spreads];
         Section::of_tables(
             "differing",
             "Where machines differ, and what would help",
@@ -280,6 +299,7 @@ impl<'a> Pooled<'a> {
         let machines = self.pool.machines.iter().map(|machine| {
             vec![
                 machine.number.to_string(),
+                self.pool.types[machine.machine_type - 1].name.clone(),
                 join(facts(&machine.facts), ", "),
                 machine.blocks.to_string(),
                 join(machine.runs.iter().cloned(), ", "),
@@ -294,7 +314,7 @@ impl<'a> Pooled<'a> {
         let mut tables = [
             PageTable::of_words(
                 "Machines",
-                &["machine", "what it is", "blocks", "runs"],
+                &["machine", "type", "what it is", "blocks", "runs"],
                 machines,
             ),
             PageTable::of_words("Refused runs", &["run", "machine", "why"], refused),
