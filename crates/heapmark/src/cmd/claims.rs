@@ -68,14 +68,10 @@ pub fn run(args: ClaimsArgs) -> Result<Exit> {
             preset(other)
         );
     }
-    let judged = judge(&documents, &catalog.workloads, &runs);
+    let evidence = Evidence::new(&catalog.workloads, &runs);
+    let judged = judge(&documents, &evidence);
     let text = match args.to {
-        _ if args.reproduction => report::reproduction(
-            &documents,
-            &Evidence::new(&catalog.workloads, &runs),
-            &runs,
-            &judged,
-        ),
+        _ if args.reproduction => report::reproduction(&documents, &evidence, &runs, &judged),
         Some(TableFormat::Md) => report::claims_markdown(&judged),
         Some(TableFormat::Json) => report::claims_json(&judged),
         None => report::claims(&judged, args.document.is_some(), screen()),
@@ -103,7 +99,8 @@ pub(super) fn of_page(dirs: &[PathBuf]) -> Result<Vec<JudgedClaim>> {
         return Ok(Vec::new());
     }
     let catalog = Catalog::load()?;
-    Ok(judge(&Document::load(&catalog)?, &catalog.workloads, &runs))
+    let evidence = Evidence::new(&catalog.workloads, &runs);
+    Ok(judge(&Document::load(&catalog)?, &evidence))
 }
 
 /// The claims about hardening, held against a result of `heapmark check`.

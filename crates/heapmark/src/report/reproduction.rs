@@ -32,7 +32,11 @@ pub fn reproduction(
         if let Some(why) = &document.no_figures {
             out += &format!(" {} So only its claims are here.", escape(why));
         }
-        out += &format!("\n{}", versions(document, runs));
+        let evidence = &evidence.for_document(document);
+        if let Some(run) = evidence.runs().next() {
+            out += &format!(" Ours: {}.", machine(run));
+        }
+        out += &format!("\n{}", versions(document, evidence));
         let tables = document.figures.iter();
         out.extend(tables.map(|table| figure(&reproduced(document, table, evidence))));
         out += "\n### Claims\n\n| id | claim | the document's evidence | verdict | what was found |\n|:--|:--|:--|:--|:--|\n";
@@ -60,37 +64,56 @@ fn head(runs: &[Measured], evidence: &Evidence, judged: &[JudgedClaim]) -> Strin
          `4! thr.`: ours had more threads than usable CPUs (oversubscribed), so the scheduler is measured too; such columns decide no\n\
          claim. [CLAIMS](CLAIMS.md) says what the verdicts mean.\n",
     );
-    let fact = |key: &str| {
-        let machine = runs.first().map(|run| &run.head.machine);
-        let fact = machine.and_then(|machine| machine.get(key));
-        escape(fact.map_or("unknown", String::as_str))
-    };
-    out += &format!(
-        "\n- Machine: {}, {} usable CPUs, {}, Linux {}\n",
-        fact("cpu_model"),
-        fact("usable_cpus"),
-        fact("architecture"),
-        fact("kernel")
-    );
-    for Measured { head, .. } in runs {
-        let mut names: Vec<&String> = head.plan.cases.iter().map(|case| &case.workload).collect();
-        names.dedup();
-        out += &format!(
-            "- Run of {}: suite {}, preset {}, {} blocks, seed {}, heapmark {}: {}\n",
-            escape(&head.started),
-            escape(&head.suite),
-            escape(&head.preset),
-            head.plan.blocks,
-            head.plan.seed,
-            escape(&head.heapmark),
-            escape(&list(names))
-        );
+    let mut machines: Vec<(String, Vec<&Measured>)> = Vec::new();
+    for run in runs {
+        let machine = machine(run);
+        match machines.iter_mut().find(|(known, _)| *known == machine) {
+            Some((_, runs)) => runs.push(run),
+            None => machines.push((machine, vec![run])),
+        }
+    }
+    out += "\n";
+    if machines.len() > 1 {
+        out += "Several machines: each document is judged by the runs of one of them.\n\n";
+    }
+    for (machine, runs) in &machines {
+        out += &format!("- Machine: {machine}\n");
+        out.extend(runs.iter().map(|run| what_ran(run)));
     }
     let (disturbed, parts) = evidence.disturbed();
     format!(
         "{out}- Other programs disturbed {disturbed} of the {parts} parts of all blocks.\n\n{}\n{}",
         summary(judged),
         all_claims(judged)
+    )
+}
+
+fn machine(run: &Measured) -> String {
+    let fact = |key: &str| {
+        let fact = run.head.machine.get(key);
+        escape(fact.map_or("unknown", String::as_str))
+    };
+    format!(
+        "{}, {} usable CPUs, {}, Linux {}",
+        fact("cpu_model"),
+        fact("usable_cpus"),
+        fact("architecture"),
+        fact("kernel")
+    )
+}
+
+fn what_ran(Measured { head, .. }: &Measured) -> String {
+    let mut names: Vec<&String> = head.plan.cases.iter().map(|case| &case.workload).collect();
+    names.dedup();
+    format!(
+        "  - Run of {}: suite {}, preset {}, {} blocks, seed {}, heapmark {}: {}\n",
+        escape(&head.started),
+        escape(&head.suite),
+        escape(&head.preset),
+        head.plan.blocks,
+        head.plan.seed,
+        escape(&head.heapmark),
+        escape(&list(names))
     )
 }
 
@@ -111,9 +134,9 @@ fn all_claims(judged: &[JudgedClaim]) -> String {
 }
 
 /// The mapping of our rows to the document's, with both versions.
-fn versions(document: &Document, runs: &[Measured]) -> String {
-    let infos: Vec<&AllocatorInfo> = runs
-        .iter()
+fn versions(document: &Document, evidence: &Evidence) -> String {
+    let infos: Vec<&AllocatorInfo> = evidence
+        .runs()
         .flat_map(|run| run.head.allocators.iter().chain(&run.head.rows))
         .collect();
     let mut out = String::from("\n| row | its version | ours | our version |\n|:--|:--|:--|:--|\n");

@@ -1,17 +1,18 @@
 //! The values in the given runs: the value of a row at a place, or what is missing. Judges nothing.
 
 use super::judged::Number;
-use super::scene::{Measured, Scene};
+use super::scene::{Machine, Measured, Scene};
 use super::values::values;
 use crate::analyse::Spread;
 use crate::analyse::group::{CaseGroups, Group};
 use crate::analyse::interference::InterferenceSummary;
 use crate::catalog::Workload;
-use crate::catalog::claim::{DocumentRow, Measure, Rows, Threads};
+use crate::catalog::claim::{Document, DocumentRow, Measure, Rows, Threads};
 use crate::catalog::malloc_api::matches;
 use crate::plan::Case;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::rc::Rc;
 
 /// Where a value was measured: a workload at a thread count, under a distribution of sizes if the
 /// claim names one.
@@ -25,15 +26,14 @@ pub struct Spot {
     pub distribution: Option<String>,
 }
 
-/// The runs, by machine.
+/// The runs, seen from one machine: claims are about rows that were measured on the same one.
 pub struct Evidence<'a> {
     /// The catalogue's workloads, for the documents' sizes.
     pub(super) workloads: &'a [Workload],
-    pub(super) here: Vec<Scene<'a>>,
-    pub(super) elsewhere: Vec<Scene<'a>>,
+    scenes: Rc<[Scene<'a>]>,
+    machine: Machine,
     /// Usable physical cores.
     pub cores: u32,
-    pub(super) architecture: String,
 }
 
 /// Why there is no value.
@@ -52,34 +52,71 @@ pub enum Lack {
 }
 
 impl<'a> Evidence<'a> {
-    /// Groups the runs by the first one's machine and others. Ignores runs that timed single calls,
-    /// counted or sampled memory.
+    /// Seen from the first run's machine. Ignores runs that timed single calls, counted or sampled
+    /// memory.
     pub fn new(workloads: &'a [Workload], runs: &'a [Measured]) -> Evidence<'a> {
-        let fact =
-            |run: &Measured, key: &str| run.head.machine.get(key).cloned().unwrap_or_default();
-        let machine = |run: &Measured| (fact(run, "architecture"), fact(run, "cpu_model"));
-        let first = runs.first().map(machine).unwrap_or_default();
-        let (here, elsewhere): (Vec<_>, Vec<_>) = runs
+        let runs = runs
             .iter()
-            .filter(|run| !run.head.plan.mode.is_for_kernels())
-            .partition(|run| machine(run) == first);
-        let of_first = |key| runs.first().map(|run| fact(run, key)).unwrap_or_default();
-        let cpus: u32 = of_first("usable_cpus").parse().unwrap_or(1);
-        let smt = of_first("smt_active") == "1";
-        let scenes = |runs: Vec<&'a Measured>| runs.into_iter().map(Scene::new).collect();
+            .filter(|run| !run.head.plan.mode.is_for_kernels());
+        Evidence::on_machine_of(0, workloads, runs.map(Scene::new).collect())
+    }
+
+    /// Seen from the machine of the first run that has a workload of the document; unchanged if
+    /// none has.
+    pub fn for_document(&self, document: &Document) -> Evidence<'a> {
+        let is_of_it = |case: &Case| document.workloads().any(|name| *name == case.workload);
+        let has_any = |scene: &Scene| scene.tables.iter().any(|table| is_of_it(table.case));
+        let first = self.scenes.iter().position(has_any);
+        let place = first.or_else(|| self.scenes.iter().position(|scene| self.is_here(scene)));
+        Evidence::on_machine_of(place.unwrap_or(0), self.workloads, Rc::clone(&self.scenes))
+    }
+
+    fn on_machine_of(
+        place: usize,
+        workloads: &'a [Workload],
+        scenes: Rc<[Scene<'a>]>,
+    ) -> Evidence<'a> {
+        let machine = scenes.get(place).map(Scene::machine).unwrap_or_default();
+        let smt = scenes
+            .get(place)
+            .is_some_and(|scene| scene.fact("smt_active") == "1");
+        let cpus: u32 = machine.usable_cpus.parse().unwrap_or(1);
         Evidence {
             workloads,
-            here: scenes(here),
-            elsewhere: scenes(elsewhere),
+            scenes,
             cores: if smt { cpus.div_ceil(2) } else { cpus },
-            architecture: first.0,
+            machine,
         }
     }
 
-    /// Parts of blocks that had interference, and the number of all parts.
+    /// The architecture of this machine.
+    pub(super) fn architecture(&self) -> &str {
+        &self.machine.architecture
+    }
+
+    fn is_here(&self, scene: &Scene) -> bool {
+        scene.machine() == self.machine
+    }
+
+    /// The runs of this machine.
+    pub(super) fn here<'e>(&'e self) -> impl Iterator<Item = &'e Scene<'a>> {
+        self.scenes.iter().filter(|scene| self.is_here(scene))
+    }
+
+    /// The runs that the values are from.
+    pub fn runs(&self) -> impl Iterator<Item = &'a Measured> {
+        self.here().map(|scene| scene.measured)
+    }
+
+    /// The runs of other machines.
+    pub(super) fn elsewhere<'e>(&'e self) -> impl Iterator<Item = &'e Scene<'a>> {
+        self.scenes.iter().filter(|scene| !self.is_here(scene))
+    }
+
+    /// Parts of blocks that had interference, and the number of all parts, of all machines.
     pub fn disturbed(&self) -> (usize, usize) {
         let sum = |of: fn(&InterferenceSummary) -> usize| {
-            self.here.iter().map(|scene| of(&scene.interference)).sum()
+            self.scenes.iter().map(|it| of(&it.interference)).sum()
         };
         (
             sum(|summary| summary.disturbed),
@@ -223,8 +260,7 @@ impl<'a> Evidence<'a> {
 
     /// All cases here and their rows, run by run.
     fn tables<'e>(&'e self) -> impl Iterator<Item = (&'e Scene<'a>, &'e CaseGroups<'a>)> {
-        self.here
-            .iter()
+        self.here()
             .flat_map(|scene| scene.tables.iter().map(move |table| (scene, table)))
     }
 

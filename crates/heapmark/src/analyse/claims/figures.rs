@@ -5,7 +5,8 @@ use super::evidence::{Evidence, Spot};
 use super::judged::Number;
 use super::sizes;
 use crate::catalog::claim::{Document, Figure, Measure};
-use std::collections::BTreeSet;
+use crate::catalog::joined;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A published table with ours in the same columns.
 pub struct Reproduced<'a> {
@@ -31,6 +32,24 @@ pub struct PublishedRow<'a> {
     pub ours: Vec<Option<Number>>,
 }
 
+/// Sizes, with the thread counts that have them if some have others.
+fn by_threads(all: impl Iterator<Item = (u32, Vec<String>)>) -> Vec<String> {
+    let mut counts: BTreeMap<Vec<String>, Vec<u32>> = BTreeMap::new();
+    for (threads, sizes) in all {
+        counts.entry(sizes).or_default().push(threads);
+    }
+    if counts.len() == 1 {
+        return counts.into_keys().flatten().collect();
+    }
+    let with = |(sizes, counts): (Vec<String>, Vec<u32>)| {
+        let noun = if counts == [1] { "thread" } else { "threads" };
+        let counts = joined(counts, ", ");
+        let said = move |size| format!("{size} with {counts} {noun}");
+        sizes.into_iter().map(said)
+    };
+    counts.into_iter().flat_map(with).collect()
+}
+
 /// A table of a document.
 pub fn reproduced<'a>(
     document: &Document,
@@ -43,8 +62,8 @@ pub fn reproduced<'a>(
         distribution: None,
     };
     let ours = evidence.counts(&figure.workload, None);
-    let first: Vec<Spot> = ours.iter().take(1).map(|threads| spot(*threads)).collect();
-    let sizes = sizes::other_than_paper(&first, evidence, None);
+    let sizes_at = |threads: &u32| sizes::other_than_paper(&[spot(*threads)], evidence, None);
+    let sizes = by_threads(ours.iter().map(|threads| (*threads, sizes_at(threads))));
     let oversubscribed = ours.iter().copied().filter(|threads| {
         let case = evidence.case(&spot(*threads));
         case.is_some_and(|case| case.oversubscribed)

@@ -20,19 +20,15 @@ pub use hardening::{HardeningVerdict, JudgedHardening, SeenCell, judge as judge_
 pub use judged::{AsThen, JudgedClaim, JudgedPart, Number, Said, Verdict};
 pub use scene::Measured;
 
-use crate::catalog::Workload;
 use crate::catalog::claim::{Claim, Document, Rows};
 use checks::Findings;
 use std::collections::BTreeSet;
 
-/// A verdict on every claim of the documents, in their order.
-pub fn judge(
-    documents: &[Document],
-    workloads: &[Workload],
-    runs: &[Measured],
-) -> Vec<JudgedClaim> {
-    let evidence = &Evidence::new(workloads, runs);
+/// A verdict on every claim of the documents, in their order, each document by the runs of one
+/// machine.
+pub fn judge(documents: &[Document], evidence: &Evidence) -> Vec<JudgedClaim> {
     let of_document = |document: &Document| -> Vec<JudgedClaim> {
+        let evidence = &evidence.for_document(document);
         let then = document.rows_as_then();
         let of_claim = |claim: &Claim| {
             let mut it = judged(&document.short, &document.rows, claim, evidence);

@@ -25,6 +25,14 @@ pub struct Scene<'a> {
     pub tables: Vec<CaseGroups<'a>>,
 }
 
+/// What makes a machine the same one.
+#[derive(Default, PartialEq, Eq)]
+pub struct Machine {
+    pub architecture: String,
+    pub cpu_model: String,
+    pub usable_cpus: String,
+}
+
 impl<'a> Scene<'a> {
     pub fn new(measured: &'a Measured) -> Scene<'a> {
         let (records, interference) =
@@ -35,6 +43,21 @@ impl<'a> Scene<'a> {
             tables: grid(&measured.head, &records),
             records,
             interference,
+        }
+    }
+    /// A fact of the run's machine; empty if the run does not have it.
+    pub fn fact(&self, key: &str) -> &'a str {
+        let fact = self.measured.head.machine.get(key);
+        fact.map_or("", String::as_str)
+    }
+
+    /// The machine of the run.
+    pub fn machine(&self) -> Machine {
+        let fact = |key| self.fact(key).to_string();
+        Machine {
+            architecture: fact("architecture"),
+            cpu_model: fact("cpu_model"),
+            usable_cpus: fact("usable_cpus"),
         }
     }
 }

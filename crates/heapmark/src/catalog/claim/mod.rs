@@ -147,6 +147,13 @@ impl Document {
         changed.then_some(rows)
     }
 
+    /// The workloads of its tables and claims.
+    pub fn workloads(&self) -> impl Iterator<Item = &String> {
+        let of_figures = self.figures.iter().map(|figure| &figure.workload);
+        let of_claims = self.claims.iter().flat_map(|claim| &claim.workloads);
+        of_figures.chain(of_claims)
+    }
+
     /// The documents that the binary carries, with the user's on top, in the order of their short
     /// names.
     pub fn load(catalog: &Catalog) -> Result<Vec<Document>, Faults> {

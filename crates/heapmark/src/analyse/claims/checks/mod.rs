@@ -125,7 +125,7 @@ impl CheckedPlaces<'_> {
             Check::Near {
                 architecture: Some(other),
                 ..
-            } if *other != self.evidence.architecture => return None,
+            } if *other != self.evidence.architecture() => return None,
             Check::Near {
                 who,
                 except,

@@ -111,14 +111,10 @@ impl CheckedPlaces<'_> {
     /// Curves compared with those of runs on another architecture.
     pub fn alike_elsewhere(&mut self, who: &[String], column: &str) {
         let evidence = self.evidence;
-        let architecture = &evidence.architecture;
+        let architecture = evidence.architecture();
         let there: Vec<&Scene> = evidence
-            .elsewhere
-            .iter()
-            .filter(|scene| {
-                let theirs = scene.measured.head.machine.get("architecture");
-                theirs.is_some_and(|theirs| theirs != architecture)
-            })
+            .elsewhere()
+            .filter(|scene| !["", architecture].contains(&scene.fact("architecture")))
             .collect();
         if there.is_empty() {
             self.lack(format!(
@@ -126,7 +122,7 @@ impl CheckedPlaces<'_> {
             ));
             return;
         }
-        let here: Vec<&Scene> = evidence.here.iter().collect();
+        let here: Vec<&Scene> = evidence.here().collect();
         for spot in self.spots() {
             let named: Vec<String> = if who.is_empty() {
                 self.rows.keys().cloned().collect()

@@ -129,12 +129,16 @@ pub(super) fn judge_runs(check: &str, runs: &[Measured]) -> JudgedClaim {
     let document = document(&format!(
         "workloads = [\"churn\"]\nthreads = \"each\"\nchecks = [{check}]"
     ));
-    let judged = judge(&[document], &[], runs).remove(0);
+    let judged = judge_document(&document, runs);
     assert!(
         !judged.parts.is_empty(),
         "{check}: a verdict without a reason"
     );
     judged
+}
+
+pub(super) fn judge_document(document: &Document, runs: &[Measured]) -> JudgedClaim {
+    judge(std::slice::from_ref(document), &Evidence::new(&[], runs)).remove(0)
 }
 
 pub(super) fn document(claim: &str) -> Document {

@@ -44,7 +44,7 @@ fn distributions_are_judged_apart_and_a_claim_on_which_they_differ_is_unclear() 
             .with("churn", "distribution", distribution)
             .measured
     };
-    let judge = |runs: &[Measured]| judge(std::slice::from_ref(&claim), &[], runs).remove(0);
+    let judge = |runs: &[Measured]| judge_document(&claim, runs);
     let both = judge(&[run("fisher", 10.0), run("uniform", 10.0)]);
     assert_eq!(
         (both.verdict, both.notes.len(), both.parts[1].place.as_str()),
@@ -92,6 +92,27 @@ fn the_first_run_that_has_a_row_counts_and_other_machines_and_sizes_do_not() {
 }
 
 #[test]
+fn each_document_is_judged_by_the_machine_that_ran_its_workloads() {
+    let of = |workload: &str| document(&format!("workloads = [\"{workload}\"]\n{AHEAD}"));
+    let run = |workload: &str, machine: &str, b: f64| {
+        let place = format!("{workload}@1");
+        let mut run = Stage::of(&[("a", &place, 10.0), ("b", &place, b)], 5).measured;
+        let facts = &mut run.head.machine;
+        facts.insert("cpu_model".into(), machine.into());
+        run
+    };
+    let runs = [
+        run("churn", "Abacus", 20.0),
+        run("larson", "Difference engine", 20.0),
+        // Another machine's later run of a document's workload is not mixed in.
+        run("churn", "Difference engine", 5.0),
+    ];
+    let verdict = |workload| judge_document(&of(workload), &runs).verdict;
+    assert_eq!((verdict("churn"), verdict("larson")), (Holds, Holds));
+    assert_eq!(verdict("speed"), NotTestable);
+}
+
+#[test]
 fn a_row_that_failed_has_no_numbers_and_says_why() {
     let mut stage = Stage::of(&[("a", "churn@1", 10.0), ("b", "churn@1", 20.0)], 5);
     stage
@@ -120,7 +141,9 @@ fn an_explanation_stands_only_where_it_does_not_hold_and_sizes_are_said() {
         let run = Stage::of(&[("a", "churn@1", a), ("b", "churn@1", 20.0)], 5)
             .with("churn", "objects", "7")
             .measured;
-        judge(std::slice::from_ref(&claim), &catalog.workloads, &[run]).remove(0)
+        let runs = [run];
+        let evidence = Evidence::new(&catalog.workloads, &runs);
+        judge(std::slice::from_ref(&claim), &evidence).remove(0)
     };
     assert_eq!(
         (judge(10.0).explain, judge(40.0).explain),
@@ -135,7 +158,7 @@ fn a_claim_that_does_not_hold_is_checked_with_the_settings_of_its_time_if_they_w
     claim.rows.get_mut("b").unwrap().as_then = Some("d".into());
     let judge = |points: &[Point]| {
         let run = Stage::of(points, 5).measured;
-        judge(std::slice::from_ref(&claim), &[], &[run]).remove(0)
+        judge_document(&claim, &[run])
     };
     let point = |row, ns| (row, "churn@1", ns);
     let (a, b, then) = (point("a", 20.0), point("b", 10.0), point("d", 40.0));
@@ -173,5 +196,24 @@ fn published_figures_and_ours_stand_in_the_same_columns() {
     assert_eq!(
         (ours, d.ours.iter().flatten().count()),
         (vec![true, true, false], 0)
+    );
+    let catalog = Catalog::load().unwrap();
+    let sizes = |of_one: &str, of_two: &str| {
+        let run = |place, objects| {
+            let stage = Stage::of(&[("a", place, 10.0)], 5);
+            stage.with("churn", "objects", objects).measured
+        };
+        let runs = [run("churn@1", of_one), run("churn@2", of_two)];
+        let evidence = Evidence::new(&catalog.workloads, &runs);
+        reproduced(&document, &document.figures[0], &evidence).sizes
+    };
+    let of_document = "(the document: 100000)";
+    assert_eq!(sizes("7", "7"), [format!("objects = 7 {of_document}")]);
+    assert_eq!(
+        sizes("8", "7"),
+        [
+            format!("objects = 7 {of_document} with 2 threads"),
+            format!("objects = 8 {of_document} with 1 thread"),
+        ]
     );
 }
