@@ -61,7 +61,7 @@ fn a_program_is_aged_with_its_own_sizes_and_a_library_whose_calls_take_longer_wi
     for words in [
         "heap aged to 50 %",
         "aged / fresh",
-        "the litter has 16",
+        "MiB live, and holds: glibc",
         "at the end of the process",
     ] {
         assert!(end.stdout.contains(words), "{words}: {}", end.stdout);
