@@ -31,8 +31,8 @@ pub struct Pool {
     pub left_out: Vec<LeftAlone>,
     /// Runs of which nothing counts, and why.
     pub refused: Vec<RefusedRun>,
-    /// Memory by the number of usable CPUs, if machines with several numbers of them were measured:
-    /// allocators keep arenas for each CPU.
+    /// Memory by the number of usable CPUs, if the machines differ in it: allocators keep arenas for
+    /// each CPU.
     pub memory: Vec<MemoryByCpus>,
 }
 
@@ -54,7 +54,7 @@ pub struct MemoryByCpus {
     pub threads: u32,
     /// Allocator name.
     pub allocator: String,
-    /// Usable CPUs, and the median over the runs of machines with so many.
+    /// The number of usable CPUs, and the median over all runs on machines with that number.
     pub bytes: Vec<(u32, f64)>,
 }
 
@@ -223,8 +223,7 @@ pub struct Pooling<'a> {
     by_id: BTreeMap<String, usize>,
     /// By case and allocator of the first run.
     samples: BTreeMap<(usize, usize), LogRatios>,
-    /// Medians of each run of a row by the usable CPUs of its machine, if it is memory that is
-    /// pooled.
+    /// The median of each run of a row, by the usable CPUs of its machine, if memory is pooled.
     memory: BTreeMap<(usize, usize), BTreeMap<u32, Vec<f64>>>,
     pool: Pool,
 }
@@ -270,11 +269,11 @@ impl<'a> Pooling<'a> {
         }
         let first = self.first.get_or_insert_with(|| run.head.clone());
         let machine = machine_of(&mut self.by_id, &mut self.pool, name, label, run);
+        let cpus = usable_cpus(&run.head.machine);
         let tables = grid(run.head, &counting(run.records));
         let controls = verdict::verdicts(&tables, run.head.plan.alpha());
         for (table, calls) in tables.iter().zip(controls) {
             let found = counterpart(table.case, &first.plan.cases);
-            let cpus = usable_cpus(&run.head.machine);
             if let (Unit::Bytes, Ok(case), Some(cpus)) = (self.by.unit, &found, cpus) {
                 for (allocator, median) in medians(table, first, self.value) {
                     let row = self.memory.entry((*case, allocator)).or_default();
@@ -597,12 +596,16 @@ mod tests {
     fn pooled_by(value: fn(&Process) -> Option<f64>, runs: &[FakeRun]) -> Pool {
         let mut pooling = Pooling::new(WALL).unwrap();
         pooling.value = value;
+        of_runs(pooling, None, runs)
+    }
+
+    fn of_runs(mut pooling: Pooling, label: Option<&str>, runs: &[FakeRun]) -> Pool {
         for (run, number) in runs.iter().zip(1..) {
             let side = Side {
                 head: &run.run,
                 records: &run.records,
             };
-            pooling.add(&format!("run-{number}"), None, &side);
+            pooling.add(&format!("run-{number}"), label, &side);
         }
         pooling.end().0
     }
@@ -648,21 +651,17 @@ mod tests {
         assert_eq!(pooled(&alike[..2]).rows[0].word, "too few machines");
     }
 
-    /// Machines of three kinds; of each run the share of hoard, by kind.
+    /// The processor of each machine, and hoard's time there as a share of glibc's.
     const KINDS: [(&str, f64); 5] = [("A", 0.8), ("A", 0.8), ("B", 0.9), ("C", 0.85), ("C", 0.85)];
 
     fn of_kinds(label: Option<&str>) -> Pool {
-        let mut pooling = Pooling::new(WALL).unwrap();
-        for ((kind, share), number) in KINDS.into_iter().zip(1..) {
+        let of_machine = |((kind, share), number): ((&str, f64), usize)| {
             let mut run = on(&format!("machine-{number}"), share);
             run.run.machine.insert("cpu_model".into(), kind.into());
-            let side = Side {
-                head: &run.run,
-                records: &run.records,
-            };
-            pooling.add(&format!("run-{number}"), label, &side);
-        }
-        pooling.end().0
+            run
+        };
+        let runs: Vec<FakeRun> = KINDS.into_iter().zip(1..).map(of_machine).collect();
+        of_runs(Pooling::new(WALL).unwrap(), label, &runs)
     }
 
     #[test]
@@ -679,7 +678,7 @@ mod tests {
         }
         let (low, high) = row.next_type.unwrap();
         assert!(low < 0.8 && 0.9 < high, "{row:?}");
-        // Whoever says that they are of one type gets no interval over types.
+        // One label makes them one type, and of one type there is no interval over types.
         let pool = of_kinds(Some("fleet"));
         assert_eq!(
             (pool.types.len(), pool.types[0].name.as_str()),
@@ -700,17 +699,7 @@ mod tests {
             run
         };
         let runs = [with("a", "2", 0), with("b", "16", 5), with("c", "16", 7)];
-        let by = |metric: &Metric| {
-            let mut pooling = Pooling::new(metric).unwrap();
-            for run in &runs {
-                let side = Side {
-                    head: &run.run,
-                    records: &run.records,
-                };
-                pooling.add("run", None, &side);
-            }
-            pooling.end().0.memory
-        };
+        let by = |metric: &Metric| of_runs(Pooling::new(metric).unwrap(), None, &runs).memory;
         let memory = by(metric::judged().find(|it| it.is_named("memory")).unwrap());
         let of = |name: &str| &memory.iter().find(|it| it.allocator == name).unwrap().bytes;
         let glibc: Vec<u32> = of("glibc").iter().map(|(cpus, _)| *cpus).collect();

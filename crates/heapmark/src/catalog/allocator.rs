@@ -73,8 +73,8 @@ pub struct Allocator {
     /// Known limits: workload name (or `fork`) and the reason; such cells end `unsupported`.
     #[serde(default)]
     pub except: BTreeMap<String, String>,
-    /// Addresses that it accesses in order to end a program that it found to be wrong: then a fault
-    /// there is no accident.
+    /// Addresses that it accesses on purpose to end a program that misuses it; a fault there is no
+    /// accident.
     #[serde(default)]
     pub stops_at: Vec<u64>,
     /// Built without locks: it serves programs of one thread only, and never the guest, which has a

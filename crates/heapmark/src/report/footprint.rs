@@ -255,8 +255,8 @@ fn of_case(case: &Table, planned_blocks: u32) -> Sheet {
     }
 }
 
-/// Samples that saw less of what can be live may have missed the peak; of some workloads that is a
-/// bound, as the sum of what each thread can have.
+/// Samples that saw less of what can be live may have missed the peak. For some workloads this is an
+/// upper bound: the sum over threads.
 const SEEN: f64 = 0.75;
 
 /// `samples may have missed the peak: hoard (saw 54 %)`: the figures of such a row are those of
@@ -268,12 +268,12 @@ fn missed(rows: &[&TableRow]) -> Option<String> {
         (least < SEEN).then(|| format!("{} (saw {})", row.allocator, value(cell.metric, least)))
     };
     let all: Vec<String> = rows.iter().filter_map(seen).collect();
-    (!all.is_empty()).then(|| {
-        format!(
-            "samples may have missed the peak of what can be live: {}",
-            all.join(", ")
-        )
-    })
+    named("samples may have missed the peak of what can be live", &all)
+}
+
+/// `what: one, other`, if there is any.
+fn named(what: &str, rows: &[String]) -> Option<String> {
+    (!rows.is_empty()).then(|| format!("{what}: {}", rows.join(", ")))
 }
 
 /// What grows more than this from one iteration, thread or cycle to the next will not stop: a page,
@@ -319,7 +319,7 @@ fn varying(rows: &[&TableRow]) -> Option<String> {
         Some(format!("{} ({title} {least} to {most})", row.allocator))
     };
     let all: Vec<String> = rows.iter().filter_map(of_row).collect();
-    (!all.is_empty()).then(|| format!("from process to process: {}", all.join(", ")))
+    named("from process to process", &all)
 }
 
 /// By how much the processes of a row differ, as a share; `None` if that is little, or no memory.

@@ -5,7 +5,7 @@ use super::sheet::{self, Column, Numberless, Sheet};
 use super::text::count;
 use super::{Screen, markdown, terminal, text, units};
 use crate::analyse::pool::{Help, MemoryByCpus, Pool, PooledRow, ways};
-use crate::analyse::{Ratio, Verdict, distinct};
+use crate::analyse::{Ratio, Spread, Verdict, distinct};
 use crate::metric::Metric;
 use heapmark_stats::{LEAST_MACHINES, Transfer};
 use serde::Serialize;
@@ -123,11 +123,8 @@ const SAME_MEMORY: f64 = 0.02;
 /// Memory by usable CPUs, of rows where it differs; `None` if all machines have as many.
 fn memory(pool: &Pool) -> Option<Sheet> {
     let differs = |row: &&MemoryByCpus| {
-        let bytes = row.bytes.iter().map(|(_, bytes)| *bytes);
-        let (least, most) = bytes.fold((f64::INFINITY, 0.0), |(least, most), it| {
-            (it.min(least), it.max(most))
-        });
-        most > least * (1.0 + SAME_MEMORY)
+        let bytes: Vec<f64> = row.bytes.iter().map(|(_, bytes)| *bytes).collect();
+        Spread::of(&bytes).is_some_and(|it| it.max > it.min * (1.0 + SAME_MEMORY))
     };
     let (shown, alike): (Vec<_>, Vec<_>) = pool.memory.iter().partition(differs);
     let counts: BTreeSet<u32> = (pool.memory.iter())
@@ -214,11 +211,11 @@ fn case_name(workload: &str, threads: u32) -> String {
 
 /// `larson@2/hoard`.
 pub fn name_of(row: &PooledRow) -> String {
-    format!(
-        "{}/{}",
-        case_name(&row.workload, row.threads),
-        row.allocator
-    )
+    row_name(&row.workload, row.threads, &row.allocator)
+}
+
+pub fn row_name(workload: &str, threads: u32, allocator: &str) -> String {
+    format!("{}/{allocator}", case_name(workload, threads))
 }
 
 /// How its machines and their types differ, or what would help to say something about the next

@@ -7,6 +7,7 @@ use super::units::digits;
 use crate::analyse::claims::{
     Evidence, JudgedClaim, Measured, PublishedRow, Reproduced, reproduced,
 };
+use crate::analyse::distinct;
 use crate::catalog::claim::{Document, Measure};
 use crate::catalog::malloc_api::matches;
 use crate::store::AllocatorInfo;
@@ -64,21 +65,14 @@ fn head(runs: &[Measured], evidence: &Evidence, judged: &[JudgedClaim]) -> Strin
          `4! thr.`: ours had more threads than usable CPUs (oversubscribed), so the scheduler is measured too; such columns decide no\n\
          claim. [CLAIMS](CLAIMS.md) says what the verdicts mean.\n",
     );
-    let mut machines: Vec<(String, Vec<&Measured>)> = Vec::new();
-    for run in runs {
-        let machine = machine(run);
-        match machines.iter_mut().find(|(known, _)| *known == machine) {
-            Some((_, runs)) => runs.push(run),
-            None => machines.push((machine, vec![run])),
-        }
-    }
+    let machines = distinct(runs.iter().map(machine));
     out += "\n";
     if machines.len() > 1 {
         out += "Several machines: each document is judged by the runs of one of them.\n\n";
     }
-    for (machine, runs) in &machines {
-        out += &format!("- Machine: {machine}\n");
-        out.extend(runs.iter().map(|run| what_ran(run)));
+    for name in machines {
+        out += &format!("- Machine: {name}\n");
+        out.extend(runs.iter().filter(|run| machine(run) == name).map(what_ran));
     }
     let (disturbed, parts) = evidence.disturbed();
     format!(

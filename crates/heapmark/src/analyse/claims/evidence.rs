@@ -31,7 +31,7 @@ pub struct Evidence<'a> {
     /// The catalogue's workloads, for the documents' sizes.
     pub(super) workloads: &'a [Workload],
     scenes: Rc<[Scene<'a>]>,
-    machine: Machine,
+    machine: Machine<'a>,
     /// Usable physical cores.
     pub cores: u32,
 }
@@ -58,7 +58,8 @@ impl<'a> Evidence<'a> {
         let runs = runs
             .iter()
             .filter(|run| !run.head.plan.mode.is_for_kernels());
-        Evidence::on_machine_of(0, workloads, runs.map(Scene::new).collect())
+        let scenes: Rc<[Scene]> = runs.map(Scene::new).collect();
+        Evidence::seen_from(scenes.first(), workloads, &scenes)
     }
 
     /// Seen from the machine of the first run that has a workload of the document; unchanged if
@@ -66,32 +67,31 @@ impl<'a> Evidence<'a> {
     pub fn for_document(&self, document: &Document) -> Evidence<'a> {
         let is_of_it = |case: &Case| document.workloads().any(|name| *name == case.workload);
         let has_any = |scene: &Scene| scene.tables.iter().any(|table| is_of_it(table.case));
-        let first = self.scenes.iter().position(has_any);
-        let place = first.or_else(|| self.scenes.iter().position(|scene| self.is_here(scene)));
-        Evidence::on_machine_of(place.unwrap_or(0), self.workloads, Rc::clone(&self.scenes))
+        let first = self.scenes.iter().find(|scene| has_any(scene));
+        let first = first.or_else(|| self.here().next());
+        Evidence::seen_from(first, self.workloads, &self.scenes)
     }
 
-    fn on_machine_of(
-        place: usize,
+    /// Seen from the machine of this run.
+    fn seen_from(
+        run: Option<&Scene<'a>>,
         workloads: &'a [Workload],
-        scenes: Rc<[Scene<'a>]>,
+        scenes: &Rc<[Scene<'a>]>,
     ) -> Evidence<'a> {
-        let machine = scenes.get(place).map(Scene::machine).unwrap_or_default();
-        let smt = scenes
-            .get(place)
-            .is_some_and(|scene| scene.fact("smt_active") == "1");
+        let machine = run.map(Scene::machine).unwrap_or_default();
+        let smt = run.is_some_and(|run| run.fact("smt_active") == "1");
         let cpus: u32 = machine.usable_cpus.parse().unwrap_or(1);
         Evidence {
             workloads,
-            scenes,
+            scenes: Rc::clone(scenes),
             cores: if smt { cpus.div_ceil(2) } else { cpus },
             machine,
         }
     }
 
     /// The architecture of this machine.
-    pub(super) fn architecture(&self) -> &str {
-        &self.machine.architecture
+    pub(super) fn architecture(&self) -> &'a str {
+        self.machine.architecture
     }
 
     fn is_here(&self, scene: &Scene) -> bool {

@@ -26,11 +26,11 @@ pub struct Scene<'a> {
 }
 
 /// What makes a machine the same one.
-#[derive(Default, PartialEq, Eq)]
-pub struct Machine {
-    pub architecture: String,
-    pub cpu_model: String,
-    pub usable_cpus: String,
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Machine<'a> {
+    pub architecture: &'a str,
+    pub cpu_model: &'a str,
+    pub usable_cpus: &'a str,
 }
 
 impl<'a> Scene<'a> {
@@ -52,12 +52,11 @@ impl<'a> Scene<'a> {
     }
 
     /// The machine of the run.
-    pub fn machine(&self) -> Machine {
-        let fact = |key| self.fact(key).to_string();
+    pub fn machine(&self) -> Machine<'a> {
         Machine {
-            architecture: fact("architecture"),
-            cpu_model: fact("cpu_model"),
-            usable_cpus: fact("usable_cpus"),
+            architecture: self.fact("architecture"),
+            cpu_model: self.fact("cpu_model"),
+            usable_cpus: self.fact("usable_cpus"),
         }
     }
 }

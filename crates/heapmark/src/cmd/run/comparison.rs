@@ -89,7 +89,7 @@ pub struct Comparison {
     /// guest, store nothing
     #[arg(long, value_name = "ID", conflicts_with_all = ["output", "check_again", "dry_run"], help_heading = "Results")]
     pub cell: Option<String>,
-    /// Nothing is left of a run of a campaign that is interrupted.
+    /// Part of a campaign: if it is interrupted, nothing of it is kept.
     #[arg(skip)]
     pub is_of_campaign: bool,
 }

@@ -52,7 +52,7 @@ pub fn describe() -> BTreeMap<String, String> {
         ("kernel", line("proc/sys/kernel/osrelease")),
         (
             "kernel_parameters",
-            line("proc/cmdline").map(|line| moving_numbers(&line)),
+            line("proc/cmdline").map(|line| affecting_measurements(&line)),
         ),
         (
             "hypervisor",
@@ -102,7 +102,7 @@ pub fn describe() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Parameters of the kernel that move numbers; the others may name hosts and disks.
+/// Kernel parameters that affect measurements; others may name hosts and disks.
 const PARAMETERS: [&str; 31] = [
     "amd_pstate",
     "clocksource",
@@ -137,7 +137,7 @@ const PARAMETERS: [&str; 31] = [
     "tsc",
 ];
 
-fn moving_numbers(line: &str) -> String {
+fn affecting_measurements(line: &str) -> String {
     let is_told = |word: &&str| PARAMETERS.contains(&word.split('=').next().unwrap_or_default());
     let told: Vec<&str> = line.split_whitespace().filter(is_told).collect();
     told.join(" ")
@@ -146,9 +146,9 @@ fn moving_numbers(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn of_the_kernels_command_line_only_what_moves_numbers_is_kept() {
+    fn of_the_kernels_command_line_only_what_affects_measurements_is_kept() {
         let line = "root=UUID=1 ip=::::db-7.example mitigations=off quiet nosmt isolcpus=2-7 -- --name db-7";
-        let kept = super::moving_numbers(line);
+        let kept = super::affecting_measurements(line);
         assert_eq!(kept, "mitigations=off nosmt isolcpus=2-7");
     }
 

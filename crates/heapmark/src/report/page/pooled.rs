@@ -11,7 +11,7 @@ use super::{axes, dot_plot, lay_out};
 use crate::analyse::distinct;
 use crate::analyse::pool::{Pool, PooledRow};
 use crate::metric::Metric;
-use crate::report::pool::{conclusion, name_of, notes_of};
+use crate::report::pool::{conclusion, name_of, notes_of, row_name};
 use crate::report::sheet::bounds;
 use crate::report::text::{count, join, plain};
 use crate::report::units;
@@ -282,7 +282,7 @@ impl<'a> Pooled<'a> {
             let by_cpus = row.bytes.iter().map(|(cpus, bytes)| {
                 format!("{} with {}", units::bytes(*bytes), count(*cpus, "CPU"))
             });
-            let name = format!("{}@{}/{}", row.workload, row.threads, row.allocator);
+            let name = row_name(&row.workload, row.threads, &row.allocator);
             vec![name, join(by_cpus, ", ")]
         });
         let mut memory = PageTable::of_words("Memory by usable CPUs", &["row", "median"], memory);
