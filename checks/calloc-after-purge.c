@@ -28,6 +28,7 @@ CHECK {
         zeros("after 50 ms");
         int status = 0;
         pid_t child = fork();
+        if (child < 0) UNSUPPORTED("no process");
         if (child == 0) zeros("in a child"), _exit(0);
         waitpid(child, &status, 0);
         EXPECT(status == 0, "the child ended with signal %d, exit code %d", WTERMSIG(status), WEXITSTATUS(status));

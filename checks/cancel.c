@@ -15,11 +15,11 @@ static void *body(void *unused) {
     pthread_cancel(pthread_self());
     for (size_t size = 1, count = 0; size <= 8 << 20; size = size * 3 / 2 + 1, count++) {
         void **place = &blocks[count % 40];
+        reached = size;
         free(*place);
         *place = count % 3 ? malloc(size) : calloc(size, 1);
         *place = realloc(*place, size + 5000);
         free(memalign(4096, size));
-        reached = size;
     }
     reached = 0;
     pthread_testcancel();
@@ -32,7 +32,7 @@ CHECK {
         void *ended = NULL;
         if (pthread_create(&thread, NULL, body, NULL)) UNSUPPORTED("no thread");
         pthread_join(thread, &ended);
-        EXPECT(reached == 0, "the thread was cancelled in a call after one of %zu bytes", reached);
+        EXPECT(reached == 0, "the thread was cancelled in one of the calls for %zu bytes", reached);
         EXPECT(ended == PTHREAD_CANCELED, "the thread was not cancelled at all");
     }
 }

@@ -6,6 +6,7 @@ source = "every program with a queue"
 why = "remote frees take a path of their own, and their memory must come back"
 */
 #include "harness/check.h"
+#include "harness/resident.h"
 #include <pthread.h>
 
 static unsigned char *box[512];
@@ -19,6 +20,7 @@ static void *consumer(void *round) {
 }
 
 CHECK {
+    size_t early = 0;
     for (intptr_t round = 0; round < 300; round++) {
         pthread_t thread;
         for (int which = 0; which < 512; which++) {
@@ -27,7 +29,10 @@ CHECK {
         }
         if (pthread_create(&thread, NULL, consumer, (void *)round)) UNSUPPORTED("no thread");
         pthread_join(thread, NULL);
+        if (round == 20) early = resident();
     }
+    size_t late = resident();
+    EXPECT(late < early + (32 << 20), "%zu MiB after 20 rounds, %zu MiB after 300", early >> 20, late >> 20);
 }
 
 #ifdef PLANTED

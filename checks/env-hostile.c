@@ -20,6 +20,7 @@ CHECK {
     for (int which = 0; which < 7; which++) {
         int status = 0;
         pid_t child = fork();
+        if (child < 0) UNSUPPORTED("no process");
         for (size_t name = 0; child == 0 && name < sizeof names / sizeof *names; name++)
             setenv(names[name], which == 6 ? text : rubbish[which], 1);
         if (child == 0) AGAIN("with rubbish");

@@ -23,6 +23,7 @@ CHECK {
     for (int which = 0; which < 1000; which++) memset(blocks[which] = malloc(10 + which * 30), which, 10);
     for (int times = 0; times < 8; times++) {
         pid_t pid = fork();
+        if (pid < 0) UNSUPPORTED("no process");
         if (pid == 0) _exit(child(blocks));
         int status = 0;
         waitpid(pid, &status, 0);

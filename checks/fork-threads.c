@@ -20,10 +20,12 @@ static void *hammer(void *unused) {
 
 CHECK {
     pthread_t threads[3];
-    for (int which = 0; which < 3; which++) pthread_create(&threads[which], NULL, hammer, NULL);
+    for (int which = 0; which < 3; which++)
+        if (pthread_create(&threads[which], NULL, hammer, NULL)) UNSUPPORTED("no thread");
     for (int times = 0; times < 60; times++) {
         int status = 0;
         pid_t pid = fork();
+        if (pid < 0) UNSUPPORTED("no process");
         for (size_t size = 1; pid == 0 && size < 4 << 20; size = size * 9 / 8 + 1) free(malloc(size));
         if (pid == 0) _exit(0);
         waitpid(pid, &status, 0);

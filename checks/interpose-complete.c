@@ -25,6 +25,7 @@ CHECK {
     for (int call = 0; call < 13; call++) {
         int status = 0;
         pid_t child = fork();
+        if (child < 0) UNSUPPORTED("no process");
         for (int times = 0; child == 0 && times < 100; times++) free(made(call, NULL)), free(realloc(made(call, NULL), 10));
         if (child == 0) _exit(0);
         waitpid(child, &status, 0);

@@ -1,5 +1,5 @@
 /*
-about = "four threads at the limit of memory get NULL, and go on as one of them frees"
+about = "four threads at the limit of memory get NULL, and one of them that frees can allocate again"
 group = "memory"
 standing = "robust"
 source = "LTP: threads that grow blocks until NULL"

@@ -14,7 +14,7 @@ CHECK {
         memset(block, 0x5c, size);
         for (int step = 0; step < 3; step++) {
             block = realloc(block, step == 0 ? usable : step == 1 ? size / 2 + 1 : usable + 1);
-            size_t kept = size / 2 + (step == 0 ? 0 : 1), place = 0;
+            size_t kept = step == 0 ? size : size / 2 + 1, place = 0;
             while (place < kept && block[place] == 0x5c) place++;
             EXPECT(place >= kept, "step %d of a block of %zu bytes, usable %zu, changed byte %zu", step, size, usable, place);
         }

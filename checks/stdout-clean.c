@@ -20,6 +20,7 @@ CHECK {
     int ends[2], status = 0;
     if (pipe(ends)) UNSUPPORTED("no pipe");
     pid_t child = fork();
+    if (child < 0) UNSUPPORTED("no process");
     if (child == 0) {
         dup2(ends[1], 1), dup2(ends[1], 2);
         AGAIN("with a pipe");

@@ -9,15 +9,14 @@ trials = 1
 #include "../harness/misuse.h"
 
 MISUSE {
-    char *row[64], word[8];
+    char *row[64];
     int found = 0;
     for (int i = 0; i < 64; i++) row[i] = take(size);
     for (int i = 0; i < 64; i += 2) give(row[i]);
     for (int i = 0; i < 64; i += 2)
         for (size_t at = 0; at + 8 <= size && at < 64; at += 8) {
             intptr_t value = 0;
-            peek(word, row[i] + at, 8);
-            memcpy(&value, word, 8);
+            peek((char *)&value, row[i] + at, 8);
             found += llabs(value - (intptr_t)row[i]) < 1 << 22;
         }
     NOTE("addresses in freed blocks=%s", found ? "yes" : "no");

@@ -11,7 +11,8 @@ sizes = [24, 4000]
 #include <fcntl.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096, MOST = 20000 };
+enum { MOST = 20000 };
+static size_t page;
 static struct part {
     size_t from, end;
     bool is_written, is_closed;
@@ -22,7 +23,7 @@ static char text[1 << 20];
 
 static uint64_t sum(size_t at) {
     uint64_t sum = 0;
-    for (size_t word = 0; word < PAGE; word += 8) sum = (sum ^ *(volatile uint64_t *)(at + word)) * 0x9e3779b97f4a7c15;
+    for (size_t word = 0; word < page; word += 8) sum = (sum ^ *(volatile uint64_t *)(at + word)) * 0x9e3779b97f4a7c15;
     return sum;
 }
 
@@ -42,13 +43,14 @@ static void read_maps(void) {
 }
 
 MISUSE {
+    page = getpagesize();
     for (int i = 0; i < 1000; i++) (void)!malloc(size);
     free(malloc(size));
     read_maps();
     for (int which = 0; which < count; which++)
-        for (size_t at = parts[which].from; at < parts[which].end && parts[which].is_written && seen < MOST; at += PAGE) {
+        for (size_t at = parts[which].from; at < parts[which].end && parts[which].is_written && seen < MOST; at += page) {
             unsigned char is_here = 0;
-            if (at - parts[which].from > (size_t)1 << 28 || mincore((void *)at, PAGE, &is_here) != 0 || !is_here) continue;
+            if (at - parts[which].from > (size_t)1 << 28 || mincore((void *)at, page, &is_here) != 0 || !is_here) continue;
             pages[seen].at = at, pages[seen].part = which;
             pages[seen++].sum = sum(at);
         }
@@ -61,7 +63,7 @@ MISUSE {
             if (sum(pages[which].at) != pages[which].sum) is_changed[which] = true;
     }
     int written = 0, guarded = 0;
-    size_t nearest = SIZE_MAX, block_page = (size_t)pair & ~(size_t)(PAGE - 1);
+    size_t nearest = SIZE_MAX, block_page = (size_t)pair & -page;
     bool is_near = false;
     for (int which = 0; which < seen; which++) {
         if (!is_changed[which]) continue;

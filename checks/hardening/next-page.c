@@ -9,7 +9,8 @@ why = "a guard page ends the process on the first byte"
 MISUSE {
     take(size);
     char *block = take(size);
-    char *past = (char *)(((uintptr_t)block + malloc_usable_size(block) + 4095) & ~(uintptr_t)4095);
+    uintptr_t page = getpagesize();
+    char *past = (char *)(((uintptr_t)block + malloc_usable_size(block) + page - 1) & -page);
     misuse();
     if (wrong) flip(past, 1);
     spill();

@@ -9,7 +9,7 @@ why = "a guard page ends the process on the first byte"
 MISUSE {
     take(size);
     char *block = take(size);
-    char *before = (char *)(((uintptr_t)block & ~(uintptr_t)4095) - 1);
+    char *before = (char *)(((uintptr_t)block & -(uintptr_t)getpagesize()) - 1);
     misuse();
     if (wrong) flip(before, 1);
     spill();

@@ -52,7 +52,7 @@ static int is_mapped(const char *at) { int ends[2]; return pipe(ends) == 0 && wr
 static int status;
 static const char *apart(void) {
     if (fork() == 0) return alarm(1), NULL;
-    wait(&status);
+    if (wait(&status) < 0) exit(77);
     return WIFEXITED(status) ? WEXITSTATUS(status) ? "stopped" : "fine" : WTERMSIG(status) == 6 ? "stopped" : "fault";
 }
 

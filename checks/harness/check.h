@@ -35,7 +35,7 @@ struct heapmark_check {
 
 // The process starts afresh, and keeps what it has set of what survives exec: limits, descriptors, environment, filters of
 // system calls. The value is then in its environment, under the name AGAIN.
-#define AGAIN(value) (setenv("AGAIN", value, 1), execv("/proc/self/exe", heapmark_words), _exit(2))
+#define AGAIN(value) (setenv("AGAIN", value, 1), execv("/proc/self/exe", heapmark_words), _exit(120))
 
 // A function of (int words, char **word) that runs before all constructors, also those of libraries.
 #ifdef PLANTED

@@ -1,5 +1,6 @@
 // Runs one check in a process of its own: heapmark-check NAME FILE-DESCRIPTOR, and of hardening, misuse.c's words. Exit codes:
-// 0 it ran to its end, 77 it cannot apply. heapmark gives a verdict from them and from the lines in the file.
+// 0 it ran to its end, 77 it cannot apply, 120 it was called wrongly, 121 it could not keep or write what it had to. heapmark
+// gives a verdict from them and from the lines in the file.
 #include "check.h"
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -35,7 +36,7 @@ void heapmark_say(const char *kind, const char *format, ...) {
     va_end(values);
     used += more < (int)sizeof line - used - 1 ? more : (int)sizeof line - used - 2;
     line[used++] = '\n';
-    if (write(report, line, used) != used) _exit(3);
+    if (write(report, line, used) != used) _exit(121);
 }
 
 // The object that serves a function: if it is not the allocator that was asked for, nothing else counts.
@@ -68,14 +69,14 @@ static int run(const char *name, char **misuse) {
     for (const struct heapmark_check *check = __start_heapmark_misuses; check < __stop_heapmark_misuses; check++) {
         if (!misuse || !is(check->file, name)) continue;
         void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(misuse[0]), 0);
-        if (page == MAP_FAILED) return 3;
+        if (page == MAP_FAILED) return 121;
         heapmark_misuse(check->run, page, &misuse[1]);
     }
-    return 2;
+    return 120;
 }
 
 int main(int words, char **word) {
-    if (words != 3 && words != 8) return 2;
+    if (words != 3 && words != 8) return 120;
     char **misuse = words == 8 ? &word[3] : NULL;
     heapmark_words = word;
     // Far away: checks may close what they have not opened. A process that starts afresh finds the file where it was.

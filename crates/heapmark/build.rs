@@ -159,7 +159,8 @@ fn build_checks() {
     for (program, files) in programs {
         let mut in_cxx = if has_cxx {
             let mut cxx = compiler(&cxx, "gnu++17");
-            cxx.args(files);
+            // Otherwise it takes it for granted that operator new never returns NULL.
+            cxx.arg("-fcheck-new").args(files);
             cxx
         } else {
             compiler(&cc, "gnu11")

@@ -34,8 +34,8 @@ pub fn of_trials(check: &Check, allocator: &str, trials: &[Trial]) -> CheckResul
 fn verdict(trial: &Trial) -> CheckVerdict {
     match &trial.ended {
         Ended::Done if trial.reasons.is_empty() => CheckVerdict::Pass,
-        Ended::Done | Ended::TooLarge => CheckVerdict::Fail,
-        Ended::Unsupported(_) => CheckVerdict::Unsupported,
+        Ended::Unsupported(_) if trial.reasons.is_empty() => CheckVerdict::Unsupported,
+        Ended::Done | Ended::TooLarge | Ended::Unsupported(_) => CheckVerdict::Fail,
         Ended::Broken(_) => CheckVerdict::Crash,
         Ended::Hung(_) => CheckVerdict::Hang,
         Ended::NotLoaded(_) => CheckVerdict::Error,
@@ -170,4 +170,27 @@ pub fn changed_cells<'a>(old: &'a CheckFile, new: &'a CheckFile) -> Vec<ChangedC
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_before_a_check_found_that_it_cannot_apply_is_a_failure() {
+        let unsupported = || Ended::Unsupported("no process".into());
+        for (ended, reasons, expected) in [
+            (Ended::Done, vec![], CheckVerdict::Pass),
+            (Ended::Done, vec!["a block moved"], CheckVerdict::Fail),
+            (unsupported(), vec![], CheckVerdict::Unsupported),
+            (unsupported(), vec!["a block moved"], CheckVerdict::Fail),
+        ] {
+            let trial = Trial {
+                ended,
+                reasons: reasons.into_iter().map(String::from).collect(),
+                notes: Vec::new(),
+            };
+            assert_eq!(verdict(&trial), expected, "{:?}", trial.reasons);
+        }
+    }
 }

@@ -210,7 +210,7 @@ impl Check {
         }
         let (compiler, ending) = match self.language {
             Language::C => ("cc", "c"),
-            Language::Cxx => ("c++", "cc"),
+            Language::Cxx => ("c++ -fcheck-new", "cc"),
         };
         let body = self.body.replace("CHECK {", "int main(void) {");
         let body = joined(body.lines().filter(|line| !line.is_empty()), "\n");

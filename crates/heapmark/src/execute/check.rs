@@ -26,6 +26,8 @@ const MOST_PATIENCE: u32 = 10;
 const LOOK: Duration = Duration::from_millis(20);
 /// The exit code of a check that cannot apply.
 const UNSUPPORTED: i32 = 77;
+/// Those of a check that failed itself; allocators that end a process by an exit use others.
+const FAILED: [i32; 2] = [120, 121];
 /// That of the loader if a library of the program is missing.
 const NOT_LOADED: i32 = 127;
 
@@ -51,7 +53,8 @@ pub enum Ended {
     Hung(Duration),
     /// It took more memory than a check may.
     TooLarge,
-    /// Another library than the one that was asked for served it: why.
+    /// Another library than the one that was asked for served it, or the check itself went wrong:
+    /// why.
     NotLoaded(String),
 }
 
@@ -185,17 +188,23 @@ fn by_itself(end: &End, lines: &ReportLines) -> Ended {
         Some(line) => format!(", last words: {line}"),
         None => String::new(),
     };
+    let signal = libc::WTERMSIG(end.launched.status);
     match (end.code(), lines.value("unsupported")) {
         (Some(0), _) if reached => Ended::Done,
         (Some(UNSUPPORTED), Some(why)) => Ended::Unsupported(why.into()),
         (Some(NOT_LOADED), _) if lines.value("owner").is_none() => {
             Ended::NotLoaded(format!("the program could not be loaded{}", last_words()))
         }
+        (Some(code), _) if FAILED.contains(&code) => Ended::NotLoaded(format!(
+            "the check itself failed: exit code {code}{}",
+            last_words()
+        )),
         (Some(code), _) => Ended::Broken(format!("exit code {code}{when}{}", last_words())),
-        (None, _) => {
-            let signal = signal_name(libc::WTERMSIG(end.launched.status));
-            Ended::Broken(format!("{signal}{when}{}", last_words()))
+        // If a library has killed its parent process, the launcher is gone and left no account.
+        (None, _) if signal == libc::SIGKILL && !end.unaccounted => {
+            Ended::NotLoaded("killed, most likely by the kernel for lack of memory".into())
         }
+        (None, _) => Ended::Broken(format!("{}{when}{}", signal_name(signal), last_words())),
     }
 }
 
@@ -234,4 +243,52 @@ fn resident_bytes(launcher: i32) -> u64 {
         Some(kib << 10)
     };
     descendants(launcher).into_iter().filter_map(of).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heapmark_wire::Launched;
+
+    #[test]
+    fn ends_that_are_not_the_allocators_are_told_apart() {
+        let ended = |status: i32, unaccounted: bool, lines: &str| -> String {
+            let launched = Launched {
+                status,
+                ..Launched::default()
+            };
+            let end = End {
+                launched,
+                hang: None,
+                stderr: inherited_file("heapmark-stderr").unwrap(),
+                under_limit: None,
+                unaccounted,
+            };
+            match by_itself(&end, &ReportLines::parse(lines)) {
+                Ended::Done => "done".into(),
+                Ended::Unsupported(why) => format!("unsupported: {why}"),
+                Ended::Broken(why) => format!("broken: {why}"),
+                Ended::NotLoaded(why) => format!("error: {why}"),
+                Ended::Hung(_) | Ended::TooLarge => "of no status".into(),
+            }
+        };
+        let exit = |code: i32, lines: &str| ended(code << 8, false, lines);
+        assert_eq!(exit(0, "end=reached\n"), "done");
+        assert_eq!(exit(0, ""), "broken: exit code 0");
+        assert_eq!(
+            exit(77, "unsupported=no thread\n"),
+            "unsupported: no thread"
+        );
+        assert_eq!(exit(9, ""), "broken: exit code 9");
+        for code in FAILED {
+            let expected = format!("error: the check itself failed: exit code {code}");
+            assert_eq!(exit(code, ""), expected);
+        }
+        assert_eq!(ended(libc::SIGABRT, false, ""), "broken: SIGABRT");
+        assert_eq!(
+            ended(libc::SIGKILL, false, ""),
+            "error: killed, most likely by the kernel for lack of memory"
+        );
+        assert_eq!(ended(libc::SIGKILL, true, ""), "broken: SIGKILL");
+    }
 }

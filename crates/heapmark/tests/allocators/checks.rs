@@ -45,15 +45,15 @@ fn ending(file: &Path) -> &str {
 
 /// The compiler of a source, and what it needs.
 fn compiler(source: &Path) -> Command {
-    let (name, strict) = match ending(source) {
-        "cc" => ("c++", None),
-        _ => ("cc", Some("-Werror=implicit-function-declaration")),
+    let (name, own) = match ending(source) {
+        "cc" => ("c++", "-fcheck-new"),
+        _ => ("cc", "-Werror=implicit-function-declaration"),
     };
     let mut compiler = Command::new(name);
     compiler
         .args(["-w", "-fno-builtin", "-pthread", "-I"])
         .arg(repository().join("checks"))
-        .args(strict);
+        .arg(own);
     compiler
 }
 
