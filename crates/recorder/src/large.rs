@@ -3,7 +3,7 @@
 //! are found in a lock-free table; most frees need only one byte of a filter in front of it.
 
 use crate::layout::{LargeBlocks, PAGES, PLACES, WIPED};
-use crate::local::Errno;
+use crate::local::{Errno, state};
 use crate::metadata;
 use crate::thread::record_rare;
 use core::ffi::{c_uchar, c_void};
@@ -78,9 +78,16 @@ fn reach(own: usize) -> impl Iterator<Item = usize> {
 /// Called after a block has been allocated.
 #[inline(always)]
 pub fn born(block: *mut c_void, size: usize) {
-    if size >= LARGE_BYTES && !block.is_null() {
+    if size >= LARGE_BYTES && !block.is_null() && !is_inner() {
         WIPED.large.insert(block as usize, size);
     }
+}
+
+/// Whether the next library asks itself for the block: the program's own call tells of it.
+fn is_inner() -> bool {
+    let state = state();
+    // SAFETY: the state is this thread's.
+    !state.is_null() && unsafe { (*state).calling } != 0
 }
 
 /// Called before a block is freed.

@@ -4,7 +4,7 @@ use super::Order;
 use super::stream::{Stream, WordWriter};
 use crate::MOST_THREADS;
 use crate::grown::grown;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use heapmark_wire::compiled::{CompiledThread, Op, POSITION_EVERY, Rare};
 use std::collections::HashMap;
 
@@ -86,8 +86,11 @@ impl ThreadStreams {
         }
         self.strays += 1;
         let mut threads = self.threads.iter();
-        let other = threads.position(|own| own.plays && !own.has_ended);
-        Ok(other.context("it goes on after all threads have ended")? as u32)
+        match threads.position(|own| own.plays && !own.has_ended) {
+            Some(other) => Ok(other as u32),
+            // A process that ends with its last thread calls after that: a further one plays it.
+            None => self.player_of(self.threads.len() as u32),
+        }
     }
 
     /// The thread whose stream holds a thread's events until the thread ends.

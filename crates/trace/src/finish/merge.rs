@@ -112,9 +112,10 @@ impl<'a> Merge<'a> {
             stream: place,
         };
         let mut put = |event| self.ready.push_back(MergeStep::Event(thread, event));
+        let tells_time = matches!(record.event, Recorded::Clock);
         match self.until_clock.checked_sub(1) {
-            Some(left) => self.until_clock = left,
-            None => {
+            Some(left) if !tells_time => self.until_clock = left,
+            _ => {
                 self.until_clock = CLOCK_EVERY;
                 let ns = self.rate.ns(stream.known, record.stamp);
                 if ns > self.ns {

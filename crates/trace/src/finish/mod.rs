@@ -11,7 +11,7 @@ mod stream;
 use super::addresses::Mended;
 use super::check::alone;
 use super::fault::Result;
-use super::{Done, Event, Head, Totals, Writer};
+use super::{Done, Event, Head, MOST_THREADS, Totals, Writer};
 use capture::Capture;
 use inherited::Heritage;
 use merge::{Merge, MergeStep};
@@ -149,16 +149,30 @@ impl Unfinished<'_> {
         }
         let mut impossible = 0;
         let mut first = None;
+        let mut beyond = 0;
         let Merge {
             streams, addresses, ..
         } = self.merge(&capture, each, |thread, event| {
+            let highest = match event {
+                Event::ThreadStart { child } => thread.max(*child),
+                _ => thread,
+            };
+            if beyond > 0 || highest >= MOST_THREADS {
+                beyond += 1;
+                return Ok(());
+            }
             if let Err(fault) = alone(event) {
                 impossible += 1;
                 first.get_or_insert(fault);
             }
             writer.write(thread, event)
         })?;
-        let mut lost = capture.dropped;
+        if beyond > 0 {
+            damage.push(format!(
+                "a trace has {MOST_THREADS} threads at most: it ends before the first further one"
+            ));
+        }
+        let mut lost = capture.dropped + beyond;
         let mut capture_bytes = 0;
         for stream in streams {
             lost = lost.saturating_add(stream.lost);

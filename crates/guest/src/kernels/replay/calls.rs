@@ -13,9 +13,10 @@ impl Player<'_> {
     /// A call has returned. The result must be a block, and the slot must be empty.
     #[inline(always)]
     pub(super) fn born(&mut self, call: &str, slot: usize, block: *mut u8, size: usize) {
-        if block.is_null() {
-            self.no_block(call, size);
-        }
+        let block = match block.is_null() {
+            true => self.of_no_bytes(call, size),
+            false => block,
+        };
         match self.stage.slots.get(slot) {
             Some(place) if place.get().is_null() => place.set(block),
             Some(_) => self.broken("fills a slot that is full: a wait is missing"),
@@ -122,6 +123,20 @@ impl Player<'_> {
         // SAFETY: a live block of `new_aligned`, which was requested with this alignment and size.
         unsafe { self.stage.api.delete_aligned(block, alignment, size) };
         self.tally.free += 1;
+    }
+
+    /// A request of no bytes may return NULL: a program that needs a block asks for one byte then.
+    #[cold]
+    fn of_no_bytes(&self, call: &str, size: usize) -> *mut u8 {
+        if size > 0 {
+            self.no_block(call, size);
+        }
+        // SAFETY: an ordinary call.
+        let block = unsafe { (self.stage.api.malloc)(1) };
+        if block.is_null() {
+            self.no_block(call, 1);
+        }
+        block
     }
 
     #[cold]

@@ -87,6 +87,21 @@ fn an_alignment_that_is_refused_is_told_from_memory_that_is_out() {
 }
 
 #[test]
+fn null_for_no_bytes_is_no_lack_of_memory() {
+    let place = Place::new();
+    let events = [
+        (0, malloc(0)),
+        (0, malloc(8)),
+        (0, free(0, 0)),
+        (0, free(0, 1)),
+    ];
+    write(&place.at("a.trace"), &events);
+    let allocators = format!("conforming={},glibc", place.fake("null_for_zero").display());
+    let end = replay(&place, &["a.trace", "-a", &allocators, "--blocks", "1"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+}
+
+#[test]
 fn a_library_that_is_missing_or_made_for_another_machine_is_said_and_the_others_are_measured() {
     let place = Place::new();
     write(&place.at("a.trace"), &pipeline());

@@ -300,6 +300,33 @@ fn what_a_thread_does_after_its_end_is_done_by_another() {
     assert!(Stage::new(&words).play(1).is_ok());
 }
 
+/// A process that ends with its last thread runs destructors after that thread's end.
+#[test]
+fn what_comes_after_the_end_of_all_threads_is_done_by_a_further_one() {
+    let token = |thread| Token { thread, index: 0 };
+    let malloc = || Event::Malloc {
+        size: 8,
+        operator: false,
+    };
+    let mut events = vec![
+        (0, Event::ThreadStart { child: 1 }),
+        (0, malloc()),
+        (1, malloc()),
+        (0, Event::ThreadExit),
+        (1, Event::ThreadExit),
+    ];
+    events.extend((0..2000).map(|_| (1, Event::FreeNull)));
+    events.extend([0, 1].map(|thread| {
+        let token = token(thread);
+        (thread, Event::Free { token })
+    }));
+    for order in [Order::Dependent, Order::Timed, Order::Strict] {
+        let (words, head) = compiled(&events, order);
+        assert_eq!((head.threads, head.threads_at_a_time), (3, 2), "{order:?}");
+        assert!(Stage::new(&words).play(1).is_ok(), "{order:?}");
+    }
+}
+
 #[test]
 fn a_thread_of_the_last_number_makes_no_threads_that_never_play() {
     let malloc = || Event::Malloc {
