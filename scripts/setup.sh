@@ -115,7 +115,18 @@ if [ -n "$wanted" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         [ $installed = yes ] || echo "setup: no package for $names here; it will be listed as absent" >&2
     done
 elif [ -n "$wanted" ]; then
-    echo "setup: for more allocators and programs: sudo apt-get install$(echo "$wanted" | sed 's/|[^ ]*//g')" >&2
+    packages=
+    for names in $wanted; do
+        first=${names%%|*}
+        for package in $(echo "$names" | tr '|' ' '); do
+            if apt-cache show "$package" >/dev/null 2>&1; then
+                first=$package
+                break
+            fi
+        done
+        packages="$packages $first"
+    done
+    echo "setup: for more allocators and programs: sudo apt-get install$packages" >&2
 fi
 
 command -v cargo >/dev/null || { echo "setup: Rust is missing: see https://rustup.rs" >&2; exit 1; }

@@ -729,6 +729,21 @@ fn prepare_stdin_and_the_environment_reach_the_command_and_no_secret_is_stored()
 }
 
 #[test]
+fn what_prepare_leaves_running_keeps_no_run_waiting_and_ends_with_its_process() {
+    let place = Place::new();
+    let flags = ["--prepare", "sleep 600 & echo $! >> started"];
+    let line = "kill -0 \"$(tail -n 1 started)\"";
+    let (end, _) = tried(&place, &flags, &shell(line));
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let started = fs::read_to_string(place.at("started")).unwrap();
+    assert!(started.lines().count() > 3, "{started}");
+    for process in started.lines() {
+        let is_there = Path::new(&format!("/proc/{process}")).exists();
+        assert!(!is_there, "{process} of {started}");
+    }
+}
+
+#[test]
 fn what_cannot_be_started_is_said_in_one_line() {
     let place = Place::new();
     fs::write(place.at("text"), "x").unwrap();

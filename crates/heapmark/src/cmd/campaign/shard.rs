@@ -2,7 +2,7 @@
 
 use super::plan::parsed;
 use crate::cmd::{Exit, run as run_command, usage};
-use crate::file::Draft;
+use crate::file::{Draft, Existing};
 use crate::store::campaign::Campaign;
 use anyhow::{Context, Result};
 use std::path::PathBuf;
@@ -50,7 +50,19 @@ pub fn attempt(campaign: &Campaign, shard: u32) -> Result<Exit> {
     let attempt = campaign.begin(shard)?;
     let exit = run_command::run(line)?;
     match exit {
-        Exit::Done | Exit::NotAllOk => say!("shard {shard}: {}", attempt.keep(&run)?.display()),
+        Exit::Done | Exit::NotAllOk => match attempt.keep(&run) {
+            Ok(place) => say!("shard {shard}: {}", place.display()),
+            Err(error) => {
+                let number = std::process::id();
+                let stays = std::env::temp_dir().join(format!("heapmark-shard-{shard}-{number}"));
+                here.keep(&stays, Existing::Stays)?;
+                let place = stays.join("run");
+                return Err(error.context(format!(
+                    "shard {shard} is whole and stays in {}, since it could not be put into the campaign",
+                    place.display()
+                )));
+            }
+        },
         // Another machine cannot go on with it.
         _ => say!("shard {shard}: not whole, so nothing of it is kept; run it again"),
     }

@@ -144,7 +144,8 @@ fn script(campaign: &Campaign, shards: &[u32], flags: &SlurmFlags) -> Result<Str
     let mut lines = vec![
         "#!/bin/sh".into(),
         "#SBATCH --job-name=heapmark".into(),
-        format!("#SBATCH --array={array}"),
+        // Not all at once: the shards of a machine run at different times.
+        format!("#SBATCH --array={array}%{}", campaign.plan.machines),
         "#SBATCH --exclusive --hint=nomultithread --mem=0 --requeue".into(),
         format!(
             "#SBATCH --open-mode=append --output={}",
@@ -221,7 +222,8 @@ spec:
       containers:
         - name: heapmark
           image: IMAGE
-          command: [sh, -c, "exec heapmark campaign run /campaign --shard $JOB_COMPLETION_INDEX"]
+          # 4: some rows failed. That run is whole and kept, and would fail again.
+          command: [sh, -c, "heapmark campaign run /campaign --shard $JOB_COMPLETION_INDEX || [ $? -eq 4 ]"]
           resources:
             requests: &all
               cpu: "CPUS"
@@ -230,7 +232,15 @@ spec:
           volumeMounts:
             - name: campaign
               mountPath: /campaign
+            # Otherwise all pods have the image's, or none: by this id machines are told apart.
+            - name: machine-id
+              mountPath: /etc/machine-id
+              readOnly: true
       volumes:
+        - name: machine-id
+          hostPath:
+            path: /etc/machine-id
+            type: File
         - name: campaign
           persistentVolumeClaim:
             claimName: CLAIM

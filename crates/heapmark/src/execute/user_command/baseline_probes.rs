@@ -61,7 +61,7 @@ impl CommandRunner<'_> {
         let timed = self.start(variables, None, None, Some(&times))?;
         let fault = match &timed.served {
             Some(served) => served.fault.clone(),
-            None if timed.end.code().is_some() => None,
+            None if timed.end.code().is_some() && timed.end.code() == plain.end.code() => None,
             None => timed.end.outcome(Phase::Run, None),
         };
         if let Some(outcome) = fault {

@@ -10,11 +10,11 @@ use super::server::{Drive, Served};
 use crate::build::input::renew;
 use crate::catalog::settings;
 use crate::execute::Outcome;
-use crate::execute::child::{Launch, Look, may_go_on, padded};
+use crate::execute::child::{Launch, Look, end_orphans, may_go_on, padded};
 use crate::execute::early_end::StepResult;
 use crate::execute::exit::{End, STDERR_BYTES};
 use crate::execute::handed::Handed;
-use crate::execute::memory_file::keep_last;
+use crate::execute::memory_file::{keep_last, stream_file, text};
 use crate::file::WithPath;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -111,20 +111,26 @@ impl CommandRunner<'_> {
         let Some(line) = &self.command.prepare else {
             return Ok(None);
         };
-        let output = Command::new("sh")
+        // What it left running for the process before this one.
+        end_orphans();
+        // No pipe: what it leaves running now would keep that open.
+        let said = stream_file("heapmark-prepare")?;
+        let stderr = said.try_clone().context("cannot duplicate a memory file")?;
+        let status = Command::new("sh")
             .arg("-c")
             .arg(line)
             .current_dir(folder)
             .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(stderr)
             .env_remove("LD_PRELOAD")
-            .output()
+            .status()
             .context("cannot start sh for --prepare")?;
         // The terminal sends Ctrl-C to sh, too: what sh did then is no failure.
-        if output.status.success() || self.stop.load(Ordering::Relaxed) {
+        if status.success() || self.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let what = with_words(&format!("--prepare: {}", output.status), &said);
+        let what = with_words(&format!("--prepare: {status}"), &text(&said, 0));
         Ok(Some(Outcome::Error { what }))
     }
 
