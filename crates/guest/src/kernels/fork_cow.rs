@@ -29,6 +29,8 @@ const PAIRS: usize = 1000;
 const SOME: usize = 64;
 /// A parent that writes replaces one block in so many.
 const REPLACED: usize = 100;
+/// So many of these are the first writes after the fork, which copy most pages.
+const FIRST_WRITES: usize = 1000;
 
 /// What both processes see; all else is copied on write.
 #[derive(Default)]
@@ -45,6 +47,7 @@ struct ForkContext<'a> {
     blocks: Blocks,
     told: &'a Told,
     fork_ns: Cell<u64>,
+    first_writes_ns: Cell<u64>,
     parent_copied: Cell<u64>,
 }
 
@@ -65,6 +68,7 @@ fn run(bench: &mut Bench) {
         blocks: Blocks::new(count),
         told: &told[0],
         fork_ns: Cell::new(0),
+        first_writes_ns: Cell::new(0),
         parent_copied: Cell::new(0),
     };
     let (child, parent) = (bench.parameter("child"), bench.parameter("parent"));
@@ -97,6 +101,10 @@ fn run(bench: &mut Bench) {
             bench.figure("copy_amplification", copied as f64 / freed as f64);
         }
         bench.figure("fork_ns", context.fork_ns.get() as f64);
+        let first_writes_ns = context.first_writes_ns.get();
+        if first_writes_ns > 0 {
+            bench.figure("first_writes_ns", first_writes_ns as f64);
+        }
     }
 }
 
@@ -136,7 +144,11 @@ impl ForkContext<'_> {
         }
         let before = memory::private_dirty_bytes();
         if parent_writes {
-            for block in self.blocks.all().iter().step_by(REPLACED) {
+            let start_ns = now_ns();
+            for (written, block) in self.blocks.all().iter().step_by(REPLACED).enumerate() {
+                if written == FIRST_WRITES {
+                    self.first_writes_ns.set(now_ns() - start_ns);
+                }
                 let old = block.get();
                 block.set(thread.allocate(old.size(), old.stamp()));
                 thread.free(old);

@@ -12,6 +12,7 @@ use super::memory::MemoryRatio;
 use super::pairwise::{self, PairwiseTest};
 use super::ratio::Ratio;
 use super::row::Row;
+use crate::plan::comparisons;
 use crate::store::RunFile;
 use heapmark_stats::blocks_needed;
 use heapmark_stats::{THRESHOLD, Tested, mean, paired};
@@ -63,8 +64,8 @@ pub struct Ranking {
     pub cases: usize,
     /// Blocks of the pairwise test that has fewest.
     pub blocks: usize,
-    /// Blocks that m comparisons (cases x allocators) need: max(10, 1 + log2(m / alpha)), rounded
-    /// up.
+    /// Blocks that m comparisons need (rows, or pairs of allocators if those are more):
+    /// max(10, 1 + log2(m / alpha)), rounded up.
     pub blocks_needed: u32,
     /// The leader's memory over the baseline's; `None` if the leader is the baseline, or there is
     /// nothing to compare.
@@ -93,6 +94,12 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     tables.retain(|table| !table.case.paced);
     if any && tables.is_empty() {
         return (Conclusion::Withheld(Withheld::Paced), Vec::new());
+    }
+    // Of a single case the table says as much, and that has the floor in its ratios.
+    if let [only] = &mut tables[..]
+        && !only.case.floor_is_high
+    {
+        only.floor_ns = 0.0;
     }
     // A case in which the A/A copy differs yields no verdict of its own; if the copy differs over all
     // cases, or in each, there is none at all.
@@ -173,7 +180,7 @@ fn settle(baseline: &str, ranked: &[Candidate], alpha: f64) -> Conclusion {
         [leader, others @ ..] => (leader, others),
     };
     let cases = leader.logs.len();
-    let blocks_needed = blocks_needed(cases * ranked.len(), alpha);
+    let blocks_needed = blocks_needed(comparisons(cases, ranked.len()), alpha);
     let tests = pairwise::all(leader, others, baseline, blocks_needed, alpha);
     let base = others.iter().find(|other| other.name == baseline);
     let ranking = Ranking {

@@ -13,9 +13,9 @@ use heapmark_stats::{above_floor, median};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// One more than the last block that has a sample.
-pub fn blocks_begun(records: &[&Record]) -> u32 {
+pub fn blocks_begun<'r>(records: impl IntoIterator<Item = &'r Record>) -> u32 {
     records
-        .iter()
+        .into_iter()
         .filter(|record| record.purpose == Purpose::Sample)
         .map(|record| record.block)
         .max()

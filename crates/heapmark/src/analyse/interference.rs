@@ -160,13 +160,15 @@ pub(super) fn stalls(record: &Record) -> Vec<&'static str> {
 }
 
 /// Returns the first quiet one of the complete attempts, or else the one whose worst cause in its
-/// worst process is least, each cause as a share of its limit.
+/// worst process is least, each cause as a share of its limit. A row that failed is not run again:
+/// an attempt without it is complete, too.
 fn choose(attempts: &BTreeMap<u32, Vec<&Record>>) -> u32 {
-    let whole = attempts.values().map(Vec::len).max().unwrap_or(0);
+    let ended = |records: &[&Record]| records.iter().filter(|it| it.outcome.is_ok()).count();
+    let most = attempts.values().map(|it| ended(it)).max().unwrap_or(0);
     let whole = || {
         attempts
             .iter()
-            .filter(|(_, records)| records.len() == whole)
+            .filter(|(_, records)| ended(records) == most)
     };
     let worst = |records: &[&Record]| {
         records

@@ -185,7 +185,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let (counting, interference) = interference::pass(&records);
     let mut analysis = Analysis {
         baseline: run.plan.baseline.clone(),
-        planned_blocks: group::blocks_begun(&records)
+        planned_blocks: group::blocks_begun(records.iter().copied())
             .clamp(run.plan.blocks, run.plan.most_blocks()),
         counter: run.plan.mode.counter(),
         limit: run.plan.mode.limit(),
@@ -373,7 +373,8 @@ pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64
         }
     }
     for table in &tables {
-        if table.baseline().is_none() || table.case.is_paced() {
+        let has_no_ratios = |baseline: &Group| baseline.failed.is_some();
+        if table.baseline().is_none_or(has_no_ratios) || table.case.is_paced() {
             continue;
         }
         for group in table.of(Role::Candidate) {
@@ -415,7 +416,7 @@ fn counting(records: &[Record]) -> RecordsByRow<'_> {
 struct JudgedCase<'a> {
     case: &'a Case,
     table: &'a CaseGroups<'a>,
-    /// What a mean over cases takes out of its times: the floor, if that is high.
+    /// What a mean over cases takes out of its times.
     floor_ns: f64,
 }
 

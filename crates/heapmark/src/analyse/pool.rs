@@ -185,7 +185,7 @@ fn in_words(transfer: Transfer, by: &Metric) -> String {
 /// Why two runs are no replicates of the same experiment, if so: the first fact in which they differ
 /// that moves ratios whatever the machine.
 pub fn unlike(first: &RunFile, other: &RunFile) -> Option<Difference> {
-    fn key(run: &RunFile) -> [(&'static str, String); 8] {
+    fn key(run: &RunFile) -> [(&'static str, String); 9] {
         let fact = |key: &str| run.machine.get(key).cloned().unwrap_or_default();
         let kernel = fact("kernel");
         let plan = &run.plan;
@@ -195,6 +195,7 @@ pub fn unlike(first: &RunFile, other: &RunFile) -> Option<Difference> {
             ("huge pages (--thp)", format!("{:?}", plan.huge_pages)),
             ("age of the heap (--age)", format!("{:?}", plan.age())),
             ("baseline", plan.baseline.clone()),
+            ("the baseline's library", content(run, &plan.baseline)),
             ("architecture", fact("architecture")),
             ("page_size_bytes", fact("page_size_bytes")),
             (
@@ -202,6 +203,12 @@ pub fn unlike(first: &RunFile, other: &RunFile) -> Option<Difference> {
                 kernel.split('.').next().unwrap_or_default().into(),
             ),
         ]
+    }
+    // The C library belongs to the machine, and has no hash.
+    fn content(run: &RunFile, name: &str) -> String {
+        let info = run.allocators.iter().find(|info| info.name == name);
+        let hash = info.and_then(|info| info.sha256.first());
+        hash.cloned().unwrap_or_default()
     }
     let mut pairs = key(first).into_iter().zip(key(other));
     let ((what, old), (_, new)) = pairs.find(|(one, other)| one != other)?;
@@ -225,6 +232,8 @@ pub struct Pooling<'a> {
     samples: BTreeMap<(usize, usize), LogRatios>,
     /// The median of each run of a row, by the usable CPUs of its machine, if memory is pooled.
     memory: BTreeMap<(usize, usize), BTreeMap<u32, Vec<f64>>>,
+    /// The smallest limit of its runs that p is compared with.
+    alpha: f64,
     pool: Pool,
 }
 
@@ -244,6 +253,7 @@ impl<'a> Pooling<'a> {
             by_id: BTreeMap::new(),
             samples: BTreeMap::new(),
             memory: BTreeMap::new(),
+            alpha: ALPHA,
             pool: Pool {
                 machines: Vec::new(),
                 types: Vec::new(),
@@ -271,7 +281,9 @@ impl<'a> Pooling<'a> {
         let machine = machine_of(&mut self.by_id, &mut self.pool, name, label, run);
         let cpus = usable_cpus(&run.head.machine);
         let tables = grid(run.head, &counting(run.records));
-        let controls = verdict::verdicts(&tables, run.head.plan.alpha());
+        let alpha = run.head.plan.alpha();
+        self.alpha = self.alpha.min(alpha);
+        let controls = verdict::verdicts(&tables, alpha);
         for (table, calls) in tables.iter().zip(controls) {
             let found = counterpart(table.case, &first.plan.cases);
             if let (Unit::Bytes, Ok(case), Some(cpus)) = (self.by.unit, &found, cpus) {
@@ -319,7 +331,8 @@ impl<'a> Pooling<'a> {
             let machines = &self.pool.machines;
             let rows = self.samples.iter().filter_map(|((case, allocator), logs)| {
                 let name = &first.allocators[*allocator].name;
-                pooled(&first.plan.cases[*case], name, logs, machines, self.by)
+                let case = &first.plan.cases[*case];
+                pooled(case, name, logs, machines, self.by, self.alpha)
             });
             self.pool.rows = rows.collect();
             let with_several = self.memory.iter().filter(|(_, by_cpus)| by_cpus.len() > 1);
@@ -490,6 +503,7 @@ fn pooled(
     jobs: &LogRatios,
     all: &[PooledMachine],
     by: &Metric,
+    alpha: f64,
 ) -> Option<PooledRow> {
     // Each run of a machine counts the same, however many blocks it has.
     let estimates: Vec<f64> = jobs
@@ -503,8 +517,8 @@ fn pooled(
         .values()
         .map(|jobs| paired(&jobs.concat(), THRESHOLD))
         .collect();
-    let least = blocks_needed(tests.len(), ALPHA) as usize;
-    let judged = judge_tested(&tests, &Rule::new(tests.len(), least, ALPHA));
+    let least = blocks_needed(tests.len(), alpha) as usize;
+    let judged = judge_tested(&tests, &Rule::new(tests.len(), least, alpha));
     let judged: Vec<Judgement> = judged.into_iter().collect::<Option<_>>()?;
     let findings: Vec<Finding> = judged.iter().map(|it| it.finding).collect();
     let together = machines(&estimates);
@@ -629,6 +643,40 @@ mod tests {
             next.0 < mean.0 && mean.1 < next.1 && 0.99 < next.1,
             "{next:?}"
         );
+    }
+
+    #[test]
+    fn with_another_library_as_baseline_it_is_another_experiment() {
+        let against = |machine: &str, content: &str| {
+            let mut run = on(machine, 0.8);
+            run.allocator("glibc").sha256 = vec![content.repeat(64)];
+            run
+        };
+        let pool = pooled(&[against("a", "1"), against("b", "1"), against("c", "2")]);
+        assert_eq!(pool.machines.len(), 2);
+        let [refused] = &pool.refused[..] else {
+            panic!("{:?}", pool.refused)
+        };
+        assert!(
+            refused.why.contains("the baseline's library"),
+            "{refused:?}"
+        );
+    }
+
+    /// Nine of ten blocks agree, and the tenth is not the smallest: p is 0.037.
+    #[test]
+    fn a_run_that_ended_by_precision_is_held_against_a_smaller_p() {
+        let word = |precision: Option<f64>| {
+            let mut run =
+                FakeRun::new(&["glibc", "hoard"], &["larson"], 10).fill(|_, name, block| {
+                    let sign = if block == 6 { -1.0 } else { 1.0 };
+                    let more = sign * 0.01 * f64::from(block + 1);
+                    20.0 * if name == "hoard" { more.exp() } else { 1.0 }
+                });
+            run.run.plan.precision = precision;
+            pooled(&[run]).rows[0].on[0].verdict.word()
+        };
+        assert_eq!((word(None), word(Some(0.01))), ("slower", "unclear"));
     }
 
     #[test]

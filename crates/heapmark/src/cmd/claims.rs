@@ -71,7 +71,7 @@ pub fn run(args: ClaimsArgs) -> Result<Exit> {
     let evidence = Evidence::new(&catalog.workloads, &runs);
     let judged = judge(&documents, &evidence);
     let text = match args.to {
-        _ if args.reproduction => report::reproduction(&documents, &evidence, &runs, &judged),
+        _ if args.reproduction => report::reproduction(&documents, &evidence, &judged),
         Some(TableFormat::Md) => report::claims_markdown(&judged),
         Some(TableFormat::Json) => report::claims_json(&judged),
         None => report::claims(&judged, args.document.is_some(), screen()),

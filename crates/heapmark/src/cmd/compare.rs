@@ -10,7 +10,7 @@ use crate::build::hash_of_file;
 use crate::catalog::joined;
 use crate::file::length;
 use crate::metric::{self, Metric};
-use crate::plan::Plan;
+use crate::plan::{Plan, row_name};
 use crate::report;
 use crate::store::{self, Run};
 use anyhow::{Result, bail};
@@ -163,10 +163,8 @@ fn failing(comparison: &Comparison, on: &[FailOn], by: &Metric) -> Vec<String> {
             "more" => format!("takes more {}", by.noun),
             word => format!("is {word}"),
         };
-        Some(format!(
-            "--fail-on: {}@{}/{} {what}",
-            row.workload, row.threads, row.allocator
-        ))
+        let name = row_name(&row.workload, row.threads, &row.allocator);
+        Some(format!("--fail-on: {name} {what}"))
     });
     failing.collect()
 }

@@ -346,6 +346,12 @@ pub const METRICS: &[Metric] = &[
         "fork-cow: time of the call of fork, the allocator's handlers included; one measurement",
     ),
     figure(
+        "first_writes_ns",
+        "time of the first writes",
+        Ns,
+        "fork-cow: time in which the parent replaces its first 1000 blocks while the child has its heap; one measurement",
+    ),
+    figure(
         "growth_bytes_per_thread",
         "growth per thread",
         Bytes,

@@ -65,10 +65,20 @@ pub struct Case {
     pub beside: bool,
 }
 
+/// `larson@2`.
+pub fn case_name(workload: &str, threads: u32) -> String {
+    format!("{workload}@{threads}")
+}
+
+/// `larson@2/hoard`.
+pub fn row_name(workload: &str, threads: u32, allocator: &str) -> String {
+    format!("{workload}@{threads}/{allocator}")
+}
+
 impl Case {
     /// `larson@2`.
     pub fn label(&self) -> String {
-        format!("{}@{}", self.workload, self.threads)
+        case_name(&self.workload, self.threads)
     }
 
     /// Whether allocators run it; otherwise it has only rows of programs.

@@ -16,7 +16,7 @@ mod target;
 mod tests;
 mod user_command;
 
-pub use case::{Case, Override, cases};
+pub use case::{Case, Override, case_name, cases, row_name};
 pub use cell::{Cell, CellId, Part};
 pub use counter::Counter;
 pub use factor::Factor;

@@ -5,6 +5,7 @@ use super::{Screen, check, conclusion, markdown, terminal, text};
 use crate::analyse::Verdict;
 use crate::analyse::compare::Comparison;
 use crate::metric::{Judged, Metric};
+use crate::plan::case_name;
 use crate::store::{Finding, RunFile};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -101,9 +102,7 @@ pub fn table(subject: ComparisonSubject, comparison: &Comparison) -> Sheet {
         None => &subject.new.plan.baseline,
     };
     let rows = &comparison.rows;
-    let cases = rows
-        .iter()
-        .map(|row| format!("{}@{}", row.workload, row.threads));
+    let cases = rows.iter().map(|row| case_name(&row.workload, row.threads));
     let allocators = rows.iter().map(|row| row.allocator.clone());
     let ratios = rows.iter().map(|row| sheet::interval(&row.ratio));
     let mut columns = vec![

@@ -85,7 +85,7 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
 }
 
 /// What was run, and when.
-pub fn head(run: &RunFile) -> String {
+pub fn head(run: &RunFile, analysis: &Analysis) -> String {
     let mut commands = run.plan.cases.iter().filter_map(|case| case.command());
     let tried = commands.find(|command| command.real.is_none());
     let what = match tried {
@@ -95,7 +95,7 @@ pub fn head(run: &RunFile) -> String {
     format!(
         "heapmark {}, {what}, {}, baseline {}, seed {}, started {}.",
         run.heapmark,
-        count(run.plan.blocks, "block"),
+        count(analysis.planned_blocks, "block"),
         run.plan.baseline,
         run.plan.seed,
         moment(run)
@@ -116,6 +116,12 @@ pub fn undisturbed(analysis: &Analysis) -> String {
     )
 }
 
+/// Causes of interference, each with how often it was seen.
+pub fn with_times(causes: &BTreeMap<String, usize>) -> String {
+    let each = causes.iter();
+    list(each.map(|(cause, times)| format!("{cause} ({times})")))
+}
+
 /// The interference that was seen, if any.
 pub fn interference(analysis: &Analysis) -> Option<String> {
     let seen = &analysis.interference;
@@ -128,24 +134,17 @@ pub fn interference(analysis: &Analysis) -> Option<String> {
         }
         _ => "trust the verdicts by CPU time before those by wall time",
     };
-    let by = |causes: &BTreeMap<String, usize>| {
-        list(
-            causes
-                .iter()
-                .map(|(cause, times)| format!("{cause} ({times})")),
-        )
-    };
     let again = format!("{} disturbed and run again", count(seen.repeated, "part"));
     let kept = format!(
         "{} of {} disturbed each time, by {}, and kept: {advice}",
         seen.disturbed,
         count(seen.parts, "part"),
-        by(&seen.causes)
+        with_times(&seen.causes)
     );
     let held_up = format!(
         "{} stalled by {} and kept: that may be an allocator's own doing",
         count(seen.stalled, "process"),
-        by(&seen.stalls)
+        with_times(&seen.stalls)
     );
     let seen = [
         (seen.repeated, again),

@@ -4,7 +4,7 @@ use super::sheet::{TableColumns, interval, verdict};
 use super::text::{enclosed, join};
 use super::units;
 use crate::analyse::{Analysis, Case, Numbers, Role};
-use crate::plan::{Factor, HugePages, LITTER};
+use crate::plan::{Factor, HugePages, LITTER, case_name};
 
 /// What is said of a factor.
 struct FactorWords {
@@ -83,8 +83,8 @@ pub fn line(case: &Case) -> Option<String> {
         Some(format!("{} {} {word}", row.allocator, over(numbers)?))
     });
     let told = join(told.map(|text| text.trim_end().to_owned()), ", ");
-    let (workload, threads) = (&case.workload, case.threads);
-    (!told.is_empty()).then(|| format!("Time {ratio}, {workload}@{threads}: {told}."))
+    let name = case_name(&case.workload, case.threads);
+    (!told.is_empty()).then(|| format!("Time {ratio}, {name}: {told}."))
 }
 
 /// What the litter itself takes.

@@ -20,7 +20,7 @@ const HUGE: &str = "huge_share";
 const STARTED: [&str; 2] = ["start_ns", "late_free_ns"];
 
 /// Title, metric, and what a narrow page does with the column.
-const COLUMNS: [(&str, &str, Spare); 73] = [
+const COLUMNS: [(&str, &str, Spare); 74] = [
     ("peak demand", PEAK_DEMAND, Early),
     ("at peak demand", "overhead_at_peak_demand", Stays),
     ("at peak RSS", "overhead_at_peak_footprint", Stays),
@@ -68,6 +68,7 @@ const COLUMNS: [(&str, &str, Spare); 73] = [
     ("per freed byte", "copy_amplification", Stays),
     ("by parent", "parent_copied_bytes", Late),
     ("fork", "fork_ns", Late),
+    ("first writes", "first_writes_ns", Late),
     ("per thread", "growth_bytes_per_thread", Stays),
     ("time of a thread", "thread_ns", Late),
     ("time", "start_ns", Stays),

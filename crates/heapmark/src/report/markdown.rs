@@ -14,7 +14,7 @@ pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
     let mut out = format!(
         "**{}**\n\n{}\n",
         escape(&conclusion::conclusion(analysis)),
-        escape(&conclusion::head(run))
+        escape(&conclusion::head(run, analysis))
     );
     for sheet in sheets::all(analysis) {
         out += &format!("\n{}", sheet_text(&sheet));

@@ -7,6 +7,7 @@ use super::{Screen, markdown, terminal, text, units};
 use crate::analyse::pool::{Help, MemoryByCpus, Pool, PooledRow, ways};
 use crate::analyse::{Ratio, Spread, Verdict, distinct};
 use crate::metric::Metric;
+use crate::plan::{case_name, row_name};
 use heapmark_stats::{LEAST_MACHINES, Transfer};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -204,18 +205,9 @@ fn words(pool: &Pool, by: &Metric) -> Vec<String> {
     words
 }
 
-/// `larson@2`.
-fn case_name(workload: &str, threads: u32) -> String {
-    format!("{workload}@{threads}")
-}
-
 /// `larson@2/hoard`.
 pub fn name_of(row: &PooledRow) -> String {
     row_name(&row.workload, row.threads, &row.allocator)
-}
-
-pub fn row_name(workload: &str, threads: u32, allocator: &str) -> String {
-    format!("{}/{allocator}", case_name(workload, threads))
 }
 
 /// How its machines and their types differ, or what would help to say something about the next

@@ -1,25 +1,21 @@
 //! `docs/REPRODUCTION.md`: every published figure beside ours, and every claim with its verdict.
 
 use super::claims::{one_reason, reason, summary};
+use super::conclusion::with_times;
 use super::markdown::row;
-use super::text::{enclosed, list, markdown as escape};
+use super::text::{count, enclosed, list, markdown as escape};
 use super::units::digits;
 use crate::analyse::claims::{
     Evidence, JudgedClaim, Measured, PublishedRow, Reproduced, reproduced,
 };
-use crate::analyse::distinct;
+use crate::analyse::{InterferenceSummary, distinct};
 use crate::catalog::claim::{Document, Measure};
 use crate::catalog::malloc_api::matches;
 use crate::store::AllocatorInfo;
 
 /// The page.
-pub fn reproduction(
-    documents: &[Document],
-    evidence: &Evidence,
-    runs: &[Measured],
-    judged: &[JudgedClaim],
-) -> String {
-    let mut out = head(runs, evidence, judged);
+pub fn reproduction(documents: &[Document], evidence: &Evidence, judged: &[JudgedClaim]) -> String {
+    let mut out = head(evidence, judged);
     for document in documents {
         out += &format!(
             "\n## {}: {}\n\nNumbers of {}, made on {}.",
@@ -55,7 +51,7 @@ pub fn reproduction(
     out
 }
 
-fn head(runs: &[Measured], evidence: &Evidence, judged: &[JudgedClaim]) -> String {
+fn head(evidence: &Evidence, judged: &[JudgedClaim]) -> String {
     let mut out = String::from(
         "# Reproduction\n\n\
          Written by `make reproduction`; do not edit. It runs the suites of the reference documents and then\n\
@@ -65,46 +61,50 @@ fn head(runs: &[Measured], evidence: &Evidence, judged: &[JudgedClaim]) -> Strin
          `4! thr.`: ours had more threads than usable CPUs (oversubscribed), so the scheduler is measured too; such columns decide no\n\
          claim. [CLAIMS](CLAIMS.md) says what the verdicts mean.\n",
     );
-    let machines = distinct(runs.iter().map(machine));
+    let runs = || evidence.runs_of_all_machines();
+    let machines = distinct(runs().map(|(run, _)| machine(run)));
     out += "\n";
     if machines.len() > 1 {
         out += "Several machines: each document is judged by the runs of one of them.\n\n";
     }
     for name in machines {
         out += &format!("- Machine: {name}\n");
-        out.extend(runs.iter().filter(|run| machine(run) == name).map(what_ran));
+        let here = runs().filter(|(run, _)| machine(run) == name);
+        out.extend(here.map(|(run, seen)| what_ran(run, seen)));
     }
-    let (disturbed, parts) = evidence.disturbed();
-    format!(
-        "{out}- Other programs disturbed {disturbed} of the {parts} parts of all blocks.\n\n{}\n{}",
-        summary(judged),
-        all_claims(judged)
-    )
+    format!("{out}\n{}\n{}", summary(judged), all_claims(judged))
 }
 
 fn machine(run: &Measured) -> String {
-    let fact = |key: &str| {
-        let fact = run.head.machine.get(key);
-        escape(fact.map_or("unknown", String::as_str))
-    };
     format!(
-        "{}, {} usable CPUs, {}, Linux {}",
-        fact("cpu_model"),
-        fact("usable_cpus"),
-        fact("architecture"),
-        fact("kernel")
+        "{}, {} usable CPUs, {}",
+        fact(run, "cpu_model"),
+        fact(run, "usable_cpus"),
+        fact(run, "architecture")
     )
 }
 
-fn what_ran(Measured { head, .. }: &Measured) -> String {
+fn fact(run: &Measured, key: &str) -> String {
+    let fact = run.head.machine.get(key);
+    escape(fact.map_or("unknown", String::as_str))
+}
+
+fn what_ran(run: &Measured, seen: &InterferenceSummary) -> String {
+    let head = &run.head;
     let mut names: Vec<&String> = head.plan.cases.iter().map(|case| &case.workload).collect();
     names.dedup();
+    let disturbed = match seen.disturbed {
+        0 => "none disturbed".into(),
+        some => format!("{some} disturbed, by {}", with_times(&seen.causes)),
+    };
     format!(
-        "  - Run of {}: suite {}, preset {}, {} blocks, seed {}, heapmark {}: {}\n",
+        "  - Run of {}, Linux {}: suite {}, preset {}, {} ({}, {disturbed}), seed {}, heapmark {}: {}\n",
         escape(&head.started),
+        fact(run, "kernel"),
         escape(&head.suite),
         escape(&head.preset),
-        head.plan.blocks,
+        count(run.blocks(), "block"),
+        count(seen.parts, "part"),
         head.plan.seed,
         escape(&head.heapmark),
         escape(&list(names))
@@ -114,9 +114,9 @@ fn what_ran(Measured { head, .. }: &Measured) -> String {
 /// Each claim with its verdict and one reason.
 fn all_claims(judged: &[JudgedClaim]) -> String {
     let rows = judged.iter().map(|judged| {
-        let verdict = format!("**{}**", judged.verdict.word());
+        let (id, verdict) = (&judged.id, judged.verdict.word());
         let [says, why] = [&judged.says, &one_reason(judged)].map(|text| escape(text));
-        row([&judged.id, &says, &verdict, &why])
+        format!("| {id} | {says} | **{verdict}** | {why} |\n")
     });
     format!(
         "\n## All claims\n\n\

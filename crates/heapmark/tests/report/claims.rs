@@ -176,6 +176,11 @@ fn the_page_has_every_published_table_and_every_claim() {
     let end = place.run(&["claims", "run", "--reproduction", "-o", "page.md"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let page = fs::read_to_string(place.at("page.md")).unwrap();
+    let runs = page.lines().filter(|line| line.starts_with("  - Run of "));
+    let runs = Vec::from_iter(runs);
+    assert_eq!(runs.len(), 1, "{page}");
+    assert!(runs[0].contains(", 1 block ("), "{}", runs[0]);
+    assert!(runs[0].contains(" disturbed"), "{}", runs[0]);
     assert_eq!(
         page.lines()
             .filter(|line| line.contains("(ratios to "))
@@ -189,6 +194,8 @@ fn the_page_has_every_published_table_and_every_claim() {
             assert_eq!(page.matches(&row).count(), 2, "{document}-{number}");
         }
     }
+    assert!(page.contains("| **not testable here** | "), "{page}");
+    assert!(!page.contains("\\*\\*"), "markup is escaped: {page}");
     // Theirs and ours, each with its ratio to the row of the heading.
     assert!(
         page.contains("| jemalloc, published | 0.00929433 (1.24) |"),

@@ -56,6 +56,13 @@ fn is_plain(what: &str, text: &str) {
 fn a_terminal_shows_them_as_text() {
     for failed in [false, true] {
         let place = hostile(failed);
+        let refused = place.run(&["run", "--resume", "run"]);
+        let told = &refused.stderr;
+        assert!(told.contains("began this run"), "{told}");
+        is_plain("stderr", told);
+        change_head(&place.at("run"), |head| {
+            head["heapmark"] = json!(env!("CARGO_PKG_VERSION"))
+        });
         let end = place.run(&["run", "--resume", "run"]);
         assert_eq!(end.code, Some(if failed { 4 } else { 0 }), "{}", end.stderr);
         assert!(

@@ -345,6 +345,30 @@ fn a_run_of_another_machine_is_read_as_such_and_not_gone_on_with() {
 }
 
 #[test]
+fn a_run_does_not_go_on_with_another_heapmark_or_another_c_library() {
+    let goes_on = |change: fn(&mut Value), told: &str| {
+        let place = stored();
+        change_head(&place.at("run"), change);
+        is_refused(&place.run(&["run", "--resume", "run"]), 1, told);
+        assert_eq!(lines(&place.at("run")), lines(&original()));
+    };
+    goes_on(
+        |head| head["heapmark"] = json!("0.0.9"),
+        "heapmark 0.0.9 began this run, and this is",
+    );
+    goes_on(
+        |head| {
+            let subjects = head["subjects"].as_array_mut().unwrap();
+            let glibc = subjects
+                .iter_mut()
+                .find(|it| it["allocator"]["name"] == "glibc");
+            glibc.unwrap()["library"]["source_version"] = json!("2.0-1");
+        },
+        "this run began with libc 2.0-1, here it is",
+    );
+}
+
+#[test]
 fn what_a_run_printed_is_shown_again() {
     let place = Place::new();
     let end = place.run_small("run", &["-a", "glibc", "--blocks", "3"]);

@@ -356,6 +356,25 @@ fn a_child_copies_the_pages_that_free_writes_to() {
 }
 
 #[test]
+fn the_first_thousand_writes_of_a_parent_are_timed_if_it_makes_so_many() {
+    let place = Place::new();
+    for (mib, is_timed) in [(20, true), (5, false)] {
+        let heap = format!("fork-cow-write.heap={}", mib << 20);
+        let flags = ["run", "-w", "fork-cow-write", "--set", heap.as_str()].map(str::to_owned);
+        let name = format!("run-{mib}");
+        run(
+            &place,
+            &flags,
+            &["-a", "glibc", "--blocks", "1", "-o", &name],
+        );
+        let medians = medians(&place, &name);
+        let first = ["fork-cow-write", "glibc", "first_writes_ns"].map(str::to_owned);
+        let first_ns = medians.get(&first).copied();
+        assert_eq!(first_ns.is_some_and(|ns| ns > 0.0), is_timed, "{medians:?}");
+    }
+}
+
+#[test]
 fn two_runs_make_the_same_calls_on_the_same_demand() {
     let place = Place::new();
     let is_fixed = |shape: &&(&str, &str, &[&str])| !IN_ADDRESSES.contains(&shape.0);

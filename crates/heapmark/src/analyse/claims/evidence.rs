@@ -9,7 +9,7 @@ use crate::analyse::interference::InterferenceSummary;
 use crate::catalog::Workload;
 use crate::catalog::claim::{Document, DocumentRow, Measure, Rows, Threads};
 use crate::catalog::malloc_api::matches;
-use crate::plan::Case;
+use crate::plan::{Case, case_name};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
@@ -113,15 +113,13 @@ impl<'a> Evidence<'a> {
         self.scenes.iter().filter(|scene| !self.is_here(scene))
     }
 
-    /// Parts of blocks that had interference, and the number of all parts, of all machines.
-    pub fn disturbed(&self) -> (usize, usize) {
-        let sum = |of: fn(&InterferenceSummary) -> usize| {
-            self.scenes.iter().map(|it| of(&it.interference)).sum()
-        };
-        (
-            sum(|summary| summary.disturbed),
-            sum(|summary| summary.parts),
-        )
+    /// The runs of all machines, each with the interference that was seen in it.
+    pub fn runs_of_all_machines(
+        &self,
+    ) -> impl Iterator<Item = (&'a Measured, &InterferenceSummary)> {
+        self.scenes
+            .iter()
+            .map(|scene| (scene.measured, &scene.interference))
     }
 
     /// Thread counts that a workload was run with here, ascending.
@@ -231,6 +229,10 @@ impl<'a> Evidence<'a> {
                     None => Lack::Missing(format!("{name} on {workload} has no {measure}")),
                 })
             });
+            // What failed here is not made good by another run.
+            if has_failed(group) {
+                break;
+            }
         }
         Err(lack.unwrap_or_else(|| {
             Lack::Missing(if entry.brought {
@@ -247,10 +249,13 @@ impl<'a> Evidence<'a> {
     /// The values of all allocators at a place, whether a document names them or not.
     pub(super) fn allocators(&self, spot: &Spot, measure: &Measure) -> Vec<Number> {
         let mut all: Vec<Number> = Vec::new();
+        let mut failed = BTreeSet::new();
         for (scene, groups) in self.at(spot) {
             for group in groups.iter().filter(is_compared) {
-                let known = all.iter().any(|number| number.row == group.allocator.name);
+                let name = group.allocator.name.as_str();
+                let known = failed.contains(name) || all.iter().any(|number| number.row == name);
                 if !known && group.allocator.tier != "program" {
+                    failed.extend(has_failed(group).then_some(name));
                     all.extend(number(scene, group, measure));
                 }
             }
@@ -294,6 +299,12 @@ pub fn find<'g, 'a>(entry: &DocumentRow, groups: &'g [Group<'a>]) -> Option<&'g 
     })
 }
 
+/// Whether a process of it ended otherwise than `ok`; a row that cannot run there has none.
+fn has_failed(group: &Group) -> bool {
+    let failed = group.failed.as_ref();
+    failed.is_some_and(|failed| !failed.first.is_absent())
+}
+
 fn is_compared(group: &&Group) -> bool {
     !group.role.is_companion()
 }
@@ -333,7 +344,7 @@ fn is_of(case: &Case, distribution: Option<&str>) -> bool {
 
 impl fmt::Display for Spot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}", self.workload, self.threads)
+        f.write_str(&case_name(&self.workload, self.threads))
     }
 }
 

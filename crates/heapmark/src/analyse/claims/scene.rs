@@ -1,7 +1,7 @@
 //! A run, and its rows grouped for claims.
 
 use crate::analyse::grid;
-use crate::analyse::group::{CaseGroups, RecordsByRow};
+use crate::analyse::group::{CaseGroups, RecordsByRow, blocks_begun};
 use crate::analyse::interference::{self, InterferenceSummary};
 use crate::plan::CellId;
 use crate::store::{Columns, Record, RunFile};
@@ -15,6 +15,13 @@ pub struct Measured {
     pub records: Vec<Record>,
     /// Memory over time by cell, if it was recorded.
     pub series: BTreeMap<CellId, Columns>,
+}
+
+impl Measured {
+    /// Blocks that the run has begun.
+    pub fn blocks(&self) -> u32 {
+        blocks_begun(&self.records)
+    }
 }
 
 /// A run with its rows.

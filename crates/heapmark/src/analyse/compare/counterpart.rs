@@ -24,7 +24,25 @@ pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
             return Err(format!("{name} was {old} and is {new}: other work"));
         }
     }
+    if work(&others[place]) != work(case) {
+        return Err("its command has other arguments, or another input: other work".into());
+    }
     Ok(place)
+}
+
+/// What a command does: its arguments and its client's, wherever their programs lie; of a real program
+/// all that its input follows from.
+fn work(case: &Case) -> Vec<&str> {
+    let Some(command) = case.command() else {
+        return Vec::new();
+    };
+    if let Some(real) = &command.real {
+        return vec![&real.key];
+    }
+    let client = command.client.iter().map(|client| &client.command);
+    let all = [&command.command].into_iter().chain(client);
+    let arguments = all.flat_map(|words| words.iter().skip(1));
+    arguments.map(String::as_str).collect()
 }
 
 /// The versions and facts of the machine that differ.
@@ -60,5 +78,51 @@ pub fn library(info: &AllocatorInfo) -> String {
     match info.sha256.first() {
         Some(sha256) => format!("{} ({})", info.version, sha256.get(..12).unwrap_or(sha256)),
         None => info.version.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse::fake_run::case;
+    use crate::plan::{Client, RealCommand, Target, UserCommand};
+
+    #[test]
+    fn a_command_with_other_arguments_or_another_input_is_other_work() {
+        let of = |program: &str, argument: &str, client: &str, key: &str| {
+            let words = |all: [&str; 2]| all.map(String::from).to_vec();
+            let command = UserCommand {
+                command: words([program, argument]),
+                client: Some(Client {
+                    command: words(["/usr/bin/client", client]),
+                    ..Client::default()
+                }),
+                real: (!key.is_empty()).then(|| RealCommand {
+                    key: key.into(),
+                    ..RealCommand::default()
+                }),
+                ..UserCommand::default()
+            };
+            let target = Target::Command(Box::new(command));
+            Case {
+                target,
+                ..case("python3")
+            }
+        };
+        let is_same = |one: Case, other: Case| counterpart(&one, &[other]).is_ok();
+        let first = || of("/usr/bin/python3", "a.py", "load", "");
+        assert!(is_same(first(), of("/opt/python3", "a.py", "load", "")));
+        assert!(!is_same(
+            first(),
+            of("/usr/bin/python3", "b.py", "load", "")
+        ));
+        assert!(!is_same(
+            first(),
+            of("/usr/bin/python3", "a.py", "more", "")
+        ));
+        // Lines of real programs have ports and folders in them.
+        let real = |argument: &str, key: &str| of("/usr/bin/redis", argument, "", key);
+        assert!(is_same(real("7000", "abc"), real("7001", "abc")));
+        assert!(!is_same(real("7000", "abc"), real("7000", "def")));
     }
 }

@@ -3,6 +3,7 @@
 
 use super::counterpart::{counterpart, differences};
 use super::{Compared, Comparison, NO_BASELINE, NO_EARLIER, NO_NUMBERS, Side};
+use crate::analyse::Verdict;
 use crate::analyse::ratio::Ratio;
 use crate::analyse::role::Role;
 use crate::analyse::table_cell::{TableCell, by_range};
@@ -64,13 +65,20 @@ fn compared(
     threshold: f64,
     exact: bool,
 ) -> Compared {
+    let [own, others] = [cell, other].map(|it| it.spread.median);
     let ratio = Ratio {
-        ratio: cell.spread.median / other.spread.median,
+        // Of two zeros there would be none.
+        ratio: if own == others { 1.0 } else { own / others },
         interval: None,
         pairs: cell.n.min(other.n) as usize,
     };
+    let is_withheld = |it: &TableCell| it.verdict == Some(Verdict::AaCopyDiffers);
+    let verdict = match is_withheld(cell) || is_withheld(other) {
+        true => Verdict::AaCopyDiffers,
+        false => by_range(cell, other, threshold, exact),
+    };
     Compared {
-        verdict: Some(by_range(cell, other, threshold, exact)),
+        verdict: Some(verdict),
         ..Compared::new(case, allocator, ratio)
     }
 }

@@ -118,6 +118,52 @@ fn rows_without_a_counterpart_say_why() {
 }
 
 #[test]
+fn what_the_copy_of_the_baseline_shows_is_claimed_of_no_allocator() {
+    let lab = |copy: f64, [glibc, hoard]: [f64; 2]| {
+        let names = ["glibc", "hoard", "glibc (copy)"];
+        let mut lab = FakeRun::new(&names, &["open-loop"], 12).fill(|_, name, block| {
+            let factor = if name == "glibc (copy)" { copy } else { 1.0 };
+            20.0 * factor * noise("", block)
+        });
+        lab.run.plan.aa_copy = Some("glibc (copy)".into());
+        lab.run.plan.allocators.pop();
+        lab.allocator("glibc (copy)").tier = "aa-copy".into();
+        for record in &mut lab.records {
+            let p99_ns = match &*record.allocator {
+                "glibc" => glibc,
+                "hoard" => hoard,
+                _ => glibc * copy,
+            };
+            if let Some(measurement) = &mut record.measurement {
+                let noisy = p99_ns * noise(&record.allocator, record.block);
+                measurement.figures.insert("open_p99_ns".into(), noisy);
+                let is_hoard = record.allocator == "hoard";
+                measurement.peak_rss_bytes += if is_hoard { 12 << 20 } else { 0 };
+            }
+        }
+        lab
+    };
+    let words = |lab: &FakeRun| {
+        ["ns_per_op", "grown_bytes", "open_p99_ns"].map(|key| {
+            let by = metric::all().find(|metric| metric.is_named(key)).unwrap();
+            word(&within(&side(lab), by, 0.01), "hoard").unwrap()
+        })
+    };
+    assert_eq!(
+        words(&lab(1.0, [1000.0, 5000.0])),
+        ["same", "slower", "slower"]
+    );
+    // Memory does not depend on what else the machine does.
+    assert_eq!(
+        words(&lab(1.5, [1000.0, 5000.0])),
+        ["withheld: A/A", "slower", "withheld: A/A"]
+    );
+    let by_p99 = metric::all().find(|it| it.is_named("open_p99_ns")).unwrap();
+    let nothing = within(&side(&lab(1.0, [0.0, 0.0])), by_p99, 0.01);
+    assert_eq!(nothing.rows[0].ratio.ratio, 1.0);
+}
+
+#[test]
 fn a_high_floor_withholds_no_comparison() {
     let with_floor = |factor: f64| {
         let mut lab =

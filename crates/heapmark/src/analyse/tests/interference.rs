@@ -170,6 +170,27 @@ fn the_own_control_group_knows_better_than_the_machine_who_waited() {
     );
 }
 
+/// A row that crashed twice is not run a third time: the quiet attempt has no process of it.
+#[test]
+fn an_attempt_without_a_row_that_was_given_up_is_complete() {
+    let mut lab = FakeRun::new(&["glibc", "crasher"], &["larson"], 1).fill(|_, _, _| 1.0);
+    lab = lab.fail("larson@2/b00/crasher", crash());
+    let first = lab.cell("larson@2/b00/glibc");
+    first.interference = Some(others(0.9, 0.0));
+    let second = Record {
+        attempt: 1,
+        cell: "larson@2/b00~1/glibc".into(),
+        measurement: Some(measurement(2.0)),
+        interference: Some(QUIET),
+        ..first.clone()
+    };
+    lab.records.push(second);
+    let analysis = run(&lab);
+    assert!(close(numbers(&analysis, "glibc").time.spread.median, 2.0));
+    assert_eq!(analysis.interference.disturbed, 0);
+    assert!(row(&analysis, "crasher").numbers().is_none());
+}
+
 /// Two attempts of one part, and which of them counts.
 fn chosen(attempts: [Interference; 2]) -> usize {
     let mut lab = FakeRun::new(&["glibc"], &["larson"], 1).fill(|_, _, _| 1.0);

@@ -202,6 +202,58 @@ fn many_comparisons_need_more_blocks() {
     assert_eq!(ranking.blocks_needed, 13);
 }
 
+/// Ten blocks are enough for the leader's own tests, and no p is small enough for all pairs of twelve:
+/// an allocator that takes three times as long would be said not to differ.
+#[test]
+fn blocks_that_are_too_few_for_all_pairs_are_too_few() {
+    let names: Vec<String> = (0..12).map(|n| format!("a{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let lab = FakeRun::new(&names, &["larson"], 10).fill(|_, name, block| {
+        let ns = if ["a0", "a1"].contains(&name) {
+            10.0
+        } else {
+            30.0
+        };
+        ns * noise(name, block)
+    });
+    let Conclusion::Unclear(ranking) = run(&lab).conclusion else {
+        panic!("ten blocks name a winner")
+    };
+    assert_eq!(ranking.blocks_needed, 12);
+    let doubts = ranking.tests.iter().map(|test| test.doubt);
+    assert!(doubts.into_iter().all(|it| it == Some(Doubt::FewBlocks)));
+}
+
+#[test]
+fn of_a_single_case_the_sentence_has_the_ratio_of_the_table() {
+    let mut lab = FakeRun::new(&["glibc", "a", "null"], &["larson"], 12).fill(|_, name, block| {
+        let ns = match name {
+            "glibc" => 20.0,
+            "a" => 10.0,
+            _ => 4.0,
+        };
+        ns * noise(name, block)
+    });
+    lab.allocator("null").tier = "floor".into();
+    let analysis = run(&lab);
+    let Conclusion::Fastest(ranking) = &analysis.conclusion else {
+        panic!("{:?}", analysis.conclusion)
+    };
+    let said = ranking.against_baseline().unwrap().ratio.unwrap().ratio;
+    let shown = numbers(&analysis, "a").time.ratio.unwrap().ratio;
+    assert!(close(said, shown), "{said} {shown}");
+}
+
+/// It has no ratios, so no blocks make any of them precise.
+#[test]
+fn a_baseline_that_failed_keeps_no_run_going() {
+    let lab = FakeRun::new(&["glibc", "a"], &["larson", "xmalloc"], 12).fill(against_glibc(10.0));
+    let lab = lab.fail("larson@2/b03/glibc", crash());
+    let widths = half_widths(&lab.run, &lab.records);
+    let names: Vec<&str> = widths.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["a on xmalloc@2"]);
+}
+
 #[test]
 fn an_empty_run_says_nothing() {
     assert!(matches!(

@@ -5,7 +5,7 @@ use super::real_programs::RealCases;
 use super::resolve::{choose, must_be_ready, put_libc_first, resolve, take_own};
 use super::{RunArgs, RunFlags, controls, programs, real_programs, run_length, traces};
 use crate::build::{self, CompiledTrace};
-use crate::catalog::allocator::Purge;
+use crate::catalog::allocator::{Purge, Source};
 use crate::catalog::malloc_api::FUNCTIONS;
 use crate::catalog::suite::{Suite, thread_counts};
 use crate::catalog::{Catalog, RealProgram, Workload, real_program};
@@ -128,8 +128,8 @@ impl Selection {
         }
     }
 
-    /// What a stored run consists of, given its directory or `latest`. Machine and libraries must be
-    /// unchanged: half a run on one machine and half on another is not a valid run.
+    /// What a stored run consists of, given its directory or `latest`. Machine, libraries and heapmark
+    /// must be unchanged: half a run on one machine and half on another is not a valid run.
     pub(crate) fn of_stored(run: &str) -> Result<Selection> {
         let dir = store::find(run).map_err(usage)?;
         store::refuse_of_others(&dir)?;
@@ -143,6 +143,21 @@ impl Selection {
                     "this run began on a machine with {key} {then}, here it is {now}: go on there, or start a new run"
                 );
             }
+        }
+        let own = env!("CARGO_PKG_VERSION");
+        if head.heapmark != own {
+            bail!(
+                "heapmark {} began this run, and this is {own}: go on with that one, or start a new run",
+                head.heapmark
+            );
+        }
+        // A row of the C library names no file.
+        let libc = build::libc_version();
+        let known = head.subjects.iter().chain(&head.pinned);
+        let mut of_libc = known.filter(|it| matches!(it.allocator.source, Source::Libc));
+        if let Some(then) = of_libc.find(|it| it.library.source_version != libc) {
+            let then = &then.library.source_version;
+            bail!("this run began with libc {then}, here it is {libc}: start a new run");
         }
         for info in head.allocators.iter().chain(&head.rows) {
             for (file, sha256) in info.files.iter().zip(&info.sha256) {

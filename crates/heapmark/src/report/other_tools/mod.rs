@@ -14,6 +14,7 @@ pub use hyperfine::hyperfine;
 use super::text::{json, plain};
 use crate::analyse::{Analysis, Case, Numbers, Row, Spread};
 use crate::metric::Better;
+use crate::plan::row_name;
 use serde::Serialize;
 use std::collections::HashSet;
 
@@ -107,7 +108,7 @@ fn told<T, D: Serialize>(
     let mut taken = HashSet::new();
     for (family, case) in analysis.cases.iter().enumerate() {
         for (place, row) in case.rows.iter().enumerate() {
-            let cell = format!("{}@{}/{}", case.workload, case.threads, row.allocator);
+            let cell = row_name(&case.workload, case.threads, &row.allocator);
             let entry = row.numbers().map(|numbers| ExportedRow {
                 name: plain(&cell),
                 place: (family, place),

@@ -48,7 +48,7 @@ pub fn heads(legend: &SeriesLegend) -> Vec<Head> {
             verdict: conclusion(&told.analysis),
             badges: badges(&told.analysis),
             machine: plain(&join(facts(&told.run.head.machine), ", ")),
-            says: plain(&conclusion::head(told.run.head)),
+            says: plain(&conclusion::head(told.run.head, &told.analysis)),
             ranking: ranking::block(legend, run),
         })
         .collect()

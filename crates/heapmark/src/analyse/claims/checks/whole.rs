@@ -8,6 +8,7 @@ use super::super::scene::Scene;
 use super::super::values::curves;
 use super::CheckedPlaces;
 use crate::catalog::claim::Measure;
+use crate::plan::Case;
 use heapmark_stats::{mean, median};
 use std::iter::zip;
 
@@ -173,7 +174,10 @@ impl CheckedPlaces<'_> {
             return all;
         };
         for scene in scenes {
-            let tables = scene.tables.iter().filter(|table| spot.is(table.case));
+            let tables = scene.tables.iter().filter(|table| {
+                let is_same = |case: &Case| case.parameters == table.case.parameters;
+                spot.is(table.case) && self.evidence.case(spot).is_some_and(is_same)
+            });
             for group in tables.filter_map(|table| find(entry, &table.groups)) {
                 all.extend(curves(scene, group).filter_map(|(series, _)| {
                     resampled(&series.column("time_ns")?, &series.column(column)?)

@@ -67,6 +67,14 @@ fn curves_of_two_architectures() {
     assert_eq!(verdict(&[0, 0, 0, 0, 100]), DoesNotHold);
     assert_eq!(verdict(&[0, 100, 100, 50, 0]), Holds);
     assert_eq!(verdict(&[0, 0, 100, 100, 50]), Unclear);
+    // Another run here with another parameter is another experiment.
+    let mut elsewhere = run(&[0, 50, 100, 50, 0]);
+    let facts = &mut elsewhere.head.machine;
+    facts.insert("architecture".into(), "aarch64".into());
+    let other = Stage::new().curve("a", "churn@1", &[0, 1], &[0, 0, 0, 0, 100]);
+    let other = other.with("churn", "objects", "5").measured;
+    let runs = [run(&[0, 50, 100, 50, 0]), other, elsewhere];
+    assert_eq!(judge_runs(check, &runs).verdict, Holds);
     // Another machine of the same architecture shows nothing.
     assert_eq!(
         judge_runs(check, &[run(&[0, 1]), run(&[0, 1])]).verdict,

@@ -1,6 +1,7 @@
 //! Whole claims: several checks, distributions, runs and sizes.
 
 use super::*;
+use crate::catalog::claim::{Measure, Threads};
 use Verdict::{DoesNotHold, Holds, NotTestable, Unclear};
 
 const AHEAD: &str = r#"checks = [{ kind = "below", who = ["a"], than = ["b"] }]"#;
@@ -114,21 +115,29 @@ fn each_document_is_judged_by_the_machine_that_ran_its_workloads() {
 
 #[test]
 fn a_row_that_failed_has_no_numbers_and_says_why() {
-    let mut stage = Stage::of(&[("a", "churn@1", 10.0), ("b", "churn@1", 20.0)], 5);
-    stage
-        .measured
-        .records
-        .iter_mut()
-        .find(|record| record.allocator == "b")
-        .unwrap()
-        .outcome = crash();
-    let judged = stage.judge(r#"{ kind = "below", who = ["a"], than = ["b"] }"#);
-    assert_eq!(judged.verdict, NotTestable);
-    assert!(
-        format!("{:?}", judged.parts).contains("crash 1 of 5"),
-        "{:?}",
-        judged.parts
-    );
+    let good = || Stage::of(&[("a", "churn@1", 10.0), ("b", "churn@1", 20.0)], 5);
+    let failed = || {
+        let mut stage = good();
+        let mut records = stage.measured.records.iter_mut();
+        records.find(|it| it.allocator == "b").unwrap().outcome = crash();
+        stage
+    };
+    let check = r#"{ kind = "below", who = ["a"], than = ["b"] }"#;
+    // Another run in which it did not fail does not make it good.
+    for runs in [
+        vec![failed().measured],
+        vec![failed().measured, good().measured],
+    ] {
+        let judged = judge_runs(check, &runs);
+        assert_eq!(judged.verdict, NotTestable);
+        let parts = format!("{:?}", judged.parts);
+        assert!(parts.contains("crash 1 of 5"), "{parts}");
+        let evidence = Evidence::new(&[], &runs);
+        let spots = evidence.spots("churn", Threads::Any, None).unwrap();
+        let all = evidence.allocators(&spots[0], &Measure::Time);
+        let names: Vec<&str> = all.iter().map(|it| it.row.as_str()).collect();
+        assert_eq!(names, ["a"]);
+    }
 }
 
 #[test]
