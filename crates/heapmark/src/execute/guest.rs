@@ -5,7 +5,7 @@ use super::child::{Launch, padded};
 use super::exit::End;
 use super::page::SharedPage;
 use super::report::Report;
-use super::{Attempt, Job, Subject};
+use super::{Attempt, Job, Outcome, Subject};
 use crate::build::{self, Library};
 use crate::catalog::{Allocator, Source, Tier};
 use crate::plan::HugePages;
@@ -24,6 +24,9 @@ pub struct Guest {
 pub struct Corner {
     /// What is wrong with it, one sentence each.
     pub findings: Vec<String>,
+    /// Whether another process would find the same: that one hung, or had no memory, may be the
+    /// machine's doing.
+    pub is_certain: bool,
     /// The environment of its process.
     pub environment: BTreeMap<String, String>,
 }
@@ -53,16 +56,18 @@ impl Guest {
         end.was_started(&self.path)?;
         let said = page.report();
         let report = Report::parse(&said);
-        let ended = end
-            .outcome(page.phase(), report.failure())
-            .map(|outcome| format!("{corner}: {}", outcome.in_words()));
+        let stopped = end.outcome(page.phase(), report.failure());
+        let is_machines = |it: &Outcome| matches!(it, Outcome::Hang { .. } | Outcome::Oom { .. });
+        let is_certain = !stopped.as_ref().is_some_and(is_machines);
+        let stopped = stopped.map(|outcome| format!("{corner}: {}", outcome.in_words()));
         let findings = report
             .lines
             .values("finding")
             .map(String::from)
-            .chain(ended);
+            .chain(stopped);
         Ok(Corner {
             findings: findings.collect(),
+            is_certain,
             environment: Subject::record_environment(subject.environment(), 0),
         })
     }

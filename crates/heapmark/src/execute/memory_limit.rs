@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use heapmark_wire::Watched;
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -113,9 +114,20 @@ struct Group {
 impl Group {
     fn create(groups: &Path, limit_bytes: Option<u64>) -> Result<Group> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = groups.join(format!("heapmark-{}-{number}", std::process::id()));
-        fs::create_dir(&folder).with_path("cannot create the control group", &folder)?;
+        let folder = loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let folder = groups.join(format!("heapmark-{}-{number}", std::process::id()));
+            match fs::create_dir(&folder) {
+                // Left behind by one that had the same process id and was killed.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    _ = fs::remove_dir(&folder);
+                }
+                made => {
+                    made.with_path("cannot create the control group", &folder)?;
+                    break folder;
+                }
+            }
+        };
         let open = || -> Result<File> {
             let set = |file: &str, value: &str| {
                 let path = folder.join(file);

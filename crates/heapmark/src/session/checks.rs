@@ -177,7 +177,8 @@ impl Session {
                 record.findings = corner.findings;
                 record.environment = corner.environment;
                 if let Some(place) = &place {
-                    passed::keep(place, Some(&Kept::of(&record, 0)))?;
+                    let kept = corner.is_certain.then(|| Kept::of(&record, 0));
+                    passed::keep(place, kept.as_ref())?;
                 }
             }
             self.keep(record, None)?;

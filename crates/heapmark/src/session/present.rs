@@ -15,16 +15,17 @@ use std::ptr::null_mut;
 /// The smallest page of any machine: no page is skipped.
 const PAGE_BYTES: usize = 4096;
 
+/// The memory that processes may take, of the machine and of its control group.
+pub fn memory_left(root: &Root) -> Option<u64> {
+    let limit = Groups::of(root, "memory").and_then(|groups| groups.memory_left(root));
+    let available = root.memory_bytes("MemAvailable").into_iter();
+    available.chain(limit.map(|left| left.bytes)).min()
+}
+
 /// Touches this many bytes and frees them: at most half of the available memory, so that nothing is
 /// evicted for it. If memory is short, the measured process itself reports it.
 pub fn make_present(root: &Root, bytes: u64) {
-    let limit = Groups::of(root, "memory").and_then(|groups| groups.memory_left(root));
-    let left = root
-        .memory_bytes("MemAvailable")
-        .into_iter()
-        .chain(limit.map(|left| left.bytes))
-        .min();
-    let bytes = bytes.min(left.unwrap_or(0) / 2) as usize;
+    let bytes = bytes.min(memory_left(root).unwrap_or(0) / 2) as usize;
     if bytes == 0 {
         return;
     }

@@ -2,6 +2,7 @@
 
 use super::failures::Failures;
 use super::passed::Shelf;
+use super::present::memory_left;
 use super::runner::{Due, Observed, Runner};
 use super::{Progress, Selection};
 use crate::execute::{Attempt, Interrupted, Subject};
@@ -63,7 +64,7 @@ impl Session {
             measured_ns: 0,
             shelf: None,
             check_again: false,
-            memory_bytes: Root::machine().memory_bytes("MemAvailable"),
+            memory_bytes: memory_left(&Root::machine()),
         }
     }
 

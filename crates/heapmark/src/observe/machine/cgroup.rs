@@ -85,16 +85,27 @@ impl Groups {
 
     /// The memory left below the tightest limit. `None` for no limit.
     pub fn memory_left(&self, root: &Root) -> Option<MemoryLeft> {
-        let (limits, usage) = match self.version {
-            Version::Two => (&MEMORY_LIMITS[..2], "memory.current"),
-            Version::One => (&MEMORY_LIMITS[2..], "memory.usage_in_bytes"),
+        let (limits, usage, cache) = match self.version {
+            Version::Two => (&MEMORY_LIMITS[..2], "memory.current", "inactive_file "),
+            Version::One => (
+                &MEMORY_LIMITS[2..],
+                "memory.usage_in_bytes",
+                "total_inactive_file ",
+            ),
+        };
+        // Files that were read and are not in use give way at once.
+        let cached = |folder: &str| {
+            let text = root.text(&format!("{folder}/memory.stat"))?;
+            let mut values = text.lines().filter_map(|line| line.strip_prefix(cache));
+            values.next()?.trim().parse::<u64>().ok()
         };
         let told = limits.iter().flat_map(|file| self.texts(root, file));
         let limited = told.filter_map(|(folder, text)| {
             let limit_bytes: u64 = text.parse().ok()?;
-            let used = root.number(&format!("{folder}/{usage}")).unwrap_or(0);
+            let used: u64 = root.number(&format!("{folder}/{usage}")).unwrap_or(0);
+            let held = used.saturating_sub(cached(&folder).unwrap_or(0));
             (limit_bytes < NO_LIMIT_BYTES).then(|| MemoryLeft {
-                bytes: limit_bytes.saturating_sub(used),
+                bytes: limit_bytes.saturating_sub(held),
                 limit_bytes,
                 folder,
             })
@@ -272,6 +283,39 @@ mod tests {
         let one = planted("4:memory:/jobs\n0::/\n", BOTH);
         let one = Groups::for_limits(&Root::at(one.path())).unwrap_err();
         assert!(one.contains("version 1"), "{one}");
+    }
+
+    #[test]
+    fn files_that_were_read_take_no_memory_from_a_group() {
+        const MIB: u64 = 1 << 20;
+        for (group, mounts, [limit, usage], cache) in [
+            (
+                "0::/a\n",
+                TWO,
+                ["memory.max", "memory.current"],
+                "inactive_file",
+            ),
+            (
+                "4:memory:/a\n",
+                BOTH,
+                ["memory.limit_in_bytes", "memory.usage_in_bytes"],
+                "total_inactive_file",
+            ),
+        ] {
+            let dir = planted(group, mounts);
+            let root = Root::at(dir.path());
+            let groups = Groups::of(&root, "memory").unwrap();
+            let folder = root.path(&groups.folders[0]);
+            fs::create_dir_all(&folder).unwrap();
+            let write = |file: &str, text: String| fs::write(folder.join(file), text).unwrap();
+            write(limit, format!("{}\n", 100 * MIB));
+            write(usage, format!("{}\n", 90 * MIB));
+            let left = || groups.memory_left(&root).unwrap().bytes / MIB;
+            assert_eq!(left(), 10);
+            let stat = format!("anon 7\n{cache} {}\nactive_file 5\n", 60 * MIB);
+            write("memory.stat", stat);
+            assert_eq!(left(), 70);
+        }
     }
 
     #[test]
