@@ -101,13 +101,21 @@ if [ "${1-}" = programs ]; then
     done
 fi
 
+# Of packages of which one will do, those that this release has.
+available() {
+    for package in $(echo "$1" | tr '|' ' '); do
+        if apt-cache show "$package" >/dev/null 2>&1; then
+            echo "$package"
+        fi
+    done
+}
+
 if [ -n "$wanted" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     apt-get update -qq || true
     for names in $wanted; do
         installed=no
-        for package in $(echo "$names" | tr '|' ' '); do
-            if apt-cache show "$package" >/dev/null 2>&1 &&
-                DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null; then
+        for package in $(available "$names"); do
+            if DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null; then
                 installed=yes
                 break
             fi
@@ -117,14 +125,8 @@ if [ -n "$wanted" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 elif [ -n "$wanted" ]; then
     packages=
     for names in $wanted; do
-        first=${names%%|*}
-        for package in $(echo "$names" | tr '|' ' '); do
-            if apt-cache show "$package" >/dev/null 2>&1; then
-                first=$package
-                break
-            fi
-        done
-        packages="$packages $first"
+        first=$(available "$names" | head -n 1)
+        packages="$packages ${first:-${names%%|*}}"
     done
     echo "setup: for more allocators and programs: sudo apt-get install$packages" >&2
 fi

@@ -29,7 +29,7 @@ const PAIRS: usize = 1000;
 const SOME: usize = 64;
 /// A parent that writes replaces one block in so many.
 const REPLACED: usize = 100;
-/// So many of these are the first writes after the fork, which copy most pages.
+/// How many of these replacements are timed as the first writes after the fork.
 const FIRST_WRITES: usize = 1000;
 
 /// What both processes see; all else is copied on write.

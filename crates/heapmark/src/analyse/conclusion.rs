@@ -95,7 +95,7 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     if any && tables.is_empty() {
         return (Conclusion::Withheld(Withheld::Paced), Vec::new());
     }
-    // Of a single case the table says as much, and that has the floor in its ratios.
+    // With a single case the sentence must agree with the table, whose ratios include the floor.
     if let [only] = &mut tables[..]
         && !only.case.floor_is_high
     {

@@ -14,7 +14,7 @@ impl Player<'_> {
     #[inline(always)]
     pub(super) fn born(&mut self, call: &str, slot: usize, block: *mut u8, size: usize) {
         let block = match block.is_null() {
-            true => self.of_no_bytes(call, size),
+            true => self.after_null(call, size),
             false => block,
         };
         match self.stage.slots.get(slot) {
@@ -125,9 +125,9 @@ impl Player<'_> {
         self.tally.free += 1;
     }
 
-    /// A request of no bytes may return NULL: a program that needs a block asks for one byte then.
+    /// Only a request of no bytes may return NULL. A program that needs a block then asks for one byte.
     #[cold]
-    fn of_no_bytes(&self, call: &str, size: usize) -> *mut u8 {
+    fn after_null(&self, call: &str, size: usize) -> *mut u8 {
         if size > 0 {
             self.no_block(call, size);
         }

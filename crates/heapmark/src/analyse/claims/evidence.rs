@@ -229,7 +229,7 @@ impl<'a> Evidence<'a> {
                     None => Lack::Missing(format!("{name} on {workload} has no {measure}")),
                 })
             });
-            // What failed here is not made good by another run.
+            // Success in another run does not undo a failure.
             if has_failed(group) {
                 break;
             }
@@ -276,15 +276,18 @@ impl<'a> Evidence<'a> {
             .find(|case| spot.is(case))
     }
 
-    /// The rows at a place, run by run. Runs with other parameters than the first one's are other
-    /// experiments.
-    fn at<'e>(&'e self, spot: &'e Spot) -> impl Iterator<Item = (&'e Scene<'a>, &'e [Group<'a>])> {
+    /// Whether a case is the one at a place. With other parameters than the first run's it is another
+    /// experiment.
+    pub(super) fn is_at<'e>(&'e self, spot: &'e Spot) -> impl Fn(&Case) -> bool + 'e {
         let first = self.case(spot);
-        let same = move |case: &Case| {
-            spot.is(case) && first.is_some_and(|first| first.parameters == case.parameters)
-        };
+        move |case| spot.is(case) && first.is_some_and(|first| first.parameters == case.parameters)
+    }
+
+    /// The rows at a place, run by run.
+    fn at<'e>(&'e self, spot: &'e Spot) -> impl Iterator<Item = (&'e Scene<'a>, &'e [Group<'a>])> {
+        let is_at = self.is_at(spot);
         self.tables()
-            .filter(move |(_, table)| same(table.case))
+            .filter(move |(_, table)| is_at(table.case))
             .map(|(scene, table)| (scene, table.groups.as_slice()))
     }
 }
@@ -299,7 +302,7 @@ pub fn find<'g, 'a>(entry: &DocumentRow, groups: &'g [Group<'a>]) -> Option<&'g 
     })
 }
 
-/// Whether a process of it ended otherwise than `ok`; a row that cannot run there has none.
+/// Whether any of its processes failed. A row that cannot run here has not failed.
 fn has_failed(group: &Group) -> bool {
     let failed = group.failed.as_ref();
     failed.is_some_and(|failed| !failed.first.is_absent())

@@ -111,9 +111,9 @@ impl CommandRunner<'_> {
         let Some(line) = &self.command.prepare else {
             return Ok(None);
         };
-        // What it left running for the process before this one.
+        // Ends what `--prepare` left running for the previous process.
         end_orphans();
-        // No pipe: what it leaves running now would keep that open.
+        // Not a pipe: a process that it leaves running would keep that open.
         let said = stream_file("heapmark-prepare")?;
         let stderr = said.try_clone().context("cannot duplicate a memory file")?;
         let status = Command::new("sh")

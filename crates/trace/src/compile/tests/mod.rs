@@ -12,6 +12,13 @@ use std::io::Read;
 
 type ThreadEvent = (u32, Event);
 
+fn malloc() -> Event {
+    Event::Malloc {
+        size: 8,
+        operator: false,
+    }
+}
+
 fn compiled(events: &[ThreadEvent], order: Order) -> (Vec<u64>, CompiledHead) {
     let mut file = tempfile::tempfile().unwrap();
     let head = compile(
@@ -280,10 +287,6 @@ fn touched_pages_are_known_before_the_block_is_made() {
 #[test]
 fn what_a_thread_does_after_its_end_is_done_by_another() {
     let token = |index| Token { thread: 1, index };
-    let malloc = || Event::Malloc {
-        size: 8,
-        operator: false,
-    };
     let mut events = vec![
         (0, Event::ThreadStart { child: 1 }),
         (1, malloc()),
@@ -304,10 +307,6 @@ fn what_a_thread_does_after_its_end_is_done_by_another() {
 #[test]
 fn what_comes_after_the_end_of_all_threads_is_done_by_a_further_one() {
     let token = |thread| Token { thread, index: 0 };
-    let malloc = || Event::Malloc {
-        size: 8,
-        operator: false,
-    };
     let mut events = vec![
         (0, Event::ThreadStart { child: 1 }),
         (0, malloc()),
@@ -329,10 +328,6 @@ fn what_comes_after_the_end_of_all_threads_is_done_by_a_further_one() {
 
 #[test]
 fn a_thread_of_the_last_number_makes_no_threads_that_never_play() {
-    let malloc = || Event::Malloc {
-        size: 8,
-        operator: false,
-    };
     let last = crate::MOST_THREADS - 1;
     let events = [
         (7, malloc()),

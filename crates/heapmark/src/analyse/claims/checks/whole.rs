@@ -8,7 +8,6 @@ use super::super::scene::Scene;
 use super::super::values::curves;
 use super::CheckedPlaces;
 use crate::catalog::claim::Measure;
-use crate::plan::Case;
 use heapmark_stats::{mean, median};
 use std::iter::zip;
 
@@ -173,11 +172,9 @@ impl CheckedPlaces<'_> {
         let Some(entry) = self.rows.get(row) else {
             return all;
         };
+        let is_at = self.evidence.is_at(spot);
         for scene in scenes {
-            let tables = scene.tables.iter().filter(|table| {
-                let is_same = |case: &Case| case.parameters == table.case.parameters;
-                spot.is(table.case) && self.evidence.case(spot).is_some_and(is_same)
-            });
+            let tables = scene.tables.iter().filter(|table| is_at(table.case));
             for group in tables.filter_map(|table| find(entry, &table.groups)) {
                 all.extend(curves(scene, group).filter_map(|(series, _)| {
                     resampled(&series.column("time_ns")?, &series.column(column)?)
