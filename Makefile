@@ -28,8 +28,8 @@ test: setup-test            ## all tests
 	$(CARGO) test $(WHOLE) --doc
 	$(CARGO) test $(WHOLE) --no-fail-fast --tests
 
-# What a browser, Python, valgrind or an allocator written in C++ is needed for.
-FURTHER = page:: exports:: takes_more_instructions series:: shape:: circles::
+# What a browser, Node, Python, valgrind, Slurm or an allocator written in C++ is needed for.
+FURTHER = page:: exports:: ci:: slurm_ takes_more_instructions series:: shape:: circles::
 test-core:                  ## the tests that need no more than a C compiler: for a first change
 	$(CARGO) test --locked --workspace --lib
 	$(CARGO) test --locked -p heapmark --no-fail-fast --test source --test report --test kernels -- $(FURTHER:%=--skip %)
@@ -58,7 +58,7 @@ pictures: setup-test build  ## the pictures of README from a run of the quick su
 	@test -n "$(ARGS)" || $(HEAPMARK) run
 	HEAPMARK=$(HEAPMARK) scripts/pictures.py $(ARGS)
 
-reproduction: setup build   ## the reference documents' figures and claims beside our own runs: docs/REPRODUCTION.md; SIZE=paper for their own sizes, a night in parts
+reproduction: setup build   ## the reference documents' figures and claims beside our own runs: docs/REPRODUCTION.md; SIZE=paper for their own sizes, from the runs in docs/reproduction and others of yours
 	HEAPMARK=$(HEAPMARK) scripts/reproduction.sh
 
 false-alarms: build         ## 40 comparisons of glibc with its own copy: counts those called different; about 5 minutes

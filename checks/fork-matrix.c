@@ -5,7 +5,6 @@ standing = "gnu"
 source = "redis issue 15666: the child hung only as its thread cache was first collected"
 why = "one block after fork does not reach the locks that a flush, a purge or growth takes"
 full = true
-trials = 2
 seconds = 20
 */
 #include "harness/check.h"

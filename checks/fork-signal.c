@@ -5,7 +5,6 @@ standing = "robust"
 source = "POSIX until 2024: fork is async-signal-safe; since then only _Fork"
 why = "watchdogs and crash reporters do it"
 full = true
-trials = 4
 seconds = 4
 */
 #include "harness/check.h"

@@ -5,7 +5,6 @@ standing = "gnu"
 source = "glibc and musl give more than POSIX asks for; glibc tst-malloc-fork-deadlock"
 why = "a lock that another thread held is held for ever in the child"
 full = true
-trials = 4
 */
 #include "harness/check.h"
 #include <pthread.h>

@@ -9,7 +9,7 @@ why = "a wrapped sum is a block that is too small"
 #include <new>
 
 CHECK {
-    size_t alignments[] = {(size_t)1 << 31, (size_t)1 << 47, (size_t)1 << 61, (size_t)1 << 62, (size_t)1 << 63};
+    size_t alignments[] = {(size_t)1 << 31, (size_t)1 << 47, (size_t)1 << 61, (size_t)1 << 62, ((size_t)1 << 62) + 1, (size_t)1 << 63};
     size_t sizes[] = {PTRDIFF_MAX, PTRDIFF_MAX - 1, PTRDIFF_MAX - 4095, (size_t)1 << 62, (size_t)1 << 63};
     for (size_t alignment : alignments) {
         for (size_t size : sizes) {

@@ -4,7 +4,6 @@ group = "fork"
 standing = "gnu"
 source = "posix_spawn(3), vfork(2), system(3)"
 why = "each suspends, copies or shares the memory of a process whose locks are held"
-trials = 2
 */
 #include "harness/check.h"
 #include <pthread.h>

@@ -14,15 +14,23 @@ static void refused(const char *call, size_t size, void *block) {
 }
 
 CHECK {
-    size_t sizes[] = {PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 15, SIZE_MAX - 4095};
+    size_t most = PTRDIFF_MAX, tib = (size_t)1 << 40;
+    size_t sizes[] = {
+#ifdef __x86_64__
+        128 * tib, // All that a program can address; elsewhere it may be twice as much.
+#endif
+        256 * tib, most, most + 1, SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 15, SIZE_MAX - 16, SIZE_MAX - 4095, SIZE_MAX - 4096};
     void *small = malloc(100), *block;
     errno = 0;
-    for (int which = 0; which < 6; which++) {
+    for (int which = 0; which < (int)(sizeof sizes / sizeof *sizes); which++) {
         size_t size = sizes[which];
+        free(malloc(100));
         refused("malloc", size, malloc(size));
         refused("calloc", size, calloc(1, size));
         refused("realloc", size, realloc(small, size));
+        refused("reallocarray", size, reallocarray(small, 1, size));
         refused("memalign", size, memalign(64, size));
+        refused("aligned_alloc", size, aligned_alloc(64, size / 64 * 64));
         EXPECT(posix_memalign(&block, 64, size) == ENOMEM, "posix_memalign of %zu bytes does not return ENOMEM", size);
     }
 }

@@ -6,7 +6,7 @@
 #   setup.sh test       these, and the languages and tools that the tests need
 #   setup.sh bench      the programs that the benchmarks of the recorder run and compare with
 #   setup.sh counts     the programs whose recordings are compared with an independent counter
-#   setup.sh languages  these, and all other languages of the measured programs
+#   setup.sh languages  all languages of the measured programs
 #   setup.sh programs   the packages of the real programs of suite programs
 set -eu
 
@@ -39,13 +39,13 @@ if [ "${1-}" = test ] || [ "${1-}" = languages ]; then
     want "command -v ocamlopt" ocaml-nox
     want "command -v nim" nim
     want "command -v ldc2" ldc
+fi
+if [ "${1-}" = test ]; then
     want "command -v valgrind" valgrind
     want "command -v chromium || command -v chromium-browser || command -v google-chrome" chromium
     # Debian 12 has Node 18: crates/heapmark/tests/node takes the newest packages that run on it.
     want "command -v node" nodejs
     want "command -v npm" npm
-fi
-if [ "${1-}" = test ]; then
     want "command -v python3" python3
     want "python3 -c 'import ensurepip, venv'" python3-venv
     want "test -f /usr/share/benchmark/compare.py" libbenchmark-tools

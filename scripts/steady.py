@@ -86,7 +86,9 @@ def holds(heapmark, trace):
     blocks = ["--blocks", str(heapmark.arguments.blocks)]
     replay = ["-w", f"trace:{trace}"]
     replayed, threads = heapmark.rows(f"{name}-replay", *replay, "--set", f"trace:{name}.rounds=later", *blocks)
-    steady = ["-w", "steady", "-t", threads, "--set", f"steady.model={model}"]
+    # As in the replay, blocks are not used, and only their ends are written.
+    like = ["--set", "steady.use=0", "--set", "steady.touch=ends"]
+    steady = ["-w", "steady", "-t", threads, "--set", f"steady.model={model}", *like]
     ran, _ = heapmark.rows(f"{name}-steady", *steady, *blocks)
     memory = ["--retained", "--blocks", "1"]
     held, _ = heapmark.rows(f"{name}-replay-memory", *replay, *memory)

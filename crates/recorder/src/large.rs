@@ -90,22 +90,21 @@ fn is_inner() -> bool {
     !state.is_null() && unsafe { (*state).calling } != 0
 }
 
-/// Called before a block is freed.
+/// Called before a block is freed, or made another by realloc; returns the size of a large one.
 #[inline(always)]
-pub fn dies(block: *mut c_void) {
-    if WIPED.large.filter[page(block as usize)].load(Ordering::Relaxed) != 0 {
-        dies_perhaps(block as usize);
+pub fn dies(block: *mut c_void) -> Option<usize> {
+    match WIPED.large.filter[page(block as usize)].load(Ordering::Relaxed) {
+        0 => None,
+        _ => dies_perhaps(block as usize),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn dies_perhaps(address: usize) {
-    let touch = WIPED
-        .large
-        .remove(address)
-        .and_then(|size| touch(address, size));
-    touch.iter().for_each(record_rare);
+fn dies_perhaps(address: usize) -> Option<usize> {
+    let size = WIPED.large.remove(address)?;
+    touch(address, size).iter().for_each(record_rare);
+    Some(size)
 }
 
 /// Called at the end of the process: reports all live blocks.

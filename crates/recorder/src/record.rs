@@ -10,7 +10,7 @@ use crate::clock;
 use crate::layout::{StreamState, WIPED};
 use crate::local::state;
 use crate::reentry::{note_elsewhere, note_streamless, take_over};
-use crate::thread::{enter, find_room, note_rarely};
+use crate::thread::{enter, find_room, note_rarely, record_rare};
 use crate::witness::Witness;
 use core::ffi::c_void;
 use core::hint::cold_path;
@@ -89,21 +89,29 @@ pub fn record(event: Event<'_>) {
     unsafe { note(state, witness.stand(), event) };
 }
 
-/// The stamp of a call that begins now; any value if there is no clock.
+/// The stamp of a call that begins now; any value if there is no clock. If its event needs a new
+/// chunk, that begins now, too: a chunk has no stamp earlier than its own.
 #[inline(always)]
 pub fn entered() -> Option<u64> {
     // SAFETY: the state is this thread's, if there is one.
     unsafe {
         let state = state();
-        match if state.is_null() {
+        let clocked = if state.is_null() {
             clock::OFF
         } else {
             (*state).clocked.load(Ordering::Relaxed)
-        } {
-            clock::OFF => None,
-            clock::CPU => Some(clock::cpu()),
-            _ => Some(WIPED.process.stamp()),
+        };
+        if clocked == clock::OFF {
+            return None;
         }
+        if (*state).writer.at() >= (*state).limit {
+            cold_path();
+            record_rare(&Event::Clock);
+        }
+        Some(match clocked {
+            clock::CPU => clock::cpu(),
+            _ => WIPED.process.stamp(),
+        })
     }
 }
 

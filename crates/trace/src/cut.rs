@@ -59,6 +59,7 @@ pub fn cut<R: Read, W: Write>(
         Stretch::Time(range) => (range, true),
     };
     let mut before = Live::default();
+    let mut ended = Vec::new();
     let mut ns = 0;
     let mut inherited_left = 0;
     let mut number = 0;
@@ -75,6 +76,9 @@ pub fn cut<R: Read, W: Write>(
             _ => inherited_left = inherited_left.saturating_sub(1),
         }
         before.follow(*thread, event, |size, _| (number, birth(event, size)))?;
+        if *event == Event::ThreadExit {
+            ended.push(*thread);
+        }
         number += 1;
         next = reader.next().transpose()?;
     }
@@ -82,6 +86,10 @@ pub fn cut<R: Read, W: Write>(
     let start = number;
     let mut writer = Writer::new(to, head)?;
     let mut tokens = Tokens::write(before, &mut writer)?;
+    // Their objects outlive them.
+    for thread in ended.into_iter().filter(|it| tokens.has_begun(*it)) {
+        writer.write(thread, &Event::ThreadExit)?;
+    }
     let mut damage = None;
     while let Some((thread, mut event)) = next {
         if let Event::Clock { ns: now } = &mut event {
@@ -150,6 +158,12 @@ impl Tokens {
             writer.write(token.thread, &birth)?;
         }
         Ok(tokens)
+    }
+
+    /// Whether the thread has objects that were alive before the range.
+    fn has_begun(&self, thread: u32) -> bool {
+        let of_thread = self.threads.get(thread as usize);
+        of_thread.is_some_and(|(_, alive)| *alive > 0)
     }
 
     fn rename(&mut self, event: &mut Event) {

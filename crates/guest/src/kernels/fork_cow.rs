@@ -18,7 +18,7 @@ pub const KERNEL: Kernel = Kernel {
     name: "fork-cow",
     calls: &["malloc", "free"],
     parameters: &["heap", "classes", "child", "parent"],
-    memory: MemoryPoints::OwnOnly,
+    memory: MemoryPoints::OwnOnlyWithTimes,
     has_floor: false,
     run,
 };

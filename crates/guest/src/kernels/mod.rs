@@ -52,8 +52,25 @@ pub enum MemoryPoints {
     /// The kernel takes points at moments that its definition names, and knows what is live. Its
     /// calls go straight to the allocator.
     Own,
-    /// As [`MemoryPoints::Own`], and no time of it means anything: it is for this mode only.
+    /// As [`MemoryPoints::Own`], and no time of its rounds means anything: it is for this mode only.
     OwnOnly,
+    /// As [`MemoryPoints::Own`], with times among the figures of this mode.
+    OwnWithTimes,
+    /// As [`MemoryPoints::OwnOnly`], with times among its figures.
+    OwnOnlyWithTimes,
+}
+
+impl MemoryPoints {
+    /// Whether the kernel is for this mode only.
+    pub fn only(self) -> bool {
+        matches!(self, MemoryPoints::OwnOnly | MemoryPoints::OwnOnlyWithTimes)
+    }
+
+    /// Whether another process may run on another CPU in this mode: the kernel names its points, and
+    /// has no times among its figures. (That of `idle-return` is a ratio, and most of it is sleep.)
+    pub fn may_share_the_machine(self) -> bool {
+        matches!(self, MemoryPoints::Own | MemoryPoints::OwnOnly)
+    }
 }
 
 /// A workload's code.

@@ -25,7 +25,7 @@ pub const KERNEL: Kernel = Kernel {
     name: "start",
     calls: &["malloc", "free"],
     parameters: &["starts", "blocks", "own-threads", "classes"],
-    memory: MemoryPoints::Own,
+    memory: MemoryPoints::OwnWithTimes,
     has_floor: false,
     run,
 };

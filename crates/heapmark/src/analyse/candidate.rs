@@ -29,6 +29,8 @@ pub struct LeftOut {
     pub failed: usize,
     /// Cases in which it has no sample yet, or none in the same blocks as the others.
     pub missing: usize,
+    /// Cases that are judged.
+    pub of: usize,
 }
 
 impl Candidate {
@@ -85,6 +87,7 @@ pub fn rank(
                 allocator: candidate.name,
                 failed: 0,
                 missing,
+                of: candidate.logs.len(),
             }),
         }
     }

@@ -124,6 +124,7 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
                 allocator: name.clone(),
                 failed,
                 missing: empty - failed,
+                of: tables.len(),
             });
         } else {
             let memory = rows.iter().map(|(row, _)| row.numbers()?.memory());

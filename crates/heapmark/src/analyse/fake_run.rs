@@ -279,6 +279,7 @@ fn allocator(name: &str) -> AllocatorInfo {
         files: Vec::new(),
         sha256: Vec::new(),
         build_ids: Vec::new(),
+        environment: BTreeMap::new(),
         left_to_libc: Vec::new(),
         purge: "called".into(),
         purged_as: None,

@@ -7,6 +7,7 @@
 //! be to choose by the outcome. These are counted, and their processes count.
 
 use crate::observe::interference::Interference;
+use crate::plan::CellId;
 use crate::store::Record;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,10 @@ const MOST_MEMORY_STALL: f64 = 0.05;
 /// The kernel counts CPU time in clock ticks: over a short time a difference can be wrong by one for
 /// each CPU before and after. What these can make up disturbs nothing.
 const TICK_NS: f64 = 10e6;
+/// At most so much CPU time of a thread or process is in nobody's account: what the kernel does after
+/// it has added up what the thread took. Measured with `larson-threads`, whose threads are the measured
+/// process's own: 9 us.
+const UNACCOUNTED_NS: f64 = 10e3;
 
 /// The interference with a process: each load as a share of its limit, and in words.
 fn loads(interference: &Interference) -> [(f64, &'static str); 2] {
@@ -32,6 +37,9 @@ fn loads(interference: &Interference) -> [(f64, &'static str); 2] {
     let above = |share: Option<f64>, ticks: f64| (share.unwrap_or(0.0) - ticks * tick).max(0.0);
     // Independent errors add up like their root.
     let foreign = above(interference.foreign_cpu_share, (2.0 * cpus.max(1.0)).sqrt());
+    let tasks = interference.new_tasks.unwrap_or(0) as f64;
+    let of_nobody = tasks * UNACCOUNTED_NS / interference.wall_ns.max(1) as f64;
+    let foreign = (foreign - of_nobody).max(0.0);
     [
         (foreign / most_foreign, "other programs"),
         (
@@ -80,7 +88,7 @@ pub struct InterferenceSummary {
     pub parts: usize,
     /// Parts among them with interference: none of their attempts was quiet.
     pub disturbed: usize,
-    /// Attempts that were repeated.
+    /// Attempts that were repeated, without those in whose midst a session was interrupted.
     pub repeated: usize,
     /// The causes of interference in the parts that count, and the number of parts of each.
     pub causes: BTreeMap<String, usize>,
@@ -88,6 +96,9 @@ pub struct InterferenceSummary {
     pub stalled: usize,
     /// The causes of stalls, and the number of processes of each.
     pub stalls: BTreeMap<String, usize>,
+    /// Processes of attempts that do not count.
+    #[serde(skip)]
+    pub discarded: BTreeSet<CellId>,
 }
 
 /// A part of a block of a case.
@@ -113,9 +124,8 @@ pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, Interference
         parts: parts.len(),
         ..InterferenceSummary::default()
     };
-    let mut dropped = BTreeSet::new();
     for attempts in parts.values() {
-        interference.repeated += attempts.len() - 1;
+        interference.repeated += attempts.len() - 1 - interrupted(attempts);
         let chosen = choose(attempts);
         let counting = &attempts[&chosen];
         let causes: BTreeSet<&str> = counting.iter().flat_map(|record| causes(record)).collect();
@@ -134,10 +144,11 @@ pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, Interference
         let ended = others
             .flat_map(|(_, records)| records)
             .filter(|record| record.outcome.is_ok());
-        dropped.extend(ended.map(|record| &*record.cell));
+        let cells = ended.map(|record| record.cell.clone());
+        interference.discarded.extend(cells);
     }
     let mut counting = records.to_vec();
-    counting.retain(|record| !dropped.contains(&*record.cell));
+    counting.retain(|record| !interference.discarded.contains(&record.cell));
     (counting, interference)
 }
 
@@ -157,6 +168,17 @@ pub(super) fn stalls(record: &Record) -> Vec<&'static str> {
         .as_ref()
         .map(stalled_by)
         .unwrap_or_default()
+}
+
+/// How many attempts lack a row that a later one has.
+fn interrupted(attempts: &BTreeMap<u32, Vec<&Record>>) -> usize {
+    let (mut later, mut interrupted) = (BTreeSet::new(), 0);
+    for records in attempts.values().rev() {
+        let own: BTreeSet<&str> = records.iter().map(|it| it.allocator.as_str()).collect();
+        interrupted += usize::from(!later.is_subset(&own));
+        later.extend(own);
+    }
+    interrupted
 }
 
 /// Returns the first quiet one of the complete attempts, or else the one whose worst cause in its

@@ -65,15 +65,18 @@ impl MeasuredCell {
         }
         let log = |(slot, ours): &(PairKey, f64)| {
             let place = other.by_slot.binary_search_by_key(slot, |(slot, _)| *slot);
-            Some((ours / other.by_slot[place.ok()?].1).ln())
+            let theirs = other.by_slot[place.ok()?].1;
+            // Two zeros are equal.
+            Some(if *ours == theirs {
+                0.0
+            } else {
+                (ours / theirs).ln()
+            })
         };
-        let logs: Vec<f64> = self
-            .by_slot
-            .iter()
-            .filter_map(log)
-            .filter(|log| log.is_finite())
-            .collect();
-        cell.ratio = Ratio::from_logs(&logs);
+        let logs: Vec<f64> = self.by_slot.iter().filter_map(log).collect();
+        // To a zero there is no ratio, and without that pair it would be another one.
+        let is_finite = logs.iter().all(|log| log.is_finite());
+        cell.ratio = Ratio::from_logs(&logs).filter(|_| is_finite);
         let judged = cell.metric.judged == Judged::ByRange;
         cell.verdict = judged.then(|| by_range(&cell, &other.cell, THRESHOLD, exact));
         cell

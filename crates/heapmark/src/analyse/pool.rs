@@ -1,7 +1,7 @@
 //! Runs of the same work on several machines: what they say together, and about the next one. A
 //! ratio is always formed within a block on one machine; only ratios are pooled.
 
-use super::compare::{Difference, LeftAlone, PACED, Side, counterpart, library};
+use super::compare::{Difference, LeftAlone, PACED, Side, counterpart, library, variables};
 use super::group::{CaseGroups, Group};
 use super::ratio::Ratio;
 use super::role::Role;
@@ -39,7 +39,7 @@ pub struct Pool {
 /// Machines of one kind.
 #[derive(Debug, Serialize)]
 pub struct MachineType {
-    /// A label of the user, or what they have in common: `AMD EPYC, 2 CPUs, 32 GiB`.
+    /// A label of the user, or what they have in common: `AMD EPYC, 2 CPUs, up to 32 GiB, libc 2.36`.
     pub name: String,
     /// The numbers of its machines.
     pub machines: Vec<usize>,
@@ -207,8 +207,11 @@ pub fn unlike(first: &RunFile, other: &RunFile) -> Option<Difference> {
     // The C library belongs to the machine, and has no hash.
     fn content(run: &RunFile, name: &str) -> String {
         let info = run.allocators.iter().find(|info| info.name == name);
-        let hash = info.and_then(|info| info.sha256.first());
-        hash.cloned().unwrap_or_default()
+        let hash_and_variables = info.map(|info| {
+            let hash = info.sha256.first().cloned().unwrap_or_default();
+            hash + &variables(info)
+        });
+        hash_and_variables.unwrap_or_default()
     }
     let mut pairs = key(first).into_iter().zip(key(other));
     let ((what, old), (_, new)) = pairs.find(|(one, other)| one != other)?;
@@ -266,8 +269,8 @@ impl<'a> Pooling<'a> {
     }
 
     /// Adds a run, which its user knows by this name, or refuses it. Its machine is of the type with
-    /// this label, or of one with all machines that have its processor and as many CPUs and as much
-    /// memory.
+    /// this label, or of one with all machines that have its processor and C library and as many
+    /// CPUs and as much memory.
     pub fn add(&mut self, name: &str, label: Option<&str>, run: &Side) {
         if let Some(why) = self.refusal(run.head) {
             self.pool.refused.push(RefusedRun {
@@ -371,8 +374,8 @@ fn usable_cpus(facts: &BTreeMap<String, String>) -> Option<u32> {
     facts.get("usable_cpus")?.parse().ok()
 }
 
-/// What machines of a type have in common: processor, usable CPUs, and memory up to the next power
-/// of two, since a little of it is always missing.
+/// What machines of a type have in common: processor, usable CPUs, memory up to the next power of
+/// two, since a little of it is always missing, and the release of the C library.
 fn type_of(facts: &BTreeMap<String, String>) -> String {
     let known = |key: &str| facts.get(key).map_or("unknown", String::as_str);
     let kib = known("memory_total").trim_end_matches(" kB").parse::<u64>();
@@ -380,10 +383,16 @@ fn type_of(facts: &BTreeMap<String, String>) -> String {
         let gib = kib.div_ceil(1 << 20).next_power_of_two();
         format!(", up to {gib} GiB")
     });
+    let release = |version: &String| {
+        let digits = |it: char| it.is_ascii_digit() || it == '.';
+        let end = version.find(|it| !digits(it)).unwrap_or(version.len());
+        format!(", libc {}", &version[..end])
+    };
     format!(
-        "{}, {} CPUs{memory}",
+        "{}, {} CPUs{memory}{}",
         known("cpu_model"),
-        known("usable_cpus")
+        known("usable_cpus"),
+        facts.get("c_library").map_or(String::new(), release)
     )
 }
 
@@ -736,6 +745,24 @@ mod tests {
     }
 
     #[test]
+    fn another_release_of_the_c_library_makes_another_type_of_machine_and_a_patch_does_not() {
+        let with = |machine: &str, libc: &str| {
+            let mut run = on(machine, 0.8);
+            run.run.machine.insert("c_library".into(), libc.into());
+            run
+        };
+        let runs = [
+            with("a", "2.36-9+deb12u13"),
+            with("b", "2.36-9+deb12u14"),
+            with("c", "2.41-12"),
+        ];
+        let types = pooled(&runs).types;
+        let machines: Vec<&[usize]> = types.iter().map(|it| &it.machines[..]).collect();
+        assert_eq!(machines, [&[1, 2][..], &[3]]);
+        assert!(types[1].name.ends_with(", libc 2.41"), "{}", types[1].name);
+    }
+
+    #[test]
     fn memory_is_shown_by_usable_cpus_and_time_is_not() {
         let with = |machine: &str, cpus: &str, more: u64| {
             let mut run = on(machine, 0.8);
@@ -767,16 +794,27 @@ mod tests {
             .insert("slots".into(), "7".into());
         let mut other_library = on("d", 0.8);
         other_library.run.allocators[1].sha256 = vec!["0".repeat(64)];
-        let pool = pooled(&[on("a", 0.8), failed, other_work, other_library]);
+        let mut other_variables = on("e", 0.8);
+        other_variables.run.allocators[1].environment =
+            BTreeMap::from([("HOARD_HEAPS".into(), "4".into())]);
+        let pool = pooled(&[
+            on("a", 0.8),
+            failed,
+            other_work,
+            other_library,
+            other_variables,
+        ]);
         assert_eq!(pool.rows[0].on.len(), 1);
         let whys: Vec<&str> = pool.left_out.iter().map(|left| left.why.as_str()).collect();
-        for (why, expected) in whys
-            .iter()
-            .zip(["no numbers", "slots was", "another library"])
-        {
+        for (why, expected) in whys.iter().zip([
+            "no numbers",
+            "slots was",
+            "another library",
+            "with HOARD_HEAPS=4: another library",
+        ]) {
             assert!(why.contains(expected), "{whys:?}");
         }
-        assert_eq!(whys.len(), 3);
+        assert_eq!(whys.len(), 4);
     }
 
     #[test]

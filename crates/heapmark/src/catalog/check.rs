@@ -29,9 +29,8 @@ pub struct Check {
     /// Whether it takes so long that the preset quick leaves it out.
     #[serde(default)]
     pub full: bool,
-    /// Processes that make it; more than one if chance decides.
-    #[serde(default = "one")]
-    pub trials: u32,
+    /// Processes that make it, if not as many as usual.
+    trials: Option<u32>,
     /// After which it counts as hung.
     #[serde(default = "ten")]
     pub seconds: u32,
@@ -71,9 +70,8 @@ pub enum Standing {
     Observe,
 }
 
-fn one() -> u32 {
-    1
-}
+/// Processes of a check of threads or forks: what they meet is a matter of chance.
+const TRIALS_OF_CHANCE: u32 = 8;
 
 fn ten() -> u32 {
     10
@@ -177,6 +175,19 @@ pub(super) fn headers(body: &str) -> String {
 }
 
 impl Check {
+    /// Processes that make it. A hasty run leaves what only one of several would meet to a run in
+    /// which it is named.
+    pub fn processes(&self, is_hasty: bool) -> u32 {
+        let by_chance = matches!(self.group.as_str(), "threads" | "fork");
+        match self.trials {
+            Some(trials) => trials,
+            None if by_chance && self.standing != Standing::Observe && !is_hasty => {
+                TRIALS_OF_CHANCE
+            }
+            None => 1,
+        }
+    }
+
     /// The same as a program that needs nothing of heapmark: it ends with 0 if all holds, with 1
     /// if something does not, and says what.
     pub fn program(&self) -> String {
@@ -248,7 +259,7 @@ mod tests {
     fn a_file_without_keys_or_without_a_planted_fault_is_refused() {
         let keys = "/*\nabout = \"a\"\ngroup = \"g\"\nstanding = \"std\"\nsource = \"s\"\nwhy = \"w\"\n*/\n";
         let whole = format!("{keys}CHECK {{\n}}\n#ifdef PLANTED\n#endif\n");
-        assert_eq!(parse("one", Language::C, &whole).unwrap().trials, 1);
+        parse("one", Language::C, &whole).unwrap();
         for (text, why) in [
             (whole.replace("/*", "//"), "does not begin with a comment"),
             (format!("{keys}CHECK {{\n}}\n"), "no planted fault"),

@@ -3,7 +3,7 @@
 use super::report::check_beside;
 use super::run::comparison::patience;
 use super::run::{resolve, select, stop_on_signals, today};
-use super::{Exit, note, print, print_json, screen, usage};
+use super::{Exit, described_machine, note, print, print_json, screen, usage};
 use crate::analyse::check::{changed_cells, changes, kept, of_trials};
 use crate::analyse::misuse::{no_cells, of_attempts, why_not_well};
 use crate::build;
@@ -16,7 +16,6 @@ use crate::execute::child::Interrupted;
 use crate::execute::misuse::{Attempt, Attempted};
 use crate::execute::{Guest, Subject};
 use crate::file::{is_there, make_folder};
-use crate::observe::machine;
 use crate::plan::Plan;
 use crate::report;
 use crate::store::check::{CHECK_FILE, CheckFile, CheckVerdict, CheckedAllocator};
@@ -127,9 +126,7 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         timeout: args.timeout,
         stop: &stop,
     };
-    let mut machine = machine::describe();
-    machine.insert("c_library".into(), build::libc_version());
-    let mut file = CheckFile::new(&args.preset, machine);
+    let mut file = CheckFile::new(&args.preset, described_machine());
     let is_hasty = |check: &&Check| {
         let usual = Duration::from_secs(check.seconds.into());
         args.timeout.is_some_and(|timeout| timeout < usual)
@@ -248,9 +245,10 @@ fn checked(
 ) -> Result<CheckedAllocator> {
     let name = &subject.allocator.name;
     note(format!("{name}: {} checks", checks.len() + misuses.len()));
+    let is_hasty = !args.is_full() && args.only.is_empty();
     let mut results = Vec::new();
     for check in checks {
-        let trials = (0..check.trials).map(|_| runner.trial(subject, check));
+        let trials = (0..check.processes(is_hasty)).map(|_| runner.trial(subject, check));
         let trials: Vec<Trial> = trials.collect::<Result<_>>()?;
         results.push(of_trials(check, name, &trials));
     }

@@ -39,16 +39,26 @@ pub mod signals;
 pub mod trace;
 pub mod try_command;
 
+use crate::build::libc_version;
 use crate::execute::{Guest, Subject};
+use crate::observe::machine;
 use crate::report::{Screen, plain};
 use crate::store::{self, Run};
 use anyhow::{Context, Result};
 use heapmark_trace::Fault;
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::OnceLock;
+
+/// The machine that heapmark runs on, and its C library, of which the machine itself tells nothing.
+fn described_machine() -> BTreeMap<String, String> {
+    let mut machine = machine::describe();
+    machine.insert("c_library".into(), libc_version());
+    machine
+}
 
 /// Shown below `--help`.
 pub const EXIT_CODES: &str = "\

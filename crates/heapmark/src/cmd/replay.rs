@@ -26,7 +26,7 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "N", help_heading = "How it is played")]
     pace: Option<f64>,
     /// Show how little memory a packing of the trace's blocks takes if all lifetimes are known, beside
-    /// what is live and what each allocator holds; implies --mode memory
+    /// what is live and what each allocator holds; with --retained or --mode memory
     #[arg(long, help_heading = "How it is played")]
     packing: bool,
     #[command(flatten)]

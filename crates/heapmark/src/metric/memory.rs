@@ -253,7 +253,7 @@ pub const METRICS: &[Metric] = &[
         "ratchet_ratio_purged",
         "ratchet after purging",
         Times,
-        "ratchet: the same after the allocator was asked to purge, if it can be asked",
+        "ratchet: the same after the allocator was asked to purge; of one that cannot be asked, as before",
     ),
     figure(
         "bytes_per_idle_thread",
@@ -286,7 +286,7 @@ pub const METRICS: &[Metric] = &[
         "returned_share_purged",
         "returned after purging",
         Share,
-        "idle-return: the same after the allocator was asked to purge, if it can be asked",
+        "idle-return: the same after the allocator was asked to purge; of one that cannot be asked, as before",
     )
     .better(Higher),
     figure(
@@ -299,7 +299,7 @@ pub const METRICS: &[Metric] = &[
         "next_burst_ratio",
         "time of the next burst",
         Times,
-        "idle-return: time of the second burst / of the first, in this process; one measurement",
+        "idle-return: time of the second burst / of the first, in this process; one measurement, and another process may run beside it",
     ),
     figure(
         "next_burst_faults_ratio",

@@ -163,12 +163,11 @@ impl Case {
         self.at_once.unwrap_or(self.threads).max(1)
     }
 
-    /// Whether its processes read their memory at operations that the workload names, and not by a
-    /// clock: then another process on another CPU changes nothing.
-    pub fn names_its_points(&self) -> bool {
+    /// Whether another process on another CPU changes nothing of what its processes report of their
+    /// memory.
+    pub fn may_share_the_machine(&self) -> bool {
         let kernel = self.kernel().and_then(kernels::find);
-        let names = kernel.is_some_and(|kernel| kernel.memory != MemoryPoints::Sampled);
-        names || self.is_replay()
+        kernel.is_some_and(|kernel| kernel.memory.may_share_the_machine()) || self.is_replay()
     }
 
     /// Whether it plays a trace.

@@ -240,12 +240,15 @@ impl Plan {
         self.cases.iter().find_map(Case::age)
     }
 
-    /// The same part once more.
-    pub fn again(&self, part: &[Cell], attempt: u32) -> Part {
-        let again = |cell: &Cell| Cell {
-            id: self.id_in_block(cell.case, cell.block, cell.part, attempt, &cell.allocator),
-            attempt,
-            ..cell.clone()
+    /// The next attempt at the same part.
+    pub fn again(&self, part: &[Cell]) -> Part {
+        let again = |cell: &Cell| {
+            let attempt = cell.attempt + 1;
+            Cell {
+                id: self.id_in_block(cell.case, cell.block, cell.part, attempt, &cell.allocator),
+                attempt,
+                ..cell.clone()
+            }
         };
         part.iter().map(again).collect()
     }

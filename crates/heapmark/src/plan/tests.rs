@@ -89,7 +89,7 @@ fn many_allocators_share_blocks_in_parts_that_each_repeat_the_baseline() {
         assert_eq!(others.len(), 14);
     }
     assert_eq!(parts, plan.block(3), "a block depends on no other one");
-    let again = plan.again(&plan.again(&parts[0], 1), 2);
+    let again = plan.again(&plan.again(&parts[0]));
     assert!(
         again
             .iter()

@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 pub fn conclusion(analysis: &Analysis) -> String {
     let mut sentence = user_command::recommendation(analysis)
         .unwrap_or_else(|| judged(analysis, &analysis.conclusion, &analysis.left_out))
-        + &without(&analysis.left_out, analysis);
+        + &without(&analysis.left_out);
     if let Some(later) = &analysis.later_rounds {
-        let later = judged(analysis, &later.conclusion, &later.left_out)
-            + &without(&later.left_out, analysis);
+        let later =
+            judged(analysis, &later.conclusion, &later.left_out) + &without(&later.left_out);
         sentence = format!("First rounds: {sentence} Later rounds: {later}");
     }
     let of_memory = if analysis.held.is_empty() {
@@ -29,9 +29,9 @@ pub fn conclusion(analysis: &Analysis) -> String {
     sentence + &user_command::limit(analysis) + &of_memory
 }
 
-fn without(left_out: &[LeftOut], analysis: &Analysis) -> String {
-    let cases = count(analysis.cases.len(), "case");
+fn without(left_out: &[LeftOut]) -> String {
     let left_out = left_out.iter().map(|left| {
+        let cases = count(left.of, "case");
         let reasons = [(left.failed, "not ok"), (left.missing, "samples missing")]
             .into_iter()
             .filter(|(number, _)| *number > 0)

@@ -1,6 +1,6 @@
 //! The tables of a run that counted. Strings from outside are not yet escaped.
 
-use super::sheet::{Column, Numberless, Sheet, cautions, heading_of, missing};
+use super::sheet::{Column, Numberless, Sheet, cautions, fewer, heading_of, missing};
 use super::units;
 use crate::analyse::{Analysis, Table, TableCell, TableRow};
 use crate::plan::Counter;
@@ -57,7 +57,13 @@ fn of_case(case: &Table, counter: Counter, planned_blocks: u32) -> Sheet {
             let of = |cell: fn(&TableCell) -> Option<String>| {
                 move |row: &TableRow| row.cell(event).and_then(cell).unwrap_or_default()
             };
-            columns.push(numbers("spread", &of(spread)));
+            // Of one process there is none.
+            if rows
+                .iter()
+                .any(|row| row.cell(event).and_then(spread).is_some())
+            {
+                columns.push(numbers("spread", &of(spread)));
+            }
             columns.push(numbers(
                 &format!("/ {}", case.baseline),
                 &of(|cell| Some(units::ratio(cell.ratio?.ratio))),
@@ -75,6 +81,7 @@ fn of_case(case: &Table, counter: Counter, planned_blocks: u32) -> Sheet {
         trust: (!untold.is_empty())
             .then(|| untold.join(", "))
             .into_iter()
+            .chain(fewer(&rows, planned_blocks))
             .collect(),
         caution: cautions(case, Some(caution)),
         numberless: others
@@ -100,7 +107,7 @@ fn scale(counter: Counter, event: &str) -> (f64, &'static str) {
 }
 
 fn spread(cell: &TableCell) -> Option<String> {
-    let spread = Some(cell.spread).filter(|spread| spread.median > 0.0)?;
+    let spread = Some(cell.spread).filter(|spread| cell.n > 1 && spread.median > 0.0)?;
     Some(units::percent((spread.max - spread.min) / spread.median))
 }
 

@@ -1,7 +1,7 @@
 //! The tables of a run that sampled memory. Strings from outside are not yet escaped.
 
 use super::sheet::Spare::{Early, Late, Stays};
-use super::sheet::{Column, Numberless, Sheet, Spare, heading_of, missing};
+use super::sheet::{Column, Numberless, Sheet, Spare, fewer, heading_of, missing, named};
 use super::{text, units};
 use crate::analyse::{Analysis, Role, Table, TableCell, TableRow};
 use crate::metric::{Metric, Unit};
@@ -111,10 +111,15 @@ fn shown_with(key: &str) -> &str {
 
 /// All tables.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
+    // Beside times it is measured in one process of each allocator.
+    let planned = match analysis.cases.is_empty() {
+        true => analysis.planned_blocks,
+        false => 1,
+    };
     let mut sheets: Vec<Sheet> = analysis
         .footprints
         .iter()
-        .map(|case| of_case(case, analysis.planned_blocks))
+        .map(|case| of_case(case, planned))
         .collect();
     // The calls of other starts are nearly the same, and in the exports.
     let lines = analysis.footprints.iter().map(other_calls);
@@ -228,7 +233,7 @@ fn has(rows: &[&TableRow], key: &str) -> bool {
     rows.iter().any(|row| row.cell(key).is_some_and(says))
 }
 
-fn of_case(case: &Table, planned_blocks: u32) -> Sheet {
+fn of_case(case: &Table, planned: u32) -> Sheet {
     let (rows, others): (Vec<&TableRow>, Vec<&TableRow>) = case.rows.iter().partition(|row| {
         row.cell(PEAK_DEMAND).is_some() || STARTED.iter().any(|key| row.cell(key).is_some())
     });
@@ -246,11 +251,12 @@ fn of_case(case: &Table, planned_blocks: u32) -> Sheet {
             .chain(missed(&rows))
             .chain(growing(&rows))
             .chain(varying(&rows))
+            .chain(fewer(&rows, planned))
             .collect(),
         caution: case.caution.clone(),
         numberless: others
             .into_iter()
-            .map(|row| numberless(row, planned_blocks))
+            .map(|row| numberless(row, planned))
             .collect(),
         ..Sheet::default()
     }
@@ -270,11 +276,6 @@ fn missed(rows: &[&TableRow]) -> Option<String> {
     };
     let all: Vec<String> = rows.iter().filter_map(seen).collect();
     named("samples may have missed the peak of what can be live", &all)
-}
-
-/// `what: one, other`, if there is any.
-fn named(what: &str, rows: &[String]) -> Option<String> {
-    (!rows.is_empty()).then(|| format!("{what}: {}", rows.join(", ")))
 }
 
 /// What grows more than this from one iteration, thread or cycle to the next will not stop: a page,

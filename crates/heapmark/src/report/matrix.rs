@@ -4,7 +4,7 @@
 use super::legend::{failed_checks, marked};
 use super::machine::{machine_line, machine_name, price_warning};
 use super::screen::{BOLD, GREEN, RED, Screen, YELLOW};
-use super::sheet::bound;
+use super::sheet::{Floors, bound, floors};
 use super::text::{count, list, plain};
 use super::units;
 use super::{conclusion, factor, operations, terminal};
@@ -281,12 +281,32 @@ pub fn cell(row: &Row) -> Cell {
     }
 }
 
-/// `~` if the two cannot be told apart, or a bound.
+/// `~` if the two cannot be told apart, `?` if nothing is claimed, or a bound.
 fn mark(numbers: &Numbers) -> &'static str {
     match numbers.time.verdict {
-        Some(Verdict::Unclear { .. } | Verdict::AaCopyDiffers) => "~",
+        Some(Verdict::Unclear { .. }) => "~",
+        Some(Verdict::AaCopyDiffers) => "?",
         _ => bound(numbers).trim_end(),
     }
+}
+
+/// The meaning of the marks that are there.
+pub fn marks(analysis: &Analysis) -> impl Iterator<Item = String> {
+    let is_there = |sign: &str| {
+        let candidates = analysis.rows().filter(|row| row.role == Role::Candidate);
+        let mut signs = candidates.filter_map(Row::numbers).map(mark);
+        signs.any(|it| it == sign)
+    };
+    let base = &analysis.baseline;
+    let all = [
+        ("~", format!("~ cannot be told apart from {base}")),
+        (
+            "?",
+            format!("? a copy of {base} differs from it there, so nothing is claimed"),
+        ),
+    ];
+    let there = all.into_iter().filter(move |(sign, _)| is_there(sign));
+    there.map(|(_, words)| words)
 }
 
 /// Two decimals: `0.98`; fewer for large ratios.
@@ -410,13 +430,16 @@ fn legend(analysis: &Analysis, has_all: bool) -> Vec<String> {
     };
     let base = &analysis.baseline;
     let mut cells = format!("Time over {base}'s, below 1 is faster");
-    if measured().any(|numbers| mark(numbers) == "~") {
-        cells += &format!("; ~ cannot be told apart from {base}");
-    }
+    marks(analysis).for_each(|words| cells += &format!("; {words}"));
     if measured().any(|numbers| numbers.ratio_is_bound) {
         cells += "; <=, >= bounds, since the harness takes more than half of the faster time";
     }
-    let mut all = "all: geometric mean, the harness left out".to_owned();
+    let harness = match floors(analysis) {
+        Floors::OfAll => "the harness left out",
+        Floors::OfSome => "the harness left out where its time is known",
+        Floors::None => "the harness included",
+    };
+    let mut all = format!("all: geometric mean, {harness}");
     if has_all {
         all += ", its 95 % interval";
     }

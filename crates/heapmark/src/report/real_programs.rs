@@ -4,12 +4,13 @@
 use super::conclusion;
 use super::legend::failed_checks;
 use super::machine::{machine_line, machine_name, price_warning};
-use super::matrix::{Cell, Column, absent, bands, cell, names, short};
+use super::matrix::{Cell, Column, absent, bands, cell, marks, names, short};
 use super::screen::{BOLD, Screen, YELLOW};
 use super::terminal::failures;
 use super::text::{count, list, plain};
 use super::units;
 use crate::analyse::{Analysis, Case, CommandFacts, Conclusion, Numbers, Role, Row};
+use crate::catalog::joined;
 use crate::store::RunFile;
 use std::path::Path;
 
@@ -30,8 +31,10 @@ pub fn programs(
     // Those for which the choice of an allocator can matter most stand first.
     let share = |program: &MeasuredProgram| program.1.malloc_share.unwrap_or(0.0);
     programs.sort_by(|a, b| share(b).total_cmp(&share(a)));
-    let (matter, idle): (Vec<MeasuredProgram>, Vec<MeasuredProgram>) =
+    let (matter, others): (Vec<MeasuredProgram>, Vec<MeasuredProgram>) =
         programs.into_iter().partition(|(case, _)| case.counts());
+    let (without, idle): (Vec<MeasuredProgram>, Vec<MeasuredProgram>) =
+        others.into_iter().partition(|(_, facts)| facts.matters());
     let head = format!(
         "heapmark {}, suite {}, preset {}, {} on {}",
         run.heapmark,
@@ -41,7 +44,7 @@ pub fn programs(
         machine_name(&run.machine)
     );
     let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2))];
-    let all: Vec<MeasuredProgram> = matter.iter().chain(&idle).copied().collect();
+    let all: Vec<MeasuredProgram> = [&matter[..], &without, &idle].concat();
     let base = &analysis.baseline;
     for (what, of) in [("Time", TIME), ("Peak memory", MEMORY)] {
         let heading = format!("{what} over {base}'s, below 1 is {}", of.better);
@@ -57,12 +60,20 @@ pub fn programs(
          the share of its CPU time in calls of malloc and free."
             .to_owned(),
         format!(
-            "~ cannot be told apart from {base}. Mean: geometric, over {} to which allocation matters.",
+            "{}Mean: geometric, over {} to which allocation matters.",
+            joined(marks(analysis).map(|mark| mark + ". "), ""),
             count(matter.len(), "program")
         ),
     ];
+    let names = |programs: &[MeasuredProgram]| list(programs.iter().map(|it| &it.0.workload));
+    if !without.is_empty() {
+        let names = names(&without);
+        remarks.push(format!(
+            "No numbers under {base}, and so in no mean: {names}."
+        ));
+    }
     if !idle.is_empty() {
-        let names = list(idle.iter().map(|(case, _)| &case.workload));
+        let names = names(&idle);
         remarks.push(format!(
             "It does not matter here, and is in no mean (less than 1 % of the CPU time is malloc and free): {names}."
         ));
@@ -190,7 +201,13 @@ fn matrix(
         let text = ceiling(facts).unwrap_or("-".into());
         Cell::of(format!("{bar:<BAR_COLUMNS$}{text:>7}"))
     });
-    let own = |(case, _): &MeasuredProgram| (of.own)(case.baseline_row()?.numbers()?);
+    let own = all.iter().map(|(program, _)| {
+        let row = program.baseline_row();
+        let own = row.and_then(|row| (of.own)(row.numbers()?));
+        own.map(Cell::of)
+            .or_else(|| row.map(cell))
+            .unwrap_or_else(|| Cell::of("-".into()))
+    });
     let mut programs = column(
         "",
         text(&|(case, _)| Some(plain(&case.workload))),
@@ -200,7 +217,7 @@ fn matrix(
     let mut columns = vec![
         programs,
         column("ceiling", ceilings.collect(), None),
-        column(&plain(&analysis.baseline), text(&own), None),
+        column(&plain(&analysis.baseline), own.collect(), None),
     ];
     let others = names(analysis, &analysis.cases);
     for name in others.iter().filter(|name| **name != analysis.baseline) {

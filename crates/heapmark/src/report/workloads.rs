@@ -53,8 +53,10 @@ pub fn workloads(all: &[Workload]) -> String {
          reference program does once is one round per process, in both presets; `-reuse` is a workload of its own.\n\n\
          `-t 1` is one worker thread beside an idle main thread. glibc serves the worker from a secondary arena, and takes longer than in\n\
          a program whose only thread is the main one. `--set WORKLOAD.thread=main` is that program: the main thread does the work of the\n\
-         one worker, and heapmark creates no thread in the process (`--counter kernel` alone has one beside it, which counts). Workloads\n\
-         without this parameter need two threads, or new ones all the time. *One thread* says what the reference program does.\n",
+         one worker, and heapmark creates no thread in the process (`--counter kernel` alone has one beside it, which counts). Most\n\
+         workloads without this parameter need two threads, or new ones all the time; `open-loop`, `sized` and `idle-return` take a\n\
+         worker, and in `start`, `late-free` and `fork-cow` the main thread works or starts processes. *One thread* says what the\n\
+         reference program does.\n",
     );
     for (short, title, origin) in DOCUMENTS {
         let ours = || {

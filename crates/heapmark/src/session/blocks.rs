@@ -33,11 +33,12 @@ impl Session {
                 self.followed(parts.concat(), paces, progress)?;
             } else {
                 for part in parts {
+                    let part = self.whole(part);
                     let quiet = self.part(&part, paces, progress)?;
                     disturbed.extend((!quiet).then_some(part));
                 }
             }
-            left_over.extend(self.repeat(disturbed, 1, paces, progress)?);
+            left_over.extend(self.repeat(disturbed, paces, progress)?);
             let widths = half_widths(head, self.known.all());
             let bare: Vec<Option<f64>> = widths.iter().map(|(_, width)| *width).collect();
             let blocks = block as usize + 1;
@@ -52,16 +53,31 @@ impl Session {
             }
         }
         // What disturbed them before may be over now.
-        self.repeat(left_over, 2, paces, progress)?;
+        self.repeat(left_over, paces, progress)?;
         Ok(())
     }
 
-    /// Repeats disturbed parts, in total at most as many as were planned; returns those that were
-    /// disturbed again.
+    /// The part, or once more if an earlier session was interrupted in the midst of it: compared
+    /// processes are to be neighbours in time.
+    fn whole(&self, mut part: Part) -> Part {
+        while self.is_torn(&part) {
+            part = self.selection.plan.again(&part);
+        }
+        part
+    }
+
+    fn is_torn(&self, part: &[Cell]) -> bool {
+        let is_due = |cell: &Cell| {
+            !self.known.has(&cell.id) && !self.failures.are_enough(self.case(cell), cell)
+        };
+        part.iter().any(|cell| self.known.has(&cell.id)) && part.iter().any(is_due)
+    }
+
+    /// Repeats disturbed parts, in total at most as many as were planned; returns the attempts that
+    /// were disturbed again.
     fn repeat(
         &mut self,
         parts: Vec<Part>,
-        attempt: u32,
         paces: &[Pace],
         progress: &mut dyn Progress,
     ) -> Result<Vec<Part>> {
@@ -69,14 +85,14 @@ impl Session {
         let planned = plan.blocks as usize * plan.block(0).len();
         let mut still = Vec::new();
         for part in parts {
-            let may_repeat = plan.repeats && self.repeats < planned && !self.over_budget();
-            let quiet = may_repeat && {
-                self.repeats += 1;
-                let again = plan.again(&part, attempt);
-                progress.more(again.len());
-                self.part(&again, paces, progress)?
-            };
-            still.extend((!quiet).then_some(part));
+            if !plan.repeats || self.repeats >= planned || self.over_budget() {
+                break;
+            }
+            self.repeats += 1;
+            let again = self.whole(plan.again(&part));
+            progress.more(again.len());
+            let quiet = self.part(&again, paces, progress)?;
+            still.extend((!quiet).then_some(again));
         }
         Ok(still)
     }

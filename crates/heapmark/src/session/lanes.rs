@@ -30,7 +30,7 @@ impl Session {
         let plan = &self.selection.plan;
         let case = self.case(&due.cell);
         let may_share = match due.purpose {
-            Purpose::Memory => self.runs_kernel(&due.cell) && case.names_its_points(),
+            Purpose::Memory => self.runs_kernel(&due.cell) && case.may_share_the_machine(),
             _ => due.place.is_some(),
         };
         let peak = self

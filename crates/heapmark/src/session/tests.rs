@@ -598,6 +598,30 @@ fn what_is_stored_is_not_run_again() {
 }
 
 #[test]
+fn a_part_in_whose_midst_a_run_was_interrupted_is_run_again_as_a_whole() {
+    let is_second = |log: &[String]| log.iter().any(|cell| cell.starts_with("larson@2/b01/"));
+    let torn = Stage::new(3)
+        .stored()
+        .run(move |due, log| (due.cell.block != 1 || !is_second(log)).then(|| took(20.0)));
+    assert_eq!((torn.is_whole(), torn.blocks().len()), (false, 3));
+    let mut rest = Stage::new(3).stored();
+    rest.known = torn.stored.clone();
+    let rest = rest.run(|_, _| Some(took(20.0)));
+    let mut blocks = rest.blocks();
+    assert!(rest.is_whole() && blocks.len() == 4, "{blocks:?}");
+    blocks.sort_unstable();
+    assert_eq!(
+        blocks[..2],
+        ["larson@2/b01~1/glibc", "larson@2/b01~1/hoard"]
+    );
+    // That is known from now on.
+    let mut nothing = Stage::new(3);
+    nothing.known = [torn.stored, rest.stored].concat();
+    let nothing = nothing.run(|_, _| Some(took(20.0)));
+    assert!(nothing.is_whole() && nothing.blocks().is_empty());
+}
+
+#[test]
 fn an_interrupted_run_has_stored_all_that_had_ended() {
     let done = Stage::new(4)
         .stored()

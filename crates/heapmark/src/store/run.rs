@@ -101,6 +101,9 @@ pub struct AllocatorInfo {
     /// GNU build-id of each of `files` in hex, empty if a file has none. Programs have no entries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub build_ids: Vec<String>,
+    /// Variables of its entry.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
     /// Functions of the malloc family that it leaves to libc.
     pub left_to_libc: Vec<String>,
     /// `called`, `configured` or `none`.

@@ -99,14 +99,12 @@ fn action(place: &Place, old: &Path, new: &Path) -> (Option<i32>, String) {
         }
     }
     let read = |name| fs::read_to_string(place.at(name)).unwrap_or_default();
-    let comment = read("output");
-    let comment = comment
-        .trim()
-        .strip_prefix("comment=")
-        .unwrap_or_default()
-        .to_string();
+    let output = read("output");
+    let told = |name: &str| output.lines().find_map(|line| line.strip_prefix(name));
+    assert_eq!(told("hash=").map(str::len), Some(16), "{output}");
+    let comment = told("comment=").unwrap_or_default();
     assert_eq!(
-        fs::read_to_string(&comment).unwrap_or_default(),
+        fs::read_to_string(comment).unwrap_or_default(),
         read("summary")
     );
     (code, read("summary"))

@@ -3,6 +3,7 @@
 
 use crate::memory_shapes::medians;
 use crate::support::{End, Place, of_purpose, samples, word};
+use serde_json::Value;
 
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -103,6 +104,43 @@ fn what_a_third_of_the_starts_need_more_is_not_in_the_smallest_limit() {
         // The smallest is some hundred KiB of data, of which a step is a page: 2 MB would be many times that.
         assert!((0.95..1.05).contains(&ratio), "{metric}: {moody}, {keeper}");
     }
+}
+
+/// When the processes of a purpose began and ended, in the order of their beginning.
+fn spans_ns(records: &[Value], purpose: &str) -> Vec<(i128, i128)> {
+    let span_ns = |record: &&Value| {
+        let began: jiff::Timestamp = word(record, "started").parse().unwrap();
+        let began_ns = began.as_nanosecond();
+        let lasted_ns = record["usage"]["wall_ns"].as_i64().unwrap();
+        (began_ns, began_ns + i128::from(lasted_ns))
+    };
+    let mut spans: Vec<_> = of_purpose(records, purpose).iter().map(span_ns).collect();
+    spans.sort_unstable();
+    spans
+}
+
+#[test]
+fn nothing_runs_beside_a_process_that_reports_times() {
+    let place = Place::new();
+    let allocators = format!("glibc,own={}", place.compile("own", &[]).display());
+    let small = [
+        "--set",
+        "start.starts=2",
+        "--set",
+        "late-free.blocks=200",
+        "--set",
+        "thread-churn.generations=20",
+        "--set",
+        "fork-cow.heap=1048576",
+    ];
+    let workloads = "start,late-free,thread-churn,fork-cow";
+    let flags = [&["--retained"], &small[..]].concat();
+    let end = place.run_block("run", workloads, &allocators, &flags);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let spans = spans_ns(&samples(&place.at("run")), "memory");
+    assert_eq!(spans.len(), 8, "{spans:?}");
+    let one_by_one = spans.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+    assert!(one_by_one, "{spans:?}");
 }
 
 #[test]

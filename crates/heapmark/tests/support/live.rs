@@ -2,10 +2,10 @@
 
 use super::{End, Place, SMALL, plan, word};
 use heapmark::build::GUEST;
-use heapmark::plan::CellId;
+use heapmark::plan::{Cell, CellId};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -86,30 +86,34 @@ pub fn processes_of(file: &Path) -> usize {
 }
 
 /// Exactly one record for each cell of the plan, and none of another; all blocks of every row in the tables. A line that a
-/// kill has torn is no record.
+/// kill has torn is no record, and a part that it has torn was run again as a whole.
 pub fn is_whole(place: &Place, name: &str) {
-    let (run, mut counts) = (place.at(name), BTreeMap::new());
+    let (run, mut found) = (place.at(name), BTreeSet::new());
     let plan = plan(&run);
     let text = String::from_utf8(complete_lines(&run)).unwrap();
     for record in text
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
     {
-        *counts.entry(word(&record, "cell").to_string()).or_insert(0) += 1;
+        let cell: CellId = word(&record, "cell").into();
+        assert!(found.insert(cell.clone()), "{cell} twice");
     }
-    let mut planned: Vec<CellId> = plan
-        .cells()
-        .into_iter()
-        .chain(plan.checks())
-        .map(|cell| cell.id)
-        .collect();
+    for mut part in (0..plan.blocks).flat_map(|block| plan.block(block)) {
+        let mut take = |part: &[Cell]| part.iter().filter(|cell| found.remove(&cell.id)).count();
+        loop {
+            let taken = take(&part);
+            if taken == part.len() {
+                break;
+            }
+            assert!(taken > 0, "{} did not run", part[0].id);
+            part = plan.again(&part);
+        }
+    }
+    let singles = [plan.beside(), plan.checks()].concat();
+    let mut planned: BTreeSet<CellId> = singles.into_iter().map(|cell| cell.id).collect();
     planned.extend(["control".into(), plan.calibration(0).id]);
     planned.extend(plan.corners().into_iter().map(|(cell, _)| cell.id));
-    let expected: BTreeMap<String, i32> = planned
-        .into_iter()
-        .map(|cell| (cell.to_string(), 1))
-        .collect();
-    assert_eq!(counts, expected);
+    assert_eq!(found, planned);
     tables_are_whole(place, name);
 }
 

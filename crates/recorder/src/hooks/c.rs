@@ -105,9 +105,10 @@ fn resize(old: BlockPointer, size: usize, call: impl FnOnce() -> BlockPointer) -
         // never requested.
         return unsafe { malloc(size) };
     }
-    if !old.is_null() {
-        large::dies(old);
-    }
+    let was_large = match old.is_null() {
+        true => None,
+        false => large::dies(old),
+    };
     let entered = entered();
     let event = |new| Event::Realloc {
         old: old as u64,
@@ -125,6 +126,13 @@ fn resize(old: BlockPointer, size: usize, call: impl FnOnce() -> BlockPointer) -
     };
     let block = record_after(call, event, none);
     large::born(block, size);
+    if let Some(bytes) = was_large
+        && block.is_null()
+        && size > 0
+    {
+        // It failed: the old block is as it was.
+        large::born(old, bytes);
+    }
     block
 }
 

@@ -94,6 +94,31 @@ fn an_allocator_that_is_preloaded_before_the_recorder_is_named() {
 }
 
 #[test]
+fn a_realloc_whose_event_begins_a_chunk_has_the_moment_of_its_entry() {
+    let scenario = Scenario::new("resizing.c");
+    scenario.run_with("slow_realloc.c", &[]);
+    let capture = scenario.capture();
+    let took: Vec<u64> = capture
+        .events()
+        .filter_map(|noted| match noted.event {
+            Event::Realloc {
+                entered: Some(entered),
+                ..
+            } => Some(noted.stamp - entered),
+            _ => None,
+        })
+        .collect();
+    let of_threads = capture.streams.iter().filter(|events| events.len() > 6000);
+    assert_eq!((took.len(), of_threads.count()), (4 * 6000, 4));
+    assert!(capture.chunks >= 8, "each thread has several");
+    // Each takes 200 us; without a clock of the CPU stamps are no times.
+    let per_second: u64 = capture.text("stamps-per-second").parse().unwrap();
+    let least = per_second / 10_000;
+    let short = took.iter().filter(|stamps| **stamps < least).count();
+    assert_eq!(short, 0, "of {}", took.len());
+}
+
+#[test]
 fn what_was_allocated_before_the_allocator_was_found_is_never_given_to_it() {
     let scenario = Scenario::new("early.c");
     assert_eq!(scenario.run_with("early_library.c", &[]), "freed\n");

@@ -1,4 +1,5 @@
-/* Large blocks that are touched in part, freed, grown, or kept. */
+/* Large blocks that are touched in part, freed, grown, not grown, or kept. */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,9 @@ int main(void) {
     free(half);
     free(none);
     grown = realloc(grown, 3 * mib);
+    volatile size_t impossible = PTRDIFF_MAX;
+    if (realloc(grown, impossible))
+        return 1;
     free(grown);
     free(malloc(1000));
     return kept == NULL;

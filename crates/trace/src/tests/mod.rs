@@ -2,6 +2,7 @@
 
 mod checked;
 mod crafted;
+mod cut;
 mod random;
 
 use super::*;

@@ -1,12 +1,13 @@
 //! Compares two runs: the same rows, but no shared blocks.
 
-use super::counterpart::{counterpart, differences};
+use super::counterpart::{counterpart, differences, library};
 use super::{Compared, Comparison, NO_EARLIER, NO_NUMBERS, PACED, Side};
 use crate::analyse::group::{CaseGroups, Group};
 use crate::analyse::ratio::Ratio;
 use crate::analyse::role::Role;
+use crate::analyse::verdict::{Verdict, Verdicts, verdicts};
 use crate::analyse::{counting, grid};
-use crate::metric::{Metric, Process, Value};
+use crate::metric::{Metric, Process, Unit, Value};
 use crate::store::RunFile;
 use heapmark_stats::{Tested, unpaired};
 
@@ -20,8 +21,15 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
     let Value::Process(value) = by.of else {
         return super::ranges::between(&old, &new, by, threshold);
     };
-    let old_grid = grid(old.head, &counting(old.records));
-    let new_grid = grid(new.head, &counting(new.records));
+    let [old_grid, new_grid] = [&old, &new].map(|it| grid(it.head, &counting(it.records)));
+    // Another load of the machine in one run is no change of an allocator, whatever the anchor did.
+    let withheld = |side: &Side, grid: &[CaseGroups]| -> Vec<Option<Verdict>> {
+        let calls = verdicts(grid, side.head.plan.alpha());
+        let of_times = |calls: &Verdicts| calls.withheld().filter(|_| by.unit == Unit::Ns);
+        calls.iter().map(of_times).collect()
+    };
+    let old_withheld = withheld(&old, &old_grid);
+    let new_withheld = withheld(&new, &new_grid);
     let anchor = anchor(old.head, new.head);
     let mut comparison = Comparison {
         differences: differences(old.head, new.head),
@@ -29,9 +37,10 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
         ..Comparison::default()
     };
     let mut tests = Vec::new();
-    for table in &new_grid {
+    for (table, withheld) in new_grid.iter().zip(new_withheld) {
         let case = table.case;
-        let earlier = counterpart(case, &old.head.plan.cases).map(|place| &old_grid[place]);
+        let earlier = counterpart(case, &old.head.plan.cases)
+            .map(|place| (&old_grid[place], old_withheld[place]));
         for group in table
             .groups
             .iter()
@@ -41,13 +50,17 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
             let found = match &earlier {
                 _ if case.is_paced() => Err(PACED),
                 Err(why) => Err(why.as_str()),
-                Ok(earlier) => tested(group, [earlier, table], anchor, value, threshold.ln_1p()),
+                Ok((earlier, _)) => {
+                    tested(group, [earlier, table], anchor, value, threshold.ln_1p())
+                }
             };
+            let earlier_withheld = earlier.as_ref().ok().and_then(|(_, withheld)| *withheld);
             let row = found.map(|(time, beside)| {
                 // The anchor is not judged: it shows how far the runs themselves differ.
                 tests.push(Some(beside.unwrap_or(time)).filter(|_| anchor != Some(name)));
                 Compared {
                     beside_anchor: beside.map(|beside| Ratio::of_shift(beside.shift)),
+                    verdict: withheld.or(earlier_withheld),
                     ..Compared::new(case, name, Ratio::of_shift(time.shift))
                 }
             });
@@ -91,10 +104,10 @@ fn logs(group: &Group, value: ProcessValue) -> Vec<f64> {
 /// its version is compared instead.
 fn anchor<'a>(old: &RunFile, new: &'a RunFile) -> Option<&'a str> {
     let name = new.plan.baseline.as_str();
-    let library = |run: &RunFile| {
+    let library_in = |run: &RunFile| {
         let info = run.allocators.iter().find(|info| info.name == name)?;
-        Some((info.sha256.clone(), info.version.clone()))
+        Some(library(info))
     };
-    let is_same = old.plan.baseline == name && library(old)? == library(new)?;
+    let is_same = old.plan.baseline == name && library_in(old)? == library_in(new)?;
     is_same.then_some(name)
 }

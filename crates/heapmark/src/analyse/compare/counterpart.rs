@@ -1,6 +1,7 @@
 //! What two runs have in common, and how they differ.
 
 use super::Difference;
+use crate::catalog::joined;
 use crate::plan::Case;
 use crate::store::{AllocatorInfo, RunFile};
 use std::collections::BTreeSet;
@@ -73,11 +74,25 @@ pub fn differences<'a>(old: &'a RunFile, new: &'a RunFile) -> Vec<Difference> {
     all
 }
 
-/// A library by its version and its content.
+/// A library by its version, its content and the variables of its entry.
 pub fn library(info: &AllocatorInfo) -> String {
-    match info.sha256.first() {
-        Some(sha256) => format!("{} ({})", info.version, sha256.get(..12).unwrap_or(sha256)),
-        None => info.version.clone(),
+    let mut words = info.version.clone();
+    if let Some(sha256) = info.sha256.first() {
+        words += &format!(" ({})", sha256.get(..12).unwrap_or(sha256));
+    }
+    words + &variables(info)
+}
+
+/// ` with NAME=VALUE NAME=VALUE`.
+pub fn variables(info: &AllocatorInfo) -> String {
+    let variables = info.environment.iter();
+    let all = joined(
+        variables.map(|(name, value)| format!("{name}={value}")),
+        " ",
+    );
+    match all.is_empty() {
+        true => all,
+        false => format!(" with {all}"),
     }
 }
 

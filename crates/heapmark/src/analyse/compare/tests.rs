@@ -158,6 +158,14 @@ fn what_the_copy_of_the_baseline_shows_is_claimed_of_no_allocator() {
         words(&lab(1.5, [1000.0, 5000.0])),
         ["withheld: A/A", "slower", "withheld: A/A"]
     );
+    // Nor of one beside itself in another run, whichever of them was disturbed.
+    let [quiet, disturbed] = [1.0, 1.5].map(|copy| lab(copy, [1000.0, 5000.0]));
+    for (old, new) in [(&quiet, &disturbed), (&disturbed, &quiet)] {
+        let both = between(&side(old), &side(new), WALL, 0.01);
+        assert_eq!(word(&both, "hoard"), Some("withheld: A/A"));
+    }
+    let both = between(&side(&quiet), &side(&quiet), WALL, 0.01);
+    assert_eq!(word(&both, "hoard"), Some("same"));
     let by_p99 = metric::all().find(|it| it.is_named("open_p99_ns")).unwrap();
     let nothing = within(&side(&lab(1.0, [0.0, 0.0])), by_p99, 0.01);
     assert_eq!(nothing.rows[0].ratio.ratio, 1.0);

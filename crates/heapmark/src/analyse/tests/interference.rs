@@ -12,6 +12,7 @@ const OWN_DOING: Interference = Interference {
     wall_ns: 10_000_000_000,
     cpus: Some(2),
     foreign_cpu_share: Some(0.0),
+    new_tasks: None,
     steal_share: Some(0.0),
     cpu_stall_share: Some(0.5),
     memory_stall_share: Some(0.3),
@@ -191,6 +192,27 @@ fn an_attempt_without_a_row_that_was_given_up_is_complete() {
     assert!(row(&analysis, "crasher").numbers().is_none());
 }
 
+#[test]
+fn of_a_part_that_was_interrupted_the_whole_attempt_counts_and_was_not_disturbed() {
+    let mut lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 1).fill(|_, _, _| 1.0);
+    let again = |record: &Record| Record {
+        attempt: 1,
+        cell: record.cell.replace("b00", "b00~1").into(),
+        measurement: Some(measurement(2.0)),
+        ..record.clone()
+    };
+    let is_sample = |record: &&Record| record.purpose == Purpose::Sample;
+    let whole: Vec<Record> = lab.records.iter().filter(is_sample).map(again).collect();
+    assert_eq!(whole.len(), 2);
+    lab = lab.without(|record| &*record.cell == "larson@2/b00/hoard");
+    lab.records.extend(whole);
+    let analysis = run(&lab);
+    for row in ["glibc", "hoard"] {
+        assert!(close(numbers(&analysis, row).time.spread.median, 2.0));
+    }
+    assert_eq!(analysis.interference.repeated, 0);
+}
+
 /// Two attempts of one part, and which of them counts.
 fn chosen(attempts: [Interference; 2]) -> usize {
     let mut lab = FakeRun::new(&["glibc"], &["larson"], 1).fill(|_, _, _| 1.0);
@@ -247,6 +269,21 @@ fn the_quietest_attempt_is_the_one_whose_worst_cause_is_least() {
         1,
         "held up by itself, and left alone by others"
     );
+}
+
+#[test]
+fn the_ends_of_its_own_threads_are_no_other_program() {
+    let of = |new_tasks| {
+        disturbed_by(&Interference {
+            wall_ns: 1_000_000_000,
+            foreign_cpu_share: Some(0.6),
+            new_tasks,
+            ..QUIET
+        })
+    };
+    assert_eq!(of(Some(48_000)), [""; 0]);
+    assert_eq!(of(Some(1000)), ["other programs"]);
+    assert_eq!(of(None), ["other programs"]);
 }
 
 #[test]

@@ -66,7 +66,8 @@ fn one_crash_hides_all_numbers_of_the_row() {
         [LeftOut {
             allocator: "hoard".into(),
             failed: 1,
-            missing: 0
+            missing: 0,
+            of: 1
         }]
     );
     assert!(
@@ -154,7 +155,8 @@ fn a_row_without_samples_is_missing_and_left_out() {
         [LeftOut {
             allocator: "hoard".into(),
             failed: 0,
-            missing: 1
+            missing: 1,
+            of: 2
         }]
     );
 }

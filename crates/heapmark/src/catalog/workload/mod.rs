@@ -10,7 +10,7 @@ mod tests;
 pub use file::parse;
 
 use super::formula;
-use heapmark_guest::kernels::{self, MemoryPoints};
+use heapmark_guest::kernels;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
@@ -174,7 +174,7 @@ impl Workload {
     /// Whether it is for memory alone: no time of it means anything.
     pub fn is_for_memory(&self) -> bool {
         let kernel = self.kernel.as_deref().and_then(kernels::find);
-        kernel.is_some_and(|kernel| kernel.memory == MemoryPoints::OwnOnly)
+        kernel.is_some_and(|kernel| kernel.memory.only())
     }
 
     /// The parameters of a preset, written out.

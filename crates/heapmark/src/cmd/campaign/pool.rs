@@ -24,7 +24,7 @@ pub struct PoolArgs {
     #[arg(long, value_name = "METRIC", default_value = "wall", value_parser = judged)]
     by: &'static Metric,
     /// Types of machines, each by the runs or campaigns of its machines, named as before [default:
-    /// machines with the same processor and as many CPUs and as much memory]
+    /// machines with the same processor and release of the C library, and as many CPUs and as much memory]
     #[arg(long, value_name = "LABEL=RUN", value_delimiter = ',', value_parser = labelled)]
     types: Vec<(String, String)>,
     /// Write this format instead of a table for the terminal

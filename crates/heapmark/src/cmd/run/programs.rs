@@ -9,6 +9,7 @@ use crate::execute::{Program, Subject};
 use crate::plan::Case;
 use crate::store::AllocatorInfo;
 use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The programs of these cases. Builds what is not built yet; a program that cannot be built stays,
@@ -148,6 +149,7 @@ pub fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<AllocatorInfo>> 
                 .collect::<Result<_>>()?,
             build_ids: Vec::new(),
             files: started.into_iter().collect(),
+            environment: BTreeMap::new(),
             left_to_libc: Vec::new(),
             purge: "none".into(),
             purged_as: None,

@@ -5,11 +5,11 @@ use super::real_programs::RealCases;
 use super::resolve::{choose, must_be_ready, put_libc_first, resolve, take_own};
 use super::{RunArgs, RunFlags, controls, programs, real_programs, run_length, traces};
 use crate::build::{self, CompiledTrace};
-use crate::catalog::allocator::{Purge, Source};
+use crate::catalog::allocator::Purge;
 use crate::catalog::malloc_api::FUNCTIONS;
 use crate::catalog::suite::{Suite, thread_counts};
 use crate::catalog::{Catalog, RealProgram, Workload, real_program};
-use crate::cmd::{say, usage, version};
+use crate::cmd::{described_machine, say, usage, version};
 use crate::execute::{Guest, Subject};
 use crate::file::Draft;
 use crate::observe::machine;
@@ -134,8 +134,8 @@ impl Selection {
         let dir = store::find(run).map_err(usage)?;
         store::refuse_of_others(&dir)?;
         let head = store::read(&dir)?.head;
-        let here = machine::describe();
-        for key in ["architecture", "cpu_model"] {
+        let here = described_machine();
+        for key in ["architecture", "cpu_model", "c_library"] {
             if let Some((then, now)) = head.machine.get(key).zip(here.get(key))
                 && then != now
             {
@@ -150,14 +150,6 @@ impl Selection {
                 "heapmark {} began this run, and this is {own}: go on with that one, or start a new run",
                 head.heapmark
             );
-        }
-        // A row of the C library names no file.
-        let libc = build::libc_version();
-        let known = head.subjects.iter().chain(&head.pinned);
-        let mut of_libc = known.filter(|it| matches!(it.allocator.source, Source::Libc));
-        if let Some(then) = of_libc.find(|it| it.library.source_version != libc) {
-            let then = &then.library.source_version;
-            bail!("this run began with libc {then}, here it is {libc}: start a new run");
         }
         for info in head.allocators.iter().chain(&head.rows) {
             for (file, sha256) in info.files.iter().zip(&info.sha256) {
@@ -213,7 +205,7 @@ impl Selection {
             rows: programs::rows(&self.plan.cases, &self.programs)?,
             programs: self.programs.clone(),
             timeout_s: self.timeout_s,
-            machine: machine::describe(),
+            machine: described_machine(),
             preflights: Default::default(),
         })
     }
@@ -598,6 +590,7 @@ pub(crate) fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<Allo
         build_ids: files
             .map(|file| Ok(build::inspect::inspect_any(file)?.build_id))
             .collect::<Result<_>>()?,
+        environment: allocator.environment.clone(),
         left_to_libc: FUNCTIONS
             .iter()
             .filter(is_left)

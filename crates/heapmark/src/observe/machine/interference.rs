@@ -48,6 +48,8 @@ pub struct Snapshot {
     /// interrupts, which the measured process may cause, for example if it takes pages away from
     /// its own threads; and without the kernel threads that manage memory.
     pub busy_ns: Option<u64>,
+    /// Processes and threads that the machine has started.
+    pub tasks: Option<u64>,
     /// CPU time that the hypervisor gave to others.
     pub steal_ns: Option<u64>,
     /// Time in which some task of the machine waited for a CPU.
@@ -74,6 +76,10 @@ pub struct Interference {
     /// CPU time of other programs, as a share of one core: (busy - own) / wall. Busy time is
     /// counted in ticks, so over a short time it may be slightly negative.
     pub foreign_cpu_share: Option<f64>,
+    /// Processes and threads that the machine started. What the kernel does at the end of each is in
+    /// the busy time and in no program's account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_tasks: Option<u64>,
     /// CPU time that the hypervisor gave to others, as a share of one core.
     pub steal_share: Option<f64>,
     /// Share of the time in which some task waited for a CPU; that task may be a measured one.
@@ -121,6 +127,7 @@ impl Counters {
         let stat = self.stat.as_ref().and_then(|file| reread(file, text));
         let of_cpus = stat.and_then(|stat| CpuTicks::of(stat, &self.cpus));
         let ticks = of_cpus.or_else(|| CpuTicks::read(stat?));
+        let tasks = stat.and_then(|stat| value(stat, "processes"));
         let threads = self.memory_threads.iter();
         let memory_ticks: u64 = threads
             .filter_map(|file| process_ticks(reread(file, text)?))
@@ -143,6 +150,7 @@ impl Counters {
             own_cpu_ns: cpu_ns(libc::RUSAGE_SELF) + cpu_ns(libc::RUSAGE_CHILDREN),
             cpus: of_cpus.map(|_| self.cpus.len() as u32),
             busy_ns: ticks.map(|ticks| ticks.programs.saturating_sub(memory_ticks) * tick_ns),
+            tasks,
             steal_ns: ticks.map(|ticks| ticks.steal * tick_ns),
             cpu_stall_ns,
             memory_stall_ns,
@@ -168,6 +176,7 @@ impl Interference {
             cpus: after.cpus,
             foreign_cpu_share: grown(|one| one.busy_ns)
                 .and_then(|busy_ns| share(busy_ns as f64 - own_ns)),
+            new_tasks: grown(|one| one.tasks),
             steal_share: share_of(|one| one.steal_ns),
             cpu_stall_share: share_of(|one| one.cpu_stall_ns),
             memory_stall_share: share_of(|one| one.memory_stall_ns),
@@ -251,7 +260,7 @@ mod tests {
         write(
             root,
             "proc/stat",
-            &format!("{all}{cpus}{elsewhere}intr 1{interrupts}\n"),
+            &format!("{all}{cpus}{elsewhere}intr 1{interrupts}\nprocesses {user}\n"),
         );
         let pressure = |us| format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={us}\n");
         write(root, "proc/pressure/cpu", &pressure(stall_us));
@@ -308,6 +317,7 @@ mod tests {
             wall_ns: 1_000_000_000,
             cpus: Some(allowed_cpus().len() as u32),
             foreign_cpu_share: Some(1.0),
+            new_tasks: Some(150),
             steal_share: Some(0.1),
             cpu_stall_share: Some(0.05),
             memory_stall_share: Some(0.1),

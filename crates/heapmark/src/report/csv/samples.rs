@@ -20,6 +20,9 @@ pub struct SampleLine {
     threads: u32,
     allocator: String,
     block: u32,
+    part: u32,
+    attempt: u32,
+    counts: bool,
     position: u32,
     seed: u64,
     started: String,
@@ -42,7 +45,8 @@ pub struct SampleLine {
 
 /// One line per iteration of each sample, including cold ones; and one without numbers per process
 /// of any purpose that did not end `ok`. `row_outcome` is the outcome of the sample's row: only an
-/// `ok` row may be used.
+/// `ok` row may be used, and of that only processes that count: of several attempts at a part, one
+/// does.
 pub fn samples(
     analysis: &Analysis,
     records: impl Iterator<Item = Result<Record>>,
@@ -95,6 +99,9 @@ fn head(analysis: &Analysis, record: &Record) -> SampleLine {
         threads: record.threads,
         allocator: plain(&record.allocator),
         block: record.block,
+        part: record.part,
+        attempt: record.attempt,
+        counts: !analysis.interference.discarded.contains(&record.cell),
         position: record.position,
         seed: record.seed,
         started: plain(&record.started),
@@ -116,4 +123,45 @@ fn row_outcome(analysis: &Analysis, record: &Record) -> String {
         .find(|row| row.allocator == record.allocator)
         .map_or("", outcome)
         .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse::analyse;
+    use crate::analyse::fake_run::FakeRun;
+    use crate::observe::interference::Interference;
+
+    #[test]
+    fn of_two_attempts_the_one_that_was_disturbed_does_not_count() {
+        let mut lab = FakeRun::new(&["glibc"], &["larson"], 1).fill(|_, _, _| 20.0);
+        let first = lab.cell("larson@2/b00/glibc");
+        let with_others = |share: f64| Interference {
+            wall_ns: 10_000_000_000,
+            foreign_cpu_share: Some(share),
+            cpus: Some(2),
+            ..Interference::default()
+        };
+        first.interference = Some(with_others(0.9));
+        let again = Record {
+            attempt: 1,
+            cell: "larson@2/b00~1/glibc".into(),
+            interference: Some(with_others(0.0)),
+            ..first.clone()
+        };
+        lab.records.push(again);
+        let analysis = analyse(&lab.run, &lab.records);
+        let all = lab.records.iter().map(|record| lines(&analysis, record));
+        let found: Vec<(u32, bool)> = all
+            .flatten()
+            .filter(|line| line.cell.contains("/b00"))
+            .map(|line| (line.attempt, line.counts))
+            .collect();
+        assert!(found.contains(&(0, false)) && found.contains(&(1, true)));
+        assert!(
+            found
+                .iter()
+                .all(|(attempt, counts)| (*attempt == 1) == *counts)
+        );
+    }
 }

@@ -3,7 +3,7 @@
 
 use crate::report::units;
 use plotly::common::Title;
-use plotly::layout::{Axis, AxisType};
+use plotly::layout::{Axis, AxisType, CategoryOrder};
 
 /// From this ratio of the largest to the smallest value on, a scale is logarithmic.
 const LOG_FROM: f64 = 3.0;
@@ -14,17 +14,25 @@ pub fn ratios(title: &str, values: &[f64]) -> Axis {
     marked(title, &values, 1.0, true, units::digits)
 }
 
-/// For values above zero.
+/// For values of zero or more.
 pub fn values(title: &str, values: &[f64], word: impl Fn(f64) -> String) -> Axis {
-    let (low, high) = ends(values);
-    marked(title, values, 1.0, high / low > LOG_FROM, word)
+    marked(title, values, 1.0, spans_much(values), word)
 }
 
 /// For sizes in bytes: round in their unit, which is no power of ten.
 pub fn sizes(title: &str, bytes: &[f64]) -> Axis {
-    let (low, high) = ends(bytes);
-    let unit = units::size(low).size;
-    marked(title, bytes, unit, high / low > LOG_FROM, units::bytes)
+    let unit = units::size(ends(bytes).0).size;
+    marked(title, bytes, unit, spans_much(bytes), units::bytes)
+}
+
+/// Whether a logarithmic scale shows them best. It has no place for a zero.
+fn spans_much(values: &[f64]) -> bool {
+    let (low, high) = ends(values);
+    high / low > LOG_FROM && !has_zero(values)
+}
+
+fn has_zero(values: &[f64]) -> bool {
+    values.contains(&0.0)
 }
 
 /// For values above zero, logarithmic even if they hardly differ.
@@ -55,6 +63,13 @@ pub fn names() -> Axis {
     titled("").type_(AxisType::Category)
 }
 
+/// For names in this order, whichever of them the first line has.
+pub fn ordered(names: Vec<String>) -> Axis {
+    self::names()
+        .category_order(CategoryOrder::Array)
+        .category_array(names)
+}
+
 /// Without marks of its own.
 pub fn titled(title: &str) -> Axis {
     let axis = Axis::new().auto_margin(true);
@@ -76,10 +91,16 @@ pub fn round_marks(low: f64, high: f64) -> Vec<(f64, String)> {
 /// With marks that are round numbers in this unit.
 fn marked(title: &str, values: &[f64], unit: f64, log: bool, word: impl Fn(f64) -> String) -> Axis {
     let (low, high) = ends(values);
-    let marks: Vec<f64> = marks(low / unit, high / unit)
-        .iter()
-        .map(|mark| mark * unit)
-        .collect();
+    let from_zero = !log && has_zero(values);
+    // Marks of a linear scale, whatever the least value above zero is.
+    let low = if from_zero {
+        high / LOG_FROM * 1.01
+    } else {
+        low
+    };
+    let zero = from_zero.then_some(0.0).into_iter();
+    let above = marks(low / unit, high / unit).into_iter();
+    let marks: Vec<f64> = zero.chain(above.map(|mark| mark * unit)).collect();
     titled(title)
         .type_(if log { AxisType::Log } else { AxisType::Linear })
         .tick_text(marks.iter().map(|mark| round(&word(*mark))).collect())
@@ -173,6 +194,18 @@ mod tests {
         }
         assert_eq!(marks(0.25, 3.8), [0.2, 0.5, 1.0, 2.0, 5.0]);
         assert!(marks(f64::INFINITY, 0.0).is_empty());
+        // A zero has a place and a mark.
+        for all in [&[0.0, 1e-5, 1e-3][..], &[0.0, 2.0], &[0.0]] {
+            let axis = serde_json::to_value(values("", all, units::digits)).unwrap();
+            assert_eq!(
+                (&axis["type"], &axis["tickvals"][0]),
+                (&"linear".into(), &0.0.into())
+            );
+            let count = axis["tickvals"].as_array().unwrap().len();
+            assert!(count >= 3 || all.len() == 1, "{axis}");
+        }
+        let axis = serde_json::to_value(values("", &[1e-5, 1e-3], units::digits)).unwrap();
+        assert_eq!(axis["type"], "log");
         assert_eq!(
             ["10.0 ns", "0.500", "1.20x", "100 MiB"].map(round),
             ["10 ns", "0.5", "1.2x", "100 MiB"]

@@ -16,7 +16,11 @@ pub fn section(legend: &SeriesLegend) -> Section {
         let compared = dots
             .iter()
             .any(|dot| dot.interval.is_some() || dot.value != 1.0);
-        let baseline = &cases[0].1.baseline;
+        let baselines = views::distinct(cases.iter().map(|(_, case)| case.baseline.as_str()));
+        let baseline = match baselines[..] {
+            [one] => one,
+            _ => "the run's baseline",
+        };
         compared.then(|| dot_plot::ratios(legend, heading.to_owned(), dots, baseline))
     });
     Section::of_views(

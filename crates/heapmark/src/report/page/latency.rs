@@ -76,5 +76,6 @@ fn plot(
         }
     }
     let times = axes::logarithmic("time of a call", &shown_ns, units::duration);
-    Plot::new(title, traces, axes::names(), times)
+    let places = axes::ordered(PLACES.map(|(place, _)| place.to_owned()).to_vec());
+    Plot::new(title, traces, places, times)
 }

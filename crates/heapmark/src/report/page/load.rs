@@ -11,6 +11,9 @@ use heapmark_stats::median;
 use plotly::common::Mode;
 use serde_json::json;
 
+/// The first place of the axis of loads.
+const CLOSED: &str = "closed loop";
+
 /// The percentiles that are drawn: in words, of the open and of the closed loop.
 const PERCENTILES: [(&str, &str, &str); 3] = [
     ("median", "open_p50_ns", "closed_p50_ns"),
@@ -19,7 +22,8 @@ const PERCENTILES: [(&str, &str, &str); 3] = [
 ];
 
 pub fn section(legend: &SeriesLegend) -> Section {
-    let cases = legend.cases(Case::times_operations);
+    // Of a case with a factor there is one without it.
+    let cases = legend.cases(|case| case.times_operations() && case.factor.is_none());
     let mut view = View {
         workload: None,
         plots: Vec::new(),
@@ -69,6 +73,9 @@ fn of_threads(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) ->
         views::add_row(data, row.subject, row.case, numbers);
     }
     let threads = text::count(first.case.threads, "thread");
+    let loads = rows.iter().filter_map(|row| load(row.numbers));
+    let mut places = vec![CLOSED.to_owned()];
+    places.extend(views::distinct(loads.map(units::percent)));
     let lines = views::grouped(&rows, |row| row.subject);
     let plot = |(percentile, open, closed)| {
         let mut traces = Vec::new();
@@ -84,7 +91,7 @@ fn of_threads(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) ->
                 (place.to_owned(), ns, words)
             };
             let closed_ns = median(&times(line, closed).map(|(_, ns)| ns).collect::<Vec<f64>>());
-            let alone = closed_ns.map(|ns| point("closed loop", ns));
+            let alone = closed_ns.map(|ns| point(CLOSED, ns));
             let at_loads = times(line, open).map(|(load, ns)| point(&units::percent(load), ns));
             let at_loads: Vec<_> = at_loads.collect();
             for (mode, points) in [
@@ -97,7 +104,7 @@ fn of_threads(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) ->
         }
         let title = format!("{percentile} of requests, {threads}");
         let times = axes::logarithmic("time of a request", &shown_ns, units::duration);
-        Plot::new(title, traces, axes::names(), times)
+        Plot::new(title, traces, axes::ordered(places.clone()), times)
     };
     PERCENTILES.map(plot).into()
 }

@@ -28,7 +28,8 @@ pub fn section(legend: &SeriesLegend) -> Section {
         "memory",
         "Memory over time",
         "Resident set of one process of each allocator; the grey line is what the program had requested and not yet freed. The \
-             distance between them is what the allocator holds for itself. Replays in strict order are drawn along what was allocated, since their \
+             distance between them is what the allocator holds for itself, and what the process has besides: its program, and tables of the \
+             harness. Replays in strict order are drawn along what was allocated, since their \
              time means nothing. Points may be thinned, peaks stay; series/ in the run's \
              directory has them all, and other measures of memory.",
         views,

@@ -48,7 +48,7 @@ struct Ranked {
     verdict: String,
     faster: usize,
     slower: usize,
-    unclear: usize,
+    neither: usize,
     /// Why it has no numbers; empty if it has some.
     without: String,
     /// `fails 3 checks`, and the sentence about them; empty if it is known to fail none.
@@ -132,7 +132,7 @@ fn of_all(overall: &[Overall], analysis: &Analysis) -> Vec<Ranked> {
             kernel: one.kernel_share.map(units::percent),
             faster: one.faster,
             slower: one.slower,
-            unclear: one.cases - one.faster - one.slower,
+            neither: one.cases - one.faster - one.slower,
             next_run: one.run_to_run.map(ends).unwrap_or_default(),
             ..Ranked::new(&one.allocator, one.ratio, one.interval)
         })

@@ -8,7 +8,7 @@ pub use cells::{bound, bounds, cpu_ratio, interval, peak_rss, ratio, user_ratio,
 pub use columns::{Column, Spare, TableColumns};
 
 use super::{text, units};
-use crate::analyse::{Analysis, Failed, Role, Table};
+use crate::analyse::{Analysis, Case, Failed, Role, Row, Table, TableRow};
 
 /// One case, ready for layout.
 #[derive(Default)]
@@ -53,17 +53,33 @@ impl Numberless {
     }
 }
 
+/// Of which cases the harness's own time is known, so that means leave it out.
+pub enum Floors {
+    OfAll,
+    OfSome,
+    None,
+}
+
+/// Of the cases that means are over.
+pub fn floors(analysis: &Analysis) -> Floors {
+    let is_floor = |row: &Row| row.role == Role::Floor && row.numbers().is_some();
+    let cases = analysis.cases.iter();
+    let mut counting = cases.filter(|case| case.counts() && case.factor.is_none());
+    let has_floor = |case: &Case| case.rows.iter().any(is_floor);
+    match (counting.clone().any(has_floor), counting.all(has_floor)) {
+        (true, true) => Floors::OfAll,
+        (true, false) => Floors::OfSome,
+        _ => Floors::None,
+    }
+}
+
 /// `Overall: time / glibc, floor left out, geometric mean over 6 cases`.
 pub fn overall_heading(analysis: &Analysis) -> String {
     let cases = analysis.overall.iter().map(|one| one.cases).max();
-    let floor = if analysis
-        .cases
-        .iter()
-        .any(|case| case.rows.iter().any(|row| row.role == Role::Floor))
-    {
-        ", floor left out"
-    } else {
-        ""
+    let floor = match floors(analysis) {
+        Floors::OfAll => ", floor left out",
+        Floors::OfSome => ", floor left out where it is known",
+        Floors::None => "",
     };
     format!(
         "Overall: time / {}{floor}, geometric mean over {} [95 %], next run [95 %]",
@@ -110,6 +126,20 @@ pub fn heading_of(table: &Table) -> String {
 pub fn cautions(own: &Table, of_all: Option<&str>) -> Option<String> {
     let both: Vec<&str> = own.caution.as_deref().into_iter().chain(of_all).collect();
     (!both.is_empty()).then(|| both.join(" "))
+}
+
+/// `processes: hoard 1 of 3`: rows that rest on fewer than were planned.
+pub fn fewer(rows: &[&TableRow], planned: u32) -> Option<String> {
+    let of_row = |row: &&TableRow| {
+        let n = row.cells.iter().map(|cell| cell.n).max()?;
+        (n < u64::from(planned)).then(|| format!("{} {n} of {planned}", row.allocator))
+    };
+    named("processes", &Vec::from_iter(rows.iter().filter_map(of_row)))
+}
+
+/// `what: one, other`, if there is any.
+pub fn named(what: &str, rows: &[String]) -> Option<String> {
+    (!rows.is_empty()).then(|| format!("{what}: {}", rows.join(", ")))
 }
 
 /// Why a row without measurements has no numbers.

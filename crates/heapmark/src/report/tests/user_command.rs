@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::analyse::analyse;
-use crate::plan::{Client, Target, UserCommand};
-use crate::report::conclusion;
+use crate::plan::{Client, RealCommand, Target, UserCommand};
+use crate::report::{conclusion, programs};
+use std::path::Path;
 
 /// A command under glibc and under another allocator, which takes `times` as long, with malloc's
 /// share of the CPU time.
@@ -252,4 +253,34 @@ fn what_could_not_be_found_out_is_said() {
     ] {
         assert!(text.contains(words), "no {words} in {text}");
     }
+}
+
+#[test]
+fn a_real_program_without_numbers_under_the_baseline_is_not_one_that_needs_no_allocator() {
+    let mut lab = FakeRun::new(&["glibc", "other"], &["jq", "redis", "gs"], 12)
+        .fill(|_, _, _| 10.0)
+        .fail("redis@2/b03/glibc", crash());
+    for case in &mut lab.run.plan.cases {
+        case.whole_process = true;
+        case.target = Target::Command(Box::new(UserCommand {
+            command: vec![format!("/usr/bin/{}", case.workload)],
+            real: Some(RealCommand::default()),
+            ..UserCommand::default()
+        }));
+    }
+    for (program, share) in [("jq", 0.3), ("redis", 0.3), ("gs", 0.001)] {
+        let facts = [("malloc_share", share), ("malloc_calls_per_cpu_s", 2e6)];
+        lab = lab.told(&format!("{program}@2/check/glibc"), &facts);
+    }
+    let analysis = analyse(&lab.run, &lab.records);
+    let text = programs(&lab.run, &analysis, Path::new("runs/1"), WIDE).unwrap();
+    for says in [
+        "No numbers under glibc, and so in no mean: redis.",
+        "less than 1 % of the CPU time is malloc and free): gs.",
+        "over 1 program to which allocation matters",
+    ] {
+        assert!(text.contains(says), "{says} is missing in\n{text}");
+    }
+    let line = text.lines().find(|line| line.starts_with("redis")).unwrap();
+    assert!(line.contains("fail"), "{line}");
 }
