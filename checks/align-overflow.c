@@ -7,7 +7,7 @@ why = "a wrapped sum is a block that is too small"
 */
 #include "harness/check.h"
 
-// Of one byte there may be a block with such an alignment, and of no bytes any.
+// A block of one byte may exist at such an alignment; one of zero bytes may lie anywhere.
 static void refused(const char *call, size_t alignment, size_t size, void *block, int error) {
     bool right = block && (size == 0 || (size == 1 && (uintptr_t)block % alignment == 0));
     EXPECT(!block || right, "%s(%zu, %zu) returned a block", call, alignment, size);

@@ -17,7 +17,7 @@ static const char *names[] = {"malloc", "calloc", "realloc", "memalign", "aligne
                               "_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t", "_ZnwmSt11align_val_t",
                               "_ZnamSt11align_val_t", "_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t"};
 
-// By a form of operator new; NULL if there is none in a program of C.
+// Calls one form of operator new; returns NULL if the process has none.
 static void *made_by_operator(const char *name) {
     static char nothrow;
     void *(*call)(size_t, size_t, void *) = (void *(*)(size_t, size_t, void *))dlsym(RTLD_DEFAULT, name);

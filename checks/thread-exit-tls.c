@@ -19,7 +19,7 @@ static void set(int key, int rounds) {
     pthread_setspecific(keys[key], value);
 }
 
-// Each key is set again, so that it is called in three rounds.
+// Sets its key again, so that destructors run in three rounds.
 static void destructor(void *block) {
     struct value value = *(struct value *)block;
     free(block);

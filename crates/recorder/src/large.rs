@@ -90,7 +90,7 @@ fn is_inner() -> bool {
     !state.is_null() && unsafe { (*state).calling } != 0
 }
 
-/// Called before a block is freed, or made another by realloc; returns the size of a large one.
+/// Called before a block is freed or resized; returns its size if it is a large one.
 #[inline(always)]
 pub fn dies(block: *mut c_void) -> Option<usize> {
     match WIPED.large.filter[page(block as usize)].load(Ordering::Relaxed) {

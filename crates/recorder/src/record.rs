@@ -89,8 +89,8 @@ pub fn record(event: Event<'_>) {
     unsafe { note(state, witness.stand(), event) };
 }
 
-/// The stamp of a call that begins now; any value if there is no clock. If its event needs a new
-/// chunk, that begins now, too: a chunk has no stamp earlier than its own.
+/// The stamp of a call that begins now; any value if there is no clock. If the event will need a new
+/// chunk, the chunk is started first: no event can be stamped earlier than its chunk.
 #[inline(always)]
 pub fn entered() -> Option<u64> {
     // SAFETY: the state is this thread's, if there is one.

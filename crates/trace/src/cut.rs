@@ -86,8 +86,8 @@ pub fn cut<R: Read, W: Write>(
     let start = number;
     let mut writer = Writer::new(to, head)?;
     let mut tokens = Tokens::write(before, &mut writer)?;
-    // Their objects outlive them.
-    for thread in ended.into_iter().filter(|it| tokens.has_begun(*it)) {
+    // Threads that had ended end again, after their objects.
+    for thread in ended.into_iter().filter(|it| tokens.has_inherited_of(*it)) {
         writer.write(thread, &Event::ThreadExit)?;
     }
     let mut damage = None;
@@ -161,7 +161,7 @@ impl Tokens {
     }
 
     /// Whether the thread has objects that were alive before the range.
-    fn has_begun(&self, thread: u32) -> bool {
+    fn has_inherited_of(&self, thread: u32) -> bool {
         let of_thread = self.threads.get(thread as usize);
         of_thread.is_some_and(|(_, alive)| *alive > 0)
     }

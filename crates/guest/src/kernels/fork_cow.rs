@@ -18,7 +18,7 @@ pub const KERNEL: Kernel = Kernel {
     name: "fork-cow",
     calls: &["malloc", "free"],
     parameters: &["heap", "classes", "child", "parent"],
-    memory: MemoryPoints::OwnOnlyWithTimes,
+    memory: MemoryPoints::OwnOnlyAlone,
     has_floor: false,
     run,
 };

@@ -23,7 +23,7 @@ pub const KERNEL: Kernel = Kernel {
     name: "late-free",
     calls: &["malloc", "free"],
     parameters: &["processes", "blocks", "size", "place"],
-    memory: MemoryPoints::OwnWithTimes,
+    memory: MemoryPoints::OwnAlone,
     has_floor: false,
     run,
 };

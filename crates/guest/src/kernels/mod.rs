@@ -54,20 +54,19 @@ pub enum MemoryPoints {
     Own,
     /// As [`MemoryPoints::Own`], and no time of its rounds means anything: it is for this mode only.
     OwnOnly,
-    /// As [`MemoryPoints::Own`], with times among the figures of this mode.
-    OwnWithTimes,
-    /// As [`MemoryPoints::OwnOnly`], with times among its figures.
-    OwnOnlyWithTimes,
+    /// As [`MemoryPoints::Own`], and times are among the figures, so no other process runs meanwhile.
+    OwnAlone,
+    /// As [`MemoryPoints::OwnOnly`], and no other process runs meanwhile.
+    OwnOnlyAlone,
 }
 
 impl MemoryPoints {
     /// Whether the kernel is for this mode only.
     pub fn only(self) -> bool {
-        matches!(self, MemoryPoints::OwnOnly | MemoryPoints::OwnOnlyWithTimes)
+        matches!(self, MemoryPoints::OwnOnly | MemoryPoints::OwnOnlyAlone)
     }
 
-    /// Whether another process may run on another CPU in this mode: the kernel names its points, and
-    /// has no times among its figures. (That of `idle-return` is a ratio, and most of it is sleep.)
+    /// Whether another process may run on another CPU in this mode.
     pub fn may_share_the_machine(self) -> bool {
         matches!(self, MemoryPoints::Own | MemoryPoints::OwnOnly)
     }

@@ -25,7 +25,7 @@ pub const KERNEL: Kernel = Kernel {
     name: "start",
     calls: &["malloc", "free"],
     parameters: &["starts", "blocks", "own-threads", "classes"],
-    memory: MemoryPoints::OwnWithTimes,
+    memory: MemoryPoints::OwnAlone,
     has_floor: false,
     run,
 };

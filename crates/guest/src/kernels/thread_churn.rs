@@ -15,7 +15,7 @@ pub const KERNEL: Kernel = Kernel {
     name: "thread-churn",
     calls: &["malloc", "free"],
     parameters: &["generations", "at-once", "blocks", "classes", "leaves"],
-    memory: MemoryPoints::OwnOnlyWithTimes,
+    memory: MemoryPoints::OwnOnlyAlone,
     has_floor: false,
     run,
 };

@@ -5,7 +5,7 @@ use super::group::{CaseGroups, Group};
 use super::ratio::Ratio;
 use super::spread::Spread;
 use super::verdict::{TIME, Verdict, Verdicts};
-use crate::metric::Process;
+use crate::metric::{Process, WALL};
 use heapmark_stats::{blocks_needed, judge_family};
 use serde::Serialize;
 
@@ -61,7 +61,9 @@ pub fn judge(
     compared
         .filter_map(|(((place, row, under, plain), logs), judgement)| {
             let ratios: Vec<f64> = logs.iter().map(|log| log.exp()).collect();
-            let withheld = calls[*place].withheld().or(calls[*place - 1].withheld());
+            let withheld = calls[*place]
+                .withheld(WALL)
+                .or(calls[*place - 1].withheld(WALL));
             let over = FactorRatio {
                 ratio: Ratio::from_logs(logs)?,
                 blocks: Spread::of(&ratios)?,

@@ -24,9 +24,8 @@ const MOST_MEMORY_STALL: f64 = 0.05;
 /// The kernel counts CPU time in clock ticks: over a short time a difference can be wrong by one for
 /// each CPU before and after. What these can make up disturbs nothing.
 const TICK_NS: f64 = 10e6;
-/// At most so much CPU time of a thread or process is in nobody's account: what the kernel does after
-/// it has added up what the thread took. Measured with `larson-threads`, whose threads are the measured
-/// process's own: 9 us.
+/// CPU time for each thread or process that ends, at most, which the kernel counts as busy but charges to
+/// no process: it is spent after the total has been taken. Measured with `larson-threads`: 9 us.
 const UNACCOUNTED_NS: f64 = 10e3;
 
 /// The interference with a process: each load as a share of its limit, and in words.
@@ -38,8 +37,8 @@ fn loads(interference: &Interference) -> [(f64, &'static str); 2] {
     // Independent errors add up like their root.
     let foreign = above(interference.foreign_cpu_share, (2.0 * cpus.max(1.0)).sqrt());
     let tasks = interference.new_tasks.unwrap_or(0) as f64;
-    let of_nobody = tasks * UNACCOUNTED_NS / interference.wall_ns.max(1) as f64;
-    let foreign = (foreign - of_nobody).max(0.0);
+    let unaccounted = tasks * UNACCOUNTED_NS / interference.wall_ns.max(1) as f64;
+    let foreign = (foreign - unaccounted).max(0.0);
     [
         (foreign / most_foreign, "other programs"),
         (
@@ -88,7 +87,7 @@ pub struct InterferenceSummary {
     pub parts: usize,
     /// Parts among them with interference: none of their attempts was quiet.
     pub disturbed: usize,
-    /// Attempts that were repeated, without those in whose midst a session was interrupted.
+    /// Attempts that were repeated, not counting those that an interruption cut short.
     pub repeated: usize,
     /// The causes of interference in the parts that count, and the number of parts of each.
     pub causes: BTreeMap<String, usize>,

@@ -74,7 +74,7 @@ impl MeasuredCell {
             })
         };
         let logs: Vec<f64> = self.by_slot.iter().filter_map(log).collect();
-        // To a zero there is no ratio, and without that pair it would be another one.
+        // A pair with one zero has no ratio, and leaving it out would change the result.
         let is_finite = logs.iter().all(|log| log.is_finite());
         cell.ratio = Ratio::from_logs(&logs).filter(|_| is_finite);
         let judged = cell.metric.judged == Judged::ByRange;

@@ -206,12 +206,11 @@ pub fn unlike(first: &RunFile, other: &RunFile) -> Option<Difference> {
     }
     // The C library belongs to the machine, and has no hash.
     fn content(run: &RunFile, name: &str) -> String {
-        let info = run.allocators.iter().find(|info| info.name == name);
-        let hash_and_variables = info.map(|info| {
-            let hash = info.sha256.first().cloned().unwrap_or_default();
-            hash + &variables(info)
-        });
-        hash_and_variables.unwrap_or_default()
+        let Some(info) = run.allocators.iter().find(|info| info.name == name) else {
+            return String::new();
+        };
+        let hash = info.sha256.first().cloned().unwrap_or_default();
+        hash + &variables(info)
     }
     let mut pairs = key(first).into_iter().zip(key(other));
     let ((what, old), (_, new)) = pairs.find(|(one, other)| one != other)?;
@@ -469,8 +468,7 @@ fn usable(
     if table.case.is_paced() {
         return Err(PACED.into());
     }
-    // Memory does not depend on what else the machine does.
-    if calls.aa_copy_differs && by.unit == Unit::Ns {
+    if calls.withheld(by).is_some() {
         return Err(
             "the baseline differed from its own copy there: that machine was disturbed".into(),
         );

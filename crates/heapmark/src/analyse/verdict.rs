@@ -92,9 +92,11 @@ pub(super) struct Verdicts {
 }
 
 impl Verdicts {
-    /// The verdict that withholds all claims about time, if there is one.
-    pub fn withheld(&self) -> Option<Verdict> {
-        self.aa_copy_differs.then_some(Verdict::AaCopyDiffers)
+    /// The verdict that takes the place of all claims by this metric, if there is one. A busy machine
+    /// does not change how much memory a process takes.
+    pub fn withheld(&self, by: &Metric) -> Option<Verdict> {
+        let is_withheld = self.aa_copy_differs && by.unit == Unit::Ns;
+        is_withheld.then_some(Verdict::AaCopyDiffers)
     }
 }
 
@@ -123,13 +125,11 @@ pub(super) fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
                 continue;
             };
             for (table, row, call) in family(tables, role, value, alpha) {
+                if metric.unit == Unit::Ns && tables[table].case.is_paced() {
+                    continue;
+                }
                 let calls = &mut all[table];
-                let call = match metric.unit {
-                    Unit::Ns if tables[table].case.is_paced() => continue,
-                    Unit::Ns => calls.withheld().unwrap_or(call),
-                    // A busy machine does not change how much memory a process takes.
-                    _ => call,
-                };
+                let call = calls.withheld(metric).unwrap_or(call);
                 calls.rows[row].insert(metric.key, call);
             }
         }

@@ -175,13 +175,13 @@ pub(super) fn headers(body: &str) -> String {
 }
 
 impl Check {
-    /// Processes that make it. A hasty run leaves what only one of several would meet to a run in
-    /// which it is named.
-    pub fn processes(&self, is_hasty: bool) -> u32 {
+    /// How many processes run it, if its keys do not say so: one, or several for a check of threads or
+    /// forks, unless the quick preset runs all checks.
+    pub fn processes(&self, is_thorough: bool) -> u32 {
         let by_chance = matches!(self.group.as_str(), "threads" | "fork");
         match self.trials {
             Some(trials) => trials,
-            None if by_chance && self.standing != Standing::Observe && !is_hasty => {
+            None if by_chance && self.standing != Standing::Observe && is_thorough => {
                 TRIALS_OF_CHANCE
             }
             None => 1,

@@ -245,10 +245,10 @@ fn checked(
 ) -> Result<CheckedAllocator> {
     let name = &subject.allocator.name;
     note(format!("{name}: {} checks", checks.len() + misuses.len()));
-    let is_hasty = !args.is_full() && args.only.is_empty();
+    let is_thorough = args.is_full() || !args.only.is_empty();
     let mut results = Vec::new();
     for check in checks {
-        let trials = (0..check.processes(is_hasty)).map(|_| runner.trial(subject, check));
+        let trials = (0..check.processes(is_thorough)).map(|_| runner.trial(subject, check));
         let trials: Vec<Trial> = trials.collect::<Result<_>>()?;
         results.push(of_trials(check, name, &trials));
     }

@@ -18,6 +18,7 @@ pub struct Report<'a> {
 /// Calls by function, in the order of the `done` and `expected` lines. A program may leave out the
 /// last; the number behind them is the checksum.
 const CALLS: [&str; 5] = ["malloc", "free", "calloc", "realloc", "posix_memalign"];
+const CHECKSUM: &str = "checksum";
 
 /// The calls that a `done` or `expected` line tells of, and the checksum.
 fn work(line: &str) -> impl Iterator<Item = (&'static str, &str)> {
@@ -25,8 +26,6 @@ fn work(line: &str) -> impl Iterator<Item = (&'static str, &str)> {
     let calls = CALLS.into_iter().zip(calls.split(' '));
     calls.chain([(CHECKSUM, checksum)])
 }
-
-const CHECKSUM: &str = "checksum";
 
 impl<'a> Report<'a> {
     pub fn parse(text: &'a str) -> Report<'a> {

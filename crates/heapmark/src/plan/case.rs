@@ -163,8 +163,7 @@ impl Case {
         self.at_once.unwrap_or(self.threads).max(1)
     }
 
-    /// Whether another process on another CPU changes nothing of what its processes report of their
-    /// memory.
+    /// Whether another process may run on another CPU while its memory is measured.
     pub fn may_share_the_machine(&self) -> bool {
         let kernel = self.kernel().and_then(kernels::find);
         kernel.is_some_and(|kernel| kernel.memory.may_share_the_machine()) || self.is_replay()

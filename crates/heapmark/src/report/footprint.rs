@@ -111,7 +111,7 @@ fn shown_with(key: &str) -> &str {
 
 /// All tables.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
-    // Beside times it is measured in one process of each allocator.
+    // In a run that times, memory is measured in one process of each allocator.
     let planned = match analysis.cases.is_empty() {
         true => analysis.planned_blocks,
         false => 1,

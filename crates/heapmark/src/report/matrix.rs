@@ -290,13 +290,14 @@ fn mark(numbers: &Numbers) -> &'static str {
     }
 }
 
+fn measured(analysis: &Analysis) -> impl Iterator<Item = &Numbers> {
+    let candidates = analysis.rows().filter(|row| row.role == Role::Candidate);
+    candidates.filter_map(Row::numbers)
+}
+
 /// The meaning of the marks that are there.
 pub fn marks(analysis: &Analysis) -> impl Iterator<Item = String> {
-    let is_there = |sign: &str| {
-        let candidates = analysis.rows().filter(|row| row.role == Role::Candidate);
-        let mut signs = candidates.filter_map(Row::numbers).map(mark);
-        signs.any(|it| it == sign)
-    };
+    let is_there = |sign: &str| measured(analysis).any(|numbers| mark(numbers) == sign);
     let base = &analysis.baseline;
     let all = [
         ("~", format!("~ cannot be told apart from {base}")),
@@ -422,16 +423,10 @@ fn line<'a>(
 
 /// The meaning of the columns that are there.
 fn legend(analysis: &Analysis, has_all: bool) -> Vec<String> {
-    let measured = || {
-        analysis
-            .rows()
-            .filter(|row| row.role == Role::Candidate)
-            .filter_map(Row::numbers)
-    };
     let base = &analysis.baseline;
     let mut cells = format!("Time over {base}'s, below 1 is faster");
     marks(analysis).for_each(|words| cells += &format!("; {words}"));
-    if measured().any(|numbers| numbers.ratio_is_bound) {
+    if measured(analysis).any(|numbers| numbers.ratio_is_bound) {
         cells += "; <=, >= bounds, since the harness takes more than half of the faster time";
     }
     let harness = match floors(analysis) {

@@ -57,8 +57,8 @@ impl Session {
         Ok(())
     }
 
-    /// The part, or once more if an earlier session was interrupted in the midst of it: compared
-    /// processes are to be neighbours in time.
+    /// Returns the part, or its next attempt if an earlier session was interrupted in the middle of
+    /// it: processes that are compared must run close together in time.
     fn whole(&self, mut part: Part) -> Part {
         while self.is_torn(&part) {
             part = self.selection.plan.again(&part);

@@ -106,7 +106,7 @@ fn what_a_third_of_the_starts_need_more_is_not_in_the_smallest_limit() {
     }
 }
 
-/// When the processes of a purpose began and ended, in the order of their beginning.
+/// Start and end of each process with this purpose, sorted by start.
 fn spans_ns(records: &[Value], purpose: &str) -> Vec<(i128, i128)> {
     let span_ns = |record: &&Value| {
         let began: jiff::Timestamp = word(record, "started").parse().unwrap();

@@ -5,9 +5,9 @@ use super::{Compared, Comparison, NO_EARLIER, NO_NUMBERS, PACED, Side};
 use crate::analyse::group::{CaseGroups, Group};
 use crate::analyse::ratio::Ratio;
 use crate::analyse::role::Role;
-use crate::analyse::verdict::{Verdict, Verdicts, verdicts};
+use crate::analyse::verdict::verdicts;
 use crate::analyse::{counting, grid};
-use crate::metric::{Metric, Process, Unit, Value};
+use crate::metric::{Metric, Process, Value};
 use crate::store::RunFile;
 use heapmark_stats::{Tested, unpaired};
 
@@ -21,15 +21,11 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
     let Value::Process(value) = by.of else {
         return super::ranges::between(&old, &new, by, threshold);
     };
-    let [old_grid, new_grid] = [&old, &new].map(|it| grid(it.head, &counting(it.records)));
-    // Another load of the machine in one run is no change of an allocator, whatever the anchor did.
-    let withheld = |side: &Side, grid: &[CaseGroups]| -> Vec<Option<Verdict>> {
-        let calls = verdicts(grid, side.head.plan.alpha());
-        let of_times = |calls: &Verdicts| calls.withheld().filter(|_| by.unit == Unit::Ns);
-        calls.iter().map(of_times).collect()
-    };
-    let old_withheld = withheld(&old, &old_grid);
-    let new_withheld = withheld(&new, &new_grid);
+    let [old_tables, new_tables] = [&old, &new].map(|side| {
+        let tables = grid(side.head, &counting(side.records));
+        let calls = verdicts(&tables, side.head.plan.alpha());
+        Vec::from_iter(tables.into_iter().zip(calls))
+    });
     let anchor = anchor(old.head, new.head);
     let mut comparison = Comparison {
         differences: differences(old.head, new.head),
@@ -37,10 +33,9 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
         ..Comparison::default()
     };
     let mut tests = Vec::new();
-    for (table, withheld) in new_grid.iter().zip(new_withheld) {
+    for (table, calls) in &new_tables {
         let case = table.case;
-        let earlier = counterpart(case, &old.head.plan.cases)
-            .map(|place| (&old_grid[place], old_withheld[place]));
+        let earlier = counterpart(case, &old.head.plan.cases).map(|place| &old_tables[place]);
         for group in table
             .groups
             .iter()
@@ -50,17 +45,18 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
             let found = match &earlier {
                 _ if case.is_paced() => Err(PACED),
                 Err(why) => Err(why.as_str()),
-                Ok((earlier, _)) => {
+                Ok((earlier, before)) => {
                     tested(group, [earlier, table], anchor, value, threshold.ln_1p())
+                        .map(|tests| (tests, before.withheld(by)))
                 }
             };
-            let earlier_withheld = earlier.as_ref().ok().and_then(|(_, withheld)| *withheld);
-            let row = found.map(|(time, beside)| {
+            let row = found.map(|((time, beside), withheld_before)| {
                 // The anchor is not judged: it shows how far the runs themselves differ.
                 tests.push(Some(beside.unwrap_or(time)).filter(|_| anchor != Some(name)));
                 Compared {
                     beside_anchor: beside.map(|beside| Ratio::of_shift(beside.shift)),
-                    verdict: withheld.or(earlier_withheld),
+                    // Another load in one run is no change of an allocator, whatever the anchor did.
+                    verdict: calls.withheld(by).or(withheld_before),
                     ..Compared::new(case, name, Ratio::of_shift(time.shift))
                 }
             });

@@ -16,7 +16,7 @@ use super::ratio::Ratio;
 use super::role::Role;
 use super::verdict::{self, Verdict};
 use super::{counting, grid};
-use crate::metric::{self, Metric, Unit, Value};
+use crate::metric::{self, Metric, Value};
 use crate::plan::Case;
 use crate::store::{Record, RunFile};
 use heapmark_stats::{Rule, Tested, blocks_needed, judge_tested, paired};
@@ -132,8 +132,7 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
             };
             tests.extend(tested.ok().map(Some));
             let row = tested.map(|tested| Compared {
-                // A busy machine does not change how much memory a process takes.
-                verdict: calls.withheld().filter(|_| by.unit == Unit::Ns),
+                verdict: calls.withheld(by),
                 ..Compared::new(case, name, Ratio::of_shift(tested.shift))
             });
             comparison.add(case, name, row);

@@ -92,7 +92,7 @@ pub fn round_marks(low: f64, high: f64) -> Vec<(f64, String)> {
 fn marked(title: &str, values: &[f64], unit: f64, log: bool, word: impl Fn(f64) -> String) -> Axis {
     let (low, high) = ends(values);
     let from_zero = !log && has_zero(values);
-    // Marks of a linear scale, whatever the least value above zero is.
+    // Linear marks, however small the smallest value above zero is.
     let low = if from_zero {
         high / LOG_FROM * 1.01
     } else {

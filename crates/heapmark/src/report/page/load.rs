@@ -22,7 +22,7 @@ const PERCENTILES: [(&str, &str, &str); 3] = [
 ];
 
 pub fn section(legend: &SeriesLegend) -> Section {
-    // Of a case with a factor there is one without it.
+    // Every case with a factor also runs without it.
     let cases = legend.cases(|case| case.times_operations() && case.factor.is_none());
     let mut view = View {
         workload: None,

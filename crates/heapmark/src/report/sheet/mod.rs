@@ -53,14 +53,14 @@ impl Numberless {
     }
 }
 
-/// Of which cases the harness's own time is known, so that means leave it out.
+/// For which cases the harness's own time is known, so that means leave it out.
 pub enum Floors {
     OfAll,
     OfSome,
     None,
 }
 
-/// Of the cases that means are over.
+/// Looks at the cases that means are taken over.
 pub fn floors(analysis: &Analysis) -> Floors {
     let is_floor = |row: &Row| row.role == Role::Floor && row.numbers().is_some();
     let cases = analysis.cases.iter();
