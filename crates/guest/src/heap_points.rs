@@ -3,12 +3,19 @@
 
 use crate::bench::Bench;
 use crate::clock::now_ns;
+use crate::fail;
 use crate::memory::{self, HarnessTable, Resident};
 use crate::objects::Objects;
 use crate::published;
 use core::cell::Cell;
 use core::ptr;
 use heapmark_wire::{HeapPoint, RangeKind};
+
+/// From this many live bytes on, a point's overhead describes the allocator.
+pub const OVERHEAD_FROM_BYTES: u64 = 1 << 20;
+
+/// A reading below this share of what an allocator must hold is impossible.
+pub const LEAST_OF_BOUND: f64 = 0.97;
 
 /// The points of one process.
 pub struct HeapPoints {
@@ -85,6 +92,17 @@ impl HeapPoints {
         point.heap_bytes
     }
 
+    /// As [`HeapPoints::take`], if each page of each live block has been touched and no other
+    /// thread works: gives up if less is found.
+    pub fn take_touched(&self, volume: u64, live: u64) -> u64 {
+        let heap = self.take(volume, live);
+        let is_impossible = (heap as f64) < LEAST_OF_BOUND * live as f64;
+        if self.wanted() && live >= OVERHEAD_FROM_BYTES && is_impossible {
+            not_all_found(heap, live);
+        }
+        heap
+    }
+
     /// What the allocator holds now, by the mappings in which its blocks may lie. The data of
     /// objects, libc's for one, is none of these.
     fn held_bytes(&self) -> u64 {
@@ -133,6 +151,16 @@ impl HeapPoints {
             bench.say("point", point);
         }
     }
+}
+
+fn not_all_found(heap: u64, live: u64) -> ! {
+    let [heap, live] = [heap, live].map(|bytes| bytes >> 10);
+    fail::give_up(
+        "error",
+        format_args!(
+            "memory is measured wrongly here: of {live} KiB in live blocks {heap} KiB are found (a heap in a file of a disk, or swapped out)"
+        ),
+    )
 }
 
 /// Memory that may be the allocator's.

@@ -29,6 +29,8 @@ pub struct Litter {
     outgoing: Blocks,
     incoming: Blocks,
     has_come: HarnessTable<Padded<AtomicBool>>,
+    /// Bytes of each thread when it was full.
+    filled: HarnessTable<Padded<Cell<u64>>>,
     /// How many blocks of each thread have stayed.
     stayed: HarnessTable<Padded<Cell<usize>>>,
     meeting: Rendezvous,
@@ -57,6 +59,7 @@ impl Litter {
             outgoing: Blocks::new(threads * BATCH),
             incoming: Blocks::new(threads * BATCH),
             has_come: HarnessTable::zeroed(threads),
+            filled: HarnessTable::zeroed(threads),
             stayed: HarnessTable::zeroed(threads),
             meeting: Rendezvous::new(threads),
         }
@@ -83,6 +86,7 @@ impl Litter {
             volume += block.size() as u64;
             blocks.push(block);
         }
+        self.filled[worker].0.set(volume);
         let mut replaced = 0;
         while replaced < TURNOVERS * volume {
             let place = random.below(blocks.len() as u32) as usize;
@@ -109,6 +113,11 @@ impl Litter {
             blocks.swap_free(thread, place);
         }
         self.stayed[worker].0.set(stay);
+    }
+
+    /// Bytes of all threads before any were freed.
+    pub fn full_bytes(&self) -> u64 {
+        self.filled.iter().map(|Padded(bytes)| bytes.get()).sum()
     }
 
     /// Whether this is the first thread, returned once all have littered.

@@ -20,6 +20,7 @@ use crate::sys;
 use crate::timed_phases::Load;
 use core::cell::Cell;
 use core::hint::spin_loop;
+use core::mem;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -165,6 +166,13 @@ fn run(bench: &mut Bench) {
     block_sizes.fill_with(&mut draw);
     first_sizes.fill_with(&mut draw);
     let expected = expected(&drawn, &block_sizes, &first_sizes);
+    let peak_bytes: u64 = (0..threads)
+        .map(|worker| {
+            let own = &drawn[worker * requests..][..requests];
+            let first_sizes = &first_sizes[worker * slots..][..slots];
+            most_live(own, &block_sizes[begins[worker]..], first_sizes)
+        })
+        .sum();
     null::overlap(
         sizes.largest().max(PAYLOAD[0] + PAYLOAD[1]) as usize,
         threads,
@@ -213,6 +221,7 @@ fn run(bench: &mut Bench) {
         implied.add(&expected);
     }
     bench.account(&done, &implied);
+    bench.requested_peak(peak_bytes);
     for (lap, name) in [(CLOSED, "closed"), (OPEN, "open")] {
         let sum = &times[lap * threads];
         let others = &times[lap * threads + 1..(lap + 1) * threads];
@@ -235,19 +244,45 @@ fn run(bench: &mut Bench) {
 
 /// The work of a round: each request once in each lap, and the background heap around them.
 fn expected(drawn: &[DrawnRequest], sizes: &[u32], first_sizes: &[u32]) -> KernelWork {
-    let sum = |sizes: &[u32]| sizes.iter().map(|&size| u64::from(size)).sum::<u64>();
-    let (mut blocks, mut bytes) = (sizes.len() as u64, sum(sizes));
+    let (mut blocks, mut bytes) = (sizes.len() as u64, bytes_of(sizes));
     for request in drawn {
         blocks += 2 + u64::from(request.payload > 0);
-        bytes += sum(&[request.kept, request.reply, request.payload]);
+        bytes += bytes_of(&[request.kept, request.reply, request.payload]);
     }
     let blocks = LAPS as u64 * blocks + first_sizes.len() as u64;
     KernelWork {
         malloc: blocks,
         free: blocks,
-        checksum: LAPS as u64 * bytes + sum(first_sizes),
+        checksum: LAPS as u64 * bytes + bytes_of(first_sizes),
         ..KernelWork::default()
     }
+}
+
+fn bytes_of(sizes: &[u32]) -> u64 {
+    sizes.iter().map(|&size| u64::from(size)).sum()
+}
+
+/// Most live bytes of a worker, if what it hands over is freed before its next request. With one
+/// worker it is. With more the next one frees it, about then, and the sum of the workers' peaks is
+/// near the highest sum.
+fn most_live(requests: &[DrawnRequest], sizes: &[u32], first_sizes: &[u32]) -> u64 {
+    let mut kept = HarnessTable::<u32>::zeroed(first_sizes.len());
+    kept.copy_from_slice(first_sizes);
+    let mut live = bytes_of(&kept);
+    let mut peak = live;
+    for _ in 0..LAPS {
+        let mut sizes = sizes;
+        for request in requests {
+            let (own, rest) = sizes.split_at(request.blocks as usize);
+            sizes = rest;
+            let own = bytes_of(own);
+            peak = peak.max(live + own);
+            let old = mem::replace(&mut kept[request.slot as usize], request.kept);
+            live = live - u64::from(old) + u64::from(request.kept);
+            peak = peak.max(live + own + bytes_of(&[request.payload, request.reply]));
+        }
+    }
+    peak
 }
 
 /// Reports the percentiles of all requests of a loop; none must be missing.
@@ -430,5 +465,27 @@ impl Load for OpenLoop<'_> {
             }
         }
         self.works.add(worker, &work);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_is_live_before_a_block_is_replaced_or_once_all_is_handed_over() {
+        let request = |blocks, kept, payload| DrawnRequest {
+            gap_ns: 0,
+            blocks,
+            slot: 0,
+            kept,
+            reply: 5,
+            payload,
+        };
+        let requests = [request(1, 50, 0), request(2, 70, 1000)];
+        let peak = |requests: &[DrawnRequest]| most_live(requests, &[10, 20, 30], &[100, 3]);
+        // The first one's block beside the background heap, which is smaller in the second lap.
+        assert_eq!(peak(&requests[..1]), 100 + 3 + 10);
+        assert_eq!(peak(&requests), 70 + 3 + 20 + 30 + 1000 + 5);
     }
 }

@@ -165,7 +165,8 @@ fn run(bench: &mut Bench) {
         if points.wanted() {
             context.look(made.malloc, || {
                 let [made, freed] = context.bytes();
-                most = most.max(points.take(made, made.saturating_sub(freed)));
+                let live = made.saturating_sub(freed);
+                most = most.max(context.turns.point(&points, made, live));
             });
         }
         bench.join(round, team, &began);

@@ -2,10 +2,11 @@
 //! no blocks hold a known multiple of what is live. It ranks no allocator: it shows whether memory is
 //! measured rightly here.
 
-use super::shape::{Blocks, LEAST_OF_BOUND, Shape, StampedBlock};
+use super::shape::{Blocks, Shape, StampedBlock};
 use super::{Kernel, MemoryPoints};
 use crate::bench::Bench;
 use crate::fail;
+use crate::heap_points::LEAST_OF_BOUND;
 use crate::sys::page_bytes;
 use core::cell::Cell;
 

@@ -2,19 +2,12 @@
 //! and points at which nothing else runs.
 
 use crate::bench::{Bench, KernelWork};
-use crate::fail;
-use crate::heap_points::HeapPoints;
+use crate::heap_points::{HeapPoints, OVERHEAD_FROM_BYTES};
 use crate::retained;
 use crate::shape_blocks::ShapeThreads;
 pub use crate::shape_blocks::{BlockList, Blocks, ShapeThread, StampedBlock};
 use core::cell::Cell;
 use core::ops::Deref;
-
-/// From this many live bytes on, a point's overhead describes the allocator.
-const OVERHEAD_FROM_BYTES: u64 = 1 << 20;
-
-/// A reading below this share of what an allocator must hold is impossible.
-pub const LEAST_OF_BOUND: f64 = 0.97;
 
 /// One round of such a kernel.
 pub struct Shape {
@@ -55,13 +48,10 @@ impl Shape {
     pub fn point(&self) -> u64 {
         let live = self.live();
         self.most_live.set(self.most_live.get().max(live));
-        let heap = self.points.take(self.volume(), live);
+        let heap = self.points.take_touched(self.volume(), live);
         if live >= OVERHEAD_FROM_BYTES {
             let overhead = heap as f64 / live as f64;
             self.worst.set(self.worst.get().max(overhead));
-            if self.points.wanted() && overhead < LEAST_OF_BOUND {
-                not_all_found(heap, live);
-            }
         }
         heap
     }
@@ -69,6 +59,12 @@ impl Shape {
     /// Reports points and work. What is allocated is known to the kernel beforehand, unless it
     /// depends on addresses (`None`); in any case all of it must be freed.
     pub fn account(&self, bench: &Bench, expected: Option<KernelWork>) {
+        self.account_with_peak(bench, expected, 0);
+    }
+
+    /// As [`Shape::account`], if the kernel knows how many bytes are live at most, also between
+    /// points.
+    pub fn account_with_peak(&self, bench: &Bench, expected: Option<KernelWork>, peak_bytes: u64) {
         let done = KernelWork {
             malloc: self.blocks() - self.aligned_blocks(),
             posix_memalign: self.aligned_blocks(),
@@ -82,7 +78,7 @@ impl Shape {
             ..done
         });
         bench.account(&done, &expected);
-        bench.requested_peak(self.most_live.get());
+        bench.requested_peak(self.most_live().max(peak_bytes));
         self.points.tell(bench);
     }
 
@@ -134,17 +130,6 @@ impl Growth {
             bench.figure("growth_bytes_per_iteration", (end - half) / rest as f64);
         }
     }
-}
-
-/// Each page of each block has been touched.
-fn not_all_found(heap: u64, live: u64) -> ! {
-    let [heap, live] = [heap, live].map(|bytes| bytes >> 10);
-    fail::give_up(
-        "error",
-        format_args!(
-            "memory is measured wrongly here: of {live} KiB in live blocks {heap} KiB are found (a heap in a file of a disk, or swapped out)"
-        ),
-    )
 }
 
 /// The moments of an idle time at which memory is read, in milliseconds.

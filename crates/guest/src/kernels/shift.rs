@@ -44,9 +44,10 @@ fn run(bench: &mut Bench) {
     // The last block may reach over the limit.
     let places = live as usize / LOWEST + 1;
     let most = LOWEST << (octaves + 1);
+    // Hoard holds 10.7 times what is live.
     bench.needs(
         (bench.threads * (places * size_of::<StampedBlock>() + most)) as u64
-            + bench.number("live") * 3,
+            + bench.number("live") * 12,
     );
     let context = ShiftContext {
         shape: Shape::new(bench, bench.threads, (cycles * (2 * octaves + 1)) as usize),

@@ -41,6 +41,8 @@ pub const KERNEL: Kernel = Kernel {
 const SHORT_LIVED: usize = 64;
 /// Strings of records are shorter than this.
 const STRING_BELOW: u32 = 512;
+/// A longer one is drawn again at most so often: there may be no shorter ones.
+const STRING_DRAWS: usize = 64;
 /// A random tree of so many nodes is far less deep than this.
 const DEPTH: usize = 256;
 /// Blocks in the copies of a structure begin at multiples of this.
@@ -152,7 +154,8 @@ fn run(bench: &mut Bench) {
         let visits = (threads * nodes * passes) as u64;
         bench.record(round, span.unwrap_or_default(), 0, visits);
     }
-    context.shape.account(bench, None);
+    let full_bytes = context.litter.full_bytes();
+    context.shape.account_with_peak(bench, None, full_bytes);
     context.tell(bench);
 }
 
@@ -382,7 +385,7 @@ impl TraverseContext {
                     }
                     Structure::Records => {
                         link = table.add(number);
-                        made.string_bytes = (self.sizes.draw(&mut random) % STRING_BELOW).max(1);
+                        made.string_bytes = self.string_bytes(&mut random);
                         let string = thread.untouched(made.string_bytes as usize, 0).address();
                         string.write_bytes(1, made.string_bytes as usize);
                         made.other = string.cast();
@@ -408,6 +411,12 @@ impl TraverseContext {
                 number += 1;
             });
         }
+    }
+
+    fn string_bytes(&self, random: &mut SplitMix) -> u32 {
+        let mut sizes = (0..STRING_DRAWS).map(|_| self.sizes.draw(random));
+        let short = sizes.find(|size| *size < STRING_BELOW);
+        short.unwrap_or(STRING_BELOW - 1).max(1)
     }
 
     fn free(&self, index: usize, thread: &ShapeThread) {

@@ -3,6 +3,7 @@
 
 use super::wait::{Semaphore, wait_until};
 use crate::bench::Bench;
+use crate::heap_points::HeapPoints;
 use crate::memory::{HarnessTable, Padded};
 use crate::retained;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -90,6 +91,16 @@ impl Turns {
             }
         }
         any
+    }
+
+    /// By the main thread, between turns: takes a point, and gives up if it is impossible. While
+    /// threads race, what is live changes too fast to tell.
+    pub fn point(&self, points: &HeapPoints, volume: u64, live: u64) -> u64 {
+        if self.are_taken() {
+            points.take_touched(volume, live)
+        } else {
+            points.take(volume, live)
+        }
     }
 
     /// By the main thread, before another round of the same threads.

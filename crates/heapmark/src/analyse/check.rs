@@ -67,6 +67,7 @@ pub fn kept(one: &CheckedAllocator, file: &CheckFile) -> Checked {
             standing: result.standing,
             verdict: result.verdict,
             found: found.cloned().unwrap_or_default(),
+            processes: result.times.1,
             heapmark: file.heapmark.clone(),
             at: file.started.clone(),
         }

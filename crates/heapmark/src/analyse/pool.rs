@@ -3,7 +3,6 @@
 
 use super::compare::{Difference, LeftAlone, PACED, Side, counterpart, library, variables};
 use super::group::{CaseGroups, Group};
-use super::ratio::Ratio;
 use super::role::Role;
 use super::verdict::{self, Verdict};
 use super::{counting, grid};
@@ -512,14 +511,7 @@ fn pooled(
     by: &Metric,
     alpha: f64,
 ) -> Option<PooledRow> {
-    // Each run of a machine counts the same, however many blocks it has.
-    let estimates: Vec<f64> = jobs
-        .values()
-        .map(|jobs| {
-            let of_jobs = jobs.iter().filter_map(|logs| Ratio::from_logs(logs));
-            mean(&of_jobs.map(|it| it.ratio.ln()).collect::<Vec<_>>())
-        })
-        .collect::<Option<_>>()?;
+    // Each block of a machine counts the same, for its ratio as for its interval.
     let tests: Vec<Option<Tested>> = jobs
         .values()
         .map(|jobs| paired(&jobs.concat(), THRESHOLD))
@@ -528,6 +520,7 @@ fn pooled(
     let judged = judge_tested(&tests, &Rule::new(tests.len(), least, alpha));
     let judged: Vec<Judgement> = judged.into_iter().collect::<Option<_>>()?;
     let findings: Vec<Finding> = judged.iter().map(|it| it.finding).collect();
+    let estimates: Vec<f64> = judged.iter().map(|it| it.shift.estimate).collect();
     let together = machines(&estimates);
     let word = together.map_or(Transfer::TooFewMachines, |it| it.transfer(&findings));
     let ratios = |it: Interval| (it.low.exp(), it.high.exp());
@@ -650,6 +643,16 @@ mod tests {
             next.0 < mean.0 && mean.1 < next.1 && 0.99 < next.1,
             "{next:?}"
         );
+    }
+
+    #[test]
+    fn a_machines_ratio_lies_in_its_interval_though_one_of_its_runs_differs() {
+        let mut runs = vec![on("a", 1.0), on("b", 0.8), on("c", 0.8)];
+        runs.extend((0..5).map(|_| on("a", 0.8)));
+        let pool = pooled(&runs);
+        let first = &pool.rows[0].on[0];
+        let (low, high) = first.interval.unwrap();
+        assert!(low <= first.ratio && first.ratio <= high, "{first:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::Unit::{Bytes, Count, GibSeconds, Ns, Share, Times};
 use super::{Metric, Sample, Value, described, figure};
 use crate::execute::Measurement;
 use crate::observe::memory_profile::{MemoryPoint, MemoryProfile};
-use crate::plan::LITTER;
+use crate::plan::{LITTER, OTHER_SIZES};
 
 /// The least requested memory for which an overhead describes the allocator.
 pub const OVERHEAD_FROM_BYTES: f64 = 1_048_576.0;
@@ -153,6 +153,13 @@ pub const METRICS: &[Metric] = &[
         Ns,
         "try --age: what the end of the process takes to give the litter's pages back, estimated from pages given back beside; in the command's time",
     ),
+    figure(
+        OTHER_SIZES,
+        "litter of other sizes",
+        Count,
+        "with --age: 1 if the litter has sizes as servers ask for, since none of the workload's own can be used",
+    )
+    .better(Neither),
     retained("retained_bytes_0_ms", |sample| after(sample, 0)),
     retained("retained_bytes_100_ms", |sample| after(sample, 100)),
     retained("retained_bytes_1000_ms", |sample| after(sample, 1000)),
@@ -169,7 +176,7 @@ pub const METRICS: &[Metric] = &[
         "no_reuse_ratio",
         "peak over peak without reuse",
         Times,
-        "bytes requested in all / most bytes that are live (fan-in, relay: that can be): peak over peak if no byte that was freed were ever used again",
+        "bytes requested in all / most bytes that are live (relay, and fan-in with one size: that can be): peak over peak if no byte that was freed were ever used again",
     )
     .better(Neither),
     figure(
@@ -311,14 +318,14 @@ pub const METRICS: &[Metric] = &[
         "peak_over_bound",
         "peak over the bound",
         Times,
-        "fan-in, relay: highest resident heap / the most bytes that can be live",
+        "fan-in, relay: highest resident heap / the most bytes that can be live; of fan-in with several sizes, that were live at any point",
     )
     .judged_by_range(),
     figure(
         "idle_over_bound",
         "bound after idle time",
         Times,
-        "fan-in: resident heap 1 s after the end / the most bytes that could be live",
+        "fan-in: resident heap 1 s after the end / the same bytes",
     ),
     figure(
         "copied_bytes",
@@ -361,7 +368,7 @@ pub const METRICS: &[Metric] = &[
         "thread_ns",
         "time of a thread",
         Ns,
-        "thread-churn: time of a thread above that of one that does nothing; one measurement",
+        "thread-churn: wall time of a generation of threads / threads in it, above the same of threads that do nothing; one measurement",
     ),
     figure(
         "start_ns",
@@ -464,19 +471,19 @@ pub const METRICS: &[Metric] = &[
         "scattered_pages_per_1000_nodes",
         "pages if scattered",
         Count,
-        "traverse: the same of a copy whose nodes lie anywhere in as much memory as was filled before",
+        "traverse: the same of the scattered copy",
     ),
     figure(
         "lines_per_node",
         "cache lines",
         Count,
-        "traverse: distinct cache lines of 64 bytes that are read / nodes",
+        "traverse: distinct cache lines of 64 bytes that are read of nodes and strings / nodes",
     ),
     figure(
         "regions_2_mib",
         "regions",
         Count,
-        "traverse: distinct regions of 2 MiB that are read",
+        "traverse: distinct regions of 2 MiB in which these lie",
     ),
     figure(
         "tlb_64_misses_per_node",
@@ -504,13 +511,6 @@ pub const METRICS: &[Metric] = &[
     )
     .judged_by_range(),
     figure(
-        "remote_share",
-        "freed by others",
-        Share,
-        "steady: share of the blocks that other threads freed; where one could not take more, the owner freed them",
-    )
-    .better(Neither),
-    figure(
         "tlb_64_misses_per_read",
         "misses of a small TLB per read",
         Count,
@@ -528,6 +528,17 @@ pub const METRICS: &[Metric] = &[
         Count,
         "steady: the same of a cache of 1 MiB in lines of 64 bytes",
     ),
+];
+
+/// What `steady` reports in a timed process, too.
+pub const BY_OTHERS: &[Metric] = &[
+    figure(
+        "remote_share",
+        "freed by others",
+        Share,
+        "steady: share of the blocks that other threads freed; where one could not take more, the owner freed them",
+    )
+    .better(Neither),
 ];
 
 /// Growth of the resident set that is left so long after everything was freed.

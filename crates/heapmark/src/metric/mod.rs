@@ -222,7 +222,10 @@ impl Metric {
 /// The metrics of processes of a run's kind, in the order of its tables.
 pub fn of_mode(mode: Mode) -> Vec<&'static Metric> {
     match mode {
-        Mode::Time => time::METRICS.iter().chain(open_loop::METRICS).collect(),
+        Mode::Time => {
+            let own = time::METRICS.iter().chain(open_loop::METRICS);
+            own.chain(memory::BY_OTHERS).collect()
+        }
         Mode::Latency { .. } => latency::METRICS.iter().collect(),
         Mode::Count(counter) => {
             let events = counter.events();
@@ -231,7 +234,7 @@ pub fn of_mode(mode: Mode) -> Vec<&'static Metric> {
                 .filter(|metric| events.contains(&metric.key))
                 .collect()
         }
-        Mode::Memory => memory::METRICS.iter().collect(),
+        Mode::Memory => memory::METRICS.iter().chain(memory::BY_OTHERS).collect(),
         Mode::Limit(_) => limit::METRICS.iter().collect(),
     }
 }
@@ -259,6 +262,7 @@ pub fn all() -> impl Iterator<Item = &'static Metric> {
         open_loop::METRICS,
         whole::METRICS,
         memory::METRICS,
+        memory::BY_OTHERS,
         counts::METRICS,
         latency::METRICS,
         limit::METRICS,

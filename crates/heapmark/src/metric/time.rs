@@ -160,7 +160,7 @@ pub const METRICS: &[Metric] = &[
         "scattered_ns_per_node",
         "time if scattered",
         Ns,
-        "traverse: the same of a copy whose nodes lie anywhere in as much memory as was filled before",
+        "traverse: the same of a copy whose nodes lie anywhere in as much memory as the parameter litter says, or in more if they need it; also if the heap is fresh",
     ),
     figure(
         "cold_request_ns",
@@ -202,7 +202,8 @@ pub const METRICS: &[Metric] = &[
         "sized_ratio",
         "sized / unsized",
         Times,
-        "sized: time of the laps in which free is told the size / of those in which it is not, in the same process",
+        "sized: time of the laps in which free is told the size / of those in which it is not, in the same process; \
+         in an order in which a steady drift cancels, and without the first lap",
     ),
     figure(
         "pair_ns_of_batch_25",

@@ -19,6 +19,9 @@ pub const LITTER: [&str; 3] = [
     "litter_give_back_ns",
 ];
 
+/// Figure of such a process if the litter does not have the workload's own sizes: 1.
+pub const OTHER_SIZES: &str = "litter_other_sizes";
+
 /// The litter of one process.
 #[derive(Clone, Debug)]
 pub struct Litter {
@@ -60,9 +63,9 @@ impl Litter {
         }
     }
 
-    /// Whether its sizes are the workload's own.
-    pub fn is_of_workload(&self) -> bool {
-        self.sizes != FLEET
+    /// Whether a heap is aged by other sizes than the workload's own.
+    pub fn has_other_sizes(&self) -> bool {
+        self.bytes > 0 && self.sizes == FLEET
     }
 }
 
@@ -110,8 +113,10 @@ mod tests {
             "no block is empty, and none is most of the litter"
         );
         assert_eq!(sizes("16:1,32:3000000000"), "32:1000000000");
-        for nothing in ["", "0:7", "x:y"] {
-            assert!(!Litter::of(50, 0, nothing, false).is_of_workload());
+        assert!(!Litter::of(50, 0, "16:1", false).has_other_sizes());
+        for nothing in ["", "0:7", "x:y", "4194304:1"] {
+            assert!(Litter::of(50, 0, nothing, false).has_other_sizes());
         }
+        assert!(!Litter::none().has_other_sizes(), "a fresh heap");
     }
 }

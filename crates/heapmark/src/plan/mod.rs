@@ -22,7 +22,7 @@ pub use counter::Counter;
 pub use factor::Factor;
 pub use huge_pages::HugePages;
 pub use limit::{Limit, LimitKind};
-pub use litter::{LITTER, Litter};
+pub use litter::{LITTER, Litter, OTHER_SIZES};
 pub use mode::Mode;
 pub use target::Target;
 pub use user_command::{Client, RealCommand, UserCommand};

@@ -4,7 +4,7 @@ use super::sheet::{TableColumns, interval, verdict};
 use super::text::{enclosed, join};
 use super::units;
 use crate::analyse::{Analysis, Case, Numbers, Role};
-use crate::plan::{Factor, HugePages, LITTER, case_name};
+use crate::plan::{Factor, HugePages, LITTER, OTHER_SIZES, case_name};
 
 /// What is said of a factor.
 struct FactorWords {
@@ -111,8 +111,12 @@ pub fn memory(case: &Case) -> Option<String> {
             units::duration(ns)
         )
     });
+    let sizes = match most(OTHER_SIZES) {
+        Some(_) => ", of sizes as servers ask for, since none of the workload's own can be used",
+        None => "",
+    };
     Some(format!(
-        "the litter has {} live, and holds: {told}; all memory of these rows includes it{}",
+        "the litter has {} live{sizes}, and holds: {told}; all memory of these rows includes it{}",
         units::bytes(most(live)?),
         back.unwrap_or_default()
     ))

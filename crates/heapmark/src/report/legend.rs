@@ -1,6 +1,6 @@
 //! The meaning of the columns, only of those shown. Strings from outside are not yet escaped.
 
-use super::{check, factor, footprint, latency, limit, text, user_command};
+use super::{check, factor, footprint, latency, limit, operations, text, user_command};
 use crate::analyse::{Analysis, Case, Numbers, Purge, Role, Row};
 use crate::metric::LOAD;
 use std::collections::BTreeSet;
@@ -77,6 +77,10 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
             |_, _, numbers| numbers.figures.contains_key(LOAD),
             "p50 to max: latency of requests from when they are due, those times being drawn before; by p99: verdict on that, by ranges. \
              ns/op and closed: the same requests in a closed loop, each begun when the last one has ended. Medians over processes.",
+        ),
+        line(
+            |_, _, numbers| operations::has_freed_by_others(numbers),
+            "by others: share of the blocks that other threads freed.",
         ),
         line(
             |case, _, _| case.whole_process,

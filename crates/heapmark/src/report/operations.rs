@@ -17,6 +17,8 @@ const REQUESTS: [(&str, &str, Spare); 7] = [
 ];
 /// From this part of the load on, how busy the baseline is says that the rates are wrong.
 const OTHER_LOAD: f64 = 0.25;
+/// The share of blocks that other threads freed.
+const BY_OTHERS: &str = "remote_share";
 /// What rows are judged by, beside their time.
 const JUDGED_LATENCY: &str = "open_p99_ns";
 
@@ -33,6 +35,11 @@ pub fn latencies(numbers: &Numbers) -> String {
         Some(format!("{title} {}", units::duration(*ns)))
     });
     text::enclosed("; ", &text::list(told), "")
+}
+
+/// Whether some blocks of a row were freed by other threads, as it counts them.
+pub fn has_freed_by_others(numbers: &Numbers) -> bool {
+    numbers.median(BY_OTHERS).is_some_and(|share| share > 0.0)
 }
 
 /// `A/A: the copy's p99 is 1.02 of glibc's`, and whether that is called a difference.
@@ -103,6 +110,9 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
         if key == JUDGED_LATENCY && table.rows.iter().any(|(_, n)| n.verdict(key).is_some()) {
             table.words("by p99", |_, n| verdict(n.verdict(key))).spare = Spare::Early;
         }
+    }
+    if table.rows.iter().any(|(_, n)| has_freed_by_others(n)) {
+        table.metric("by others", BY_OTHERS, units::percent).spare = Spare::Early;
     }
     held(table);
     if table.rows.iter().any(|(_, n)| n.floor_share.is_some()) {

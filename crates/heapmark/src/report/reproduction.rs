@@ -1,7 +1,7 @@
 //! `docs/REPRODUCTION.md`: every published figure beside ours, and every claim with its verdict.
 
 use super::claims::{one_reason, reason, summary};
-use super::conclusion::with_times;
+use super::conclusion::{moment, with_times};
 use super::markdown::row;
 use super::text::{count, enclosed, list, markdown as escape};
 use super::units::digits;
@@ -99,7 +99,7 @@ fn what_ran(run: &Measured, seen: &InterferenceSummary) -> String {
     };
     format!(
         "  - Run of {}, Linux {}: suite {}, preset {}, {} ({}, {disturbed}), seed {}, heapmark {}: {}\n",
-        escape(&head.started),
+        escape(&moment(head)),
         fact(run, "kernel"),
         escape(&head.suite),
         escape(&head.preset),
@@ -121,7 +121,8 @@ fn all_claims(judged: &[JudgedClaim]) -> String {
     format!(
         "\n## All claims\n\n\
          *Measured* after a verdict: the same claim with allocators set as the document's versions were. *Supposed*: an\n\
-         explanation that was not measured. Every number that a verdict rests on stands with its document below.\n\n\
+         explanation that was not measured. The medians and ranges behind a verdict stand with its\n\
+         document below.\n\n\
          | id | claim | verdict | why |\n|:--|:--|:--|:--|\n{}",
         rows.collect::<String>()
     )

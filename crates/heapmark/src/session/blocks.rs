@@ -1,7 +1,7 @@
 //! The blocks: runs each part of each block, repeats disturbed parts, and stops when there are
 //! enough blocks.
 
-use super::calibrate::Pace;
+use super::calibrate::{Pace, without_capacity};
 use super::runner::Due;
 use super::{Progress, Session};
 use crate::analyse::half_widths;
@@ -177,10 +177,11 @@ impl Session {
             Mode::Memory => (Purpose::Memory, case.cold, slow),
             Mode::Limit(_) => (Purpose::Limited, case.cold, iterations),
         };
-        let mut job = self.under_factor(cell, Job::new(case, cell, cold, iterations, false)?);
-        if mode == Mode::Time {
-            job = self.at_capacity(cell, job);
-        }
+        let job = self.under_factor(cell, Job::new(case, cell, cold, iterations, false)?);
+        let mut job = match mode {
+            Mode::Time => self.at_capacity(cell, job),
+            _ => without_capacity(job),
+        };
         job.mode = mode;
         job.idles = !case.beside;
         Ok(Due {

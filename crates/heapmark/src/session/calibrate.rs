@@ -164,6 +164,14 @@ impl Session {
     }
 }
 
+/// The job without times at which requests are due: only a timed process has any.
+pub(super) fn without_capacity(mut job: Job) -> Job {
+    if let Some(capacity) = job.parameters.get_mut(CAPACITY) {
+        *capacity = "0".to_owned();
+    }
+    job
+}
+
 /// Operations of all threads in a second, of the fastest iteration: what else the machine does makes
 /// others only slower.
 fn per_s(measurement: &Measurement) -> Option<u64> {

@@ -2,7 +2,7 @@
 //! while there are idle CPUs. Checks that an earlier run has passed are not repeated.
 
 use super::Progress;
-use super::calibrate::Pace;
+use super::calibrate::{Pace, without_capacity};
 use super::passed::{self, Kept};
 use super::run::{CONTROL, Session, now};
 use super::runner::Due;
@@ -33,7 +33,7 @@ impl Session {
                 *value = (seconds * LONGER).to_string();
             }
         }
-        Ok(self.under_factor(cell, job))
+        Ok(without_capacity(self.under_factor(cell, job)))
     }
 
     pub(super) fn runs_kernel(&self, cell: &Cell) -> bool {
@@ -85,8 +85,8 @@ impl Session {
         self.together(others, progress)
     }
 
-    /// A check that must run; `None` if it is stored, or if an earlier run has passed it, which
-    /// is then stored.
+    /// A check that must run; `None` if it is stored, if an earlier run has passed it, or if it
+    /// cannot run: that is then stored.
     pub(super) fn due(
         &mut self,
         cell: &Cell,
@@ -94,6 +94,16 @@ impl Session {
         timeout: Duration,
     ) -> Result<Option<Due>> {
         if self.known.has(&cell.id) {
+            return Ok(None);
+        }
+        if let Some(why) = self.cannot_age(cell) {
+            let case = self.case(cell);
+            let outcome = Outcome::Unsupported { why };
+            let record = Record {
+                started: now(),
+                ..Record::new(Purpose::Check, cell, &case.workload, case.threads, outcome)
+            };
+            self.keep(record, None)?;
             return Ok(None);
         }
         let mut job = self.checked(cell, iterations)?;

@@ -46,4 +46,14 @@ impl Session {
             ..job
         }
     }
+
+    /// Why the heap of a cell cannot be aged, if so: no check has shown what the workload requests.
+    pub(super) fn cannot_age(&self, cell: &Cell) -> Option<String> {
+        self.case(cell).age()?;
+        let plan = &self.selection.plan;
+        let fresh = plan.check_of_baseline(plan.plain(cell.case)).id;
+        let outcome = &self.known.get(&fresh)?.outcome;
+        let why = format!("{fresh} shows with which sizes to age the heap, and it ended {outcome}");
+        (!outcome.is_ok()).then_some(why)
+    }
 }

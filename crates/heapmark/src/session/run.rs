@@ -5,10 +5,10 @@ use super::passed::Shelf;
 use super::present::memory_left;
 use super::runner::{Due, Observed, Runner};
 use super::{Progress, Selection};
-use crate::execute::{Attempt, Interrupted, Subject};
+use crate::execute::{Attempt, Interrupted, Outcome, Subject};
 use crate::observe::Root;
 use crate::observe::preflight::{Preflight, When};
-use crate::plan::{Case, Cell, Mode};
+use crate::plan::{Case, Cell, Litter, Mode, OTHER_SIZES};
 use crate::store::{Purpose, Record, Records, RunFile, Store};
 use anyhow::{Result, bail};
 use std::rc::Rc;
@@ -124,6 +124,9 @@ impl Session {
             if let Some(check) = self.due(&baseline, pace.checked, timeout)? {
                 self.once(&check, progress)?;
             }
+            if let Some(why) = self.cannot_age(cell) {
+                return Ok(Attempt::without_process(Outcome::Unsupported { why }));
+            }
         }
         let pace = self.pace(cell.case, progress)?;
         let checks = self.selection.plan.checks();
@@ -183,7 +186,13 @@ impl Session {
     ) -> Result<()> {
         let cell = &due.cell;
         let case = self.case(&due.cell);
-        let attempt = observed.attempt;
+        let mut attempt = observed.attempt;
+        let litter = due.job.litter.as_ref();
+        if litter.is_some_and(Litter::has_other_sizes)
+            && let Some(measurement) = &mut attempt.measurement
+        {
+            measurement.figures.insert(OTHER_SIZES.to_owned(), 1.0);
+        }
         let workload = &case.workload;
         let threads = case.threads;
         let record = Record {

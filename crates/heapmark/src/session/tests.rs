@@ -10,7 +10,7 @@ use crate::catalog::{Allocator, Iterations};
 use crate::execute::{Attempt, Corner, Measurement, Outcome, Subject, Usage};
 use crate::observe::interference::Interference;
 use crate::observe::root::Root;
-use crate::plan::{Plan, Target};
+use crate::plan::{Factor, Mode, Plan, Target};
 use crate::store::{self, Purpose, Record, RunFile, Store};
 use anyhow::Result;
 use heapmark_stats::Next;
@@ -441,7 +441,7 @@ fn one_calibration_decides_the_rates_of_all_loads_and_a_resumed_run_keeps_them()
     assert_eq!(calibrations, ["at-30@2/calibration"]);
     assert!(
         seen.iter()
-            .filter(|it| it.0 == Purpose::Check && !it.1.starts_with("given"))
+            .filter(|it| it.0 == Purpose::Check)
             .all(|it| it.2 == "0")
     );
     // Later the machine is slower.
@@ -451,6 +451,14 @@ fn one_calibration_decides_the_rates_of_all_loads_and_a_resumed_run_keeps_them()
     let (_, again) = run(stage, 50.0);
     assert_eq!(rates(&again), expected);
     assert!(again.iter().all(|it| it.0 == Purpose::Sample), "{again:?}");
+    // If calls are timed, no request is due at a time, even if the capacity is given.
+    let calls = |plan: &mut Plan| {
+        loads(plan);
+        plan.mode = Mode::Latency { every: 4 };
+    };
+    let (_, seen) = run(Stage::new(2).plan(calls), 20.0);
+    assert!(seen.iter().any(|it| it.0 == Purpose::Latency), "{seen:?}");
+    assert!(seen.iter().all(|it| it.2 == "0"), "{seen:?}");
 }
 
 #[test]
@@ -675,4 +683,24 @@ fn a_row_whose_check_fails_is_not_measured_and_one_that_fails_twice_is_given_up(
             .count()
     };
     assert_eq!(hoard(&Stage::new(4).run(crashing)), 2);
+}
+
+#[test]
+fn no_heap_is_aged_with_the_sizes_of_a_check_that_failed() {
+    let stage = Stage::new(1).stored().plan(|plan| {
+        let aged = plan.cases[0].under(Factor::Age(50));
+        plan.cases.push(aged);
+    });
+    let done = stage.run(|due, _| {
+        let shows_sizes = due.cell.id == "larson@2/check/glibc";
+        Some(if shows_sizes { crashed() } else { took(20.0) })
+    });
+    assert!(done.is_whole());
+    let is_aged = |cell: &String| cell.starts_with("larson-aged");
+    assert!(!done.log.iter().any(is_aged), "{:?}", done.log);
+    let of_aged = done.stored.iter();
+    let of_aged = of_aged.filter(|record| record.workload == "larson-aged");
+    let why: Vec<String> = of_aged.map(|record| record.outcome.to_string()).collect();
+    let names_check = |why: &String| why.contains("larson@2/check/glibc shows with which sizes");
+    assert!(why.len() == 2 && why.iter().all(names_check), "{why:?}");
 }

@@ -1,6 +1,6 @@
-//! What `heapmark check` has found of libraries: kept in the cache under all that decides it, the
-//! newest result of each check, and copied into each run of such a library, whose reports then say
-//! it anywhere. docs/FORMAT.md describes both.
+//! What `heapmark check` has found of libraries: kept in the cache under all that decides it, one
+//! result of each check, and copied into each run of such a library, whose reports then say it
+//! anywhere. docs/FORMAT.md describes both.
 
 use super::check_verdict::CheckVerdict;
 use crate::build;
@@ -41,6 +41,9 @@ pub struct Finding {
     pub verdict: CheckVerdict,
     /// What did not hold, or how the process ended.
     pub found: String,
+    /// Processes that made it.
+    #[serde(default)]
+    pub processes: u32,
     /// Version of the heapmark that made it.
     pub heapmark: String,
     /// When that began, UTC.
@@ -72,8 +75,15 @@ impl Checked {
         (!is_empty).then_some(self)
     }
 
-    /// The same with newer results.
-    fn renewed(mut self, newer: Checked) -> Checked {
+    /// The same with newer results. What fewer processes did not meet may still happen, so it does
+    /// not replace what more of them met.
+    fn renewed(mut self, mut newer: Checked) -> Checked {
+        let is_outdone = |new: &Finding, old: &Finding| {
+            new.check == old.check && old.processes > new.processes && old.verdict > new.verdict
+        };
+        newer
+            .findings
+            .retain(|new| !self.findings.iter().any(|old| is_outdone(new, old)));
         let findings = &newer.findings;
         self.findings
             .retain(|old| !findings.iter().any(|new| new.check == old.check));
@@ -142,5 +152,36 @@ impl CheckedShelf {
         };
         let known: Checked = serde_json::from_slice(&text).with_path("damaged:", &place)?;
         Ok(known.for_a_run())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_few_processes_do_not_meet_does_not_replace_what_many_met() {
+        let known = |verdict, processes| Checked {
+            findings: vec![Finding {
+                check: "cancel".into(),
+                standing: Standing::Std,
+                verdict,
+                found: String::new(),
+                processes,
+                heapmark: String::new(),
+                at: String::new(),
+            }],
+            hardening: Vec::new(),
+        };
+        let chance = known(CheckVerdict::Hang, 8);
+        let renewed = |newer| chance.clone().renewed(newer);
+        assert_eq!(renewed(known(CheckVerdict::Pass, 1)), chance);
+        for newer in [
+            known(CheckVerdict::Pass, 8),
+            known(CheckVerdict::Hang, 1),
+            known(CheckVerdict::Crash, 1),
+        ] {
+            assert_eq!(renewed(newer.clone()), newer);
+        }
     }
 }

@@ -149,6 +149,13 @@ fn finds_its_planted_fault(place: &Place, file: &Path) {
         expected.contains(&found.as_str()),
         "{check}: {found}: {read}"
     );
+    if hangs {
+        let times = result(&read, &check)["times"][0].as_u64();
+        assert!(
+            times <= Some(4),
+            "{check}: each takes its whole time: {read}"
+        );
+    }
 
     let program = place.run(&["check", "--program", &check]).stdout;
     assert!(program.lines().count() <= LONGEST, "{check}: {program}");

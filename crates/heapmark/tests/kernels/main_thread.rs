@@ -149,6 +149,27 @@ fn neither_the_check_nor_the_timing_of_single_calls_brings_a_thread() {
 }
 
 #[test]
+fn in_a_steady_heap_the_main_thread_takes_the_points_that_a_worker_has() {
+    let counter = counter();
+    let points = ["main", "worker"].map(|thread| {
+        let word = format!("thread={thread}");
+        let set = ["operations=3000", "live=2000000", &word];
+        let job = Job {
+            mode: Mode::Memory,
+            ..job(&case("steady", 1, &set), 0, 1, false)
+        };
+        let (_, attempt) = counter.numbers(&job);
+        assert_eq!(attempt.outcome, Outcome::Ok, "{thread}: {}", attempt.report);
+        let figures = attempt.measurement.unwrap().figures;
+        assert!(figures["steady_overhead"] > 0.9, "{thread}: {figures:?}");
+        let lines = attempt.report.lines();
+        lines.filter(|line| line.starts_with("point=")).count()
+    });
+    // At the first birth on the clock, after 1024 and 2048 more, and after the last one.
+    assert_eq!(points, [4, 4]);
+}
+
+#[test]
 fn every_document_is_followed_in_which_thread_works() {
     let workloads = Catalog::load().unwrap().workloads;
     let documents = ["BT", "MM", "RP", "ZA", "LL"];

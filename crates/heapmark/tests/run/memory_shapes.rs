@@ -424,11 +424,16 @@ fn an_impossible_reading_is_an_error_and_no_praise() {
         "robson.live=2097152",
         "--set",
         "ladder.volume=4194304",
+        "--set",
+        "fan-in.producers=2",
+        "--set",
+        "fan-in.operations=2000",
     ];
-    let end = place.run_block("run", "robson,ladder", &allocators, &flags);
+    let workloads = ["robson", "ladder", "fan-in"];
+    let end = place.run_block("run", &workloads.join(","), &allocators, &flags);
     assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
     let records = samples(&place.at("run"));
-    for workload in ["robson", "ladder"] {
+    for workload in workloads {
         let outcome = |name: &str| {
             let followed = of_purpose(&records, "memory");
             let is_own =

@@ -55,6 +55,8 @@ struct SteadyContext {
     /// Addresses that the first thread reads, if they are wanted.
     placed: HarnessTable<Cell<usize>>,
     turns: Turns,
+    /// The main thread, which would give the turns, is the only one: it takes the points itself.
+    looks_itself: bool,
     end: Rendezvous,
     /// Sums over all points: resident heap, and live bytes.
     seen: [Cell<u64>; 2],
@@ -94,6 +96,7 @@ fn run(bench: &mut Bench) {
     let schedule = Schedule::new(&lifetimes, draws);
     let slots = schedule.slots();
     let is_measured = retained::is_wanted();
+    let takes_turns = is_measured && !bench.is_on_main();
     let placed = if is_measured { PLACED_READS } else { 0 };
     let context = SteadyContext {
         shape: Shape::new(bench, threads, MOST_POINTS + 1),
@@ -107,7 +110,8 @@ fn run(bench: &mut Bench) {
         rings: Rings::new(threads),
         workers: HarnessTable::zeroed(threads),
         placed: HarnessTable::zeroed(placed.min(operations * draws.uses)),
-        turns: Turns::among(if is_measured { threads } else { 0 }),
+        turns: Turns::among(if takes_turns { threads } else { 0 }),
+        looks_itself: is_measured && bench.is_on_main(),
         end: Rendezvous::new(threads + 1),
         seen: Default::default(),
     };
@@ -129,7 +133,10 @@ fn run(bench: &mut Bench) {
         .map(|thread| context.schedule.of(thread).bytes)
         .sum();
     let expected = freed_again(rounds * blocks as u64, rounds * bytes);
-    context.shape.account(bench, Some(expected));
+    let peak_bytes = context.schedule.peak_bytes();
+    context
+        .shape
+        .account_with_peak(bench, Some(expected), peak_bytes);
     context.shape.tell_worst(bench);
     let [heap_bytes, live_bytes] = context.seen.each_ref().map(|sum| sum.get() as f64);
     if live_bytes > 0.0 {
@@ -145,7 +152,7 @@ impl SteadyContext {
         if self.turns.are_taken() {
             let team = bench.gather(self, |context, worker| context.in_turns(worker));
             let began = team.release();
-            self.look(bench.threads);
+            self.give_turns(bench.threads);
             self.end.wait();
             bench.join(round, team, &began);
             span = Some(began.elapsed());
@@ -165,20 +172,31 @@ impl SteadyContext {
     }
 
     /// Gives the threads their turns, and takes points once all are in the steady state.
-    fn look(&self, threads: usize) {
+    fn give_turns(&self, threads: usize) {
         self.turns.again();
         // In the first turn threads make the blocks that live at the start.
-        let turns = self.operations.div_ceil(TURN);
-        let every = turns.div_ceil(MOST_POINTS);
-        let mut turn = 0;
+        let mut turn = 0usize;
         while self.turns.give(0..threads) {
-            if turn >= turns && (turn - turns).is_multiple_of(every) {
-                let now = [self.shape.point(), self.shape.live()];
-                for (sum, bytes) in self.seen.iter().zip(now) {
-                    sum.set(sum.get() + bytes);
-                }
+            if let Some(turns) = turn.checked_sub(self.turns_on_clock()) {
+                self.look(turns);
             }
             turn += 1;
+        }
+    }
+
+    /// Turns of a thread on the clock.
+    fn turns_on_clock(&self) -> usize {
+        self.operations.div_ceil(TURN)
+    }
+
+    /// Takes a point, unless there are too many, after so many turns on the clock.
+    fn look(&self, turns: usize) {
+        let every = self.turns_on_clock().div_ceil(MOST_POINTS);
+        if turns.is_multiple_of(every) {
+            let now = [self.shape.point(), self.shape.live()];
+            for (sum, bytes) in self.seen.iter().zip(now) {
+                sum.set(sum.get() + bytes);
+            }
         }
     }
 
@@ -222,6 +240,9 @@ impl SteadyContext {
         for birth in from..from + self.operations {
             if (birth - from).is_multiple_of(TURN) {
                 self.turns.pass(worker);
+                if self.looks_itself && from > 0 {
+                    self.look((birth - from) / TURN);
+                }
             }
             let dying = own.deaths(birth);
             deaths += dying.len() as u64;
@@ -296,10 +317,6 @@ impl Load for SteadyContext {
         self.live(worker, 0, |_, _| ());
     }
 
-    fn all_here(&self, _lap: usize) {
-        self.shape.point();
-    }
-
     fn timed(&self, worker: usize, _lap: usize) {
         if worker == 0 && !self.placed.is_empty() {
             self.live(worker, self.operations, |read, address| {
@@ -309,6 +326,9 @@ impl Load for SteadyContext {
             });
         } else {
             self.live(worker, self.operations, |_, _| ());
+        }
+        if self.looks_itself {
+            self.look(self.turns_on_clock());
         }
     }
 

@@ -45,6 +45,7 @@ pub struct Death {
 struct Sums {
     slots: usize,
     bytes: u64,
+    peak: u64,
     reads: u64,
 }
 
@@ -165,6 +166,13 @@ impl Schedule {
         self.sums.iter().map(|sums| sums.slots).max().unwrap_or(0)
     }
 
+    /// Most bytes that are live: the sum of the threads' peaks. Of one thread it is exact. Of more
+    /// it is an estimate: peaks need not come together, and a block that waits for the thread that
+    /// frees it counts as dead.
+    pub fn peak_bytes(&self) -> u64 {
+        self.sums.iter().map(|sums| sums.peak).sum()
+    }
+
     /// Finds the slots of a thread's blocks, in the order of the births.
     fn play(&mut self, thread: usize, random: &mut SplitMix, objects: &mut [Object]) {
         let Draws {
@@ -183,17 +191,20 @@ impl Schedule {
         // The block of each slot, plus one.
         let mut held = HarnessTable::<u32>::zeroed(blocks);
         let (mut free_slots, mut slots) = (0, 0);
+        let mut live = 0u64;
         let mut sums = Sums {
             slots: 0,
             bytes: 0,
+            peak: 0,
             reads: 0,
         };
         for number in 0..blocks {
             if let Some(birth) = number.checked_sub(survivors) {
                 let dead = before[birth] as usize..before[birth + 1] as usize;
                 for (death, &dying) in deaths[dead.clone()].iter_mut().zip(&order[dead]) {
-                    let Object { slot, by, .. } = objects[dying as usize];
+                    let Object { size, slot, by, .. } = objects[dying as usize];
                     *death = Death { slot, by };
+                    live -= u64::from(size);
                     held[slot as usize] = 0;
                     free[free_slots] = slot;
                     free_slots += 1;
@@ -210,6 +221,8 @@ impl Schedule {
             object.slot = slot;
             held[slot as usize] = number as u32 + 1;
             sums.bytes += u64::from(object.size);
+            live += u64::from(object.size);
+            sums.peak = sums.peak.max(live);
             born[number] = Birth {
                 size: object.size,
                 slot,
@@ -386,6 +399,8 @@ mod tests {
         let schedule = Schedule::new(&lifetimes, draws);
         assert_eq!(live(&schedule, &draws)[..], [0; 50]);
         assert_eq!(schedule.slots(), 1);
+        // Of two threads.
+        assert_eq!(schedule.peak_bytes(), 2 * 100);
     }
 
     #[test]

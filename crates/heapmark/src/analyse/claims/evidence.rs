@@ -3,7 +3,6 @@
 use super::judged::Number;
 use super::scene::{Machine, Measured, Scene};
 use super::values::values;
-use crate::analyse::Spread;
 use crate::analyse::group::{CaseGroups, Group};
 use crate::analyse::interference::InterferenceSummary;
 use crate::catalog::Workload;
@@ -313,16 +312,8 @@ fn is_compared(group: &&Group) -> bool {
 }
 
 fn number(scene: &Scene, group: &Group, measure: &Measure) -> Option<Number> {
-    let values = values(scene, group, measure);
-    let Spread { median, min, max } = Spread::of(&values)?;
-    Some(Number {
-        row: group.allocator.name.clone(),
-        measure: Some(measure.clone()),
-        median,
-        min,
-        max,
-        samples: values.len(),
-    })
+    let row = group.allocator.name.clone();
+    Number::of(row, Some(measure.clone()), values(scene, group, measure))
 }
 
 impl Spot {

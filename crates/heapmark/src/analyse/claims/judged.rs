@@ -1,5 +1,6 @@
 //! A claim and its result.
 
+use crate::analyse::Spread;
 use crate::catalog::claim::Measure;
 use serde::Serialize;
 
@@ -102,9 +103,30 @@ pub struct Number {
     pub max: f64,
     /// Processes.
     pub samples: usize,
+    /// One per process; of a quotient, those of the dividend. Empty for a number about several rows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<f64>,
+    /// Of a quotient: those of the divisor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub divisor: Option<Vec<f64>>,
 }
 
 impl Number {
+    /// `None` without values.
+    pub(super) fn of(row: String, measure: Option<Measure>, values: Vec<f64>) -> Option<Number> {
+        let Spread { median, min, max } = Spread::of(&values)?;
+        Some(Number {
+            row,
+            measure,
+            median,
+            min,
+            max,
+            samples: values.len(),
+            values,
+            divisor: None,
+        })
+    }
+
     /// A value without a row and without a range.
     pub(super) fn bare(value: f64, samples: usize) -> Number {
         Number {
@@ -114,6 +136,8 @@ impl Number {
             min: value,
             max: value,
             samples,
+            values: Vec::new(),
+            divisor: None,
         }
     }
 }

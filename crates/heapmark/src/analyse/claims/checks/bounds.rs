@@ -62,7 +62,18 @@ impl CheckedPlaces<'_> {
             ..spot.on(workload.unwrap_or(&spot.workload))
         };
         self.comparable(spot, &other, over)?;
-        let mut theirs = self.number(over.who.as_deref().unwrap_or(row), &other)?;
+        let divisor = over.who.as_deref().unwrap_or(row);
+        let mut theirs = self.number(divisor, &other).map_err(|lack| match lack {
+            // It is a place that is missing, not this row.
+            Lack::Missing(words) if self.evidence.case(&other).is_none() => Lack::Other(words),
+            lack => lack,
+        })?;
+        if theirs.min <= 0.0 {
+            return Err(Lack::Other(format!(
+                "{} has a value of {} on {other}: a quotient of it shows nothing",
+                theirs.row, theirs.min
+            )));
+        }
         let mut value = quotient(&number, &theirs);
         if theirs.row == number.row {
             theirs.row.clear();
@@ -77,6 +88,7 @@ impl CheckedPlaces<'_> {
             for value in [&mut value.median, &mut value.min, &mut value.max] {
                 *value /= linear;
             }
+            value.values.iter_mut().for_each(|value| *value /= linear);
             said.push(format!("for {linear} times the threads").into());
         }
         Ok((value, said))
@@ -88,6 +100,9 @@ impl CheckedPlaces<'_> {
             return Err(Lack::Other(format!(
                 "{spot} is all that fits the cores: there is nothing to compare it with"
             )));
+        }
+        if spot.workload == other.workload {
+            self.of_one_size([spot, other])?;
         }
         let Some(name) = &over.one_more else {
             return Ok(());

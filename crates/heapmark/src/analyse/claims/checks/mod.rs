@@ -15,8 +15,9 @@ mod whole;
 
 use super::evidence::{Evidence, Lack, Spot};
 use super::judged::{JudgedPart, Number, Said, Verdict};
-use super::order::{LEAST_SAMPLES, Order};
+use super::order::{LEAST_SAMPLES, Order, between, beyond};
 use crate::catalog::claim::{Check, Claim, Measure, Needs, Rows, Threads};
+use crate::plan::case_name;
 use std::collections::BTreeSet;
 use std::slice::from_ref;
 
@@ -82,22 +83,16 @@ impl Findings {
     }
 }
 
-/// Every part decides, or the larger half of those that could be tested.
+/// Every part decides, or the larger half, for which none may be missing.
 fn combine(parts: &[JudgedPart], needs: Needs) -> Verdict {
     let verdicts = || parts.iter().map(|part| part.verdict);
     let count = |wanted| verdicts().filter(|verdict| *verdict == wanted).count();
-    let seen = parts.len() - count(Verdict::NotTestable);
     match needs {
-        Needs::Most if seen > 0 => {
-            if count(Verdict::Holds) * 2 > seen {
-                Verdict::Holds
-            } else if count(Verdict::DoesNotHold) * 2 >= seen {
-                Verdict::DoesNotHold
-            } else {
-                Verdict::Unclear
-            }
-        }
-        Needs::All | Needs::Most => verdicts().max().unwrap_or(Verdict::NotTestable),
+        Needs::All => verdicts().max().unwrap_or(Verdict::NotTestable),
+        Needs::Most if parts.is_empty() || count(Verdict::NotTestable) > 0 => Verdict::NotTestable,
+        Needs::Most if count(Verdict::Holds) * 2 > parts.len() => Verdict::Holds,
+        Needs::Most if count(Verdict::DoesNotHold) * 2 >= parts.len() => Verdict::DoesNotHold,
+        Needs::Most => Verdict::Unclear,
     }
 }
 
@@ -133,10 +128,12 @@ impl CheckedPlaces<'_> {
                 needs,
                 ..
             } => {
-                self.beside_best(who, except, 0.0, *factor);
+                self.beside_best(who, except, |away| between(away, 0.0, *factor));
                 return Some(*needs);
             }
-            Check::Far { who, factor, .. } => self.beside_best(who, &[], *factor, f64::INFINITY),
+            Check::Far { who, factor, .. } => {
+                self.beside_best(who, &[], |away| beyond(away, *factor));
+            }
             Check::Between {
                 who,
                 except,
@@ -189,6 +186,24 @@ impl CheckedPlaces<'_> {
         }
         self.findings.spots.extend(all.iter().cloned());
         all
+    }
+
+    /// An error if a workload was not run with the same parameters at all of these places.
+    fn of_one_size<'s>(&self, spots: impl IntoIterator<Item = &'s Spot>) -> Result<(), Lack> {
+        let mut cases = spots
+            .into_iter()
+            .filter_map(|spot| self.evidence.case(spot));
+        let Some(first) = cases.next() else {
+            return Ok(());
+        };
+        let Some(other) = cases.find(|case| case.parameters != first.parameters) else {
+            return Ok(());
+        };
+        Err(Lack::Other(format!(
+            "{} was run with other parameters than {}: between them thread counts are not all that differs",
+            case_name(&other.workload, other.threads),
+            case_name(&first.workload, first.threads)
+        )))
     }
 
     /// The workload of a list with one for each of the check's.

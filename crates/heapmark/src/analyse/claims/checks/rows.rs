@@ -1,7 +1,7 @@
 //! Checks that compare rows at one place.
 
 use super::super::judged::{Number, Said, Verdict};
-use super::super::order::{Order, between, lies, order, quotient};
+use super::super::order::{Order, lies, order, quotient};
 use super::CheckedPlaces;
 
 impl CheckedPlaces<'_> {
@@ -35,8 +35,13 @@ impl CheckedPlaces<'_> {
         }
     }
 
-    /// Each of `who` is between `low` and `high` times as bad as the best.
-    pub fn beside_best(&mut self, who: &[String], except: &[String], low: f64, high: f64) {
+    /// How many times as bad as the best each of `who` is decides.
+    pub fn beside_best(
+        &mut self,
+        who: &[String],
+        except: &[String],
+        verdict: impl Fn(&Number) -> Verdict,
+    ) {
         for spot in self.spots() {
             let all = self.everyone(&[], &spot);
             let chosen: Vec<(String, Number)> = match who {
@@ -71,7 +76,7 @@ impl CheckedPlaces<'_> {
                 } else {
                     quotient(&number, &best)
                 };
-                let verdict = between(&away, low, high);
+                let verdict = verdict(&away);
                 let said = if number == best {
                     said![number, "is the best itself"]
                 } else {

@@ -15,14 +15,18 @@ impl CheckedPlaces<'_> {
                 .filter(|spot| spot.workload == *workload && spot.threads >= from)
                 .collect();
             let Some(last) = spots.last() else { continue };
-            if !is_shown(shape, spots.len(), last.threads) {
-                let counts: Vec<String> =
-                    spots.iter().map(|spot| spot.threads.to_string()).collect();
+            let counts: Vec<u32> = spots.iter().map(|spot| spot.threads).collect();
+            if !is_shown(shape, &counts) {
+                let counts: Vec<String> = counts.iter().map(u32::to_string).collect();
                 self.lack(format!(
                     "{workload} has values with {} threads on cores of their own ({} usable): the claim takes more",
                     counts.join(" and "),
                     self.evidence.cores
                 ));
+                continue;
+            }
+            if let Err(lack) = self.of_one_size(spots.iter().copied()) {
+                self.lack(lack);
                 continue;
             }
             for (row, _) in self.chosen(who, except, last) {
@@ -33,7 +37,6 @@ impl CheckedPlaces<'_> {
                 if numbers.len() < spots.len() {
                     continue;
                 }
-                let counts: Vec<u32> = spots.iter().map(|spot| spot.threads).collect();
                 let verdict = if fewest_samples(&numbers) < LEAST_SAMPLES {
                     Verdict::Unclear
                 } else {
@@ -45,13 +48,19 @@ impl CheckedPlaces<'_> {
     }
 }
 
-/// Whether so many thread counts can show a shape. For a peak they must not end before values would
-/// fall again.
-fn is_shown(shape: Shape, counts: usize, most: u32) -> bool {
+/// Whether these thread counts can show a shape. For a peak one of them must be where it may be, one
+/// before, and one after.
+fn is_shown(shape: Shape, counts: &[u32]) -> bool {
+    let any = |is: &dyn Fn(u32) -> bool| counts.iter().any(|count| is(*count));
     match shape {
-        Shape::Rises | Shape::HighestFirst => counts >= 2,
-        Shape::Peaks(_, high) => counts >= 3 && most > high,
-        Shape::Wavers => counts >= 3,
+        Shape::Rises => counts.len() >= 2,
+        Shape::HighestFirst => counts.len() >= 2 && counts[0] == 1,
+        Shape::Peaks(low, high) => {
+            any(&|count| count < low)
+                && any(&|count| (low..=high).contains(&count))
+                && any(&|count| count > high)
+        }
+        Shape::Wavers => counts.len() >= 3,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Checks with rules of their own: an order that two workloads share, the longest stop, and curves
 //! of two machines.
 
-use super::super::evidence::{Spot, find};
+use super::super::evidence::{Lack, Spot, find};
 use super::super::judged::{JudgedPart, Number, Verdict, fewest_samples};
 use super::super::order::{LEAST_SAMPLES, between, verdict};
 use super::super::scene::Scene;
@@ -67,18 +67,25 @@ impl CheckedPlaces<'_> {
         for spot in self.spots() {
             let mut longest = |rows: &[String], figure: &str| {
                 let measure = Measure::Figure(figure.into());
+                let mut found: Vec<Number> = Vec::new();
                 let mut lacks = Vec::new();
-                let most = rows
-                    .iter()
-                    .filter_map(|row| {
-                        self.evidence
-                            .number(self.rows, row, &spot, &measure)
-                            .map_err(|lack| lacks.push(lack))
-                            .ok()
-                    })
+                for row in rows {
+                    let number = self.evidence.number(self.rows, row, &spot, &measure);
+                    match number {
+                        Ok(number) if number.median > 0.0 => found.push(number),
+                        Ok(_) => lacks.push((row, Lack::Other(format!("{row} has no {measure}")))),
+                        Err(lack) => lacks.push((row, lack)),
+                    }
+                }
+                let most = found
+                    .into_iter()
                     .max_by(|a, b| a.median.total_cmp(&b.median));
-                if let (None, Some(lack)) = (&most, lacks.into_iter().next()) {
-                    self.lack(lack);
+                // The claim is about the others, if there are any.
+                for (row, lack) in lacks {
+                    match most {
+                        Some(_) => _ = self.findings.missing.insert(row.clone()),
+                        None => self.lack(lack),
+                    }
                 }
                 most
             };

@@ -66,6 +66,38 @@ fn of_several_values_the_largest_the_middle_or_most_may_decide() {
 }
 
 #[test]
+fn of_most_none_may_be_missing() {
+    let check = r#"{ kind = "between", bounds = [5, 15], needs = "most", at = { workloads = ["churn", "larson"] } }"#;
+    let churn = ("a", "churn@1", 10.0);
+    assert_eq!(Stage::of(&[churn], 5).verdict(check), NotTestable);
+    let both = [churn, ("b", "churn@1", 11.0), ("a", "larson@1", 30.0)];
+    assert_eq!(Stage::of(&both, 5).verdict(check), Holds);
+}
+
+#[test]
+fn a_place_that_the_divisor_lacks_is_no_row_that_is_missing() {
+    let check = r#"{ kind = "between", over = { workloads = ["larson"] }, bounds = [1, 2], needs = "most" }"#;
+    let judged = Stage::of(&[("a", "churn@1", 10.0), ("b", "churn@1", 10.0)], 5).judge(check);
+    assert_eq!(judged.verdict, NotTestable);
+    assert_eq!(judged.missing, ["c", "d", "e"]);
+    let words = Said::from("larson@1 is in no run");
+    assert_eq!(judged.parts[0].said, [words]);
+}
+
+#[test]
+fn a_quotient_of_nothing_shows_nothing() {
+    let mut zero = measurement(10.0);
+    zero.figures.insert("share".into(), 0.0);
+    let mut some = zero.clone();
+    some.figures.insert("share".into(), 5.0);
+    let stage = Stage::new()
+        .processes("a", "churn@1", vec![some; 5])
+        .processes("b", "churn@1", vec![zero; 5]);
+    let check = r#"{ kind = "between", who = ["a"], over = { who = "b" }, bounds = [3, inf], at = { measure = "figure:share" } }"#;
+    assert_eq!(stage.verdict(check), NotTestable);
+}
+
+#[test]
 fn a_size_that_is_not_one_more_is_no_comparison() {
     let check = r#"{ kind = "between", who = ["a"], over = { workloads = ["larson"], one-more = "n" }, bounds = [1.5, 2.5] }"#;
     let stage = |ours: &str, theirs: &str| {

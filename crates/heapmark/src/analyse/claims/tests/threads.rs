@@ -32,6 +32,8 @@ fn highest_first() {
             (DoesNotHold, &over([20.0, 10.0, 30.0])),
             (Unclear, &over([20.0, 10.0, 20.05])),
             (NotTestable, &over([20.0])),
+            // Nothing was run with one thread.
+            (NotTestable, &over([20.0, 10.0, 12.0])[1..]),
         ],
     );
 }
@@ -46,7 +48,30 @@ fn peaks() {
             (Unclear, &over([10.0, 20.0, 30.0, 30.1])),
             // Too few thread counts to show a fall.
             (NotTestable, &over([10.0, 20.0, 30.0])),
+            // None where the peak may be.
+            (
+                NotTestable,
+                &[
+                    ("a", "churn@1", 10.0),
+                    ("a", "churn@6", 20.0),
+                    ("a", "churn@8", 30.0),
+                ],
+            ),
         ],
+    );
+}
+
+#[test]
+fn thread_counts_with_other_parameters_are_not_compared() {
+    let mut stage = Stage::of(&over([10.0, 20.0, 40.0]), 5);
+    let cases = &mut stage.measured.head.plan.cases;
+    let four = cases.iter_mut().find(|case| case.threads == 4).unwrap();
+    four.parameters.insert("objects".into(), "5".into());
+    let judged = stage.judge(&shape("\"rises\""));
+    let words = "churn@4 was run with other parameters than churn@1: between them thread counts are not all that differs";
+    assert_eq!(
+        (judged.verdict, &judged.parts[0].said),
+        (NotTestable, &vec![Said::from(words)])
     );
 }
 

@@ -49,6 +49,14 @@ fn the_longest_release_against_the_longest_pause() {
         none.verdict(r#"{ kind = "longest-release", releases = ["a"], collects = ["b"] }"#),
         NotTestable
     );
+    let some = Stage::new()
+        .processes("a", "churn@1", figure("release_max_ns", 50e6))
+        .processes("b", "churn@1", figure("pause_max_ns", 10e6))
+        .processes("c", "churn@1", figure("pause_max_ns", 0.0));
+    let check = r#"{ kind = "longest-release", releases = ["a"], collects = ["b", "c", "d"] }"#;
+    let judged = some.judge(check);
+    assert_eq!(judged.verdict, Holds);
+    assert_eq!(judged.missing, ["c", "d"]);
 }
 
 #[test]
