@@ -11,8 +11,7 @@ rate = true
 MISUSE {
     static char array[512];
     poke(array, sizeof array);
-    char *genuine = take(size);
+    take(size);
     misuse();
     if (wrong) free(array + 256);
-    give(genuine);
 }

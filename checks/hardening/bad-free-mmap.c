@@ -12,8 +12,7 @@ rate = true
 MISUSE {
     char *map = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     poke(map, 1 << 16);
-    char *genuine = take(size);
+    take(size);
     misuse();
     if (wrong) free(map + 4096);
-    give(genuine);
 }

@@ -10,8 +10,7 @@ sizes = [24]
 
 MISUSE {
     char *map = mmap(NULL, 1 << 22, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    char *genuine = take(size);
+    take(size);
     misuse();
     if (wrong) free(map + (1 << 21));
-    give(genuine);
 }

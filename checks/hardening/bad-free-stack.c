@@ -11,8 +11,7 @@ rate = true
 MISUSE {
     char array[512], *block = array + 256;
     poke(array, sizeof array);
-    char *genuine = take(size);
+    take(size);
     misuse();
     if (wrong) free(block);
-    give(genuine);
 }

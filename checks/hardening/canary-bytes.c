@@ -18,7 +18,7 @@ MISUSE {
         for (int i = 2; i < 10; i++) {
             const char *end = apart();
             if (!end) row[i][size + distance] ^= 1 << i % 8, free(row[i]), leave();
-            else stopped += *end != 'f' || end[1] == 'a';
+            else stopped += strcmp(end, "stopped") == 0;
         }
         used += snprintf(found + used, sizeof found - used, "%d ", stopped);
     }

@@ -17,14 +17,15 @@ static struct part {
     size_t from, end;
     bool is_written, is_closed;
 } parts[4000];
-static struct { size_t at; uint64_t sum; int part; } pages[MOST];
+static struct { size_t at; int part; } pages[MOST];
 static int count, seen;
 static char text[1 << 20];
 
-static uint64_t sum(size_t at) {
-    uint64_t sum = 0;
-    for (size_t word = 0; word < page; word += 8) sum = (sum ^ *(volatile uint64_t *)(at + word)) * 0x9e3779b97f4a7c15;
-    return sum;
+// Whether a page differs from its copy, besides the block.
+static bool differs(size_t at, const char *copy, size_t block, size_t end) {
+    for (size_t byte = 0; byte < page; byte++)
+        if (((volatile char *)at)[byte] != copy[byte] && (at + byte < block || at + byte >= end)) return true;
+    return false;
 }
 
 // Mappings of the process; none of its own static data and of its stack.
@@ -47,20 +48,22 @@ MISUSE {
     for (int i = 0; i < 1000; i++) (void)!malloc(size);
     free(malloc(size));
     read_maps();
+    char *copies = mmap(NULL, MOST * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (copies == MAP_FAILED) UNSUPPORTED("no memory for copies of pages");
     for (int which = 0; which < count; which++)
         for (size_t at = parts[which].from; at < parts[which].end && parts[which].is_written && seen < MOST; at += page) {
             unsigned char is_here = 0;
             if (at - parts[which].from > (size_t)1 << 28 || mincore((void *)at, page, &is_here) != 0 || !is_here) continue;
             pages[seen].at = at, pages[seen].part = which;
-            pages[seen++].sum = sum(at);
+            memcpy(copies + seen++ * page, (char *)at, page);
         }
     static bool is_changed[MOST];
-    char *pair = NULL;
+    char *pair = NULL, *end = NULL;
     for (int turn = 0; turn < 2; turn++) {
-        if (turn == 0) pair = malloc(size);
+        if (turn == 0) pair = malloc(size), end = pair + malloc_usable_size(pair);
         else free(pair);
         for (int which = 0; which < seen; which++)
-            if (sum(pages[which].at) != pages[which].sum) is_changed[which] = true;
+            if (differs(pages[which].at, copies + which * page, (size_t)pair, (size_t)end)) is_changed[which] = true;
     }
     int written = 0, guarded = 0;
     size_t nearest = SIZE_MAX, block_page = (size_t)pair & -page;
@@ -71,7 +74,8 @@ MISUSE {
         size_t at = pages[which].at, distance = at > block_page ? at - block_page : block_page - at;
         written++;
         if (distance < nearest) nearest = distance, is_near = block_page >= part->from && block_page < part->end;
-        guarded += part > parts && part[-1].is_closed && part[1].is_closed;
+        bool is_after = part > parts && part[-1].is_closed && part[-1].end == part->from;
+        guarded += is_after && part[1].is_closed && part[1].from == part->end;
     }
     NOTE("pages written by a pair=%d", written);
     if (written) NOTE("nearest=%s", !nearest ? "page of the block" : is_near ? "mapping of the block" : "another mapping");

@@ -27,8 +27,10 @@ MISUSE {
         long ended = 0;
         *reads = 0;
         for (int process = 0; process < 100; process++) {
+            // A sampler that counts blocks would otherwise be at the same one in each child.
+            for (int i = 0; i < 1000; i++) free(malloc(size));
             const char *how = apart();
-            ended += how && strcmp(how, "fine") != 0;
+            ended += how && (strcmp(how, "fault") == 0 || strcmp(how, "stopped") == 0);
             for (int i = 0; !how && i < 1000; i++, (*reads)++) {
                 volatile char *block = malloc(size);
                 if (is_freed) free((char *)block), (void)*block;

@@ -53,7 +53,8 @@ static int status;
 static const char *apart(void) {
     if (fork() == 0) return alarm(1), NULL;
     if (wait(&status) < 0) exit(77);
-    return WIFEXITED(status) ? WEXITSTATUS(status) ? "stopped" : "fine" : WTERMSIG(status) == 6 ? "stopped" : "fault";
+    if (WIFEXITED(status)) return WEXITSTATUS(status) ? "stopped" : "fine";
+    return WTERMSIG(status) == 14 ? "hang" : strchr("\4\5\6", WTERMSIG(status)) ? "stopped" : "fault"; // Alarm; ill, trap, abort.
 }
 
 // look

@@ -3,6 +3,7 @@
 #include "misuse.h"
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/ucontext.h>
 #include <sys/wait.h>
 
@@ -70,8 +71,17 @@ static uint64_t sum(void) {
 
 void chosen(const void *from, size_t bytes) { chosen_from = from, chosen_end = chosen_from + bytes; }
 void victim(const void *from, size_t bytes) { victim_from = from, victim_bytes = bytes, victim_sum = sum(); }
-void target(const void *from, size_t bytes) { page[TARGET] = (uintptr_t)from, page[TARGET_END] = (uintptr_t)from + bytes; }
-void misuse(void) { page[PHASE] = MISUSED; }
+
+// Without its tag, which Linux leaves out of the address of a fault as well.
+void target(const void *from, size_t bytes) {
+    uintptr_t at = (uintptr_t)from & UINTPTR_MAX >> 8;
+    page[TARGET] = at, page[TARGET_END] = at + bytes;
+}
+
+// The last bad write.
+static const char *written, *written_end;
+
+void misuse(void) { page[PHASE] = MISUSED, written = written_end = NULL; }
 
 char *own(char *block, size_t bytes) {
     const char *end = block + bytes;
@@ -122,23 +132,30 @@ void give(char *block) {
 }
 
 void spill(void) {
-    for (int which = 0; which < count; which++)
-        if (!is_whole(&blocks[which])) page[SPILLED]++, fill(&blocks[which]);
+    for (int which = 0; which < count; which++) {
+        struct block *block = &blocks[which];
+        // It may lie in the middle of a large block, which is not read.
+        bool is_written = block->at < written_end && written < block->at + block->bytes;
+        if (is_written || !is_whole(block)) page[SPILLED]++, fill(block);
+    }
 }
 
 void poke(char *to, size_t bytes) {
+    written = to, written_end = to + bytes;
     target(to, bytes);
     for (size_t byte = 0; byte < bytes; byte++) ((volatile char *)to)[byte] = own_byte();
     target(NULL, 0);
 }
 
 void flip(char *at, size_t bytes) {
+    written = at, written_end = at + bytes;
     target(at, bytes);
     for (size_t byte = 0; byte < bytes; byte++) ((volatile char *)at)[byte] ^= 0xff;
     target(NULL, 0);
 }
 
 void copy(char *to, const char *from, size_t bytes) {
+    written = to, written_end = to + bytes;
     for (size_t byte = 0; byte < bytes; byte++) {
         target(from + byte, 1);
         char one = ((const volatile char *)from)[byte];
@@ -155,7 +172,8 @@ static int file;
 bool is_mapped(const void *byte) { return pwrite(file, byte, 1, 0) == 1; }
 
 void peek(char *to, const char *from, size_t bytes) {
-    for (size_t byte = 0; byte < bytes && is_mapped(from + byte); byte++) (void)!pread(file, to + byte, 1, 0);
+    for (size_t byte = 0; byte < bytes; byte++)
+        if (is_mapped(from + byte)) (void)!pread(file, to + byte, 1, 0);
 }
 
 static const int ends[] = {SIGSEGV, SIGBUS, SIGABRT, SIGTRAP, SIGILL, SIGFPE, SIGSYS};
@@ -164,14 +182,17 @@ const char *apart(void) {
     pid_t child = fork();
     if (child == 0) {
         for (size_t which = 0; which < sizeof ends / sizeof *ends; which++) signal(ends[which], SIG_DFL);
-        alarm(1);
+        // Processor time, as the child may wait for a processor. One that sleeps must end within the 3 s of the check.
+        setrlimit(RLIMIT_CPU, &(struct rlimit){.rlim_cur = 1, .rlim_max = 2});
+        alarm(2);
         return NULL;
     }
     int status = 0;
     if (child < 0 || waitpid(child, &status, 0) != child) UNSUPPORTED("no process");
     if (WIFEXITED(status)) return WEXITSTATUS(status) == 0 ? "fine" : "stopped";
     int by = WTERMSIG(status);
-    return by == SIGALRM ? "hang" : by == SIGABRT || by == SIGTRAP || by == SIGILL ? "stopped" : "fault";
+    if (by == SIGALRM || by == SIGXCPU) return "hang";
+    return by == SIGABRT || by == SIGTRAP || by == SIGILL ? "stopped" : "fault";
 }
 
 void leave(void) { _exit(0); }
@@ -193,7 +214,6 @@ void exercise(void) {
     int most = is_large ? 40 : 800, turns = is_large ? 240 : 3000, first = count;
     const size_t classes[] = {size, size, size, size / 2 + 1, size - size / 8, size + size / 4 + 8, size * 2};
     page[PHASE] = EXERCISE;
-    page[OPERATIONS] = 0;
     for (int turn = 0; turn < turns && !page[OVERLAPS] && !page[CHOSEN_BLOCKS]; turn++) {
         int live = count - first;
         if (turn < most || (live < most && chance(2))) {

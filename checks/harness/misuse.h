@@ -41,7 +41,7 @@ void peek(char *to, const char *from, size_t bytes);
 #define SAMPLE(...) heapmark_say("sample", __VA_ARGS__)
 
 // A process of its own, a copy of this one, for checks that try much: 0 in it, which calls leave() at its end. Its parent gets
-// the word for how it ended: fine, stopped, fault or hang.
+// the word for how it ended: fine, stopped, fault or hang (1 s of processor time, or 2 s).
 const char *apart(void);
 void leave(void);
 

@@ -76,9 +76,7 @@ impl Analysis {
                 memory: held.or(one.memory.map(|memory| memory.ratio)),
             });
         }
-        let [case] = self.cases.as_slice() else {
-            return None;
-        };
+        let case = self.only_case()?;
         let own = case.rows.iter().find(|row| row.allocator == *allocator)?;
         let own = own.numbers()?;
         let peak = |base: &Row| {

@@ -6,6 +6,7 @@ use crate::execute::misuse::{Attempted, Fault, Phase};
 use crate::execute::signal_name;
 use crate::store::misuse::{Impact, MisuseCell, MisuseResult, Share};
 use std::collections::BTreeMap;
+use std::f64::consts::LN_2;
 
 /// How its processes ended, and what is said of them. The twin is the same process without the
 /// misuse: if it does not end well, nothing is known of the allocator.
@@ -37,6 +38,9 @@ pub fn of_attempts(
         .map(|it| it.page.operations)
         .collect();
     distances.sort_unstable();
+    let is_by_next_call = |it: &&Attempted| {
+        outcome(it, misuse.ends) == MisuseOutcome::StoppedLate && it.page.operations == 0
+    };
     let mut notes = example.map(|it| it.notes.clone()).unwrap_or_default();
     if let Some(gather) = misuse.gather {
         let samples = attempts.iter().flat_map(|it| &it.samples);
@@ -45,20 +49,30 @@ pub fn of_attempts(
             &samples.map(String::as_str).collect::<Vec<_>>(),
         ));
     }
-    MisuseCell {
+    let is_other_error = |it: &&Attempted| {
+        outcome_word != MisuseOutcome::Error && outcome(it, misuse.ends) == MisuseOutcome::Error
+    };
+    let error = attempts.iter().find(is_other_error).and_then(why);
+    let error = error.map(|why| format!("error: {why}"));
+    let cell = MisuseCell {
         size_bytes,
         form,
         outcome: outcome_word,
-        share: share(&tally, outcome_word),
         tally,
+        by_next_call: attempts.iter().filter(is_by_next_call).count() as u32,
+        share: None,
         impact: attempts.iter().map(impact).max().unwrap_or(Impact::None),
         distance: distances.get(distances.len() / 2).copied(),
         notes,
         reasons: match failed_twin {
             Some(why) => vec![format!("without the misuse: {why}")],
-            None => example.and_then(why).into_iter().collect(),
+            None => example.and_then(why).into_iter().chain(error).collect(),
         },
         again,
+    };
+    MisuseCell {
+        share: share(misuse, &cell),
+        ..cell
     }
 }
 
@@ -89,12 +103,11 @@ pub fn detected(result: &MisuseResult) -> Option<(u32, u32)> {
     let mut all = 0;
     let cells = result.cells.iter();
     for cell in cells.filter(|_| result.ends == Ends::Outcome) {
-        let is_next = cell.distance == Some(0);
+        detected += cell.by_next_call;
         for (outcome, times) in &cell.tally {
             match outcome {
                 Unsupported | Observed | Error => continue,
                 Stopped | Trapped => detected += times,
-                StoppedLate if is_next => detected += times,
                 _ => {}
             }
             all += times;
@@ -216,11 +229,13 @@ fn why(attempt: &Attempted) -> Option<String> {
     }
 }
 
-fn share(tally: &BTreeMap<MisuseOutcome, u32>, outcome: MisuseOutcome) -> Option<Share> {
-    let times = *tally.get(&outcome)?;
-    let all = tally.values().sum();
+/// If chance decides: the check says so, or its processes did not all end alike.
+fn share(misuse: &Misuse, cell: &MisuseCell) -> Option<Share> {
+    let outcome = Some(cell.outcome).filter(|it| it.is_answer())?;
+    let times = *cell.tally.get(&outcome)?;
+    let all = cell.answers();
     let (low, high) = heapmark_stats::wilson(times, all)?;
-    (tally.len() > 1).then(|| Share {
+    (misuse.rate || times < all).then(|| Share {
         of_processes: f64::from(times) / f64::from(all),
         low,
         high,
@@ -285,39 +300,54 @@ fn entropy(samples: &[&str]) -> Vec<String> {
     }
     let times = times(&numbers);
     let of = numbers.len() as f64;
-    let most = times.values().copied().max().unwrap_or(1);
-    let shannon: f64 = times
+    let counted: f64 = times
         .values()
         .map(|n| f64::from(*n) / of)
         .map(|share| share * (1.0 / share).log2())
         .sum();
+    // Few samples miss values: so many bits on average (Miller, 1955; the Miller-Madow correction).
+    let missed = (times.len() - 1) as f64 / (2.0 * of * LN_2);
+    let shannon = (counted + missed).min(of.log2());
     // So many processes cannot show more.
-    let least = if shannon > 0.95 * of.log2() {
-        ">= "
-    } else {
-        ""
+    let is_bound = shannon > 0.95 * of.log2();
+    let least = if is_bound { ">= " } else { "" };
+    said.push(different(&times, numbers.len()));
+    said.push(format!("Shannon bits={least}{shannon:.1}"));
+    said.extend(best_guess(&numbers, is_bound));
+    said
+}
+
+/// How often a guess is right: the most frequent value of the first half of the samples, in the
+/// second half. In the half that it is chosen from, its share would be too large.
+fn best_guess(numbers: &[&str], is_bound: bool) -> Vec<String> {
+    let (first, second) = numbers.split_at(numbers.len() / 2);
+    let times = times(first);
+    let Some((guess, _)) = times.iter().max_by_key(|(_, times)| **times) else {
+        return Vec::new();
     };
-    let (low, high) = heapmark_stats::wilson(most, numbers.len() as u32).unwrap_or((0.0, 1.0));
-    said.extend([
-        different(&times, numbers.len()),
-        format!("Shannon bits={least}{shannon:.1}"),
+    let hits = second.iter().filter(|it| *it == guess).count() as u32;
+    let all = second.len() as u32;
+    let (low, high) = heapmark_stats::wilson(hits, all).unwrap_or((0.0, 1.0));
+    let share = f64::from(hits) / f64::from(all);
+    let bits = match is_bound || hits == 0 {
+        true => format!(">= {:.1}", (1.0 / high).log2()),
+        false => format!("{:.1}", (1.0 / share).log2()),
+    };
+    vec![
         format!(
             "best guess={:.1} % [{:.1} to {:.1}]",
-            f64::from(most) / of * 100.0,
+            share * 100.0,
             low * 100.0,
             high * 100.0
         ),
-        format!(
-            "min-entropy bits={least}{:.1}",
-            (of / f64::from(most)).log2()
-        ),
-    ]);
-    said
+        format!("min-entropy bits={bits}"),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::execute::misuse::Page;
     use serde_json::json;
 
     #[test]
@@ -325,21 +355,76 @@ mod tests {
         let detected = |ends: &str, cells: serde_json::Value| {
             let cells = cells.as_array().unwrap().iter().map(|cell| {
                 json!({"size_bytes": 24, "form": "naive", "outcome": "absorbed", "tally": cell[0], "impact": "none",
-                       "distance": cell[1], "reasons": [], "again": ""})
+                       "by_next_call": cell[1], "reasons": [], "again": ""})
             });
             let cells: Vec<_> = cells.collect();
             let result = json!({"check": "one", "group": "g", "ends": ends, "cells": cells});
             super::detected(&serde_json::from_value(result).unwrap())
         };
-        let at_once = json!([[{"stopped": 2}, null], [{"trapped": 1, "crashed": 1}, null]]);
+        let at_once = json!([[{"stopped": 2}, 0], [{"trapped": 1, "crashed": 1}, 0]]);
         assert_eq!(detected("outcome", at_once.clone()), Some((3, 4)));
         assert_eq!(detected("values", at_once), None);
-        let later = json!([[{"stopped-late": 2}, 0], [{"stopped-late": 2}, 1]]);
+        let later = json!([[{"stopped-late": 2}, 2], [{"stopped-late": 2}, 0]]);
         assert_eq!(detected("outcome", later), Some((2, 4)));
-        let never = json!([[{"absorbed": 1, "hang": 1, "spilled": 1, "corrupted": 1}, null]]);
+        let some = json!([[{"stopped": 5, "stopped-late": 3}, 3], [{"stopped-late": 8}, 3]]);
+        assert_eq!(detected("outcome", some), Some((11, 16)));
+        let never = json!([[{"absorbed": 1, "hang": 1, "spilled": 1, "corrupted": 1}, 0]]);
         assert_eq!(detected("outcome", never), Some((0, 4)));
-        let unknown = json!([[{"unsupported": 2}, null], [{"error": 1}, null], [{}, null]]);
+        let unknown = json!([[{"unsupported": 2}, 0], [{"error": 1}, 0], [{}, 0]]);
         assert_eq!(detected("outcome", unknown), None);
+    }
+
+    fn attempt(phase: Phase, operations: u64, ended: Ended) -> Attempted {
+        Attempted {
+            ended,
+            signal: Some(libc::SIGABRT),
+            notes: Vec::new(),
+            samples: Vec::new(),
+            page: Page {
+                phase,
+                operations,
+                target: 0..0,
+                fault: None,
+                overlaps: 0,
+                broken: 0,
+                spilled: 0,
+                chosen_blocks: 0,
+                chosen_writes: 0,
+            },
+            object: None,
+            is_own_end: false,
+        }
+    }
+
+    fn cell(check: &str, attempts: &[Attempted]) -> MisuseCell {
+        let checks = crate::catalog::misuse::all().unwrap();
+        let check = checks.iter().find(|it| it.name == check).unwrap();
+        of_attempts(check, (24, Form::Naive), None, attempts, String::new())
+    }
+
+    #[test]
+    fn each_process_that_the_next_call_ended_is_counted() {
+        let late = |operations| {
+            let ended = Ended::Broken("SIGABRT".into());
+            attempt(Phase::Exercise, operations, ended)
+        };
+        let cell = cell("double-free", &[0, 0, 0, 500, 500, 500].map(late));
+        assert_eq!((cell.by_next_call, cell.distance), (3, Some(500)));
+    }
+
+    #[test]
+    fn shares_are_of_processes_that_say_something_and_stand_where_chance_decides() {
+        let stopped = || attempt(Phase::Misuse, 0, Ended::Broken("SIGABRT".into()));
+        let failed = || attempt(Phase::Setup, 0, Ended::NotLoaded("killed".into()));
+        let all = [stopped(), stopped(), failed()];
+        let certain = cell("double-free", &all);
+        assert_eq!((certain.answers(), certain.share), (2, None));
+        assert!(certain.has_error());
+        assert_eq!(certain.reasons, ["in the misuse SIGABRT", "error: killed"]);
+        let by_chance = cell("double-free-race", &all);
+        let share = by_chance.share.unwrap();
+        assert!(share.of_processes == 1.0 && share.low < 0.5, "{share:?}");
+        assert_eq!(cell("double-free-race", &[failed()]).share, None);
     }
 
     #[test]
@@ -356,8 +441,22 @@ mod tests {
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         assert!(gathered(Gather::Entropy, &all).contains(&"Shannon bits=>= 6.0".into()));
         let two = gathered(Gather::Entropy, &["1", "1", "1", "2"]);
-        assert!(two.contains(&"Shannon bits=0.8".into()), "{two:?}");
+        assert!(two.contains(&"Shannon bits=1.0".into()), "{two:?}");
         assert!(gathered(Gather::Bits, &[]).is_empty());
+    }
+
+    #[test]
+    fn the_best_guess_of_one_half_is_tried_on_the_other() {
+        // What occurs most often among many values does so by chance.
+        let values = (0_u32..200).map(|it| it.saturating_sub(2).to_string());
+        let values: Vec<String> = values.collect();
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        let said = gathered(Gather::Entropy, &values);
+        assert_eq!(said[2], "best guess=0.0 % [0.0 to 3.7]");
+        assert_eq!(said[3], "min-entropy bits=>= 4.8");
+        let said = gathered(Gather::Entropy, &["1", "1", "2", "1", "2", "1", "2", "3"]);
+        assert!(said[2].starts_with("best guess=25.0 % ["), "{said:?}");
+        assert_eq!(said[3], "min-entropy bits=2.0");
     }
 
     #[test]

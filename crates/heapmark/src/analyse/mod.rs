@@ -68,7 +68,7 @@ pub use verdict::Verdict;
 use crate::execute::Measurement;
 use crate::metric::{Judged, Process};
 use crate::observe::Prices;
-use crate::plan::{Counter, Factor, HugePages, LimitKind, Mode};
+use crate::plan::{Case as PlannedCase, Counter, Factor, HugePages, LimitKind, Mode};
 use crate::store::{Checked, Finding, Purpose, Record, RunFile};
 use group::{CaseGroups, Group, RecordsByRow};
 use heapmark_stats::{half_width, shift};
@@ -150,6 +150,9 @@ pub struct Case {
     pub baseline: String,
     /// Worker threads.
     pub threads: u32,
+    /// What tells it from a case of the same name in another run.
+    #[serde(skip)]
+    pub work: Vec<String>,
     /// More threads than usable CPUs.
     pub oversubscribed: bool,
     /// Whether the times include the purge.
@@ -263,6 +266,12 @@ impl Case {
 }
 
 impl Analysis {
+    /// The case of a run with a single one; those with a factor do not count.
+    pub fn only_case(&self) -> Option<&Case> {
+        let mut cases = self.cases.iter().filter(|case| case.factor.is_none());
+        cases.next().filter(|_| cases.next().is_none())
+    }
+
     /// The rows of all tables of times.
     pub fn rows(&self) -> impl Iterator<Item = &Row> + Clone {
         self.cases.iter().flat_map(|case| &case.rows)
@@ -471,6 +480,14 @@ fn withhold(rows: &mut [Row]) {
     }
 }
 
+/// Its parameters, and what its command does.
+fn work_of(case: &PlannedCase) -> Vec<String> {
+    let parameters = case.parameters.iter();
+    let parameters = parameters.map(|(name, value)| format!("{name}={value}"));
+    let command = compare::work(case).into_iter().map(String::from);
+    parameters.chain(command).collect()
+}
+
 fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -> Case {
     let case = table.case;
     let paced = table.case.is_paced();
@@ -494,6 +511,7 @@ fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -
         workload: case.workload.clone(),
         baseline: case.baseline(&run.plan.baseline).to_string(),
         threads: case.threads,
+        work: work_of(case),
         oversubscribed: case.oversubscribed,
         counts_purge: case.counts_purge,
         whole_process: case.whole_process,

@@ -271,11 +271,7 @@ impl<'a> Pooling<'a> {
     /// CPUs and as much memory.
     pub fn add(&mut self, name: &str, label: Option<&str>, run: &Side) {
         if let Some(why) = self.refusal(run.head) {
-            self.pool.refused.push(RefusedRun {
-                run: name.into(),
-                facts: run.head.machine.clone(),
-                why,
-            });
+            self.refuse(name, run.head, why);
             return;
         }
         let first = self.first.get_or_insert_with(|| run.head.clone());
@@ -311,6 +307,15 @@ impl<'a> Pooling<'a> {
                 }
             }
         }
+    }
+
+    /// Notes that nothing of a run counts.
+    pub fn refuse(&mut self, name: &str, run: &RunFile, why: String) {
+        self.pool.refused.push(RefusedRun {
+            run: name.into(),
+            facts: run.machine.clone(),
+            why,
+        });
     }
 
     /// Why nothing of a run counts, if so.

@@ -6,6 +6,7 @@ use super::latency::{TimedCalls, Timing};
 use super::role::Role;
 use super::row::State;
 use super::table_cell::TableCell;
+use super::work_of;
 use crate::metric;
 use crate::plan::Case;
 use crate::store::{AllocatorInfo, RunFile};
@@ -20,6 +21,9 @@ pub struct Table {
     pub workload: String,
     /// Worker threads.
     pub threads: u32,
+    /// What tells it from a table of the same name in another run.
+    #[serde(skip)]
+    pub work: Vec<String>,
     /// More threads than usable CPUs.
     pub oversubscribed: bool,
     /// The row that the others are compared with.
@@ -101,6 +105,7 @@ impl Table {
         Table {
             workload: case.workload.clone(),
             threads: case.threads,
+            work: work_of(case),
             oversubscribed: case.oversubscribed,
             baseline: case.baseline(&run.plan.baseline).to_owned(),
             caution: case.caution.clone(),

@@ -128,6 +128,11 @@ impl MisuseOutcome {
             MisuseOutcome::Error => "error",
         }
     }
+
+    /// Whether it says something of the allocator.
+    pub fn is_answer(self) -> bool {
+        !matches!(self, MisuseOutcome::Unsupported | MisuseOutcome::Error)
+    }
 }
 
 /// What is made of the samples of many processes.

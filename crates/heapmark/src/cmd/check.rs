@@ -9,7 +9,7 @@ use crate::analyse::misuse::{no_cells, of_attempts, why_not_well};
 use crate::build;
 use crate::catalog::check::{self, Check, Standing};
 use crate::catalog::claim::HardeningDocument;
-use crate::catalog::misuse::{self, Ends, Misuse, MisuseOutcome};
+use crate::catalog::misuse::{self, Ends, Misuse};
 use crate::catalog::{Catalog, Tier, did_you_mean};
 use crate::execute::check::{CheckRunner, Ended, Trial};
 use crate::execute::child::Interrupted;
@@ -19,7 +19,7 @@ use crate::file::{is_there, make_folder};
 use crate::plan::Plan;
 use crate::report;
 use crate::store::check::{CHECK_FILE, CheckFile, CheckVerdict, CheckedAllocator};
-use crate::store::misuse::MisuseResult;
+use crate::store::misuse::{MisuseCell, MisuseResult};
 use crate::store::{self, CheckedShelf};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
@@ -129,12 +129,13 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         stop: &stop,
     };
     let mut file = CheckFile::new(&args.preset, described_machine());
-    let is_hasty = |check: &&Check| {
-        let usual = Duration::from_secs(check.seconds.into());
-        args.timeout.is_some_and(|timeout| timeout < usual)
-    };
-    let hasty = checks.iter().filter(is_hasty);
-    let hasty: Vec<&str> = hasty.map(|check| check.name.as_str()).collect();
+    let usual = checks
+        .iter()
+        .map(|it| (it.name.as_str(), Duration::from_secs(it.seconds.into())));
+    let usual = usual.chain(misuses.iter().map(|it| (it.name.as_str(), usual_time(it))));
+    let is_hasty = |usual: Duration| args.timeout.is_some_and(|timeout| timeout < usual);
+    let hasty = usual.filter(|(_, usual)| is_hasty(*usual));
+    let hasty: Vec<&str> = hasty.map(|(name, _)| name).collect();
     let shelf = CheckedShelf::open()
         .inspect_err(|error| note(format!("runs will not say what is found: {error:#}")))
         .ok();
@@ -189,6 +190,9 @@ fn keep_for_runs(
     // With less time than usual, what hangs may only be slow.
     let is_slow = |check: &str, verdict| verdict == CheckVerdict::Hang && hasty.contains(&check);
     known.findings.retain(|it| !is_slow(&it.check, it.verdict));
+    known
+        .hardening
+        .retain(|it| !hasty.contains(&it.check.as_str()));
     if let Err(error) = shelf.keep(subject, &checked.info.sha256, known) {
         let name = &subject.allocator.name;
         note(format!(
@@ -201,8 +205,7 @@ fn has_error(file: &CheckFile) -> bool {
     file.allocators.iter().any(|one| {
         let mut results = one.results.iter();
         let mut cells = one.hardening.iter().flat_map(|it| &it.cells);
-        results.any(|it| it.verdict == CheckVerdict::Error)
-            || cells.any(|it| it.outcome == MisuseOutcome::Error)
+        results.any(|it| it.verdict == CheckVerdict::Error) || cells.any(MisuseCell::has_error)
     })
 }
 
@@ -271,6 +274,11 @@ fn checked(
     })
 }
 
+/// How long a process of a check of hardening may take without `--timeout`.
+fn usual_time(misuse: &Misuse) -> Duration {
+    misuse.seconds.map_or(MISUSE_TIMEOUT, Duration::from_secs)
+}
+
 /// All cells of a check of hardening. If its benign twin does not end well, the misuse is not tried.
 fn misused(
     runner: &CheckRunner,
@@ -279,8 +287,7 @@ fn misused(
     args: &CheckArgs,
 ) -> Result<MisuseResult> {
     let is_full = args.is_full();
-    let usual = misuse.seconds.map_or(MISUSE_TIMEOUT, Duration::from_secs);
-    let timeout = args.timeout.unwrap_or(usual);
+    let timeout = args.timeout.unwrap_or(usual_time(misuse));
     let full = if is_full { " --preset full" } else { "" };
     let again = format!(
         "heapmark check -a {} --only {}{full}",

@@ -7,7 +7,7 @@ use crate::analyse::pool::Pooling;
 use crate::analyse::reads_figure;
 use crate::catalog;
 use crate::metric::WALL;
-use crate::report::{PageRun, check_page, page, page_beside, pool_page};
+use crate::report::{PageRun, PooledPage, check_page, page, page_beside, pool_page};
 use crate::store::check::{CHECK_FILE, CheckFile};
 use crate::store::{self, Run};
 use anyhow::Result;
@@ -59,11 +59,7 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
                 .map(|(dir, run)| of_run(dir, run))
                 .collect();
             let pooled = pooled_beside(&output, &dirs, &runs, force)?;
-            output.put(page_beside(
-                pooled.as_deref(),
-                &all,
-                &claims::of_page(&dirs)?,
-            ))?;
+            output.put(page_beside(pooled.as_ref(), &all, &claims::of_page(&dirs)?))?;
             output.path().to_owned()
         }
     };
@@ -74,13 +70,13 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
 }
 
 /// Writes the page of what runs say together beside the one that shows them side by side, if they are
-/// of enough machines to say anything about the next one. Its file name.
+/// of enough machines to say anything about the next one.
 fn pooled_beside(
     output: &Output,
     dirs: &[PathBuf],
     runs: &[Run],
     force: Force,
-) -> Result<Option<String>> {
+) -> Result<Option<PooledPage>> {
     let Some(mut pooling) = Pooling::new(WALL) else {
         return Ok(None);
     };
@@ -89,8 +85,10 @@ fn pooled_beside(
             head: &run.head,
             records: &run.records,
         };
-        if refusal(&side, WALL).is_none() {
-            pooling.add(&dir.display().to_string(), None, &side);
+        let name = dir.display().to_string();
+        match refusal(&side, WALL) {
+            Some(why) => pooling.refuse(&name, side.head, why),
+            None => pooling.add(&name, None, &side),
         }
     }
     let (pool, first) = pooling.end();
@@ -103,7 +101,10 @@ fn pooled_beside(
     let sources = dirs.iter().map(|dir| store::head_of(dir));
     let beside = Output::new(&output.path().with_file_name(&name), force, sources)?;
     beside.put(pool_page(&pool, WALL, &first))?;
-    Ok(Some(name))
+    Ok(Some(PooledPage {
+        file: name,
+        runs: runs.len() - pool.refused.len(),
+    }))
 }
 
 /// The page of a result of `heapmark check`.

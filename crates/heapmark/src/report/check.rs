@@ -79,12 +79,13 @@ fn matrix(file: &CheckFile) -> String {
 /// Allocators, those with the most findings first.
 pub(super) fn worst_first(file: &CheckFile) -> Vec<&CheckedAllocator> {
     let mut allocators: Vec<&CheckedAllocator> = file.allocators.iter().collect();
-    let findings = |one: &CheckedAllocator| {
-        let results = one.results.iter();
-        results.filter(|it| it.verdict.is_finding()).count()
-    };
-    allocators.sort_by_key(|one| std::cmp::Reverse(findings(one)));
+    allocators.sort_by_key(|one| std::cmp::Reverse(failing(one).count()));
     allocators
+}
+
+/// Those of an allocator that a program cannot rely on.
+pub(super) fn failing(one: &CheckedAllocator) -> impl Iterator<Item = &CheckResult> {
+    applying(&one.results).filter(|it| it.verdict.is_finding())
 }
 
 /// Groups with checks that end in verdicts.
@@ -106,7 +107,7 @@ pub(super) fn applying<'a>(
 
 /// A check that some allocators do not pass, with what each of them did.
 fn findings(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
-    let found: Vec<(&str, &CheckResult)> = results(file, check)
+    let found: Vec<(&str, &CheckResult)> = results(file, &check.name)
         .filter(|(_, it)| it.verdict.is_finding() || it.verdict == CheckVerdict::Error)
         .collect();
     if found.is_empty() {
@@ -145,7 +146,7 @@ fn findings(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
 
 /// The values of a check that standards leave open, allocators with the same values together.
 fn values(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
-    let all = values_of(file, check);
+    let all = values_of(file, &check.name);
     if all.is_empty() {
         return Vec::new();
     }
@@ -159,7 +160,7 @@ fn values(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
 }
 
 /// Each value that a check ended in, with the allocators that have it.
-pub(super) fn values_of<'a>(file: &'a CheckFile, check: &'a Check) -> Vec<(String, Vec<&'a str>)> {
+pub(super) fn values_of<'a>(file: &'a CheckFile, check: &'a str) -> Vec<(String, Vec<&'a str>)> {
     let of = |result: &CheckResult| match result.verdict {
         CheckVerdict::Pass => list(result.notes.iter()),
         other => format!("{}: {}", other.word(), list(result.reasons.iter())),
@@ -177,10 +178,10 @@ pub(super) fn values_of<'a>(file: &'a CheckFile, check: &'a Check) -> Vec<(Strin
 
 fn results<'a>(
     file: &'a CheckFile,
-    check: &'a Check,
+    check: &'a str,
 ) -> impl Iterator<Item = (&'a str, &'a CheckResult)> {
-    let of = |one: &'a CheckedAllocator| {
-        let result = one.results.iter().find(|result| result.check == check.name);
+    let of = move |one: &'a CheckedAllocator| {
+        let result = one.results.iter().find(|result| result.check == check);
         Some((one.info.name.as_str(), result?))
     };
     file.allocators.iter().filter_map(of)

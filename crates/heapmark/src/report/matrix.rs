@@ -1,7 +1,7 @@
 //! The first answer of a run of several cases: one matrix of allocators against workloads, what it
 //! comes to over all cases, and what to do next. The full tables are in `terminal`.
 
-use super::legend::{failed_checks, marked};
+use super::legend::{failed_checks_in_brief, marked};
 use super::machine::{machine_line, machine_name, price_warning};
 use super::screen::{BOLD, GREEN, RED, Screen, YELLOW};
 use super::sheet::{Floors, bound, floors};
@@ -48,7 +48,7 @@ pub fn matrix(run: &RunFile, analysis: &Analysis, place: &Path, screen: Screen) 
     remarks.extend(cautions(analysis));
     remarks.extend(order_by_user_time(analysis));
     remarks.extend(marked(analysis));
-    remarks.extend(failed_checks(analysis));
+    remarks.extend(failed_checks_in_brief(analysis));
     remarks.extend(analysis.cases.iter().filter_map(factor::line));
     remarks.extend(aa_copy(analysis));
     remarks.extend(conclusion::interference(analysis));

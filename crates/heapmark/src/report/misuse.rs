@@ -140,9 +140,13 @@ fn cell<'a>(
 /// An outcome with what stands beside it.
 pub fn words(cell: &MisuseCell) -> String {
     let mut words = cell.outcome.word().to_owned();
-    if cell.tally.len() > 1 && cell.outcome != MisuseOutcome::Error {
-        let all: u32 = cell.tally.values().sum();
-        words += &format!(" {}/{all}", cell.tally.get(&cell.outcome).unwrap_or(&0));
+    let times = cell.tally.get(&cell.outcome).copied().unwrap_or(0);
+    let all = match cell.outcome.is_answer() {
+        true => cell.answers(),
+        false => cell.tally.values().sum(),
+    };
+    if times < all && cell.outcome != MisuseOutcome::Error {
+        words += &format!(" {times}/{all}");
     }
     words
         + match cell.impact {
@@ -160,13 +164,13 @@ fn errors(file: &CheckFile, screen: Screen) -> Vec<String> {
     for one in &file.allocators {
         for result in &one.hardening {
             let mut cells = result.cells.iter();
-            if let Some(cell) = cells.find(|it| it.outcome == MisuseOutcome::Error) {
+            if let Some(cell) = cells.find(|it| it.has_error()) {
                 let text = format!(
-                    "{} {}, {}: error: {}",
+                    "{} {}, {}: {}",
                     one.info.name,
                     result.check,
                     size(cell.size_bytes),
-                    list(&cell.reasons)
+                    error(cell)
                 );
                 lines.push(screen.paint(RED, &screen.wrap(&text, 2)));
             }
@@ -176,6 +180,19 @@ fn errors(file: &CheckFile, screen: Screen) -> Vec<String> {
         lines.push(String::new());
     }
     lines
+}
+
+/// What went wrong in a cell: in all of it, or in some processes.
+fn error(cell: &MisuseCell) -> String {
+    if cell.outcome == MisuseOutcome::Error {
+        return format!("error: {}", list(&cell.reasons));
+    }
+    let times = cell.tally.get(&MisuseOutcome::Error).unwrap_or(&0);
+    let all: u32 = cell.tally.values().sum();
+    let mut reasons = cell.reasons.iter();
+    let why = reasons.find_map(|it| it.strip_prefix("error: "));
+    let why = why.map_or(String::new(), |why| format!(": {why}"));
+    format!("error in {times} of {all} processes{why}")
 }
 
 /// The values of a check, allocators with the same ones together.
@@ -266,6 +283,25 @@ mod tests {
     fn forms_shares_and_impacts_stand_in_one_cell() {
         let line = "uaf-write  stopped 7/8 / corrupted 7/8 +block  stopped 7/8";
         assert!(text(100).contains(line), "{}", text(100));
+    }
+
+    #[test]
+    fn errors_of_some_processes_are_said_and_not_counted() {
+        let cell = json!({"size_bytes": 24, "form": "naive", "outcome": "stopped", "tally": {"stopped": 5, "error": 3},
+                          "impact": "none", "reasons": ["in the misuse SIGABRT", "error: killed"], "again": ""});
+        let mut file = file(["one", "two"]);
+        file.allocators[1].hardening[0].cells = vec![serde_json::from_value(cell).unwrap()];
+        let screen = Screen {
+            width: 100,
+            colour: false,
+        };
+        let lines = errors(&file, screen);
+        assert_eq!(
+            lines[0],
+            "two uaf-write, 24 B: error in 3 of 8 processes: killed"
+        );
+        let cell = &file.allocators[1].hardening[0].cells[0];
+        assert_eq!(words(cell), "stopped");
     }
 
     #[test]

@@ -61,7 +61,8 @@ pub use machine::{doctor, price_warning, prices, warnings};
 pub use matrix::{matrix, provisional};
 pub use metrics::metrics;
 pub use page::{
-    PageRun, checked as check_page, page, page_beside, pooled as pool_page, traced as trace_page,
+    PageRun, PooledPage, checked as check_page, page, page_beside, pooled as pool_page,
+    traced as trace_page,
 };
 pub use pool::{pool, pool_json, pool_markdown};
 pub use real_programs::programs;

@@ -2,7 +2,7 @@
 //! memory, with the ceiling of each program; what to do next. The full tables are in `terminal`.
 
 use super::conclusion;
-use super::legend::failed_checks;
+use super::legend::failed_checks_in_brief;
 use super::machine::{machine_line, machine_name, price_warning};
 use super::matrix::{Cell, Column, absent, bands, cell, marks, names, short};
 use super::screen::{BOLD, Screen, YELLOW};
@@ -83,7 +83,7 @@ pub fn programs(
         Some(format!("{}: {caution}", case.workload))
     });
     remarks.extend(cautions);
-    remarks.extend(failed_checks(analysis));
+    remarks.extend(failed_checks_in_brief(analysis));
     remarks.extend(conclusion::interference(analysis));
     remarks.extend(machine_line(analysis));
     remarks.extend(analysis.prices.as_ref().and_then(price_warning));

@@ -28,7 +28,11 @@ pub struct MisuseCell {
     pub outcome: MisuseOutcome,
     /// How many of its processes ended how.
     pub tally: BTreeMap<MisuseOutcome, u32>,
-    /// If they did not all end alike: how often `outcome` is to be expected.
+    /// How many of those that were stopped late the first correct call ended. Earlier versions did
+    /// not count them.
+    #[serde(default)]
+    pub by_next_call: u32,
+    /// If chance decides: how often `outcome` is to be expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<Share>,
     /// The worst of all its processes.
@@ -39,16 +43,30 @@ pub struct MisuseCell {
     /// Values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// How one of those processes ended that had `outcome`.
+    /// How one of those processes ended that had `outcome`; then, if others had errors, why one
+    /// did, after `error: `.
     pub reasons: Vec<String>,
     /// The command that makes it again.
     pub again: String,
 }
 
+impl MisuseCell {
+    /// How many of its processes say something of the allocator.
+    pub fn answers(&self) -> u32 {
+        let answers = self.tally.iter().filter(|(outcome, _)| outcome.is_answer());
+        answers.map(|(_, times)| times).sum()
+    }
+
+    /// Whether one of its processes could not be checked, or its benign twin.
+    pub fn has_error(&self) -> bool {
+        self.outcome == MisuseOutcome::Error || self.tally.contains_key(&MisuseOutcome::Error)
+    }
+}
+
 /// A share of processes, with its 95 % interval of Wilson.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// Of those that were made.
+    /// Of those that say something of the allocator.
     pub of_processes: f64,
     /// The true one is not smaller,
     pub low: f64,

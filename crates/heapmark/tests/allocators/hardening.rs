@@ -344,13 +344,13 @@ date = "today"
 name = "double free"
 says = "noticed at once"
 claimed = { careful = "yes", careless = "yes", absent = "yes", unknown = "yes", tuned = "option" }
-shown-by = [{ check = "double-free", outcomes = ["stopped"] }]
+shown-by = [{ check = "double-free", sizes = [24, 262144], outcomes = ["stopped"] }]
 
 [[features]]
 name = "no double free"
 says = "noticed at once"
 claimed = { careful = "no", careless = "no" }
-shown-by = [{ check = "double-free", outcomes = ["stopped"] }]
+shown-by = [{ check = "double-free", sizes = [24, 262144], outcomes = ["stopped"] }]
 
 [[features]]
 name = "wiping"
@@ -375,13 +375,13 @@ name = "named option"
 says = "noticed at once"
 claimed = { tuned = "option", careful = "yes" }
 with = { tuned = ["corrupts"] }
-shown-by = [{ check = "double-free", outcomes = ["stopped"] }]
+shown-by = [{ check = "double-free", sizes = [24, 262144], outcomes = ["stopped"] }]
 
 [[features]]
 name = "vague"
 says = "noticed or not"
 claimed = { careless = "yes", careful = "no" }
-shown-by = [{ check = "double-free", outcomes = ["stopped"] }]
+shown-by = [{ check = "double-free", sizes = [24, 262144], outcomes = ["stopped"] }]
 also-with = "it may be noticed later"
 also-without = "it may be luck"
 
@@ -390,6 +390,12 @@ name = "larger"
 says = "noticed at once"
 claimed = { careful = "yes" }
 shown-by = [{ check = "double-free", sizes = [4000], outcomes = ["stopped"] }]
+
+[[features]]
+name = "of each size"
+says = "noticed at once"
+claimed = { careful = "yes", careless = "yes" }
+shown-by = [{ check = "double-free", outcomes = ["stopped"] }]
 "#;
 
 /// A result of two libraries, and that document among the user's.
@@ -497,6 +503,18 @@ fn claims_about_hardening_are_confirmed_contradicted_or_not_testable() {
             "not-testable",
             "double-free was not checked with 4000 bytes: --preset full has it",
         ),
+        (
+            "PL-9",
+            "careful",
+            "not-testable",
+            "double-free was not checked with 4000, 1048576 bytes: --preset full has it",
+        ),
+        (
+            "PL-9",
+            "careless",
+            "contradicted",
+            "double-free 24 B: corrupted",
+        ),
     ] {
         let one = of(id, allocator);
         assert_eq!(word(one, "verdict"), verdict, "{one:#}");
@@ -504,7 +522,7 @@ fn claims_about_hardening_are_confirmed_contradicted_or_not_testable() {
         let is_wrong = verdict == "contradicted";
         assert_eq!(one["again"].is_string(), is_wrong, "{one:#}");
     }
-    assert_eq!(judged.len(), 17);
+    assert_eq!(judged.len(), 19);
     let command = "heapmark check -a corrupts --only double-free";
     assert_eq!(word(of("PL-1", "careless"), "again"), command);
 
@@ -522,7 +540,7 @@ fn claims_about_hardening_are_confirmed_contradicted_or_not_testable() {
     assert!(!table.contains("PL-4"), "{table}");
     let whole = place.run(&[&flags[..], &["--to", "md"]].concat()).stdout;
     let rows = whole.lines().filter(|line| line.starts_with("| PL-"));
-    assert_eq!(rows.count(), 17, "{whole}");
+    assert_eq!(rows.count(), 19, "{whole}");
     let page = fs::read_to_string(place.at("out/check.html")).unwrap();
     let section = page.split("<section id=\"claims\"").nth(1).unwrap();
     let section = section.split_once("</section>").unwrap().0;

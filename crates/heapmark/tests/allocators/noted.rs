@@ -180,6 +180,20 @@ fn what_hangs_within_less_time_than_usual_is_not_kept() {
 }
 
 #[test]
+fn misuses_that_had_less_time_than_usual_are_not_kept() {
+    let place = Place::new();
+    let own = format!("own={}", place.answering("hangs").display());
+    let hasty = ["--only", "double-free,free-null", "--timeout", "2s"];
+    let end = place.run_with_own_cache(&[&["check", "-a", &own, "-o", "out"], &hasty[..]].concat());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let text = fs::read_to_string(&known(&place)[0]).unwrap();
+    assert!(
+        text.contains("free-null") && !text.contains("double-free"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_damaged_file_is_one_line_and_the_next_check_mends_it() {
     let place = checked();
     for file in known(&place) {

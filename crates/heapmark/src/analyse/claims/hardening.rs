@@ -1,11 +1,17 @@
 //! Holds what documents claim of hardening against a result of `heapmark check`.
 
+use crate::analyse::distinct;
 use crate::catalog::claim::{Claimed, Feature, HardeningDocument, Sign, Signs};
+use crate::catalog::joined;
 use crate::catalog::malloc_api::matches;
 use crate::catalog::misuse::{Form, Misuse, MisuseOutcome, TRIALS_OF_A_RATE};
 use crate::store::check::{CheckFile, CheckedAllocator};
 use crate::store::misuse::MisuseCell;
 use serde::Serialize;
+
+/// What a check says in place of a value if the call that was to tell it ended its process, or did
+/// not return.
+const NO_ANSWER: [&str; 3] = ["hang", "fault", "stopped"];
 
 /// The verdict on a claim about hardening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -161,10 +167,9 @@ fn of_entry(
     let mut cells = Vec::new();
     let mut missing = None;
     for sign in &feature.shown_by {
-        match seen(sign, one) {
-            seen if seen.is_empty() => missing = missing.or(why_missing(sign, checks)),
-            seen => cells.extend(seen),
-        }
+        let seen = seen(sign, one);
+        missing = missing.or(why_missing(sign, checks, &seen));
+        cells.extend(seen);
     }
     let has = |shows: Option<bool>| cells.iter().any(|cell| cell.shows == shows);
     let is_open = missing.is_some() || has(None);
@@ -199,19 +204,30 @@ fn of_entry(
     }
 }
 
-/// Why a sign has no cell in a result.
-fn why_missing(sign: &Sign, checks: &[Misuse]) -> Option<String> {
+/// Which cells of a sign a result does not have; `None` if it has all.
+fn why_missing(sign: &Sign, checks: &[Misuse], seen: &[SeenCell]) -> Option<String> {
     let check = checks.iter().find(|it| it.name == sign.check)?;
-    let cells = check.cells(false);
-    let is_quick = !check.full && cells.iter().any(|(size, form)| sign.covers(*size, *form));
-    Some(match (is_quick, sign.sizes.first()) {
-        (true, _) => format!("{} was not checked", sign.check),
-        (false, None) => format!("{} was not checked: --preset full has it", sign.check),
-        (false, Some(size)) => format!(
-            "{} was not checked with {size} bytes: --preset full has it",
-            sign.check
-        ),
-    })
+    let is_seen = |size_bytes: u64, form: Form| {
+        let mut seen = seen.iter();
+        seen.any(|it| it.size_bytes == size_bytes && it.form == form)
+    };
+    let mut missing = check.cells(true);
+    missing.retain(|(size, form)| sign.covers(*size, *form) && !is_seen(*size, *form));
+    if missing.is_empty() {
+        return None;
+    }
+    let quick = check.cells(false);
+    let is_quick = !check.full && missing.iter().all(|cell| quick.contains(cell));
+    let sizes = distinct(missing.iter().map(|(size, _)| *size));
+    let with = match seen.is_empty() && sign.sizes.is_empty() {
+        true => String::new(),
+        false => format!(" with {} bytes", joined(sizes, ", ")),
+    };
+    let hint = match is_quick {
+        true => "",
+        false => ": --preset full has it",
+    };
+    Some(format!("{} was not checked{with}{hint}", sign.check))
 }
 
 /// The cells that a sign is about.
@@ -246,7 +262,7 @@ fn shows(sign: &Sign, cell: &MisuseCell) -> (Option<bool>, String) {
         (MisuseOutcome::Observed, Some(name)) => return value(sign, name, cell),
         _ => (),
     }
-    let all: u32 = cell.tally.values().sum();
+    let all = cell.answers();
     let with = |(outcome, times): (&MisuseOutcome, &u32)| match sign.outcomes.contains(outcome) {
         true => *times,
         false => 0,
@@ -288,7 +304,8 @@ fn value(sign: &Sign, name: &str, cell: &MisuseCell) -> (Option<bool>, String) {
     let has_bounds = sign.at_least.is_some() || sign.at_most.is_some();
     let is_it = sign.is.contains(&value) || (has_bounds && is_within);
     let said = format!("{name}={value}");
-    match has_bounds && largest.is_none() && !is_it {
+    let is_no_answer = NO_ANSWER.contains(&value.as_str()) || (has_bounds && largest.is_none());
+    match is_no_answer && !is_it {
         true => (None, said),
         false => (Some(is_it), said),
     }
@@ -350,12 +367,42 @@ mod tests {
                 json!({"absorbed": 200}),
                 Some(false),
             ),
+            (
+                stopped,
+                "stopped",
+                json!({"stopped": 5, "error": 3}),
+                Some(true),
+            ),
             (stopped, "error", json!({}), None),
             (stopped, "unsupported", json!({"unsupported": 2}), None),
         ] {
             let (found, said) = shows(&sign(keys), &cell(outcome, tally.clone(), ""));
             assert_eq!(found, shown, "{keys} {outcome} {tally}: {said}");
         }
+    }
+
+    #[test]
+    fn cells_that_were_not_made_are_named() {
+        let checks = crate::catalog::misuse::all().unwrap();
+        let missing = |keys: &str, sizes: &[u64]| {
+            let sign: Sign = toml::from_str(&format!("check = \"double-free\"\n{keys}")).unwrap();
+            let seen = sizes.iter().map(|size_bytes| SeenCell {
+                check: sign.check.clone(),
+                size_bytes: *size_bytes,
+                form: Form::Naive,
+                said: String::new(),
+                shows: Some(true),
+                again: String::new(),
+            });
+            why_missing(&sign, &checks, &seen.collect::<Vec<_>>())
+        };
+        let of = |words: &str| Some(format!("double-free was not checked{words}"));
+        assert_eq!(missing("", &[]), of(": --preset full has it"));
+        let rest = " with 4000, 1048576 bytes: --preset full has it";
+        assert_eq!(missing("", &[24, 256 << 10]), of(rest));
+        assert_eq!(missing("", &[24, 4000, 256 << 10, 1 << 20]), None);
+        assert_eq!(missing("sizes = [24]", &[]), of(" with 24 bytes"));
+        assert_eq!(missing("sizes = [24]", &[24]), None);
     }
 
     #[test]
@@ -374,6 +421,14 @@ mod tests {
             ),
             ("value = \"it\"\nis = [\"no\"]", "it=no", Some(true)),
             ("value = \"it\"\nis = [\"no\"]", "it=yes", Some(false)),
+            ("value = \"it\"\nis = [\"no\"]", "it=fault", None),
+            (
+                "value = \"it\"\nis = [\"stopped\"]",
+                "it=stopped",
+                Some(true),
+            ),
+            ("value = \"it\"\nis = [\"stopped\"]", "it=hang", None),
+            ("value = \"it\"\nis = [\"stopped\"]", "it=fine", Some(false)),
         ] {
             let cell = cell("observed", json!({"observed": 1}), note);
             assert_eq!(shows(&sign(keys), &cell).0, shown, "{keys} {note}");

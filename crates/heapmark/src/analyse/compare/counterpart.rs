@@ -33,7 +33,7 @@ pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
 
 /// What a command does: its arguments and its client's, wherever their programs lie; of a real program
 /// all that its input follows from.
-fn work(case: &Case) -> Vec<&str> {
+pub fn work(case: &Case) -> Vec<&str> {
     let Some(command) = case.command() else {
         return Vec::new();
     };

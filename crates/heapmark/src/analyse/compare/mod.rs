@@ -10,7 +10,7 @@ mod ranges;
 mod tests;
 
 pub use between::between;
-pub(super) use counterpart::{counterpart, library, variables};
+pub(super) use counterpart::{counterpart, library, variables, work};
 
 use super::ratio::Ratio;
 use super::role::Role;

@@ -9,7 +9,7 @@ use crate::analyse::claims::JudgedHardening;
 use crate::analyse::distinct;
 use crate::catalog::check::{Check, Standing};
 use crate::catalog::claim::HardeningDocument;
-use crate::report::check::{applying, groups, standing, values_of, worst_first};
+use crate::report::check::{applying, failing, groups, standing, values_of, worst_first};
 use crate::report::hardening_claims;
 use crate::report::text::{count, join, list, plain};
 use crate::store::check::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator};
@@ -72,32 +72,33 @@ fn names_of_checks(file: &CheckFile) -> Vec<&str> {
     distinct(results.map(|it| it.check.as_str()).chain(hardening))
 }
 
-fn findings(one: &CheckedAllocator) -> impl Iterator<Item = &CheckResult> {
-    one.results.iter().filter(|it| it.verdict.is_finding())
-}
-
 /// Allocators that pass all that a standard demands, then the one with the most findings.
 fn verdict(ranked: &[&CheckedAllocator]) -> String {
     if ranked.is_empty() {
         return "Only hardening was checked: check.json has the outcome of each program.".into();
     }
-    let breaks = |one: &CheckedAllocator| findings(one).any(|it| it.standing == Standing::Std);
-    let keeping = ranked
-        .iter()
-        .filter(|one| !breaks(one) && applying(&one.results).count() > 0);
+    let breaks = |one: &CheckedAllocator| failing(one).any(|it| it.standing == Standing::Std);
+    let keeps = |one: &CheckedAllocator| {
+        let mut results = one.results.iter();
+        results.any(|it| it.standing == Standing::Std && it.verdict == CheckVerdict::Pass)
+    };
+    let keeping = ranked.iter().filter(|one| !breaks(one) && keeps(one));
     let keeping: Vec<&str> = keeping.map(|one| one.info.name.as_str()).collect();
     let what = "what was checked of ISO C, C++ and POSIX";
     let first = match keeping.len() {
+        0 if !ranked.iter().any(|one| breaks(one)) => {
+            "Nothing was checked of ISO C, C++ and POSIX.".into()
+        }
         0 => format!("No allocator passes all of {what}."),
         1 => format!("{} passes all of {what}.", keeping[0]),
         _ => format!("{} pass all of {what}.", list(&keeping)),
     };
-    let most = ranked.iter().find(|one| findings(one).next().is_some());
+    let most = ranked.iter().find(|one| failing(one).next().is_some());
     match most {
         None => first,
         Some(one) => format!(
             "{first} The most checks, {} of {}, fail under {}.",
-            findings(one).count(),
+            failing(one).count(),
             applying(&one.results).count(),
             one.info.name
         ),
@@ -162,23 +163,32 @@ fn cell(one: &CheckedAllocator, group: &str) -> MatrixCell {
     }
 }
 
+/// `None` of a check of the result that is no longer there.
+fn known<'a>(checks: &'a [Check], name: &str) -> Option<&'a Check> {
+    checks.iter().find(|check| check.name == name)
+}
+
+fn about_of(checks: &[Check], name: &str) -> String {
+    known(checks, name)
+        .map(|check| check.about.clone())
+        .unwrap_or_default()
+}
+
 /// Each check that some do not pass.
 fn not_passed(ranked: &[&CheckedAllocator], checks: &[Check]) -> Section {
-    let rows = checks.iter().filter_map(|check| {
-        let under = ranked.iter().filter(|one| {
-            let mut all = findings(one);
-            all.any(|it| it.check == check.name)
-        });
+    let results = ranked.iter().flat_map(|one| &one.results);
+    let all = distinct(results.map(|it| it.check.as_str()));
+    let rows = all.into_iter().filter_map(|name| {
+        let under = ranked
+            .iter()
+            .filter(|one| failing(one).any(|it| it.check == name));
         let names: Vec<&str> = under.map(|one| one.info.name.as_str()).collect();
-        (!names.is_empty()).then(|| {
-            vec![
-                check.name.clone(),
-                check.about.clone(),
-                check.why.clone(),
-                check.source.clone(),
-                list(names),
-            ]
-        })
+        let [about, why, source] = match known(checks, name) {
+            Some(check) => [&check.about, &check.why, &check.source].map(String::as_str),
+            None => [""; 3],
+        };
+        let words = [name, about, why, source].map(str::to_owned);
+        (!names.is_empty()).then(|| words.into_iter().chain([list(names)]).collect())
     });
     let columns = ["check", "must hold", "why", "source", "not under"];
     let table = PageTable::of_words("", &columns, rows);
@@ -187,13 +197,10 @@ fn not_passed(ranked: &[&CheckedAllocator], checks: &[Check]) -> Section {
 
 /// What a program may rely on under an allocator.
 fn under(one: &CheckedAllocator, checks: &[Check], folded: bool) -> Section {
-    let about = |result: &CheckResult| {
-        let check = checks.iter().find(|check| check.name == result.check);
-        check.map(|check| check.about.clone()).unwrap_or_default()
-    };
+    let about = |result: &CheckResult| about_of(checks, &result.check);
     let mut groups_of_rows = Vec::new();
     let mut rows = Vec::new();
-    for result in findings(one) {
+    for result in failing(one) {
         groups_of_rows.push(result.group.as_str());
         rows.push(vec![
             result.check.clone(),
@@ -270,13 +277,13 @@ fn found(result: &CheckResult) -> String {
 }
 
 fn left_open(file: &CheckFile, checks: &[Check]) -> Section {
-    let open = checks
-        .iter()
-        .filter(|check| check.standing == Standing::Observe);
-    let rows = open.flat_map(|check| {
-        let values = values_of(file, check).into_iter();
-        values
-            .map(|(value, names)| vec![check.name.clone(), check.about.clone(), value, list(names)])
+    let results = file.allocators.iter().flat_map(|one| &one.results);
+    let open = results.filter(|it| it.standing == Standing::Observe);
+    let open = distinct(open.map(|it| it.check.as_str()));
+    let rows = open.into_iter().flat_map(|name| {
+        let about = about_of(checks, name);
+        let values = values_of(file, name).into_iter();
+        values.map(move |(value, names)| vec![name.to_owned(), about.clone(), value, list(names)])
     });
     let columns = ["check", "what is left open", "value", "under"];
     Section::of_tables(
@@ -376,6 +383,7 @@ mod tests {
         ];
         let wrong = vec![
             result("no-longer-there", "errno", "std", "hang", "<script>"),
+            result("no-longer-open", "errno", "observe", "fail", "no value"),
             result(
                 "free-errno",
                 "errno",
@@ -387,7 +395,7 @@ mod tests {
         let machine = json!({"cpu_model": "CPU", "kernel": "6.1", "c_library": "2.36-9"});
         let file = json!({"schema": 1, "heapmark": "", "started": "2026-01-02T03", "preset": "quick", "machine": machine,
                           "allocators": [allocator("right", right), allocator("wrong", wrong)]});
-        let file: CheckFile = serde_json::from_value(file).unwrap();
+        let mut file: CheckFile = serde_json::from_value(file).unwrap();
         let page = checked(&file, &all().unwrap(), &[], &[]);
         let section = |id: &str| {
             let (_, rest) = page.split_once(&format!("<section id=\"{id}\"")).unwrap();
@@ -417,10 +425,18 @@ mod tests {
         let right = section("under-right");
         assert!(right.contains("A program may rely on") && right.contains("free keeps errno"));
         assert!(!right.contains("A program may not rely on") && !right.contains("Not known"));
-        assert!(section("open").contains("value=7"));
+        assert!(section("findings").contains("no-longer-there"));
+        assert!(!section("findings").contains("no-longer-open"));
+        let open = section("open");
+        assert!(open.contains("value=7") && open.contains("no-longer-open"));
         let method = section("method");
         for known in ["c3d4", "a1b2", "2.36-9"] {
             assert!(method.contains(known), "{known}: {method}");
         }
+        for result in file.allocators.iter_mut().flat_map(|one| &mut one.results) {
+            result.standing = Standing::Gnu;
+        }
+        let page = checked(&file, &all().unwrap(), &[], &[]);
+        assert!(page.contains("Nothing was checked of ISO C, C++ and POSIX. The most checks,"));
     }
 }

@@ -9,7 +9,7 @@ use crate::metric::WALL;
 use crate::report::compare::{self, ComparisonSubject};
 use crate::report::text::plain;
 
-/// Empty if there are not two runs, or if no row of them can be compared.
+/// Empty if there are not two runs that timed whole processes or operations.
 pub fn section(legend: &SeriesLegend) -> Section {
     let [old, new] = legend.runs.as_slice() else {
         return Section::default();
@@ -19,7 +19,10 @@ pub fn section(legend: &SeriesLegend) -> Section {
         records: told.run.records,
     });
     let found = between(&sides[0], &sides[1], WALL, THRESHOLD);
-    if found.rows.is_empty() {
+    let is_timed = [old, new]
+        .iter()
+        .all(|told| !told.analysis.cases.is_empty());
+    if !is_timed || found.rows.is_empty() && found.left_out.is_empty() {
         return Section::default();
     }
     let subject = ComparisonSubject {
@@ -31,7 +34,11 @@ pub fn section(legend: &SeriesLegend) -> Section {
     let words = compare::words(subject, &found);
     let table = text_sections::table(compare::table(subject, &found), "");
     Section {
+        id: "compare".into(),
+        heading: "The second run beside the first".into(),
         text: words.iter().map(|line| plain(line)).collect(),
-        ..Section::of_tables("compare", "The second run beside the first", [table])
+        // If no row can be compared, its notes say why.
+        tables: vec![table],
+        ..Section::default()
     }
 }

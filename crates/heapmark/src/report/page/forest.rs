@@ -2,7 +2,7 @@
 
 use super::dot_plot::{self, Dot};
 use super::section::{Data, Section};
-use super::series_legend::SeriesLegend;
+use super::series_legend::{SeriesLegend, in_chart};
 use super::views::{self, Placed, PlacedRow};
 use crate::analyse::{Case, Role};
 use crate::report::sheet;
@@ -58,11 +58,12 @@ fn of_cases<'a>(cases: &[Placed<'a, Case>], data: &mut Data) -> Vec<Dot<'a>> {
                 "verdict": word,
             }),
         );
+        let bound = in_chart(sheet::bound(numbers));
         dots.push(Dot {
             subject,
             value: ratio.ratio,
             interval: ratio.interval,
-            words: format!("{} {word}", sheet::ratio(row, Some(&ratio))),
+            words: format!("{bound}{} {word}", sheet::ratio(row, Some(&ratio))),
         });
     }
     dots

@@ -3,7 +3,7 @@
 use super::matrix::{heat, of_runs, way};
 use super::section::{Matrix, MatrixCell, MatrixRow, Section};
 use super::series_legend::SeriesLegend;
-use crate::analyse::{Analysis, MemoryShape};
+use crate::analyse::{Analysis, MemoryShape, distinct};
 use crate::report::conclusion::shape_number;
 use crate::report::matrix::names;
 use crate::report::text::plain;
@@ -27,7 +27,8 @@ fn matrix(analysis: &Analysis, caption: String) -> Option<Matrix> {
     if analysis.held.is_empty() {
         return None;
     }
-    let names = names(analysis, &[]);
+    let others = analysis.held.iter().map(|held| held.allocator.as_str());
+    let names = distinct(names(analysis, &analysis.cases).into_iter().chain(others));
     let rows = MemoryShape::ALL.map(|shape| MatrixRow {
         heading: heading(shape).into(),
         href: None,
@@ -67,18 +68,30 @@ fn cell(analysis: &Analysis, name: &str, shape: MemoryShape) -> MatrixCell {
             ..MatrixCell::default()
         };
     };
-    let ratio = of(&analysis.baseline).map_or(1.0, |(_, base)| burden / base);
+    let baseline = &analysis.baseline;
+    let base = of(baseline);
+    let ratio = base.map(|(_, base)| burden / base);
     let class = match ratio {
-        _ if name == analysis.baseline => "baseline",
-        ratio if ratio.ln().abs() < SAME => "same",
-        ratio => way(ratio),
+        _ if name == baseline => "baseline",
+        None => "unclear",
+        Some(ratio) if ratio.ln().abs() < SAME => "same",
+        Some(ratio) => way(ratio),
     };
     let is_strong = matches!(class, "faster" | "slower");
+    let words = match (base, shape) {
+        _ if name == baseline => "baseline".to_owned(),
+        (None, _) => "no baseline".to_owned(),
+        (Some((base, _)), MemoryShape::Returned) => {
+            let kept = |returned: f64| units::percent((1.0 - returned).max(0.0));
+            format!("{name} keeps {} ({baseline} {})", kept(number), kept(base))
+        }
+        (Some((_, base)), _) => format!("{name} {}", units::times(burden / base)),
+    };
     MatrixCell {
         shown: shape_number(shape, number),
         class,
-        heat: if is_strong { heat(ratio) } else { 0 },
-        words: format!("{} {}", plain(name), units::times(ratio)),
+        heat: ratio.filter(|_| is_strong).map_or(0, heat),
+        words: plain(&words),
         compared: true,
         ..MatrixCell::default()
     }

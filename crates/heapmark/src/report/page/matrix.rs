@@ -14,26 +14,53 @@ use crate::report::{sheet, units};
 const STRONGEST: f64 = 8.0;
 
 pub fn of_times(legend: &SeriesLegend) -> Section {
+    let text = "Time over the baseline's: blue is faster, orange slower, the strongest colour is eight times. Grey with ~ is no \
+         difference that this run can tell, × a failure or a gap; \u{2264} and \u{2265} are bounds, where the harness takes \
+         more than half of the time; hatched: the A/A copy differs, so nothing is claimed.";
+    let order = match has_overall(legend) {
+        true => " The fastest allocator over all cases stands first.",
+        false => "",
+    };
     of_runs(
         legend,
         "times",
         "Time in every case",
-        "Time over the baseline's: blue is faster, orange slower, the strongest colour is eight times. Grey with ~ is no \
-         difference that this run can tell, × a failure or a gap; \u{2264} and \u{2265} are bounds, where the harness takes \
-         more than half of the time; hatched: the A/A copy differs, so nothing is claimed. The fastest allocator over all \
-         cases stands first.",
+        &format!("{text}{order}"),
         |analysis, caption| matrix(analysis, WALL.key, caption),
     )
 }
 
 pub fn of_memory(legend: &SeriesLegend) -> Section {
+    let cases = legend.cases(has_memory);
+    let commands = cases.iter().filter(|(_, case)| case.command.is_some());
+    let what = match commands.count() {
+        0 => "Growth of the resident set over the baseline's",
+        all if all == cases.len() => "Peak RSS of whole processes over the baseline's",
+        _ => {
+            "Growth of the resident set over the baseline's, and of commands the peak RSS of their whole processes"
+        }
+    };
+    let order = match has_overall(legend) {
+        true => "; the allocators in the order of time",
+        false => "",
+    };
     of_runs(
         legend,
         "heaps",
         "Memory in every case",
-        "Growth of the resident set over the baseline's: blue is less, orange more; the allocators in the order of time.",
+        &format!("{what}: blue is less, orange more{order}."),
         |analysis, caption| matrix(analysis, "grown_bytes", caption),
     )
+}
+
+/// Whether some run orders its allocators by all cases.
+fn has_overall(legend: &SeriesLegend) -> bool {
+    let mut runs = legend.runs.iter();
+    runs.any(|told| !told.analysis.overall.is_empty())
+}
+
+fn has_memory(case: &Case) -> bool {
+    !case.whole_process || case.command.is_some()
 }
 
 /// A matrix for each run that has one.
@@ -58,7 +85,7 @@ pub fn of_runs(
 fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
     let cases = analysis.cases.iter().filter(|case| match by == WALL.key {
         true => case.times_operations() || case.command.as_ref().is_some_and(|it| it.real),
-        false => !case.whole_process || case.command.is_some(),
+        false => has_memory(case),
     });
     let cases: Vec<&Case> = cases.collect();
     let names = names(analysis, cases.iter().copied());
@@ -148,11 +175,16 @@ fn of_ratio(row: &Row, numbers: &Numbers, ratio: Ratio, by: &str) -> MatrixCell 
         Some(Verdict::Unclear { .. }) | None => ("unclear", "~"),
     };
     let is_strong = matches!(class, "faster" | "slower");
+    let word = match (verdict, numbers.cell(by)) {
+        (Some(verdict), Some(cell)) => verdict.word_of(cell.metric),
+        _ => "",
+    };
+    let words = format!("{} {word}", sheet::ratio(row, Some(&ratio)));
     MatrixCell {
         shown: format!("{mark}{digits}"),
         class,
         heat: if is_strong { heat(ratio.ratio) } else { 0 },
-        words: sheet::ratio(row, Some(&ratio)),
+        words: words.trim_end().to_owned(),
         compared: true,
         ..MatrixCell::default()
     }

@@ -27,9 +27,10 @@ pub fn section(legend: &SeriesLegend) -> Section {
     Section::of_views(
         "memory",
         "Memory over time",
-        "Resident set of one process of each allocator; the grey line is what the program had requested and not yet freed. The \
-             distance between them is what the allocator holds for itself, and what the process has besides: its program, and tables of the \
-             harness. Replays in strict order are drawn along what was allocated, since their \
+        "Resident set of one process of each allocator; the grey line is what the program had requested and not yet freed. Along \
+             time it is that of one process, which it names: other allocators reach the same requests sooner or later. The \
+             distance of a curve from the line of its own process is what the allocator holds for itself, and what the process has \
+             besides: its program, and tables of the harness. Replays in strict order are drawn along what was allocated, since their \
              time means nothing. Points may be thinned, peaks stay; series/ in the run's \
              directory has them all, and other measures of memory.",
         views,
@@ -114,18 +115,24 @@ fn plot(legend: &SeriesLegend, heading: &str, told: &[(Entry, &Series)]) -> Opti
             .name(name)
             .hover_info(HoverInfo::All)
     };
-    // All allocators get the same requests: one line shows them.
+    // All allocators get the same requests, but not at the same times: one line shows them.
     let asked = told.iter().find(|(_, series)| {
         series
             .points
             .iter()
             .any(|point| point.requested_live_bytes.is_some())
     });
-    let asked = asked.map(|(subject, series)| Trace {
-        entry: None,
-        line: None,
-        run: subject.run,
-        drawn: curve("asked for", series, |point| point.requested_live_bytes),
+    let asked = asked.map(|(subject, series)| {
+        let name = match allocated {
+            None => format!("asked for, {}", legend.label(*subject)),
+            Some(_) => "asked for".to_owned(),
+        };
+        Trace {
+            entry: None,
+            line: None,
+            run: subject.run,
+            drawn: curve(&name, series, |point| point.requested_live_bytes),
+        }
     });
     let held = told.iter().map(|(subject, series)| {
         let label = legend.label(*subject);

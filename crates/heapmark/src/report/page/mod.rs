@@ -42,7 +42,7 @@ mod tests;
 
 pub use checked::checked;
 pub use page_run::PageRun;
-pub use pooled::pooled;
+pub use pooled::{PooledPage, pooled};
 pub use traced::traced;
 
 use super::text::plain;
@@ -62,8 +62,12 @@ pub fn page(runs: &[PageRun], judged: &[JudgedClaim]) -> String {
     page_beside(None, runs, judged)
 }
 
-/// The same, with a link to the page of what these runs say together, a file in the same folder.
-pub fn page_beside(pooled: Option<&str>, runs: &[PageRun], judged: &[JudgedClaim]) -> String {
+/// The same, with a link to the page of what these runs say together.
+pub fn page_beside(
+    pooled: Option<&PooledPage>,
+    runs: &[PageRun],
+    judged: &[JudgedClaim],
+) -> String {
     let told = runs.iter().map(|run| LegendRun {
         run,
         analysis: analyse(run.head, run.records),
@@ -103,9 +107,15 @@ fn lay_out(
 }
 
 /// All sections in the order of the page, empty ones too.
-fn sections(legend: &SeriesLegend, judged: &[JudgedClaim], pooled: Option<&str>) -> Vec<Section> {
+fn sections(
+    legend: &SeriesLegend,
+    judged: &[JudgedClaim],
+    pooled: Option<&PooledPage>,
+) -> Vec<Section> {
     vec![
-        pooled.map(pooled::link).unwrap_or_default(),
+        pooled
+            .map(|page| pooled::link(page, legend.runs.len()))
+            .unwrap_or_default(),
         matrix::of_times(legend),
         matrix::of_memory(legend),
         held::section(legend),

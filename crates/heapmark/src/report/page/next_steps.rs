@@ -3,6 +3,7 @@
 use super::section::{PageTable, Section};
 use super::series_legend::{LegendRun, SeriesLegend};
 use crate::analyse::{Analysis, Verdict, distinct};
+use crate::plan::{Case, Mode};
 use crate::report::text::join;
 use crate::store::RunFile;
 
@@ -35,14 +36,18 @@ fn steps(told: &LegendRun) -> Vec<(&'static str, String)> {
     .collect()
 }
 
-/// `None` if no selection of workloads and threads gives these cases, and for libraries that only
-/// the user of the run can name.
+/// `None` if no selection of workloads and threads gives these cases, for libraries that only the
+/// user of the run can name, and for all but times without a condition: their flags are not here.
 fn again(head: &RunFile, blocks: u32) -> Option<String> {
     let plan = &head.plan;
     let workloads = distinct(plan.cases.iter().map(|case| case.workload.as_str()));
     let threads = distinct(plan.cases.iter().map(|case| case.threads));
     let is_private = head.is_private() || head.allocators.iter().any(|info| info.tier == "user");
-    if is_private || workloads.len() * threads.len() != plan.cases.len() {
+    // A suite has rounds of its own for a trace.
+    let is_plain = |case: &Case| case.factor.is_none() && !case.beside && !case.is_replay();
+    let is_of_times =
+        plan.mode == Mode::Time && plan.huge_pages.is_machines() && plan.cases.iter().all(is_plain);
+    if is_private || !is_of_times || workloads.len() * threads.len() != plan.cases.len() {
         return None;
     }
     let workloads = join(workloads.into_iter().map(quoted), ",");

@@ -10,7 +10,9 @@ use crate::report::units::{self, PrintedUnit};
 
 pub fn section(legend: &SeriesLegend) -> Section {
     let cases = legend.cases(Case::times_operations);
-    let cases = views::grouped(&cases, |(_, case)| (case.workload.clone(), case.threads));
+    let cases = views::grouped(&cases, |&(_, case)| {
+        (case.workload.as_str(), case.threads, case.work.as_slice())
+    });
     let charts = cases.iter().filter_map(|cases| chart(legend, cases));
     Section {
         id: "parts".into(),

@@ -63,11 +63,27 @@ pub fn pooled(pool: &Pool, by: &Metric, first: &RunFile) -> String {
     )
 }
 
-/// What leads to it from the page of its runs, which lies in the same folder.
-pub fn link(file: &str) -> Section {
+/// Where a page of runs that are pooled is.
+pub struct PooledPage {
+    /// A file in the folder of the page of these runs.
+    pub file: String,
+    /// How many of them are pooled.
+    pub runs: usize,
+}
+
+/// What leads to it from the page of so many runs.
+pub fn link(page: &PooledPage, runs: usize) -> Section {
+    let file = &page.file;
+    let which = match page.runs {
+        pooled if pooled == runs => "These runs repeat".to_owned(),
+        pooled => format!("Of these runs, {pooled} repeat"),
+    };
+    let text = format!(
+        "{which} each other on several machines. What they say together, and of a machine that was not measured, is another page."
+    );
     let escaped = [('%', "%25"), ('#', "%23"), ('?', "%3F")]
         .iter()
-        .fold(file.to_owned(), |name, (letter, code)| {
+        .fold(file.clone(), |name, (letter, code)| {
             name.replace(*letter, code)
         });
     Section {
@@ -78,7 +94,7 @@ pub fn link(file: &str) -> Section {
         ..Section::of_views(
             "pooled",
             "What holds on the next machine",
-            "These runs repeat each other on several machines. What they say together, and of a machine that was not measured, is another page.",
+            &text,
             Vec::new(),
         )
     }
@@ -184,6 +200,8 @@ impl<'a> Pooled<'a> {
         let mut ranked: Vec<&PooledRow> = rows.to_vec();
         ranked.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
         for row in ranked {
+            let (mean_low, mean_high) = row.mean.unzip();
+            let (next_low, next_high) = row.next.unzip();
             for on in &row.on {
                 data.row(json!({
                     "allocator": row.allocator,
@@ -193,6 +211,12 @@ impl<'a> Pooled<'a> {
                     "ratio_low": on.interval.map(|it| it.0),
                     "ratio_high": on.interval.map(|it| it.1),
                     "verdict": on.verdict.word_of(self.by),
+                    "mean": row.ratio,
+                    "mean_low": mean_low,
+                    "mean_high": mean_high,
+                    "next_low": next_low,
+                    "next_high": next_high,
+                    "verdict_of_all": row.word,
                 }));
             }
             let intervals = [row.mean, row.next].into_iter().flatten();

@@ -3,7 +3,7 @@
 
 use super::axes;
 use super::series_legend::SeriesLegend;
-use crate::analyse::{Analysis, Case, Numbers, Overall, Role, Row, Verdict};
+use crate::analyse::{Analysis, Case, Conclusion, Numbers, Overall, Role, Row, Verdict};
 use crate::report::text::{count, plain};
 use crate::report::{check, sheet, timed, units};
 use crate::store::RunFile;
@@ -69,14 +69,14 @@ struct Bar {
 pub fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
     let told = &legend.runs[run];
     let analysis = &told.analysis;
-    let (caption, mut rows) = match (analysis.overall.as_slice(), analysis.cases.as_slice()) {
-        ([], [case]) => {
+    let (caption, mut rows) = match analysis.overall.as_slice() {
+        [] => {
+            let case = analysis.only_case()?;
             let heading = timed::heading_of(case);
             let caption = format!("{heading}: time / {}", case.baseline);
             (caption, of_case(case))
         }
-        ([], _) => return None,
-        (overall, _) => (sheet::overall_heading(analysis), of_all(overall, analysis)),
+        overall => (sheet::overall_heading(analysis), of_all(overall, analysis)),
     };
     // The baseline alone has nothing to be compared with.
     if rows.len() < 2 {
@@ -125,16 +125,21 @@ fn of_all(overall: &[Overall], analysis: &Analysis) -> Vec<Ranked> {
             analysis.held_by(&one.allocator)?.peak
         }
     };
+    let is_withheld = matches!(analysis.conclusion, Conclusion::Withheld(_));
     overall
         .iter()
-        .map(|one| Ranked {
-            memory: memory(one).map(units::times),
-            kernel: one.kernel_share.map(units::percent),
-            faster: one.faster,
-            slower: one.slower,
-            neither: one.cases - one.faster - one.slower,
-            next_run: one.run_to_run.map(ends).unwrap_or_default(),
-            ..Ranked::new(&one.allocator, one.ratio, one.interval)
+        .map(|one| {
+            let new = Ranked::new(&one.allocator, one.ratio, one.interval);
+            Ranked {
+                memory: memory(one).map(units::times),
+                kernel: one.kernel_share.map(units::percent),
+                way: if is_withheld { "" } else { new.way },
+                faster: one.faster,
+                slower: one.slower,
+                neither: one.cases - one.faster - one.slower,
+                next_run: one.run_to_run.map(ends).unwrap_or_default(),
+                ..new
+            }
         })
         .chain(analysis.left_out.iter().map(|left| Ranked {
             name: left.allocator.clone(),
@@ -175,6 +180,7 @@ fn of_row(row: &Row) -> Option<Ranked> {
         kernel: kernel(numbers),
         verdict,
         way: if is_clear { new.way } else { "" },
+        shown: format!("{}{}", sheet::bound(numbers), new.shown),
         ..new
     })
 }

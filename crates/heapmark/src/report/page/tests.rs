@@ -4,6 +4,7 @@ use super::{PageRun, data, page, sections};
 use crate::analyse::analyse;
 use crate::analyse::claims::{JudgedClaim, Verdict};
 use crate::analyse::fake_run::{FakeRun, crash, noise};
+use crate::plan::HugePages;
 use crate::report::page::series_legend::{LegendRun, SeriesLegend};
 use crate::report::tests::checked::{failing, hardened};
 use crate::store::{Point, Purpose, Record, Series};
@@ -307,6 +308,9 @@ fn the_next_steps_are_commands_that_a_shell_takes() {
         assert!(next.contains(told), "{told}: {next}");
     }
     let mut own = lab;
+    own.run.plan.huge_pages = HugePages::Never;
+    assert!(!of(&own).contains("heapmark run -w"));
+    own.run.plan.huge_pages = HugePages::Machine;
     own.allocator("my malloc").tier = "user".into();
     assert!(!of(&own).contains("heapmark run -w"));
 }
@@ -402,6 +406,15 @@ fn runs_stand_side_by_side_in_one_chart_and_an_allocator_is_one() {
         .collect();
     assert_eq!(names.len(), 6);
     assert_eq!(names[..2], ["rpmalloc · 1", "rpmalloc · 2"]);
+
+    let case = &mut two.run.plan.cases[0];
+    case.parameters.insert("chunks".into(), "100".into());
+    let page = super::page(&[run("r/1", &one), run("r/2", &two)], &[]);
+    let compared = between(&page, "<section id=\"compare\"", "</section>");
+    assert!(compared.contains("chunks was not set and is 100: other work"));
+    let told = super::tests::told(&page);
+    let ratios = &told["charts"]["ratio"][0];
+    assert_eq!(ratios["plots"].as_array().unwrap().len(), 2);
 }
 
 #[test]

@@ -211,6 +211,7 @@ fn threads(stats: &Stats) -> Section {
     for thread in &threads {
         data.row(json!(thread));
     }
+    let all = threads.len();
     threads.truncate(MOST_THREADS);
     // A thread with a single timestamp has no rate.
     let timed = threads.iter().all(|it| it.last_ns > it.first_ns);
@@ -253,6 +254,11 @@ fn threads(stats: &Stats) -> Section {
     let text = "What each thread allocates and frees, the busiest first; in front of it, how much of that are objects of other threads, \
                 which most allocators free at a higher cost.";
     let mut section = section("threads", "Threads", text, vec![plot], data);
+    if all > MOST_THREADS {
+        section.text.push(format!(
+            "The chart shows the {MOST_THREADS} busiest of {all} threads, Data below it all of them."
+        ));
+    }
     if !stats.pairs.is_empty() {
         let rows = stats.pairs.iter().map(|pair| {
             vec![

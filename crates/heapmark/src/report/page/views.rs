@@ -18,6 +18,8 @@ pub type Placed<'a, T> = (usize, &'a T);
 pub trait SortedCase {
     fn workload(&self) -> &str;
     fn threads(&self) -> u32;
+    /// What tells it from a case of the same name in another run.
+    fn work(&self) -> &[String];
     fn heading(&self) -> String;
     fn subjects(&self) -> Vec<(&str, Role)>;
 }
@@ -30,6 +32,9 @@ macro_rules! kind {
             }
             fn threads(&self) -> u32 {
                 self.threads
+            }
+            fn work(&self) -> &[String] {
+                &self.work
             }
             fn heading(&self) -> String {
                 ($heading)(self)
@@ -120,14 +125,15 @@ where
 }
 
 /// A view per workload. `draw` makes the charts of one thread count and records their data; empty
-/// views and charts are left out.
+/// views and charts are left out. Runs with other parameters, or another command, have charts of
+/// their own.
 pub fn by_threads<'a, T: SortedCase, P: IntoIterator<Item = Plot>>(
     cases: &[Placed<'a, T>],
     draw: impl Fn(&[Placed<'a, T>], &str, &mut Data) -> P,
 ) -> Vec<View> {
     by_workload(cases, |cases, _, data| {
         let mut plots = Vec::new();
-        for cases in grouped(cases, |(_, case)| case.threads()) {
+        for cases in grouped(cases, |&(_, case)| (case.threads(), case.work())) {
             plots.extend(draw(&cases, &heading(cases[0].1), data));
         }
         plots

@@ -19,11 +19,14 @@ pub fn section(legend: &SeriesLegend) -> Section {
         let tried = case.command.as_ref();
         tried.is_some_and(|tried| tried.client.is_some())
     };
-    let bar = if cases.iter().any(|(_, case)| has_client(case)) {
-        "A bar is the time of the client, from its start to its end; the diamond is the CPU time of the server meanwhile."
-    } else {
-        "A bar is the time from the start of the process to its end; the diamond is the CPU time of all its threads, and of \
-         processes that it waited for."
+    let of_client = "is the time of the client, from its start to its end; the diamond is the CPU time of the server meanwhile.";
+    let of_process = "is the time from the start of the process to its end; the diamond is the CPU time of all its threads, and of \
+         processes that it waited for.";
+    let clients = cases.iter().filter(|(_, case)| has_client(case)).count();
+    let bar = match clients {
+        0 => format!("A bar {of_process}"),
+        all if all == cases.len() => format!("A bar {of_client}"),
+        _ => format!("A bar {of_process} Of a server that a client drives, it {of_client}"),
     };
     let mut section = Section::of_views(
         "whole",

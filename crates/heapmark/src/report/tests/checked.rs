@@ -89,6 +89,18 @@ fn the_matrix_has_the_same_sentence() {
     let line =
         "\nhoard fails 1 check: free-errno (errno is 22); heapmark check -a hoard (2026-01-02).\n";
     assert!(text.contains(line), "{text}");
+
+    let names = ["glibc", "hoard", "jemalloc", "mimalloc3", "tcmalloc"];
+    let mut lab = FakeRun::new(&names, &["larson", "xmalloc"], 10).fill(|_, _, _| 10.0);
+    for name in &names[1..] {
+        lab.allocator(name).checked = Some(failing(&[("free-errno", "fail", "errno is 22")]));
+    }
+    let two = [("too-big", "crash", ""), ("calloc-zero", "fail", "")];
+    lab.allocator("mimalloc3").checked = Some(failing(&two));
+    let analysis = analyse(&lab.run, &lab.records);
+    let text = in_one_line(&matrix(&lab.run, &analysis, Path::new("runs/1"), WIDE).unwrap());
+    let line = "checks failed, of heapmark check: mimalloc3 2, hoard 1, jemalloc 1 and tcmalloc 1 (the full tables tell which).";
+    assert!(text.contains(line), "{text}");
 }
 
 #[test]
