@@ -17,9 +17,15 @@ pub fn of_attempts(
     attempts: &[Attempted],
     again: String,
 ) -> MisuseCell {
+    let ended = attempts.iter().map(|it| (outcome(it, misuse.ends), it));
+    let ended: Vec<(MisuseOutcome, &Attempted)> = ended.collect();
+    let with = |wanted: MisuseOutcome| {
+        let ended = ended.iter().filter(move |(outcome, _)| *outcome == wanted);
+        ended.map(|(_, attempt)| *attempt)
+    };
     let mut tally: BTreeMap<MisuseOutcome, u32> = BTreeMap::new();
-    for attempt in attempts {
-        *tally.entry(outcome(attempt, misuse.ends)).or_default() += 1;
+    for (outcome, _) in &ended {
+        *tally.entry(*outcome).or_default() += 1;
     }
     let failed_twin = twin.and_then(why_not_well);
     let most = tally
@@ -29,18 +35,14 @@ pub fn of_attempts(
         (None, Some((outcome, _))) => *outcome,
         _ => MisuseOutcome::Error,
     };
-    let of = |attempt: &&Attempted| outcome(attempt, misuse.ends) == outcome_word;
-    let example = attempts.iter().find(of);
-    let mut distances: Vec<u64> = attempts
-        .iter()
-        .filter(of)
-        .filter(|_| outcome_word == MisuseOutcome::StoppedLate)
-        .map(|it| it.page.operations)
-        .collect();
+    let example = with(outcome_word).next();
+    let late = with(MisuseOutcome::StoppedLate).map(|it| it.page.operations);
+    let mut distances: Vec<u64> = late.collect();
     distances.sort_unstable();
-    let is_by_next_call = |it: &&Attempted| {
-        outcome(it, misuse.ends) == MisuseOutcome::StoppedLate && it.page.operations == 0
-    };
+    let by_next_call = distances.iter().filter(|it| **it == 0).count() as u32;
+    if outcome_word != MisuseOutcome::StoppedLate {
+        distances.clear();
+    }
     let mut notes = example.map(|it| it.notes.clone()).unwrap_or_default();
     if let Some(gather) = misuse.gather {
         let samples = attempts.iter().flat_map(|it| &it.samples);
@@ -49,17 +51,16 @@ pub fn of_attempts(
             &samples.map(String::as_str).collect::<Vec<_>>(),
         ));
     }
-    let is_other_error = |it: &&Attempted| {
-        outcome_word != MisuseOutcome::Error && outcome(it, misuse.ends) == MisuseOutcome::Error
-    };
-    let error = attempts.iter().find(is_other_error).and_then(why);
+    let is_other_error = outcome_word != MisuseOutcome::Error;
+    let error = with(MisuseOutcome::Error).find(|_| is_other_error);
+    let error = error.and_then(why);
     let error = error.map(|why| format!("error: {why}"));
     let cell = MisuseCell {
         size_bytes,
         form,
         outcome: outcome_word,
         tally,
-        by_next_call: attempts.iter().filter(is_by_next_call).count() as u32,
+        by_next_call,
         share: None,
         impact: attempts.iter().map(impact).max().unwrap_or(Impact::None),
         distance: distances.get(distances.len() / 2).copied(),

@@ -164,15 +164,22 @@ fn of_each_check_the_newest_result_counts_and_the_others_stay() {
     assert_eq!(checks("right"), ["calloc-zero", "free-errno"]);
 }
 
+/// What is kept of two checks of a library that had less time than usual, and what was printed.
+fn hastily(place: &Place, library: &Path, checks: &str, timeout: &str) -> (String, String) {
+    let own = format!("own={}", library.display());
+    let words = ["check", "-a", &own, "-o", "out", "--only", checks];
+    let end = place.run_with_own_cache(&[&words[..], &["--timeout", timeout]].concat());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let text = fs::read_to_string(&known(place)[0]).unwrap();
+    (text, end.stdout)
+}
+
 #[test]
 fn what_hangs_within_less_time_than_usual_is_not_kept() {
     let place = Place::new();
-    let own = format!("own={}", place.fake("waits_in_calloc").display());
-    let hasty = ["--only", "calloc-overflow,free-null", "--timeout", "1s"];
-    let end = place.run_with_own_cache(&[&["check", "-a", &own, "-o", "out"], &hasty[..]].concat());
-    assert_eq!(end.code, Some(0), "{}", end.stderr);
-    assert!(end.stdout.contains("own: hang: "), "{}", end.stdout);
-    let text = fs::read_to_string(&known(&place)[0]).unwrap();
+    let library = place.fake("waits_in_calloc");
+    let (text, printed) = hastily(&place, &library, "calloc-overflow,free-null", "1s");
+    assert!(printed.contains("own: hang: "), "{printed}");
     assert!(
         text.contains("free-null") && !text.contains("calloc-overflow"),
         "{text}"
@@ -182,11 +189,8 @@ fn what_hangs_within_less_time_than_usual_is_not_kept() {
 #[test]
 fn misuses_that_had_less_time_than_usual_are_not_kept() {
     let place = Place::new();
-    let own = format!("own={}", place.answering("hangs").display());
-    let hasty = ["--only", "double-free,free-null", "--timeout", "2s"];
-    let end = place.run_with_own_cache(&[&["check", "-a", &own, "-o", "out"], &hasty[..]].concat());
-    assert_eq!(end.code, Some(0), "{}", end.stderr);
-    let text = fs::read_to_string(&known(&place)[0]).unwrap();
+    let library = place.answering("hangs");
+    let (text, _) = hastily(&place, &library, "double-free,free-null", "2s");
     assert!(
         text.contains("free-null") && !text.contains("double-free"),
         "{text}"

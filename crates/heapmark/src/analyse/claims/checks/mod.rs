@@ -200,7 +200,7 @@ impl CheckedPlaces<'_> {
             return Ok(());
         };
         Err(Lack::Other(format!(
-            "{} was run with other parameters than {}: between them thread counts are not all that differs",
+            "{} was run with other parameters than {}, so their thread counts cannot be compared",
             case_name(&other.workload, other.threads),
             case_name(&first.workload, first.threads)
         )))

@@ -48,17 +48,18 @@ impl CheckedPlaces<'_> {
     }
 }
 
-/// Whether these thread counts can show a shape. For a peak one of them must be where it may be, one
-/// before, and one after.
+/// Whether these thread counts, in ascending order, can show a shape. For a peak one of them must be
+/// where it may be, one before, and one after.
 fn is_shown(shape: Shape, counts: &[u32]) -> bool {
-    let any = |is: &dyn Fn(u32) -> bool| counts.iter().any(|count| is(*count));
+    let [first, .., last] = counts else {
+        return false;
+    };
     match shape {
-        Shape::Rises => counts.len() >= 2,
-        Shape::HighestFirst => counts.len() >= 2 && counts[0] == 1,
+        Shape::Rises => true,
+        Shape::HighestFirst => *first == 1,
         Shape::Peaks(low, high) => {
-            any(&|count| count < low)
-                && any(&|count| (low..=high).contains(&count))
-                && any(&|count| count > high)
+            let is_inside = |count: &u32| (low..=high).contains(count);
+            *first < low && counts.iter().any(is_inside) && *last > high
         }
         Shape::Wavers => counts.len() >= 3,
     }

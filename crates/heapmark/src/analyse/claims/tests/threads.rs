@@ -68,7 +68,7 @@ fn thread_counts_with_other_parameters_are_not_compared() {
     let four = cases.iter_mut().find(|case| case.threads == 4).unwrap();
     four.parameters.insert("objects".into(), "5".into());
     let judged = stage.judge(&shape("\"rises\""));
-    let words = "churn@4 was run with other parameters than churn@1: between them thread counts are not all that differs";
+    let words = "churn@4 was run with other parameters than churn@1, so their thread counts cannot be compared";
     assert_eq!(
         (judged.verdict, &judged.parts[0].said),
         (NotTestable, &vec![Said::from(words)])
