@@ -22,7 +22,7 @@ MISUSE {
         char *block = memalign(alignment, size), *plain = malloc(size);
         const char *right = apart(), *wrongly = right ? apart() : NULL;
         if (!right) free(block), leave();
-        else if (!wrongly) drop(plain, alignment), leave();
+        else if (!wrongly) wrong ? drop(plain, alignment) : free(plain), leave();
         else NOTE("%zu=freed plainly: %s, plain as aligned: %s", alignment, right, wrongly);
     }
 }

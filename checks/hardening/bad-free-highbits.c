@@ -14,7 +14,7 @@ MISUSE {
     char *block = take(size);
     for (int which = 0; which < 7; which++) {
         const char *end = apart();
-        if (!end) free((void *)((uintptr_t)block ^ (uintptr_t)1 << bits[which])), leave();
+        if (!end) free((void *)((uintptr_t)block ^ (uintptr_t)wrong << bits[which])), leave();
         else NOTE("bit %d=%s", bits[which], end);
     }
 }

@@ -30,7 +30,7 @@ MISUSE {
         if (!wrong) free(it);
         if (wrong) block = it;
         if (wrong) free(it);
-        while (block) {}
+        while (block) sched_yield();
     }
     gone = 1;
     pthread_join(thread, NULL);

@@ -21,4 +21,5 @@ MISUSE {
     pthread_join(thread, NULL);
     misuse();
     if (wrong) free(row[30]);
+    pairs(65536);
 }

@@ -11,17 +11,21 @@ sizes = [24]
 #include <sys/mman.h>
 
 MISUSE {
-    char (*seen)[64] = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), own[64];
-    int same = 0;
+    char (*seen)[32] = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), own[32];
+    int before = 0, behind = 0;
     const char *how = apart();
     bool is_child = !how;
     if (how && strcmp(how, "fine") != 0) UNSUPPORTED("the child: %s", how);
     for (int i = 0; i < 32; i++) {
         char *block = memset(malloc(size), 0x37, size);
-        memset(is_child ? seen[i] : own, 0, 64);
-        peek(is_child ? seen[i] : own, block + size, 16);
-        if (!is_child) same += memcmp(seen[i], own, 16) == 0;
+        char *to = memset(is_child ? seen[i] : own, 0, 32);
+        peek(to, block - 16, 16);
+        peek(to + 16, block + size, 16);
+        if (is_child) continue;
+        before += memcmp(seen[i], own, 16) == 0;
+        behind += memcmp(seen[i] + 16, own + 16, 16) == 0;
     }
     if (is_child) leave();
-    NOTE("equal bytes behind the block=%d of 32", same);
+    NOTE("equal bytes before the block=%d of 32", before);
+    NOTE("equal bytes behind the block=%d of 32", behind);
 }

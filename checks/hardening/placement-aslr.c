@@ -4,7 +4,7 @@ group = "placement"
 source = "address space layout randomisation"
 why = "few bits can be guessed"
 ends = "values"
-trials = 64
+trials = 200
 gather = "bits"
 sizes = [24, 262144]
 */

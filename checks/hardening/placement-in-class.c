@@ -4,7 +4,7 @@ group = "placement"
 source = "DieHarder; hardened_malloc's random slots"
 why = "one order: an attacker knows which block lies behind which"
 ends = "values"
-trials = 64
+trials = 200
 gather = "distinct"
 sizes = [24]
 */

@@ -83,11 +83,11 @@ MISUSE {
     poke(page, 32768);
     chosen(page, 16384);
     victim(page + 16384, 16384);
-    for (; sequences < SEQUENCES && missing && time(NULL) - began < SECONDS; sequences++) {
+    for (; sequences < (wrong ? SEQUENCES : 100) && missing && time(NULL) - began < SECONDS; sequences++) {
         struct call calls[MOST];
         int count = 4 + chance(MOST - 4);
         for (int i = 0; i < count; i++)
-            calls[i] = (struct call){chance(2) ? (int)chance(FREE + 1) : (int)chance(KINDS), chance(SLOTS), chance(SLOTS)};
+            calls[i] = (struct call){chance(wrong ? 2 : 1) ? (int)chance(KINDS) : (int)chance(FREE + 1), chance(SLOTS), chance(SLOTS)};
         int gain = tried(calls, count);
         if (gain < 2 || is_found[gain]) continue;
         is_found[gain] = true, missing--;

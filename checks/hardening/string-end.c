@@ -13,10 +13,10 @@ MISUSE {
     for (int i = 0; i < 64; i++) row[i] = take(size);
     volatile char *block = row[32];
     misuse();
-    size_t usable = malloc_usable_size(row[32]), length = size;
+    size_t usable = malloc_usable_size(row[32]), length = size, most = usable + (wrong ? 4096 : 0);
     for (size_t byte = size; byte < usable; byte++) block[byte] = 0x37;
     target(row[32] + usable, 1 << 20);
-    while (length < usable + 4096 && block[length]) length++;
+    while (length < most && block[length]) length++;
     target(row[32], 0);
-    NOTE("bytes read behind the block=%s%zu", length == usable + 4096 ? ">= " : "", length - usable);
+    NOTE("bytes read behind the block=%s%zu", length == most ? ">= " : "", length - usable);
 }

@@ -16,10 +16,10 @@ MISUSE {
     copy(old, row[30], bytes);
     for (int i = 0; i < 64; i += 2) give(row[i]);
     misuse();
-    target(row[30], size);
-    volatile char *freed = row[30];
+    volatile char *freed = row[wrong ? 30 : 31];
+    target((char *)freed, size);
     for (size_t byte = 0; byte < bytes; byte++) zero += freed[byte] == 0, kept += freed[byte] == old[byte];
-    target(row[30], 0);
+    target(NULL, 0);
     NOTE("old bytes=%zu %%", kept * 100 / bytes);
     NOTE("zero bytes=%zu %%", zero * 100 / bytes);
 }

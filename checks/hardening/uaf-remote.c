@@ -27,4 +27,5 @@ MISUSE {
     misuse();
     if (wrong && !informed) poke(row[62], 16);
     if (wrong && informed) copy(row[62], (char *)forged, 16);
+    pairs(65536);
 }

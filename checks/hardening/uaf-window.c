@@ -11,19 +11,20 @@ full = true
 #include "../harness/misuse.h"
 
 MISUSE {
-    static const int pairs[] = {0, 1, 16, 256, 4096, 65536};
+    static const int counts[] = {0, 1, 16, 256, 4096, 65536};
     char *row[64], found[100];
-    int used = 0;
     for (int i = 0; i < 64; i++) row[i] = take(size);
     for (int i = 0; i < 64; i += 2) give(row[i]);
-    for (int which = 0; which < 6; which++) {
-        const char *end = apart();
-        if (end) used += snprintf(found + used, sizeof found - used, "%s ", end);
-        if (end) continue;
-        for (int i = 0; i < pairs[which]; i++) free(malloc(size));
-        poke(row[30], 16);
-        for (int i = 0; i < 512; i++) (void)!malloc(size);
-        leave();
+    for (int is_other = 0; is_other < 2; is_other++) {
+        for (int which = 0, used = 0; which < 6; which++) {
+            const char *end = apart();
+            if (end) used += snprintf(found + used, sizeof found - used, "%s ", end);
+            if (end) continue;
+            for (int i = 0; i < counts[which]; i++) free(malloc(is_other ? size * (2 + i % 3) : size));
+            if (wrong) poke(row[30], 16);
+            for (int i = 0; i < 512; i++) (void)!malloc(size);
+            leave();
+        }
+        NOTE("after 0, 1, 16, 256, 4096, 65536 pairs%s=%s", is_other ? " of other sizes" : "", found);
     }
-    NOTE("after 0, 1, 16, 256, 4096, 65536 pairs=%s", found);
 }

@@ -42,7 +42,10 @@ static void disown(char *at) { for (int i = 0; i < count; i++) if (all[i].at == 
 static void give(char *at) { disown(at), free(at); }
 
 // peek
-#define peek(to, from, bytes) memcpy(to, from, bytes)
+static void peek(char *to, const char *from, size_t bytes) {
+    for (int ends[2], end = pipe(ends); bytes-- && !end; to++, from++)
+        if (write(ends[1], from, 1) == 1) (void)!read(ends[0], to, 1);
+}
 
 // is_mapped
 static int is_mapped(const char *at) { int ends[2]; return pipe(ends) == 0 && write(ends[1], at, 1) == 1 && !close(ends[0]) && !close(ends[1]); }
@@ -93,11 +96,17 @@ static void copy(char *to, const char *from, size_t bytes) { while (bytes--) ((v
 // NOTE
 #define NOTE(...) (printf(__VA_ARGS__), puts(""))
 
+// RATE
+#define RATE(what, times, of) printf("%s=%ld of %ld\n", what, (long)(times), (long)(of))
+
 // SAMPLE
 #define SAMPLE(...) (printf(__VA_ARGS__), puts(""))
 
 // UNSUPPORTED
 #define UNSUPPORTED(...) (printf(__VA_ARGS__), puts(""), exit(77))
+
+// pairs
+static void pairs(int count) { while (count--) free(malloc(size)); }
 
 // exercise
 static void exercise(void) { for (int i = 0; i < (size > 16384 ? 40 : 800); i++) take(size); }

@@ -176,6 +176,11 @@ void peek(char *to, const char *from, size_t bytes) {
         if (is_mapped(from + byte)) (void)!pread(file, to + byte, 1, 0);
 }
 
+// A twin that does not go well says that nothing can be said of the misuse.
+static void expect_well(bool holds, const char *how) {
+    if (!wrong && !holds) dprintf(2, "a process of its own that did nothing wrong: %s\n", how), _exit(1);
+}
+
 static const int ends[] = {SIGSEGV, SIGBUS, SIGABRT, SIGTRAP, SIGILL, SIGFPE, SIGSYS};
 
 const char *apart(void) {
@@ -189,10 +194,12 @@ const char *apart(void) {
     }
     int status = 0;
     if (child < 0 || waitpid(child, &status, 0) != child) UNSUPPORTED("no process");
-    if (WIFEXITED(status)) return WEXITSTATUS(status) == 0 ? "fine" : "stopped";
-    int by = WTERMSIG(status);
-    if (by == SIGALRM || by == SIGXCPU) return "hang";
-    return by == SIGABRT || by == SIGTRAP || by == SIGILL ? "stopped" : "fault";
+    int by = WIFEXITED(status) ? 0 : WTERMSIG(status);
+    const char *how = by == 0 ? WEXITSTATUS(status) == 0 ? "fine" : "stopped"
+                    : by == SIGALRM || by == SIGXCPU ? "hang"
+                    : by == SIGABRT || by == SIGTRAP || by == SIGILL ? "stopped" : "fault";
+    expect_well(strcmp(how, "fine") == 0, how);
+    return how;
 }
 
 void leave(void) { _exit(0); }
@@ -205,6 +212,7 @@ void look(void) {
 
 int gained(void) {
     int most = page[CHOSEN_WRITES] ? 4 : page[CHOSEN_BLOCKS] ? 3 : page[OVERLAPS] ? 2 : 1;
+    expect_well(most == 1 && !page[BROKEN], "blocks that are not its own");
     for (int word = TARGET; word <= CHOSEN_WRITES; word++) page[word] = 0;
     return most;
 }
@@ -236,6 +244,11 @@ void exercise(void) {
         free(block);
         page[OPERATIONS]++;
     }
+}
+
+void pairs(int count) {
+    page[PHASE] = EXERCISE;
+    for (int i = 0; i < (size > WHOLE ? count / 16 : count); i++, page[OPERATIONS] += 2) free(malloc(size));
 }
 
 // What an allocator does after it was called wrongly is known by its signal, even if it ends by another one.

@@ -21,7 +21,8 @@ void hold(char *block, size_t bytes); // A live block with other bytes, which ar
 void give(char *block);               // Frees it.
 
 void misuse(void);                           // From here on the program is wrong: an end is the answer to that.
-void exercise(void);                         // Many correct calls; the body may ask for some before its own end.
+void exercise(void);                         // Many correct calls; the body may ask for some before its own end,
+void pairs(int count);                       // or for so many of a malloc and its free; of large blocks, a sixteenth.
 void target(const void *from, size_t bytes); // A fault at these addresses is the hardware's answer. No bytes: none.
 void chosen(const void *from, size_t bytes); // Memory of the attacker's choice: no block may lie in it,
 void victim(const void *from, size_t bytes); // and nothing may be written here.
@@ -40,8 +41,11 @@ void peek(char *to, const char *from, size_t bytes);
 // What one of many processes is to add to what they say together.
 #define SAMPLE(...) heapmark_say("sample", __VA_ARGS__)
 
+// Of trials within one process: how many ended so; said with its interval.
+#define RATE(what, times, of) heapmark_say("rate", "%ld %ld %s", (long)(times), (long)(of), what)
+
 // A process of its own, a copy of this one, for checks that try much: 0 in it, which calls leave() at its end. Its parent gets
-// the word for how it ended: fine, stopped, fault or hang (1 s of processor time, or 2 s).
+// the word for how it ended: fine, stopped, fault or hang (1 s of processor time, or 2 s). In a benign twin only fine goes on.
 const char *apart(void);
 void leave(void);
 

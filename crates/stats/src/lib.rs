@@ -6,6 +6,7 @@
 
 mod alpha;
 mod bootstrap;
+mod entropy;
 mod finding;
 mod floor;
 mod hodges_lehmann;
@@ -23,6 +24,7 @@ mod wilcoxon;
 
 pub use alpha::{ALPHA, ALPHA_UNTIL_PRECISE, blocks_needed};
 pub use bootstrap::{MeanShift, mean_shift};
+pub use entropy::{Bits, shannon};
 pub use finding::{
     BlocksMore, Finding, Judgement, MOST_BLOCKS_MORE, Rule, THRESHOLD, Tested, judge_family,
     judge_tested, paired, unpaired,

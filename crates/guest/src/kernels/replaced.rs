@@ -6,8 +6,9 @@ use super::touch;
 use crate::api::{Api, SizedFrees};
 use crate::bench::{Bench, KernelWork};
 use crate::fail;
-use crate::memory::HarnessTable;
+use crate::memory::{HarnessTable, Resident};
 use crate::null;
+use crate::retained;
 use crate::rng::SplitMix;
 use crate::timed_phases::Load;
 use core::cell::Cell;
@@ -56,6 +57,8 @@ pub struct Replaced {
     sizes: HarnessTable<u32>,
     blocks: HarnessTable<Cell<HeldBlock>>,
     verify: bool,
+    /// The resident set after the replacements of one thread.
+    resident_bytes: Cell<u64>,
     works: Works,
 }
 
@@ -110,6 +113,7 @@ impl Replaced {
             sizes,
             blocks: HarnessTable::zeroed(threads * slots),
             verify: !null::serves(),
+            resident_bytes: Cell::new(0),
             works: Works::new(bench),
         }
     }
@@ -123,11 +127,13 @@ impl Replaced {
         let (peak, bytes) = (0..self.threads)
             .map(|thread| self.demand(thread))
             .fold((0, 0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
-        bench.needs(peak);
         let padded = match self.made {
             Made::Aligned(alignment) => alignment,
             _ => 0,
         };
+        // Some allocators hold as much as the alignment for each block, and it may be resident.
+        let paddings = (self.threads * self.slots).saturating_mul(padded) as u64;
+        bench.needs(peak.saturating_add(paddings));
         null::overlap(largest + padded, self.threads);
         let each = (self.slots + self.replacements) as u64;
         let blocks = (self.threads * self.laps) as u64 * each;
@@ -139,6 +145,11 @@ impl Replaced {
         };
         let seen = laps::run(bench, &self, &self.works, &plan);
         bench.requested_peak(peak);
+        let resident_bytes = self.resident_bytes.get();
+        if resident_bytes > 0 {
+            let heap_bytes = resident_bytes.saturating_sub(bench.baseline_bytes());
+            bench.figure("aligned_overhead", heap_bytes as f64 / peak as f64);
+        }
         seen
     }
 
@@ -317,6 +328,14 @@ impl Load for Replaced {
     }
 
     fn after(&self, worker: usize, _lap: usize) {
+        // Of several threads, others may be emptying their slots already. What watches calls would
+        // count, too.
+        if let Made::Aligned(_) = self.made
+            && self.threads == 1
+            && !retained::is_wanted()
+        {
+            self.resident_bytes.set(Resident::now().rss);
+        }
         let mut bytes = 0;
         let [_, sizes] = self.tables(worker);
         for (slot, place) in self.held(worker).iter().enumerate() {

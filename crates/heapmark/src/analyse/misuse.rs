@@ -6,7 +6,9 @@ use crate::execute::misuse::{Attempted, Fault, Phase};
 use crate::execute::signal_name;
 use crate::store::misuse::{Impact, MisuseCell, MisuseResult, Share};
 use std::collections::BTreeMap;
-use std::f64::consts::LN_2;
+
+/// Of resamples: the same samples have the same interval.
+const SEED: u64 = 1;
 
 /// How its processes ended, and what is said of them. The twin is the same process without the
 /// misuse: if it does not end well, nothing is known of the allocator.
@@ -44,6 +46,11 @@ pub fn of_attempts(
         distances.clear();
     }
     let mut notes = example.map(|it| it.notes.clone()).unwrap_or_default();
+    notes.extend(
+        example
+            .iter()
+            .flat_map(|it| it.rates.iter().filter_map(|it| rate(it))),
+    );
     if let Some(gather) = misuse.gather {
         let samples = attempts.iter().flat_map(|it| &it.samples);
         notes.extend(gathered(
@@ -243,6 +250,26 @@ fn share(misuse: &Misuse, cell: &MisuseCell) -> Option<Share> {
     })
 }
 
+/// A line `TIMES TRIALS NAME` of a process that made many trials.
+fn rate(line: &str) -> Option<String> {
+    let mut words = line.splitn(3, ' ');
+    let mut number = || words.next()?.parse::<u32>().ok();
+    let (times, trials) = (number()?, number()?);
+    let name = words.next()?;
+    let (low, high) = heapmark_stats::wilson(times, trials)?;
+    let share = f64::from(times) / f64::from(trials);
+    // Rare ones are told by their first two digits.
+    let percent = |share: f64| match share * 100.0 {
+        rare if (1e-9..1.0).contains(&rare) => {
+            let digits = format!("{rare:.1e}").parse::<f64>();
+            digits.unwrap_or(rare).to_string()
+        }
+        percent => format!("{percent:.1}"),
+    };
+    let [share, low, high] = [share, low, high].map(percent);
+    Some(format!("{name}={share} % [{low} to {high}] of {trials}"))
+}
+
 /// What the samples of many processes say together.
 fn gathered(gather: Gather, samples: &[&str]) -> Vec<String> {
     if samples.is_empty() {
@@ -300,20 +327,20 @@ fn entropy(samples: &[&str]) -> Vec<String> {
         return said;
     }
     let times = times(&numbers);
-    let of = numbers.len() as f64;
-    let counted: f64 = times
-        .values()
-        .map(|n| f64::from(*n) / of)
-        .map(|share| share * (1.0 / share).log2())
-        .sum();
-    // Few samples miss values: so many bits on average (Miller, 1955; the Miller-Madow correction).
-    let missed = (times.len() - 1) as f64 / (2.0 * of * LN_2);
-    let shannon = (counted + missed).min(of.log2());
+    let counts: Vec<u32> = times.values().copied().collect();
+    let Some(shannon) = heapmark_stats::shannon(&counts, SEED) else {
+        return said;
+    };
     // So many processes cannot show more.
-    let is_bound = shannon > 0.95 * of.log2();
-    let least = if is_bound { ">= " } else { "" };
+    let is_bound = shannon.bits > 0.95 * (numbers.len() as f64).log2();
     said.push(different(&times, numbers.len()));
-    said.push(format!("Shannon bits={least}{shannon:.1}"));
+    said.push(match is_bound {
+        true => format!("Shannon bits=>= {:.1}", shannon.bits),
+        false => format!(
+            "Shannon bits={:.1} [{:.1} to {:.1}]",
+            shannon.bits, shannon.interval.low, shannon.interval.high
+        ),
+    });
     said.extend(best_guess(&numbers, is_bound));
     said
 }
@@ -381,6 +408,7 @@ mod tests {
             signal: Some(libc::SIGABRT),
             notes: Vec::new(),
             samples: Vec::new(),
+            rates: Vec::new(),
             page: Page {
                 phase,
                 operations,
@@ -429,6 +457,16 @@ mod tests {
     }
 
     #[test]
+    fn rates_of_trials_have_their_interval() {
+        let said = |line: &str| rate(line).unwrap();
+        assert_eq!(said("0 200 ended"), "ended=0.0 % [0.0 to 1.9] of 200");
+        assert_eq!(said("100 200 ended"), "ended=50.0 % [43.1 to 56.9] of 200");
+        let rare = said("12 90000 reads that end it");
+        assert_eq!(rare, "reads that end it=0.013 % [0.0076 to 0.023] of 90000");
+        assert_eq!(rate("0 0 of none"), None);
+    }
+
+    #[test]
     fn samples_of_many_processes_are_gathered() {
         let same = ["7"; 8];
         assert_eq!(
@@ -442,7 +480,7 @@ mod tests {
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         assert!(gathered(Gather::Entropy, &all).contains(&"Shannon bits=>= 6.0".into()));
         let two = gathered(Gather::Entropy, &["1", "1", "1", "2"]);
-        assert!(two.contains(&"Shannon bits=1.0".into()), "{two:?}");
+        assert!(two[1].starts_with("Shannon bits=1.0 ["), "{two:?}");
         assert!(gathered(Gather::Bits, &[]).is_empty());
     }
 
@@ -471,6 +509,6 @@ mod tests {
         let few = gathered(Gather::Entropy, &[never, "0", "0", "0"]);
         assert_eq!(few[0], format!("{never} in 1 of 4 processes"));
         assert_eq!(few[1], "different=1 values of 3 processes");
-        assert_eq!(few[2], "Shannon bits=0.0");
+        assert_eq!(few[2], "Shannon bits=0.0 [0.0 to 0.0]");
     }
 }

@@ -223,6 +223,12 @@ impl Misuse {
         }
     }
 
+    /// Whether it does something wrong, so that a benign twin can leave it out. What only looks is its
+    /// own twin.
+    pub fn has_twin(&self) -> bool {
+        contains_word(&self.body, "wrong")
+    }
+
     /// Whether it may say a value of this name: some names are put together of words.
     pub fn notes(&self, name: &str) -> bool {
         self.gather.is_some() || name.split(' ').all(|word| self.body.contains(word))
@@ -319,6 +325,17 @@ mod tests {
                 check.name, check.group, check.about, check.why, check.source
             );
             assert!(document.contains(&line), "docs/CHECK.md lacks\n{line}");
+        }
+    }
+
+    #[test]
+    fn each_misuse_has_a_benign_twin() {
+        for check in all().unwrap() {
+            assert!(
+                check.ends == Ends::Values || check.has_twin(),
+                "{}",
+                check.name
+            );
         }
     }
 

@@ -9,19 +9,24 @@ use crate::analyse::misuse::{no_cells, of_attempts, why_not_well};
 use crate::build;
 use crate::catalog::check::{self, Check, Standing};
 use crate::catalog::claim::HardeningDocument;
-use crate::catalog::misuse::{self, Ends, Misuse};
+use crate::catalog::misuse::{self, Misuse};
 use crate::catalog::{Catalog, Tier, did_you_mean};
-use crate::execute::check::{CheckRunner, Ended, Trial};
-use crate::execute::child::Interrupted;
-use crate::execute::misuse::{Attempt, Attempted};
+use crate::execute::check::{CheckRunner, Ended};
+use crate::execute::child::{Interrupted, adopt_orphans};
+use crate::execute::lanes::side_by_side;
+use crate::execute::misuse::Attempt;
 use crate::execute::{Guest, Subject};
 use crate::file::{is_there, make_folder};
+use crate::observe::Root;
+use crate::observe::machine::usable_cpus;
 use crate::plan::Plan;
 use crate::report;
-use crate::store::check::{CHECK_FILE, CheckFile, CheckVerdict, CheckedAllocator};
+use crate::session::memory_left;
+use crate::store::check::{CHECK_FILE, CheckFile, CheckResult, CheckVerdict, CheckedAllocator};
 use crate::store::misuse::{MisuseCell, MisuseResult};
 use crate::store::{self, CheckedShelf};
 use anyhow::{Result, bail};
+use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -76,7 +81,9 @@ const FULL: &str = "full";
 /// Some wrong programs loop for ever in a list that they have made a ring.
 const MISUSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// After so many processes of a check that hang no more are started: each takes its whole time.
-const MOST_HANGS: usize = 4;
+const MOST_HANGS: u32 = 4;
+/// The free memory that a process needs to run beside others.
+const ROOM_BYTES: u64 = 1 << 30;
 /// Either half, in `--only`: what the preset has of it.
 const CONFORMANCE: &str = "conformance";
 const HARDENING: &str = "hardening";
@@ -119,6 +126,7 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
     }
     let allocators = resolve::named(&args.allocators, &[Tier::Main], false, &catalog)?;
     let subjects = resolve::resolve(allocators, &catalog, false)?;
+    adopt_orphans();
     let stop = stop_on_signals();
     let runner = CheckRunner {
         guest: Guest::find()?,
@@ -131,7 +139,7 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
     let mut file = CheckFile::new(&args.preset, described_machine());
     let usual = checks
         .iter()
-        .map(|it| (it.name.as_str(), Duration::from_secs(it.seconds.into())));
+        .map(|it| (it.name.as_str(), usual_seconds(it)));
     let usual = usual.chain(misuses.iter().map(|it| (it.name.as_str(), usual_time(it))));
     let is_hasty = |usual: Duration| args.timeout.is_some_and(|timeout| timeout < usual);
     let hasty = usual.filter(|(_, usual)| is_hasty(*usual));
@@ -241,6 +249,19 @@ fn chosen(
     Ok((checks, misuses))
 }
 
+/// One check of an allocator.
+enum Work<'a> {
+    Check(&'a Check),
+    Misuse(&'a Misuse),
+}
+
+/// What came of it.
+enum Found {
+    Check(CheckResult),
+    Misuse(MisuseResult),
+}
+
+/// All checks of an allocator, side by side while there are idle CPUs: nothing is timed.
 fn checked(
     runner: &CheckRunner,
     subject: &Subject,
@@ -251,28 +272,78 @@ fn checked(
     let name = &subject.allocator.name;
     note(format!("{name}: {} checks", checks.len() + misuses.len()));
     let is_thorough = args.is_full() || !args.only.is_empty();
-    let mut results = Vec::new();
-    for check in checks {
-        let mut trials: Vec<Trial> = Vec::new();
-        let mut hangs = 0;
-        for _ in 0..check.processes(is_thorough) {
-            let trial = runner.trial(subject, check)?;
-            hangs += usize::from(matches!(trial.ended, Ended::Hung(_)));
-            trials.push(trial);
-            if hangs == MOST_HANGS {
-                break;
-            }
+    let checks = checks.iter().map(Work::Check);
+    let mut work: Vec<Work> = checks.chain(misuses.iter().map(Work::Misuse)).collect();
+    // Those that may take longest come first: at the end no CPU waits for one of them.
+    work.sort_by_key(|work| {
+        Reverse(match work {
+            Work::Check(it) => usual_seconds(it) * it.processes(is_thorough),
+            Work::Misuse(it) => usual_time(it) * it.processes(args.is_full()),
+        })
+    });
+    let one = |work: &Work| {
+        Ok(match work {
+            Work::Check(check) => Found::Check(tried(runner, subject, check, is_thorough)?),
+            Work::Misuse(misuse) => Found::Misuse(misused(runner, subject, misuse, args)?),
+        })
+    };
+    let (mut results, mut hardening) = (Vec::new(), Vec::new());
+    side_by_side(lanes(), &work, one, |_, found| {
+        match found {
+            Found::Check(result) => results.push(result),
+            Found::Misuse(result) => hardening.push(result),
         }
-        results.push(of_trials(check, name, &trials));
-    }
-    let hardening = misuses
-        .iter()
-        .map(|misuse| misused(runner, subject, misuse, args));
+        Ok(())
+    })?;
+    results.sort_by(|a, b| (&a.group, &a.check).cmp(&(&b.group, &b.check)));
+    hardening.sort_by(|a, b| (&a.group, &a.check).cmp(&(&b.group, &b.check)));
     Ok(CheckedAllocator {
         info: select::info(&runner.guest, subject, &Plan::default())?,
-        hardening: hardening.collect::<Result<_>>()?,
+        hardening,
         results,
     })
+}
+
+/// How many processes may run at a time.
+fn lanes() -> usize {
+    let by_memory = memory_left(&Root::machine()).map_or(1, |free| free / ROOM_BYTES);
+    u64::from(usable_cpus()).min(by_memory).max(1) as usize
+}
+
+/// Makes trials, until as many as one may wait for have hung.
+fn until_hangs<T>(
+    processes: u32,
+    trial: impl Fn(u32) -> Result<T>,
+    ended: impl Fn(&T) -> &Ended,
+) -> Result<Vec<T>> {
+    let mut trials = Vec::new();
+    let mut hangs = 0;
+    for number in 0..processes {
+        let trial = trial(number)?;
+        hangs += u32::from(matches!(ended(&trial), Ended::Hung(_)));
+        trials.push(trial);
+        if hangs == MOST_HANGS {
+            break;
+        }
+    }
+    Ok(trials)
+}
+
+/// All processes of a check of conformance.
+fn tried(
+    runner: &CheckRunner,
+    subject: &Subject,
+    check: &Check,
+    is_thorough: bool,
+) -> Result<CheckResult> {
+    let trial = |_| runner.trial(subject, check);
+    let trials = until_hangs(check.processes(is_thorough), trial, |trial| &trial.ended)?;
+    Ok(of_trials(check, &subject.allocator.name, &trials))
+}
+
+/// How long a process of a check may take without `--timeout`.
+fn usual_seconds(check: &Check) -> Duration {
+    Duration::from_secs(check.seconds.into())
 }
 
 /// How long a process of a check of hardening may take without `--timeout`.
@@ -307,17 +378,12 @@ fn misused(
             };
             runner.attempt(subject, &attempt)
         };
-        // Where nothing is wrong, the check is its own twin.
-        let twin = match misuse.ends {
-            Ends::Outcome => Some(attempt(false, 0)?),
-            Ends::Values => None,
-        };
+        let twin = misuse.has_twin().then(|| attempt(false, 0)).transpose()?;
         let processes = match twin.as_ref().and_then(why_not_well) {
             None => misuse.processes(is_full),
             Some(_) => 0,
         };
-        let attempts = (0..processes).map(|seed| attempt(true, seed));
-        let attempts: Vec<Attempted> = attempts.collect::<Result<_>>()?;
+        let attempts = until_hangs(processes, |seed| attempt(true, seed), |it| &it.ended)?;
         let cell = (size_bytes, form);
         let cell = of_attempts(misuse, cell, twin.as_ref(), &attempts, again.clone());
         result.cells.push(cell);

@@ -35,6 +35,8 @@ pub struct Attempted {
     pub notes: Vec<String>,
     /// Values of which only those of many processes say something.
     pub samples: Vec<String>,
+    /// How many of its trials ended in one way, of how many, and which way that is.
+    pub rates: Vec<String>,
     /// What it wrote while it ran.
     pub page: Page,
     /// The object whose code was running when a signal came.
@@ -179,6 +181,7 @@ impl CheckRunner<'_> {
             is_own_end: page.fault.as_ref().is_some_and(is_own),
             notes: process.said("note"),
             samples: process.said("sample"),
+            rates: process.said("rate"),
             ended: process.ended,
             signal: process.signal,
             page,

@@ -14,6 +14,7 @@ mod guest;
 mod handed;
 mod job;
 mod job_program;
+pub mod lanes;
 pub mod latency;
 mod lender;
 pub mod measurement;

@@ -206,6 +206,13 @@ pub const METRICS: &[Metric] = &[
          in an order in which a steady drift cancels, and without the first lap",
     ),
     figure(
+        "aligned_overhead",
+        "overhead of aligned blocks",
+        Times,
+        "aligned: growth of the resident set / live bytes after the last replacement, also if less than 1 MiB is live; \
+         of one thread",
+    ),
+    figure(
         "pair_ns_of_batch_25",
         "pair of a batch of 25",
         Ns,

@@ -5,7 +5,8 @@ use super::passed::Shelf;
 use super::present::make_present;
 use super::run::now;
 use super::runner::{Due, Ending, Observed, Runner};
-use crate::execute::child::{adopt_orphans, end_orphans, own_descriptors};
+use crate::execute::child::{adopt_orphans, end_orphans};
+use crate::execute::lanes::side_by_side;
 use crate::execute::user_command::Reference;
 use crate::execute::{
     self, Attempt, Corner, Guest, Job, MemoryLimit, Outcome, Subject, Watch, callgrind, descendants,
@@ -22,9 +23,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
-use std::thread::scope;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The processes of a selection.
@@ -198,45 +197,17 @@ impl Runner for Processes {
         let work: Vec<_> = work.collect::<Result<_>>()?;
         let guest = &self.guest;
         let stop = &*self.stop;
-        let next = AtomicUsize::new(0);
-        let (sender, endings) = channel();
-        let lane = |number: usize, sender: Sender<_>| {
-            // Each lane needs its own file descriptors, which its processes inherit. If the system
-            // refuses that, one lane runs them all.
-            if !own_descriptors() && number > 0 {
-                return;
-            }
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some((subject, due)) = work.get(index) else {
-                    return;
-                };
-                let started = now();
-                let mut watcher = watcher_of(due.purpose);
-                let attempt = below(&mut watcher, &due.job, |job, watch| {
-                    execute::run(guest, subject, job, due.timeout, stop, watch)
-                });
-                let observed = attempt.and_then(|attempt| seen(watcher, attempt));
-                // If the receiver is gone, something else has failed.
-                _ = sender.send((index, started, observed));
-            }
+        let one = |(subject, due): &(&Subject, &Due)| {
+            let started = now();
+            let mut watcher = watcher_of(due.purpose);
+            let attempt = below(&mut watcher, &due.job, |job, watch| {
+                execute::run(guest, subject, job, due.timeout, stop, watch)
+            })?;
+            Ok((started, seen(watcher, attempt)?))
         };
-        let done = scope(|scope| {
-            for number in 0..lanes.min(work.len()) {
-                let lane = &lane;
-                let sender = sender.clone();
-                scope.spawn(move || lane(number, sender));
-            }
-            drop(sender);
-            let done = endings
-                .into_iter()
-                .try_for_each(|(index, started, observed)| ended((index, started, observed?)));
-            // A failure ends the lanes now, not after all that remains.
-            next.store(work.len(), Ordering::Relaxed);
-            done
-        });
-        end_orphans();
-        done
+        side_by_side(lanes, &work, one, |index, (started, observed)| {
+            ended((index, started, observed))
+        })
     }
 
     fn shelf(&self, control: &Record) -> Result<Option<Shelf>> {

@@ -9,16 +9,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { stops, stops_late, traps, absorbs, crashes, spills, corrupts, dies, exits, hangs };
+enum { stops, stops_late, traps, absorbs, crashes, spills, corrupts, dies, exits, hangs, hands_out, unlinks };
 enum kind { of_malloc, of_new, of_array };
 
 /* Between blocks, and in freed ones, lie known bytes; a block that traps ends before a page without rights instead. */
-enum { MARGIN = ANSWER == spills ? 0 : 64, FREED = 0x66, LOOKED_AT = 256, PAGE = 4096, LATER = 40 };
+enum { MARGIN = ANSWER == spills || ANSWER == unlinks ? 0 : 16, FREED = 0x66, LOOKED_AT = 256, PAGE = 4096, LATER = 40 };
 static const size_t room = (size_t)1 << 36;
 static char *start, *fresh;
 static struct slot { char *at; size_t size, room; int live; enum kind kind; } slots[60000];
 static int count, later, twice, calls;
-static char *last, locked;
+static char *last, *unknown, locked;
 
 static void lock(void) { while (__atomic_test_and_set(&locked, __ATOMIC_ACQUIRE)) sched_yield(); }
 static void unlock(void) { __atomic_clear(&locked, __ATOMIC_RELEASE); }
@@ -71,11 +71,18 @@ static void *taken(size_t alignment, size_t size, enum kind kind) {
         twice--;
         return last;
     }
+    if (unknown) {
+        char *block = unknown;
+        unknown = NULL;
+        return block;
+    }
     if (ANSWER == spills) size = up(size ? size : 1, 16);
     for (int which = 0; which < count; which++) {
         struct slot *slot = &slots[which];
         if (slot->live || slot->size != size || (uintptr_t)slot->at % alignment) continue;
         if (!is_sound(slot)) answer();
+        /* As a list that goes through freed blocks does. */
+        if (ANSWER == unlinks && !is_sound(slot)) **(char ***)slot->at = slot->at;
         if (ANSWER == traps) mprotect((char *)((uintptr_t)slot->at & ~(uintptr_t)(PAGE - 1)), slot->room, PROT_READ | PROT_WRITE);
         slot->live = 1, slot->kind = kind;
         return last = slot->at;
@@ -105,6 +112,7 @@ static void given(void *block, enum kind kind, size_t size) {
     int is_sized_right = size == SIZE_MAX || ANSWER == spills || (slot && slot->size == size);
     if (!slot || !slot->live || !is_sound(slot) || slot->kind != kind || !is_sized_right) {
         answer();
+        if (ANSWER == hands_out && !slot) unknown = block;
         return;
     }
     slot->live = 0;

@@ -1,6 +1,7 @@
 //! What the kernels of operations find, through the built binary: what was planted in a library is in its numbers.
 
 use crate::support::{Place, of_purpose, samples, word};
+use heapmark::catalog::Catalog;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -284,6 +285,54 @@ fn half_an_alignment_is_a_wrong_result() {
         let kinds: BTreeSet<&str> = of.map(|record| word(&record["outcome"], "kind")).collect();
         assert_eq!(kinds, BTreeSet::from([kind]), "{workload}: {}", end.stdout);
     }
+}
+
+#[test]
+fn each_alignment_is_there_with_each_size() {
+    let catalog = Catalog::load().unwrap();
+    let cells: BTreeSet<[u32; 2]> = (catalog.workloads.iter())
+        .filter(|workload| workload.name.starts_with("aligned-grid-"))
+        .map(|workload| {
+            let values = workload.values("quick").unwrap();
+            ["alignment", "size"].map(|key| values[key].parse().unwrap())
+        })
+        .collect();
+    let alignments = [16, 64, 256, 4096, 65_536, 2_097_152];
+    let sizes = [24, 100, 1000, 10_000, 100_000];
+    let all = alignments.map(|alignment| sizes.map(|size| [alignment, size]));
+    assert_eq!(cells, all.into_iter().flatten().collect());
+}
+
+#[test]
+fn a_small_block_at_a_page_takes_the_page() {
+    let place = Place::new();
+    let flags = ["--thp", "never", "-t", "1", "--no-repeat"];
+    let end = place.run_block("run", "aligned-grid-4k-24", "glibc", &flags);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let records = samples(&place.at("run"));
+    let told = measured(&records, "aligned-grid-4k-24", "glibc");
+    assert!(!told.is_empty());
+    for one in told {
+        let overhead = one["figures"]["aligned_overhead"].as_f64().unwrap();
+        // What else is resident is less than a megabyte.
+        let page = 4096.0 / 24.0;
+        assert!((page..1.3 * page).contains(&overhead), "{overhead}");
+    }
+}
+
+#[test]
+fn alignments_that_could_take_half_of_the_memory_are_unsupported() {
+    let place = Place::new();
+    let flags = ["--set", "aligned.alignment=1073741824", "--no-repeat"];
+    let end = place.run_block("run", "aligned", "glibc", &flags);
+    assert!(
+        end.stdout.contains("more than half of the"),
+        "{}{}",
+        end.stdout,
+        end.stderr
+    );
+    let records = samples(&place.at("run"));
+    assert!(measured(&records, "aligned", "glibc").is_empty());
 }
 
 #[test]

@@ -66,6 +66,12 @@ fn a_trace_of_the_pack_is_sound_and_names_no_folder() {
     }
     let table = std::fs::read_to_string(place.at("pack/README.md")).unwrap();
     assert!(table.contains("| perl-hash | perl "), "{table}");
+    let row = table.lines().find(|line| line.starts_with("| perl-hash |"));
+    let columns: Vec<&str> = row.unwrap().split(" | ").collect();
+    // Beside the peak is a packing, which cannot be smaller and need not be much larger.
+    let (_, packed) = columns[7].split_once('(').unwrap();
+    let packed: f64 = packed.trim_end_matches("x)").parse().unwrap();
+    assert!((1.0..1.5).contains(&packed), "{table}");
     // Neither the trace nor the table is replaced unasked.
     let before = std::fs::read(place.at(trace)).unwrap();
     let end = with_only(&place, &["perl", "sh"], &["perl-hash"]);

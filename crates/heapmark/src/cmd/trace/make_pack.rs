@@ -12,6 +12,7 @@ use crate::cmd::run::real_programs::installed;
 use crate::cmd::{print, usage};
 use crate::file::{self, Draft, WithPath};
 use anyhow::{Context, Result, anyhow, bail};
+use heapmark_trace::packing::packed_bytes;
 use heapmark_trace::{Fault, Head, Reader, Stretch, Totals, cut, events_of};
 use rustix::process::{
     Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, set_parent_process_death_signal,
@@ -386,12 +387,14 @@ fn table_of(programs: &[RealProgram], folder: &Path) -> Result<String> {
         let package = reader.head().text("package").unwrap_or_default();
         let (stats, fault) = heapmark_trace::stats::stats(reader);
         in_file(fault.map_or(Ok(()), Err), &path)?;
+        let packed_bytes = in_file(Reader::open(&path).and_then(packed_bytes), &path)?;
         rows.push(PackRow {
             name: &program.name,
             about: &program.about,
             package,
             command: shown(&program.run),
             stats,
+            packed_bytes,
             file_bytes: file::length(&path),
         });
     }

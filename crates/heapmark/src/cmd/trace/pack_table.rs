@@ -15,6 +15,8 @@ pub struct PackRow<'a> {
     pub command: String,
     /// Of the trace.
     pub stats: Stats,
+    /// Of a packing of its blocks.
+    pub packed_bytes: u64,
     /// Of the file.
     pub file_bytes: u64,
 }
@@ -25,16 +27,18 @@ pub fn pack_table(rows: &[PackRow]) -> String {
     let mut page = format!(
         "# Traces of real programs\n\n\
          Made by `heapmark trace make-pack` from generated inputs (docs/REAL-PROGRAMS.md); {} traces, {} bytes. \
-         Sizes and lifetimes: median / 99th percentile; a lifetime is how many bytes were allocated meanwhile.\n\n\
-         | trace | package | events | threads | sizes | lifetimes | peak of live bytes | bytes of the file |\n\
-         |---|---|---|---|---|---|---|---|\n",
+         Sizes and lifetimes: median / 99th percentile; a lifetime is how many bytes were allocated meanwhile. \
+         No allocator takes less than the peak of live bytes; beside it is a packing of the blocks that exists, without headers and with \
+         all lifetimes known, and its size over that peak: not the best one (docs/TRACES.md).\n\n\
+         | trace | package | events | threads | sizes | lifetimes | peak of live bytes | a packing | bytes of the file |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
         rows.len(),
         bytes
     );
     for row in rows {
         let stats = &row.stats;
         page += &format!(
-            "| {} | {} | {} | {} | {} | {} | {} | {} |\n",
+            "| {} | {} | {} | {} | {} | {} | {} | {} ({:.2}x) | {} |\n",
             row.name,
             row.package,
             stats.events,
@@ -42,6 +46,8 @@ pub fn pack_table(rows: &[PackRow]) -> String {
             quantiles(&stats.sizes),
             quantiles(&stats.lifetimes_bytes),
             units::bytes(stats.peak_live_bytes as f64),
+            units::bytes(row.packed_bytes as f64),
+            row.packed_bytes as f64 / stats.peak_live_bytes.max(1) as f64,
             row.file_bytes
         );
     }

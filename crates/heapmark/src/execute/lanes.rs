@@ -1,0 +1,79 @@
+//! Processes in which nothing is timed, side by side.
+
+use super::child::{end_orphans, own_descriptors};
+use anyhow::Result;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::scope;
+
+/// Makes `one` of each item, so many at a time, and calls `ended` with its index and what came of it as
+/// soon as it is there. After a failure of either no further item is begun.
+pub fn side_by_side<T: Sync, R: Send>(
+    lanes: usize,
+    work: &[T],
+    one: impl Fn(&T) -> Result<R> + Sync,
+    mut ended: impl FnMut(usize, R) -> Result<()>,
+) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let (sender, endings) = channel();
+    let lane = |number: usize, sender: Sender<_>| {
+        // Each lane needs its own file descriptors, which its processes inherit. If the system
+        // refuses that, one lane runs them all.
+        if !own_descriptors() && number > 0 {
+            return;
+        }
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = work.get(index) else {
+                return;
+            };
+            // If the receiver is gone, something else has failed.
+            _ = sender.send((index, one(item)));
+        }
+    };
+    let done = scope(|scope| {
+        for number in 0..lanes.min(work.len()) {
+            let lane = &lane;
+            let sender = sender.clone();
+            scope.spawn(move || lane(number, sender));
+        }
+        drop(sender);
+        let done = endings
+            .into_iter()
+            .try_for_each(|(index, made)| ended(index, made?));
+        // A failure ends the lanes now, not after all that remains.
+        next.store(work.len(), Ordering::Relaxed);
+        done
+    });
+    end_orphans();
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::bail;
+
+    #[test]
+    fn each_item_is_done_once_and_a_failure_ends_all() {
+        let work: Vec<u32> = (0..50).collect();
+        let mut doubled = vec![0; 50];
+        let keep = |index: usize, made| {
+            doubled[index] += made;
+            Ok(())
+        };
+        side_by_side(4, &work, |it| Ok(it * 2), keep).unwrap();
+        assert!(doubled.into_iter().eq(work.iter().map(|it| it * 2)));
+        let mut done = 0;
+        let one = |it: &u32| match it {
+            3 => bail!("three"),
+            _ => Ok(()),
+        };
+        let count = |_, ()| {
+            done += 1;
+            Ok(())
+        };
+        let error = side_by_side(1, &work, one, count).unwrap_err();
+        assert_eq!((error.to_string().as_str(), done), ("three", 3));
+    }
+}
