@@ -4,6 +4,7 @@ group = "alignment"
 standing = "std"
 source = "ISO C17, 7.22.3.1; mimalloc issue 700"
 why = "the usual request for a page, a huge page or a slab"
+seconds = 30
 */
 #include "harness/check.h"
 #include "harness/resident.h"
