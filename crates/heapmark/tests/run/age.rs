@@ -32,7 +32,7 @@ fn each_allocator_is_compared_with_itself_and_one_whose_calls_take_longer_with_a
     for words in [
         "churn-aged, 1 thread, heap aged to 50 %",
         "aged / fresh [95",
-        "the litter has 16",
+        "MiB live, and holds: glibc ",
         "freed to 50 % of its blocks",
     ] {
         assert!(end.stdout.contains(words), "{words}: {}", end.stdout);
