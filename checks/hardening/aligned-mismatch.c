@@ -8,13 +8,6 @@ trials = 1
 sizes = [24, 262144]
 */
 #include "../harness/misuse.h"
-#include <dlfcn.h>
-
-static void *operator_of(const char *name) {
-    void *libcxx = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL), *found = dlsym(RTLD_DEFAULT, name);
-    if (!libcxx || !found) UNSUPPORTED("no %s", name);
-    return found;
-}
 
 MISUSE {
     void (*drop)(void *, size_t) = operator_of("_ZdlPvSt11align_val_t");

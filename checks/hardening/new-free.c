@@ -5,13 +5,6 @@ source = "CWE-762; tcmalloc's debugging build"
 why = "the same function in most libraries, and an error in a program that has its own operators"
 */
 #include "../harness/misuse.h"
-#include <dlfcn.h>
-
-static void *operator_of(const char *name) {
-    void *libcxx = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL), *found = dlsym(RTLD_DEFAULT, name);
-    if (!libcxx || !found) UNSUPPORTED("no %s", name);
-    return found;
-}
 
 MISUSE {
     char *(*make)(size_t) = operator_of("_Znwm");

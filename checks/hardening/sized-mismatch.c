@@ -9,12 +9,6 @@ trials = 1
 #include "../harness/misuse.h"
 #include <dlfcn.h>
 
-static void *operator_of(const char *name) {
-    void *libcxx = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL), *found = dlsym(RTLD_DEFAULT, name);
-    if (!libcxx || !found) UNSUPPORTED("no %s", name);
-    return found;
-}
-
 MISUSE {
     char *(*make)(size_t) = operator_of("_Znwm");
     void (*drop)(void *, size_t) = operator_of("_ZdlPvm");

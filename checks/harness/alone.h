@@ -105,6 +105,14 @@ static void copy(char *to, const char *from, size_t bytes) { while (bytes--) ((v
 // UNSUPPORTED
 #define UNSUPPORTED(...) (printf(__VA_ARGS__), puts(""), exit(77))
 
+// operator_of
+#include <dlfcn.h>
+static void *operator_of(const char *name) {
+    void *libcxx = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL), *found = dlsym(RTLD_DEFAULT, name);
+    if (!libcxx || !found) UNSUPPORTED("no %s", name);
+    return found;
+}
+
 // pairs
 static void pairs(int count) { while (count--) free(malloc(size)); }
 

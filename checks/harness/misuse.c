@@ -1,6 +1,7 @@
 // Runs a check of hardening: heapmark-check NAME FILE PAGE SIZE FORM WRONG SEED. All that a judge needs is in the page, which
 // heapmark maps as well: it outlives any end of this process. Nothing here takes memory from the heap once the check has begun.
 #include "misuse.h"
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -176,7 +177,13 @@ void peek(char *to, const char *from, size_t bytes) {
         if (is_mapped(from + byte)) (void)!pread(file, to + byte, 1, 0);
 }
 
-// A twin that does not go well says that nothing can be said of the misuse.
+void *operator_of(const char *name) {
+    void *libcxx = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL), *found = dlsym(RTLD_DEFAULT, name);
+    if (!libcxx || !found) UNSUPPORTED("no %s", name);
+    return found;
+}
+
+// If the twin does not go well, nothing is known of the misuse.
 static void expect_well(bool holds, const char *how) {
     if (!wrong && !holds) dprintf(2, "a process of its own that did nothing wrong: %s\n", how), _exit(1);
 }

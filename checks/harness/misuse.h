@@ -38,6 +38,9 @@ void copy(char *to, const char *from, size_t bytes); // Bytes of another block.
 bool is_mapped(const void *byte);
 void peek(char *to, const char *from, size_t bytes);
 
+// A function of C++ by its symbol; without the library that has them the check does not apply.
+void *operator_of(const char *name);
+
 // What one of many processes is to add to what they say together.
 #define SAMPLE(...) heapmark_say("sample", __VA_ARGS__)
 

@@ -46,11 +46,8 @@ pub fn of_attempts(
         distances.clear();
     }
     let mut notes = example.map(|it| it.notes.clone()).unwrap_or_default();
-    notes.extend(
-        example
-            .iter()
-            .flat_map(|it| it.rates.iter().filter_map(|it| rate(it))),
-    );
+    let rates = example.iter().flat_map(|it| &it.rates);
+    notes.extend(rates.filter_map(|it| rate(it)));
     if let Some(gather) = misuse.gather {
         let samples = attempts.iter().flat_map(|it| &it.samples);
         notes.extend(gathered(

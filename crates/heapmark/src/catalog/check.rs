@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use include_dir::{Dir, include_dir};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 pub(super) static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../checks");
 
@@ -175,6 +176,11 @@ pub(super) fn headers(body: &str) -> String {
 }
 
 impl Check {
+    /// How long a process may take, unless the user says otherwise.
+    pub fn usual_time(&self) -> Duration {
+        Duration::from_secs(self.seconds.into())
+    }
+
     /// How many processes run it, if its keys do not say so: one, or several for a check of threads or
     /// forks, unless the quick preset runs all checks.
     pub fn processes(&self, is_thorough: bool) -> u32 {

@@ -5,6 +5,7 @@ use super::check::{OURS, headers, keys_and_source};
 use super::joined;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// One way to use an allocator wrongly, or one property that decides what an attacker can do.
 #[derive(Clone, Debug, Deserialize)]
@@ -155,6 +156,8 @@ fn naive() -> Vec<Form> {
     vec![Form::Naive]
 }
 
+/// Some wrong programs loop for ever in a list that they have made a ring.
+const TIME: Duration = Duration::from_secs(3);
 /// Processes of a cell in the preset full, and in quick.
 const TRIALS: u32 = 8;
 const FEW_TRIALS: u32 = 2;
@@ -211,6 +214,11 @@ impl Misuse {
             .iter()
             .flat_map(|size| self.forms.iter().map(|form| (*size, *form)));
         all.collect()
+    }
+
+    /// How long a process may take, unless the user says otherwise.
+    pub fn usual_time(&self) -> Duration {
+        self.seconds.map_or(TIME, Duration::from_secs)
     }
 
     /// Processes of a cell.

@@ -13,12 +13,11 @@ use crate::catalog::misuse::{self, Misuse};
 use crate::catalog::{Catalog, Tier, did_you_mean};
 use crate::execute::check::{CheckRunner, Ended};
 use crate::execute::child::{Interrupted, adopt_orphans};
-use crate::execute::lanes::side_by_side;
+use crate::execute::lanes::{lanes, side_by_side};
 use crate::execute::misuse::Attempt;
 use crate::execute::{Guest, Subject};
 use crate::file::{is_there, make_folder};
 use crate::observe::Root;
-use crate::observe::machine::usable_cpus;
 use crate::plan::Plan;
 use crate::report;
 use crate::session::memory_left;
@@ -78,8 +77,6 @@ enum CheckCommand {
 const QUICK: &str = "quick";
 const FULL: &str = "full";
 
-/// Some wrong programs loop for ever in a list that they have made a ring.
-const MISUSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// After so many processes of a check that hang no more are started: each takes its whole time.
 const MOST_HANGS: u32 = 4;
 /// The free memory that a process needs to run beside others.
@@ -137,10 +134,8 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         stop: &stop,
     };
     let mut file = CheckFile::new(&args.preset, described_machine());
-    let usual = checks
-        .iter()
-        .map(|it| (it.name.as_str(), usual_seconds(it)));
-    let usual = usual.chain(misuses.iter().map(|it| (it.name.as_str(), usual_time(it))));
+    let usual = checks.iter().map(|it| (it.name.as_str(), it.usual_time()));
+    let usual = usual.chain(misuses.iter().map(|it| (it.name.as_str(), it.usual_time())));
     let is_hasty = |usual: Duration| args.timeout.is_some_and(|timeout| timeout < usual);
     let hasty = usual.filter(|(_, usual)| is_hasty(*usual));
     let hasty: Vec<&str> = hasty.map(|(name, _)| name).collect();
@@ -277,10 +272,11 @@ fn checked(
     // Those that may take longest come first: at the end no CPU waits for one of them.
     work.sort_by_key(|work| {
         Reverse(match work {
-            Work::Check(it) => usual_seconds(it) * it.processes(is_thorough),
-            Work::Misuse(it) => usual_time(it) * it.processes(args.is_full()),
+            Work::Check(it) => it.usual_time() * it.processes(is_thorough),
+            Work::Misuse(it) => it.usual_time() * it.processes(args.is_full()),
         })
     });
+    let lanes = lanes(1, ROOM_BYTES, memory_left(&Root::machine()));
     let one = |work: &Work| {
         Ok(match work {
             Work::Check(check) => Found::Check(tried(runner, subject, check, is_thorough)?),
@@ -288,7 +284,7 @@ fn checked(
         })
     };
     let (mut results, mut hardening) = (Vec::new(), Vec::new());
-    side_by_side(lanes(), &work, one, |_, found| {
+    side_by_side(lanes, &work, one, |_, found| {
         match found {
             Found::Check(result) => results.push(result),
             Found::Misuse(result) => hardening.push(result),
@@ -302,12 +298,6 @@ fn checked(
         hardening,
         results,
     })
-}
-
-/// How many processes may run at a time.
-fn lanes() -> usize {
-    let by_memory = memory_left(&Root::machine()).map_or(1, |free| free / ROOM_BYTES);
-    u64::from(usable_cpus()).min(by_memory).max(1) as usize
 }
 
 /// Makes trials, until as many as one may wait for have hung.
@@ -341,16 +331,6 @@ fn tried(
     Ok(of_trials(check, &subject.allocator.name, &trials))
 }
 
-/// How long a process of a check may take without `--timeout`.
-fn usual_seconds(check: &Check) -> Duration {
-    Duration::from_secs(check.seconds.into())
-}
-
-/// How long a process of a check of hardening may take without `--timeout`.
-fn usual_time(misuse: &Misuse) -> Duration {
-    misuse.seconds.map_or(MISUSE_TIMEOUT, Duration::from_secs)
-}
-
 /// All cells of a check of hardening. If its benign twin does not end well, the misuse is not tried.
 fn misused(
     runner: &CheckRunner,
@@ -359,7 +339,7 @@ fn misused(
     args: &CheckArgs,
 ) -> Result<MisuseResult> {
     let is_full = args.is_full();
-    let timeout = args.timeout.unwrap_or(usual_time(misuse));
+    let timeout = args.timeout.unwrap_or(misuse.usual_time());
     let full = if is_full { " --preset full" } else { "" };
     let again = format!(
         "heapmark check -a {} --only {}{full}",

@@ -82,8 +82,7 @@ impl CheckRunner<'_> {
             Language::Cxx if check.replacing => &self.program_replacing,
             Language::Cxx => &self.program_in_cxx,
         };
-        let own = || Duration::from_secs(check.seconds.into());
-        let timeout = self.timeout.unwrap_or_else(own);
+        let timeout = self.timeout.unwrap_or(check.usual_time());
         let process = self.process(subject, program, &check.name, timeout, None)?;
         Ok(Trial {
             reasons: process.said("reason"),

@@ -4,7 +4,7 @@ use super::Progress;
 use super::run::Session;
 use super::runner::{Due, Ending};
 use crate::execute::Outcome;
-use crate::observe::machine::usable_cpus;
+use crate::execute::lanes::lanes;
 use crate::store::{Purpose, Record};
 use anyhow::Result;
 use std::collections::BTreeMap;
@@ -37,12 +37,8 @@ impl Session {
             .known
             .get(&plan.check_of_baseline(due.cell.case).id)
             .and_then(Record::peak_rss_bytes);
-        match (peak, self.memory_bytes) {
-            (Some(peak), Some(available)) if may_share => {
-                let by_cpus = usable_cpus() / case.busy_cpus();
-                let by_memory = available / (peak * MEMORY).max(1);
-                u64::from(by_cpus).min(by_memory).max(1) as usize
-            }
+        match peak {
+            Some(peak) if may_share => lanes(case.busy_cpus(), peak * MEMORY, self.memory_bytes),
             _ => 1,
         }
     }
