@@ -1,19 +1,10 @@
 //! Processes in which nothing is timed, side by side.
 
 use super::child::{end_orphans, own_descriptors};
-use crate::observe::machine::usable_cpus;
 use anyhow::Result;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::scope;
-
-/// How many processes may run at a time, if each needs so many CPUs and so much of the memory that is left.
-/// One, if that is not known.
-pub fn lanes(cpus: u32, bytes: u64, memory_left: Option<u64>) -> usize {
-    let by_cpus = usable_cpus() / cpus;
-    let by_memory = memory_left.map_or(1, |left| left / bytes.max(1));
-    u64::from(by_cpus).min(by_memory).max(1) as usize
-}
 
 /// Calls `one` with each item, this many at a time, and `ended` with the item's index and its result as
 /// soon as that is there. After a failure of either, no further item is begun.

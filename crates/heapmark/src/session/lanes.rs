@@ -4,13 +4,21 @@ use super::Progress;
 use super::run::Session;
 use super::runner::{Due, Ending};
 use crate::execute::Outcome;
-use crate::execute::lanes::lanes;
+use crate::observe::machine::usable_cpus;
 use crate::store::{Purpose, Record};
 use anyhow::Result;
 use std::collections::BTreeMap;
 
 /// Another allocator may need this many times the memory of the baseline.
 const MEMORY: u64 = 3;
+
+/// How many processes may run at a time, if each needs so many CPUs and so much of the memory that is left.
+/// One, if that is not known.
+pub fn lanes(cpus: u32, bytes: u64, memory_left: Option<u64>) -> usize {
+    let by_cpus = usable_cpus() / cpus;
+    let by_memory = memory_left.map_or(1, |left| left / bytes.max(1));
+    u64::from(by_cpus).min(by_memory).max(1) as usize
+}
 
 impl Session {
     /// Runs all of them, as many at a time as each kind allows.

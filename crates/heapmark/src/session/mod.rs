@@ -24,6 +24,7 @@ mod user_command;
 
 pub use crate::execute::Interrupted;
 pub use calibrate::FIRST_TIMEOUT;
+pub use lanes::lanes;
 pub use present::memory_left;
 pub use processes::Processes;
 pub use progress::Progress;
