@@ -2,10 +2,7 @@
 
 CARGO ?= cargo
 HEAPMARK = target/release/heapmark
-# Tests and lints cover the whole code: one build with all features.
-WHOLE = --locked --workspace --features heapmark/parquet
-
-.PHONY: run test test-core check bench counts shape validity false-alarms pictures reproduction languages programs dist clean-roots docs clean build setup setup-test setup-bench setup-counts setup-languages setup-programs
+.PHONY: run test test-all test-core test-beside-load check bench counts shape validity false-alarms pictures reproduction languages programs dist clean-roots docs clean build setup setup-test setup-bench setup-counts setup-languages setup-programs
 
 run: setup build            ## measure: build what is missing, run the quick suite, print the answer
 	$(HEAPMARK) run $(ARGS)
@@ -23,20 +20,29 @@ languages: setup-languages build ## the languages of the measured programs that 
 programs: setup-programs build ## the packages of the real programs that suite programs runs
 	$(HEAPMARK) list programs
 
-# Documentation examples first, so that the last line is the summary of the last test program.
-test: setup-test            ## all tests
-	$(CARGO) test $(WHOLE) --doc
-	$(CARGO) test $(WHOLE) --no-fail-fast --tests
+# Half of a test is waiting: three times as many at a time as there are CPUs.
+export RUST_TEST_THREADS ?= $(shell echo $$((3 * $$(nproc))))
+TEST = $(CARGO) test --locked --workspace
 
-# What a browser, Node, Python, valgrind, Slurm or an allocator written in C++ is needed for.
-FURTHER = page:: exports:: ci:: slurm_ takes_more_instructions series:: shape:: circles::
+# Documentation examples first, so that the last line is the summary of the last test program.
+test: setup-test            ## what a change must pass
+	$(TEST) --doc
+	$(TEST) --no-fail-fast --tests
+
+test-all: setup-test        ## also what takes longer: full presets, all languages at their quick size, a thousand damages (ignored in `make test`)
+	$(TEST) --doc
+	$(TEST) --no-fail-fast --tests -- --include-ignored
+
 test-core:                  ## the tests that need no more than a C compiler: for a first change
-	$(CARGO) test --locked --workspace --lib
-	$(CARGO) test --locked -p heapmark --no-fail-fast --test source --test report --test kernels -- $(FURTHER:%=--skip %)
+	$(TEST) --lib
+	$(TEST) --no-fail-fast -p heapmark --test core
+
+test-beside-load: setup-test ## the end-to-end tests ten times, five of them beside four busy loops: for a night; ARGS="1 1" for once each
+	scripts/beside-load.sh $(ARGS)
 
 check: setup-test           ## what a change must pass: format, lints, all tests (which read every data file)
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy $(WHOLE) --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(MAKE) test
 
 BENCHES = scale recording trace replay_floor

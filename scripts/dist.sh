@@ -13,7 +13,7 @@ name=heapmark-$version-$(uname -m)-linux-gnu
 to=$folder/$name
 rm -rf "$to" "$to.tar.gz" "$to.tar.gz.sha256"
 mkdir -p "$to/bin" "$to/share/man/man1" "$to/share/completions"
-cp "$program" "$to/bin/"
+cp "$program" "$to/bin/heapmark"
 cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/INSTALL.md "$to/"
 "$program" man "$to/share/man/man1" 2>/dev/null
 for shell in bash zsh fish; do

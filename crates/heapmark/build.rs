@@ -10,6 +10,8 @@ use std::{env, fs};
 
 #[path = "src/build/fingerprint.rs"]
 mod fingerprint;
+#[path = "src/report/page/packed.rs"]
+mod packed;
 
 use fingerprint::{COMPILED_TRACES, LIBRARIES, START, fingerprint, hash};
 
@@ -47,9 +49,20 @@ fn main() {
             fingerprint(Path::new("."), paths)
         );
     }
+    pack_plotting_script();
     build_guest_and_recorder();
     build_preloaded();
     build_checks();
+}
+
+/// The script that draws a page's charts, as its crate supplies it. The crate appends one for
+/// formulas, which no chart here needs.
+fn pack_plotting_script() {
+    let scripts = plotly::Plot::offline_js_sources();
+    let first = scripts.split_once("</script>").expect("a script").0;
+    let (_, text) = first.split_once('>').expect("its tag");
+    let path = out("plotly.js.packed");
+    fs::write(&path, packed::packed(text)).unwrap_or_else(|why| panic!("{path:?}: {why}"));
 }
 
 /// A program and a library of this workspace cannot be dependencies, so a cargo inside cargo builds
@@ -64,7 +77,7 @@ fn build_guest_and_recorder() {
     let target = variable("TARGET");
     let profile = match variable("PROFILE").as_str() {
         "release" => "measured",
-        _ => "dev",
+        _ => "tested",
     };
     let folder = out("carried");
     let mut flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
@@ -80,15 +93,10 @@ fn build_guest_and_recorder() {
         .arg("--target-dir")
         .arg(&folder)
         .env("CARGO_ENCODED_RUSTFLAGS", flags)
-        .env("CARGO_PROFILE_DEV_DEBUG", "false")
-        .env("CARGO_PROFILE_DEV_STRIP", "symbols")
         // Of `cargo clippy`, which compiles nothing.
         .env_remove("RUSTC_WORKSPACE_WRAPPER");
     run(cargo);
-    let built = folder.join(target).join(match profile {
-        "dev" => "debug",
-        other => other,
-    });
+    let built = folder.join(target).join(profile);
     for file in ["heapmark-guest", "libheapmark_recorder.so"] {
         let to = out(file);
         fs::copy(built.join(file), &to).unwrap_or_else(|why| panic!("{to:?}: {why}"));

@@ -2,7 +2,7 @@
 //!
 //! The host is a library of stages. A stage uses only the stages to its left:
 //! `file < catalog < build < plan < execute, observe < store < metric < analyse < session, report < cmd`
-//! (`tests/source/ladder.rs` reads the `use crate::` lines and checks that order).
+//! (`tests/core/source/ladder.rs` reads the `use crate::` lines and checks that order).
 
 pub mod analyse;
 pub mod build;

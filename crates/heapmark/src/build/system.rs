@@ -19,11 +19,8 @@ pub fn find(soname: &str) -> Option<PathBuf> {
         .iter()
         .filter_map(|folder| folder.join(soname).canonicalize().ok())
         .collect();
-    found
-        .iter()
-        .find(|path| super::inspect::inspect_any(path).is_ok())
-        .or(found.first())
-        .cloned()
+    let is_for_us = |path: &&PathBuf| found.len() == 1 || super::inspect::inspect_any(path).is_ok();
+    found.iter().find(is_for_us).or(found.first()).cloned()
 }
 
 /// The file that matches a pattern with `*` and has the highest numbers in its path; `{arch}` is

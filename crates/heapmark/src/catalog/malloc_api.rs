@@ -1,6 +1,9 @@
 //! The names that make a malloc: what a complete allocator defines, and what it may define besides.
 //! Only names; the guest's proof shows which library serves them in a process.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 /// The C functions that a complete allocator defines. A missing one is served by libc, on another
 /// heap.
 pub const FUNCTIONS: [&str; 11] = [
@@ -88,9 +91,10 @@ pub fn all() -> impl Iterator<Item = &'static str> {
     required().chain(COMPANIONS)
 }
 
-/// Whether `name` is one of [`all`].
+/// Whether `name` is one of [`all`]; each name that a library exports is looked up.
 pub fn contains(name: &str) -> bool {
-    all().any(|known| known == name)
+    static ALL: LazyLock<HashSet<&str>> = LazyLock::new(|| all().collect());
+    ALL.contains(name)
 }
 
 /// Whether `name` matches `pattern`, where `*` stands for any run of characters.

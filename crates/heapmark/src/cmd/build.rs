@@ -97,8 +97,14 @@ pub(super) fn build_program(program: &Program) -> bool {
 
 /// Whether the library of an allocator must be built first.
 pub(super) fn is_unbuilt(allocator: &Allocator, catalog: &Catalog) -> bool {
-    let state = build::state(allocator, &catalog.allocators);
-    matches!(state, State::NotBuilt { .. })
+    let is_built = build::original(allocator, &catalog.allocators)
+        .source
+        .is_built();
+    is_built
+        && matches!(
+            build::state(allocator, &catalog.allocators),
+            State::NotBuilt { .. }
+        )
 }
 
 /// Builds with a progress bar and prints the result of each build.

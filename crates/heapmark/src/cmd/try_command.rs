@@ -95,6 +95,19 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     let cautions = cautions(&recognised, &command.taken_out);
     cautions.iter().for_each(say);
 
+    let name = match &args.name {
+        Some(name) if !is_name(name) => {
+            refuse!("--name {name:?}: use a-z, 0-9, `_` and `-` only");
+        }
+        Some(name) => name.clone(),
+        None => name_of(&command.command[0]),
+    };
+    let caution = (!cautions.is_empty()).then(|| cautions.join(" "));
+    let as_called = args.keep_env.then(|| as_called(&command));
+    let cases = vec![command.case(&name, caution)];
+    let mode = args.limit.map_or(Mode::Time, Mode::Limit);
+    select::refuse_factor(&cases, flags, mode)?;
+
     let suite = catalog.suite("quick").map_err(usage)?;
     let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
     let linked = recognised.linked.first();
@@ -123,32 +136,20 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         chosen.extend(stand_ins.into_iter().map(|one| (one, false)));
     }
     chosen.extend(own.map(|own| (own, true)));
+    if as_called.is_some() && chosen.iter().any(|(one, _)| one.name == AS_CALLED) {
+        refuse!("-a {AS_CALLED}: that is the row of --keep-env: give it another name");
+    }
     let mut subjects = resolve::resolve(chosen, &catalog, flags.dry_run)?;
     if linked.is_some() {
         resolve::put_libc_first(&mut subjects)?;
     }
-    if args.keep_env {
-        if subjects.iter().any(|one| one.allocator.name == AS_CALLED) {
-            refuse!("-a {AS_CALLED}: that is the row of --keep-env: give it another name");
-        }
-        subjects.push(as_called(&command));
-    }
+    subjects.extend(as_called);
     resolve::must_be_ready(&baseline, &subjects)?;
-    let mode = args.limit.map_or(Mode::Time, Mode::Limit);
     let aa_copy = match mode {
         Mode::Time => controls::aa_copy(flags, &subjects, &baseline)?,
         _ => None,
     };
-    let name = match &args.name {
-        Some(name) if !is_name(name) => {
-            refuse!("--name {name:?}: use a-z, 0-9, `_` and `-` only");
-        }
-        Some(name) => name.clone(),
-        None => name_of(&command.command[0]),
-    };
-    let caution = (!cautions.is_empty()).then(|| cautions.join(" "));
-    let cases = vec![command.case(&name, caution)];
-    let cases = select::with_factor(cases, flags, mode)?;
+    let cases = select::with_factor(cases, flags);
     let length = match flags.blocks.or(mode.blocks()) {
         Some(blocks) => run_length::exactly(blocks),
         None => run_length::until_precise(flags, None, comparisons(cases.len(), subjects.len())),

@@ -348,7 +348,7 @@ mod tests {
             "(while [ /proc/$$/exe -ef /bin/sh ]; do kill -CONT $$; done) & kill -STOP $$; exec /bin/true",
         );
         assert_eq!(seen[1..], ["true"]);
-        for signal in ["STOP", "TSTP", "TTIN", "TTOU"] {
+        let stays = |signal: &str| {
             let found = found(
                 &format!("kill -{signal} $$; exec /bin/true"),
                 Duration::from_secs(5),
@@ -359,7 +359,12 @@ mod tests {
                 "{signal}"
             );
             assert_eq!(found.executed.len(), 1, "{signal}: {found:?}");
-        }
+        };
+        std::thread::scope(|scope| {
+            for signal in ["STOP", "TSTP", "TTIN", "TTOU"] {
+                scope.spawn(move || stays(signal));
+            }
+        });
     }
 
     #[test]

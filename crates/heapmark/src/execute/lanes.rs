@@ -12,6 +12,18 @@ pub fn side_by_side<T: Sync, R: Send>(
     lanes: usize,
     work: &[T],
     one: impl Fn(&T) -> Result<R> + Sync,
+    ended: impl FnMut(usize, R) -> Result<()>,
+) -> Result<()> {
+    let done = spread(lanes, work, one, ended);
+    end_orphans();
+    done
+}
+
+/// The same; what the processes leave behind is not ended.
+fn spread<T: Sync, R: Send>(
+    lanes: usize,
+    work: &[T],
+    one: impl Fn(&T) -> Result<R> + Sync,
     mut ended: impl FnMut(usize, R) -> Result<()>,
 ) -> Result<()> {
     let next = AtomicUsize::new(0);
@@ -31,7 +43,7 @@ pub fn side_by_side<T: Sync, R: Send>(
             _ = sender.send((index, one(item)));
         }
     };
-    let done = scope(|scope| {
+    scope(|scope| {
         for number in 0..lanes.min(work.len()) {
             let lane = &lane;
             let sender = sender.clone();
@@ -44,9 +56,7 @@ pub fn side_by_side<T: Sync, R: Send>(
         // A failure ends the lanes now, not after all that remains.
         next.store(work.len(), Ordering::Relaxed);
         done
-    });
-    end_orphans();
-    done
+    })
 }
 
 #[cfg(test)]
@@ -62,7 +72,7 @@ mod tests {
             doubled[index] += made;
             Ok(())
         };
-        side_by_side(4, &work, |it| Ok(it * 2), keep).unwrap();
+        spread(4, &work, |it| Ok(it * 2), keep).unwrap();
         assert!(doubled.into_iter().eq(work.iter().map(|it| it * 2)));
         let mut done = 0;
         let one = |it: &u32| match it {
@@ -73,7 +83,7 @@ mod tests {
             done += 1;
             Ok(())
         };
-        let error = side_by_side(1, &work, one, count).unwrap_err();
+        let error = spread(1, &work, one, count).unwrap_err();
         assert_eq!((error.to_string().as_str(), done), ("three", 3));
     }
 }

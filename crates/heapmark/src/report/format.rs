@@ -23,9 +23,6 @@ pub enum Format {
     Json,
     /// The tables as on the terminal.
     Markdown,
-    /// Raw, as [`Format::Samples`], with types.
-    #[cfg(feature = "parquet")]
-    Parquet,
     /// Bencher Metric Format.
     Bmf,
     /// github-action-benchmark: times and memory.
@@ -40,13 +37,13 @@ pub enum Format {
 
 /// A run in a format for files.
 pub struct Exported {
-    /// The content of the file; text, unless [`Format::is_binary`].
+    /// The content of the file: text.
     pub bytes: Vec<u8>,
     /// Which rows it leaves out, in a line.
     pub note: Option<String>,
 }
 
-/// The formats of this build and their names on the command line, in the order of messages.
+/// The formats and their names on the command line, in the order of messages.
 const NAMES: &[(Format, &str)] = &[
     (Format::Csv, "csv"),
     (Format::Samples, "csv-samples"),
@@ -54,8 +51,6 @@ const NAMES: &[(Format, &str)] = &[
     (Format::Latency, "csv-latency"),
     (Format::Json, "json"),
     (Format::Markdown, "md"),
-    #[cfg(feature = "parquet")]
-    (Format::Parquet, "parquet"),
     (Format::Bmf, "bmf"),
     (Format::GithubActionSmaller, "gha-smaller"),
     (Format::GithubActionBigger, "gha-bigger"),
@@ -64,7 +59,7 @@ const NAMES: &[(Format, &str)] = &[
 ];
 
 impl Format {
-    /// All formats of this build, in the order of messages.
+    /// All formats, in the order of messages.
     pub fn all() -> impl Iterator<Item = Format> {
         NAMES.iter().map(|(format, _)| *format)
     }
@@ -80,21 +75,7 @@ impl Format {
 
     /// Whether it has each record as it was measured: then [`write_raw`] needs only one at a time.
     pub fn is_raw(self) -> bool {
-        match self {
-            Format::Samples | Format::Json => true,
-            #[cfg(feature = "parquet")]
-            Format::Parquet => true,
-            _ => false,
-        }
-    }
-
-    /// Whether it is unsuitable for a terminal.
-    pub fn is_binary(self) -> bool {
-        match self {
-            #[cfg(feature = "parquet")]
-            Format::Parquet => true,
-            _ => false,
-        }
+        matches!(self, Format::Samples | Format::Json)
     }
 }
 
@@ -111,8 +92,6 @@ pub fn write_raw(
     match format {
         Format::Samples => csv::samples(&analysis, whole, out),
         Format::Json => json::json(run, &analysis, whole, out),
-        #[cfg(feature = "parquet")]
-        Format::Parquet => super::parquet::samples(&analysis, whole, out),
         derived => bail!("{} is made of tables, not of records", derived.name()),
     }
 }

@@ -26,8 +26,6 @@ mod misuse;
 mod operations;
 mod other_tools;
 mod page;
-#[cfg(feature = "parquet")]
-mod parquet;
 mod pool;
 mod real_programs;
 mod recorded;

@@ -41,7 +41,7 @@ pub(crate) fn exported(format: Format, lab: &FakeRun) -> String {
 
 /// A run in every text format.
 fn texts(lab: &FakeRun) -> Vec<String> {
-    let formats = Format::all().filter(|format| !format.is_binary());
+    let formats = Format::all();
     let files = formats.filter_map(|format| export(format, &lab.run, &lab.records).ok());
     let files = files.map(|file| String::from_utf8(file.bytes).unwrap());
     [on(WIDE, lab), on(NARROW, lab), sentence(lab)]

@@ -1,5 +1,5 @@
 // Opens report pages in a real browser and says, one line of JSON per page, what is wrong with each: nothing, if all is well.
-// ../report/page.rs makes the pages, sound ones and damaged ones, and judges what is said here.
+// ../further/tools/page.rs makes the pages, sound ones and damaged ones, and judges what is said here.
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
@@ -27,25 +27,30 @@ async function faults(path) {
   for (const kind of ["contrast", "colours", "ranking", "head", "sticky", "wrapped", "labels", "scriptless", "links"]) found[kind] = [];
   const page = await browser.newPage({ viewport: { width: 1600, height: 900 }, colorScheme: "light" });
   page.setDefaultTimeout(PATIENCE_MS);
-  const isDamaged = Object.keys(found).some((kind) => path.endsWith(`/${kind}.html`));
-  const patience = isDamaged ? IMPATIENCE_MS : PATIENCE_MS;
+  // Of a damaged page only what must show the damage is looked at.
+  const only = Object.keys(found).find((kind) => path.endsWith(`/${kind}.html`));
+  const wants = (...kinds) => !only || kinds.includes(only);
+  const patience = only ? IMPATIENCE_MS : PATIENCE_MS;
   page.on("console", (message) => message.type() === "error" && found.errors.push(message.text()));
   page.on("pageerror", (error) => found.errors.push(String(error)));
   page.on("request", (request) => /^(file|data|blob):/.test(request.url()) || found.requests.push(request.url()));
   await page.goto(`file://${path}`);
   if (!(await drawn(page))) found.errors.push("the charts were not drawn");
 
-  const workloads = await page.locator("#toolbar option").allTextContents();
-  for (const workload of workloads.length ? workloads : [null]) {
-    if (workload) await page.locator("#toolbar select").selectOption(workload);
-    await drawn(page);
-    found.undrawn.push(...(await page.evaluate(undrawn)));
+  if (wants("undrawn")) {
+    const workloads = await page.locator("#toolbar option").allTextContents();
+    for (const workload of workloads.length ? workloads : [null]) {
+      if (workload) await page.locator("#toolbar select").selectOption(workload);
+      await drawn(page);
+      found.undrawn.push(...(await page.evaluate(undrawn)));
+    }
   }
   found.ranking.push(...(await page.evaluate(unranked, await page.evaluate(names))));
   found.head.push(...(await page.evaluate(headless)));
   found.labels.push(...(await page.evaluate(unlabelled)));
-  found.links.push(...(await page.evaluate(astray)), ...(await unopened(page)));
-  for (const width of WIDTHS) {
+  if (wants("links")) found.links.push(...(await page.evaluate(astray)), ...(await unopened(page)));
+  const varying = wants("undrawn", "words", "contrast", "colours", "wrapped", "sticky", "access");
+  for (const width of varying ? WIDTHS : []) {
     for (const colorScheme of SCHEMES) {
       await page.setViewportSize({ width, height: 900 });
       await page.emulateMedia({ colorScheme });
@@ -57,14 +62,15 @@ async function faults(path) {
       found.colours.push(...(await page.evaluate(alike)).map(where));
       found.wrapped.push(...(await page.evaluate(wrapped)).map(where));
       if (width < 600) found.sticky.push(...(await page.evaluate(carriedAway)).map(where));
+      if (!wants("access")) continue;
       await page.evaluate(axe);
       const { violations } = await page.evaluate(() => window.axe.run());
       const serious = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
       found.access.push(...serious.map(({ id, nodes }) => where(`${id}: ${nodes[0].html.slice(0, 200)}`)));
     }
   }
-  found.unswitched.push(...(await switched(page, patience)));
-  found.downloads.push(...(await downloads(page, patience)));
+  if (wants("unswitched")) found.unswitched.push(...(await switched(page, patience)));
+  if (wants("downloads")) found.downloads.push(...(await downloads(page, patience)));
   const shown = await page.evaluate(scriptless);
   await page.close();
   const bare = await browser.newPage({ viewport: { width: 1600, height: 900 }, javaScriptEnabled: false });

@@ -24,8 +24,8 @@ impl Home {
         }
     }
 
-    /// With the caller's cache, for programs that take long to build.
-    pub fn with_the_callers_cache() -> Home {
+    /// With the cache that all tests share, for programs that take long to build.
+    pub fn with_the_shared_cache() -> Home {
         Home {
             own_cache: false,
             ..Home::new()

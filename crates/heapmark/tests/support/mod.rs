@@ -4,6 +4,7 @@
 // Each test file uses a part of this.
 #![allow(dead_code)]
 
+pub mod campaign;
 pub mod captured;
 pub mod home;
 pub mod live;
@@ -11,6 +12,8 @@ pub mod machine;
 pub mod stored;
 pub mod tried;
 
+use heapmark::build;
+use heapmark::catalog::Catalog;
 use heapmark::plan::Plan;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -18,6 +21,8 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::LazyLock;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Flags of a run that takes a second or two: small work, one thread.
@@ -38,17 +43,28 @@ pub const SMALL: [&str; 12] = [
     "--check-again",
 ];
 
+/// Read once for all processes that the tests start.
+pub static CATALOG: LazyLock<Catalog> = LazyLock::new(|| Catalog::load().unwrap());
+
+/// A limit for processes that would never end: on a machine with much else to do, two threads that
+/// wait for each other at each step may take minutes.
+pub const HUNG_AFTER: Duration = Duration::from_secs(600);
+
 /// Waits until no other test, nor another `cargo test`, makes what they share; the lock ends with the file.
 pub fn alone(name: &str) -> File {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.lock"));
-    let file = File::options()
+    let file = lock_file(&path);
+    file.lock().unwrap();
+    file
+}
+
+fn lock_file(path: &Path) -> File {
+    File::options()
         .create(true)
         .truncate(false)
         .write(true)
         .open(path)
-        .unwrap();
-    file.lock().unwrap();
-    file
+        .unwrap()
 }
 
 /// A port that no other test gets as long as this is there, in whichever `cargo test` of this user it runs.
@@ -62,13 +78,7 @@ impl Port {
         std::fs::create_dir_all(&folder).unwrap();
         // Below those that the system chooses from.
         let mine = |number: u16| {
-            let path = folder.join(number.to_string());
-            let file = File::options()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .open(path)
-                .unwrap();
+            let file = lock_file(&folder.join(number.to_string()));
             let is_free = file.try_lock().is_ok()
                 && std::net::TcpListener::bind(("127.0.0.1", number)).is_ok();
             is_free.then_some(Port(number, file))
@@ -122,11 +132,33 @@ pub struct End {
     pub stderr: String,
 }
 
+/// What is costly to make and the same for all: named by a hash of its inputs. What a heapmark has found stays with its test.
+const SHARED: [&str; 7] = [
+    "carried",
+    "compiled-traces",
+    "compiled-traces.lock",
+    "libraries",
+    "programs",
+    "sources",
+    "traces",
+];
+
 impl Place {
     pub fn new() -> Place {
-        Place {
+        let place = Place {
             dir: tempfile::tempdir().unwrap(),
+        };
+        let (own, shared) = (place.at(".cache/heapmark"), build::cache_root().unwrap());
+        std::fs::create_dir_all(&own).unwrap();
+        for shelf in SHARED {
+            let from = shared.join(shelf);
+            match shelf.ends_with(".lock") {
+                true => drop(lock_file(&from)),
+                false => std::fs::create_dir_all(&from).unwrap(),
+            }
+            std::os::unix::fs::symlink(from, own.join(shelf)).unwrap();
         }
+        place
     }
 
     /// A path in the folder.
@@ -139,7 +171,7 @@ impl Place {
         self.at(name).to_str().unwrap().to_string()
     }
 
-    /// heapmark, with nothing of the caller's environment but the compiler's path and the cache of built libraries.
+    /// heapmark, with nothing of the caller's environment but the compiler's path.
     pub fn heapmark(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
         command
@@ -147,16 +179,8 @@ impl Place {
             .env_clear()
             .env("HOME", self.dir.path())
             .env("XDG_CONFIG_HOME", self.at("config"))
-            .envs(
-                ["PATH", "HEAPMARK_CACHE"]
-                    .iter()
-                    .filter_map(|name| Some((name, std::env::var_os(name)?))),
-            )
+            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
             .current_dir(self.dir.path());
-        // What is found of glibc must not stand in the runs of other tests.
-        if args.first() == Some(&"check") {
-            command.env("HEAPMARK_CACHE", self.at("cache"));
-        }
         // SAFETY: one async-signal-safe call between fork and exec.
         unsafe {
             command.pre_exec(|| {
@@ -237,19 +261,19 @@ impl Place {
         )
     }
 
-    /// Which of these allocators could be measured at once.
-    pub fn ready(&self, names: &[&'static str]) -> Vec<&'static str> {
+    /// Builds allocators of the catalogue that are not built yet: a test that names one measures it, or fails.
+    #[track_caller]
+    pub fn ready(&self, names: &[&str]) {
+        let end = self.run(&[&["build"], names].concat());
+        assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    }
+
+    /// Whether the system has the package of this allocator.
+    pub fn is_installed(&self, name: &str) -> bool {
         let end = self.run(&["list", "allocators", "--json"]);
-        assert_eq!(end.code, Some(0), "{}", end.stderr);
-        let listed: Value = serde_json::from_str(&end.stdout).unwrap();
-        let is_ready = |name: &&str| {
-            listed
-                .as_array()
-                .unwrap()
-                .iter()
-                .any(|entry| entry["name"] == **name && entry["state"] == "ready")
-        };
-        names.iter().copied().filter(is_ready).collect()
+        let listed: Vec<Value> = serde_json::from_str(&end.stdout).unwrap();
+        let mut all = listed.iter();
+        all.any(|entry| entry["name"] == name && entry["state"] == "ready")
     }
 
     /// A stored run as CSV rows, by workload, threads and allocator.
@@ -297,6 +321,12 @@ pub fn is_progress(line: &str) -> bool {
 /// The source of a fake.
 pub fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fakes/{name}.c"))
+}
+
+/// glibc under another name, as a word of `-a`: what each test that compares allocators must notice.
+pub fn glibc_again() -> String {
+    let library = build::find_library("libc.so.6").unwrap();
+    format!("another={}", library.display())
 }
 
 /// `run.json`.

@@ -2,7 +2,7 @@
 
 use super::Place;
 use heapmark::store::sealed;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -64,4 +64,14 @@ pub fn changed(document: &str, change: impl Fn(&mut Value)) -> String {
     value.as_object_mut().unwrap().shift_remove("crc");
     change(&mut value);
     sealed(&value.to_string())
+}
+
+/// A run in which `mine` is this library, on a machine of this name.
+pub fn measured_on(place: &Place, machine: &str, library: &str) {
+    let word = format!("mine={},glibc", place.fake(library).display());
+    let end = place.run_small(machine, &["-a", &word, "--blocks", "10"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    change_head(&place.at(machine), |head| {
+        head["machine"]["machine_id"] = json!(machine)
+    });
 }

@@ -4,11 +4,11 @@ use super::comparison::Comparison;
 use super::real_programs::RealCases;
 use super::resolve::{choose, must_be_ready, put_libc_first, resolve, take_own};
 use super::{RunArgs, RunFlags, controls, programs, real_programs, run_length, traces};
-use crate::build::{self, CompiledTrace};
+use crate::build;
 use crate::catalog::allocator::Purge;
 use crate::catalog::malloc_api::FUNCTIONS;
 use crate::catalog::suite::{Suite, thread_counts};
-use crate::catalog::{Catalog, RealProgram, Workload, real_program};
+use crate::catalog::{Catalog, RealProgram, Workload, joined, real_program};
 use crate::cmd::{described_machine, say, usage, version};
 use crate::execute::{Guest, Subject};
 use crate::file::Draft;
@@ -43,14 +43,13 @@ impl Selection {
             mode,
             cases,
             beside,
-            compiled_traces,
             scratch,
             linked,
         } = match real.as_slice() {
             [] => Measured::of_workloads(command, &suite, patterns, &catalog, cpus)?,
             _ => Measured::of_real_programs(args, &suite, &real, &catalog, cpus)?,
         };
-        let mut cases = with_factor(cases, flags, mode)?;
+        refuse_factor(&cases, flags, mode)?;
         let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
         let mut words = flags.allocators.clone();
         let tiers = if words.is_empty() {
@@ -61,6 +60,13 @@ impl Selection {
         let own = take_own(&mut words, linked_alike(&linked), &catalog)?;
         let (baseline, mut chosen) = choose(&words, tiers, baseline, flags.replace, &catalog)?;
         chosen.extend(own.map(|own| (own, true)));
+        // What takes long comes when nothing of the flags can be refused any more.
+        let patience_s = flags.timeout.unwrap_or(FIRST_TIMEOUT).as_secs_f64();
+        let (beside, mut compiled_traces) =
+            traces::beside(beside, cpus, patience_s).map_err(usage)?;
+        let (cases, compiled) = traces::make_ready(cases, cpus, patience_s).map_err(usage)?;
+        compiled_traces.extend(compiled);
+        let mut cases = with_factor(cases, flags);
         let mut subjects = resolve(chosen, &catalog, flags.dry_run)?;
         for subject in &mut subjects {
             subject.allocator.wrapper |= args.allow_forwarding;
@@ -232,13 +238,12 @@ fn linked_alike(linked: &[Option<String>]) -> Result<&str, String> {
     }
 }
 
-/// What the cases of a run are.
+/// What the cases of a run are. Traces that they replay are not compiled yet.
 struct Measured {
     mode: Mode,
     cases: Vec<Case>,
     /// Those whose memory is measured beside.
     beside: Vec<Case>,
-    compiled_traces: Vec<CompiledTrace>,
     /// Where real programs work.
     scratch: Option<Draft>,
     /// For each real program the library of an allocator that it is linked to.
@@ -268,7 +273,6 @@ impl Measured {
             mode,
             cases,
             beside: Vec::new(),
-            compiled_traces: Vec::new(),
             scratch: Some(scratch),
             linked,
         })
@@ -281,7 +285,7 @@ impl Measured {
         catalog: &Catalog,
         cpus: u32,
     ) -> Result<Measured> {
-        let (args, flags) = (&command.args, &command.args.comparison);
+        let args = &command.args;
         let workloads = chosen(patterns, catalog).map_err(usage)?;
         let workloads: Vec<&Workload> = workloads.iter().collect();
         let of_suite = command.workloads.is_empty();
@@ -300,9 +304,7 @@ impl Measured {
             set = overrides(suite, mode).map_err(usage)?;
         }
         set.extend(args.set.iter().cloned());
-        let patience_s = flags.timeout.unwrap_or(FIRST_TIMEOUT).as_secs_f64();
         let mut beside = Vec::new();
-        let mut compiled_traces = Vec::new();
         if of_suite {
             let workloads_beside = chosen(&suite.memory_of, catalog)?;
             let workloads_beside: Vec<&Workload> = workloads_beside.iter().collect();
@@ -310,17 +312,13 @@ impl Measured {
             if mode == Mode::Time {
                 let mut set = set.clone();
                 set.retain(|change| is_beside(change) && change.parameter != traces::ROUNDS);
-                let cases =
+                beside =
                     cases(&workloads_beside, &suite.preset, &[1], cpus, &set).map_err(usage)?;
-                (beside, compiled_traces) =
-                    traces::beside(cases, cpus, patience_s).map_err(usage)?;
             }
             set.retain(|change| change.is_for_any(&workloads) || !is_beside(change));
         }
-        let cases = cases(&workloads, &suite.preset, &threads, cpus, &set).map_err(usage)?;
-        let (mut cases, compiled) =
-            traces::make_ready(cases, mode, cpus, patience_s).map_err(usage)?;
-        compiled_traces.extend(compiled);
+        let mut cases = cases(&workloads, &suite.preset, &threads, cpus, &set).map_err(usage)?;
+        traces::check(&mut cases, mode).map_err(usage)?;
         refuse_idle(args, mode, &workloads, &cases)?;
         if let Some(interval) = args.series {
             for case in &mut cases {
@@ -331,7 +329,6 @@ impl Measured {
             mode,
             cases,
             beside,
-            compiled_traces,
             scratch: None,
             linked: Vec::new(),
         })
@@ -382,56 +379,52 @@ fn mode(args: &RunFlags, is_for_memory: bool, workloads: &[&Workload]) -> Result
     }
 }
 
-/// The cases, each followed by the same under a factor if the flags ask for one.
-pub(crate) fn with_factor(cases: Vec<Case>, flags: &Comparison, mode: Mode) -> Result<Vec<Case>> {
+/// Refuses a factor that means nothing for these cases.
+pub(crate) fn refuse_factor(cases: &[Case], flags: &Comparison, mode: Mode) -> Result<()> {
     match (flags.age, flags.thp) {
         (Some(_), Some(HugePages::Advised | HugePages::Machine)) => refuse!(
             "--age and --thp advised or machine: each compares an allocator with itself, so one at a time (--thp never goes with --age)"
         ),
-        (Some(age), _) => aged(cases, age, mode),
-        (_, Some(which)) if which != HugePages::Never => in_huge_pages(cases, which, mode),
-        _ => Ok(cases),
-    }
-}
-
-/// The cases, each followed by the same with this rule.
-fn in_huge_pages(cases: Vec<Case>, which: HugePages, mode: Mode) -> Result<Vec<Case>> {
-    if mode == Mode::Count(Counter::Callgrind) {
-        refuse!("--thp: --counter callgrind counts instructions, which no page changes");
-    }
-    let with = |case: Case| {
-        let more = case.under(Factor::HugePages(which));
-        [case, more]
-    };
-    Ok(cases.into_iter().flat_map(with).collect())
-}
-
-/// The cases, each followed by the same with an aged heap.
-fn aged(cases: Vec<Case>, age: u8, mode: Mode) -> Result<Vec<Case>> {
-    if mode != Mode::Time {
-        refuse!(
+        (Some(_), _) if mode != Mode::Time => refuse!(
             "--age compares times: leave out --latency, --counter, --retained and --limit, and workloads that measure memory alone"
-        );
+        ),
+        (Some(_), _) if cases.iter().all(|case| case.not_aged().is_some()) => {
+            refuse!("{}", only_fresh(cases))
+        }
+        (_, Some(which))
+            if which != HugePages::Never && mode == Mode::Count(Counter::Callgrind) =>
+        {
+            refuse!("--thp: --counter callgrind counts instructions, which no page changes")
+        }
+        _ => Ok(()),
     }
-    let fresh_only: Vec<String> = cases
-        .iter()
-        .filter_map(|case| Some(format!("{} ({})", case.workload, case.not_aged()?)))
-        .collect();
-    let why = format!("--age: not for {}", fresh_only.join(", "));
-    if fresh_only.len() == cases.len() {
-        refuse!("{why}");
-    }
-    if !fresh_only.is_empty() {
-        say(why);
-    }
-    let with_aged = |case: Case| {
-        let aged = case
-            .not_aged()
-            .is_none()
-            .then(|| case.under(Factor::Age(age)));
-        [case].into_iter().chain(aged)
+}
+
+/// Which of the cases have no heap to age.
+fn only_fresh(cases: &[Case]) -> String {
+    let named = |case: &Case| Some(format!("{} ({})", case.workload, case.not_aged()?));
+    format!(
+        "--age: not for {}",
+        joined(cases.iter().filter_map(named), ", ")
+    )
+}
+
+/// The cases, each followed by the same under a factor if the flags ask for one.
+pub(crate) fn with_factor(cases: Vec<Case>, flags: &Comparison) -> Vec<Case> {
+    let factor = match (flags.age, flags.thp) {
+        (Some(age), _) => Factor::Age(age),
+        (_, Some(which)) if which != HugePages::Never => Factor::HugePages(which),
+        _ => return cases,
     };
-    Ok(cases.into_iter().flat_map(with_aged).collect())
+    let is_under = |case: &Case| flags.age.is_none() || case.not_aged().is_none();
+    if !cases.iter().all(is_under) {
+        say(only_fresh(&cases));
+    }
+    let both = |case: Case| {
+        let more = is_under(&case).then(|| case.under(factor));
+        [case].into_iter().chain(more)
+    };
+    cases.into_iter().flat_map(both).collect()
 }
 
 /// The parameters that a suite sets.
@@ -474,7 +467,7 @@ fn refuse_idle(args: &RunFlags, mode: Mode, workloads: &[&Workload], cases: &[Ca
             "--target-ms: --counter callgrind counts one iteration, however long it takes",
         ),
         (
-            target && !cases.iter().any(Case::is_calibrated),
+            target && !(cases.iter()).any(|case| case.is_calibrated() || traces::has_later(case)),
             "--target-ms: the work of these workloads is fixed, so no process is made longer or shorter",
         ),
         (

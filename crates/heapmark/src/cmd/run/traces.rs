@@ -140,7 +140,18 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
     workload
 }
 
-/// Compiles the traces of cases that replay, and writes what follows from them into the cases. A
+/// Refuses parameters that a trace cannot be replayed with; chooses those that the mode of the run decides.
+pub fn check(cases: &mut [Case], mode: Mode) -> Result<()> {
+    let mut replays = cases.iter_mut().filter(|case| case.is_replay());
+    replays.try_for_each(|case| check_one(case, mode == Mode::Memory))
+}
+
+/// Whether a case that is not ready yet will have later rounds.
+pub fn has_later(case: &Case) -> bool {
+    case.is_replay() && order(case) == Order::Dependent && word(case, ROUNDS) != "first"
+}
+
+/// Compiles the traces of cases that replay and are checked, and writes what follows from them into the cases. A
 /// case in speed mode gets a second case of later rounds, which reuse a heap, unless its parameter
 /// chooses one of the two. A case that several
 /// threads replay in strict order gets a second case in which a single thread makes all calls: its
@@ -148,7 +159,6 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
 /// `patience_s` is the timeout of a process.
 pub fn make_ready(
     cases: Vec<Case>,
-    mode: Mode,
     cpus: u32,
     patience_s: f64,
 ) -> Result<(Vec<Case>, Vec<CompiledTrace>)> {
@@ -159,7 +169,6 @@ pub fn make_ready(
             ready.push(case);
             continue;
         }
-        check(&mut case, mode == Mode::Memory)?;
         let compiled = compile(&mut case, cpus)?;
         lasts(&case, &compiled.head, patience_s)?;
         compiled_traces.push(compiled);
@@ -189,11 +198,12 @@ pub fn make_ready(
 /// As [`make_ready`], for cases whose memory is measured beside the times of others. A replay gets a
 /// name of its own, since the run may time it, too.
 pub fn beside(
-    cases: Vec<Case>,
+    mut cases: Vec<Case>,
     cpus: u32,
     patience_s: f64,
 ) -> Result<(Vec<Case>, Vec<CompiledTrace>)> {
-    let (mut cases, compiled_traces) = make_ready(cases, Mode::Memory, cpus, patience_s)?;
+    check(&mut cases, Mode::Memory)?;
+    let (mut cases, compiled_traces) = make_ready(cases, cpus, patience_s)?;
     cases.retain(|case| !case.is_played_by_one());
     for case in &mut cases {
         case.beside = true;
@@ -233,8 +243,7 @@ fn alone(several: &Case, cpus: u32) -> Result<(Case, CompiledTrace)> {
     Ok((case, compiled))
 }
 
-/// Refuses parameters that a trace cannot be replayed with.
-fn check(case: &mut Case, retained: bool) -> Result<()> {
+fn check_one(case: &mut Case, retained: bool) -> Result<()> {
     if retained && word(case, "mode") == "speed" {
         case.parameters.insert("mode".into(), "memory".into());
     }

@@ -9,8 +9,6 @@ mod table;
 pub use latency::latency;
 pub use rows::rows;
 pub use samples::samples;
-#[cfg(feature = "parquet")]
-pub use samples::{SampleLine, lines as sample_lines};
 pub use table::tables;
 
 use super::text::plain;

@@ -12,8 +12,7 @@ use std::io::Write;
 
 /// A line of the raw export: an iteration of a sample, or a process that did not end `ok`.
 #[derive(Default, Serialize)]
-#[cfg_attr(feature = "parquet", derive(parquet_derive::ParquetRecordWriter))]
-pub struct SampleLine {
+struct SampleLine {
     cell: String,
     purpose: String,
     workload: String,
@@ -62,7 +61,7 @@ pub fn samples(
 }
 
 /// The lines of one process, as values.
-pub fn lines(analysis: &Analysis, record: &Record) -> Vec<SampleLine> {
+fn lines(analysis: &Analysis, record: &Record) -> Vec<SampleLine> {
     let head = || head(analysis, record);
     match &record.measurement {
         _ if !record.outcome.is_ok() => vec![head()],

@@ -51,10 +51,13 @@ use crate::analyse::claims::JudgedClaim;
 use head::Head;
 use minijinja::value::Serde;
 use minijinja::{Environment, context};
-use packed::{PLOTTING, packed};
+use packed::packed;
 use section::Section;
 use serde_json::{Value, json};
 use series_legend::{LegendEntry, LegendRun, SeriesLegend};
+
+/// The script that draws the charts, as the build script has packed it.
+const PLOTTING: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.js.packed"));
 
 /// A page of one run, or of several side by side, with the verdicts on the claims of the reference
 /// documents.
@@ -96,7 +99,7 @@ fn lay_out(
         title => title,
         runs => Serde(heads),
         sections => sections.iter().map(laid_out).collect::<Vec<_>>(),
-        plotting => charts.then(|| PLOTTING.as_str()),
+        plotting => charts.then_some(PLOTTING),
         data => charts.then(|| packed(&data(entries, runs, &sections))),
         style => include_str!("page.css"),
         script => include_str!("page.js"),

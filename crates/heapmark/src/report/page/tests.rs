@@ -1,4 +1,4 @@
-//! Pages of artificial runs. `tests/page.rs` tests how a browser shows them.
+//! Pages of artificial runs. `tests/further/tools/page.rs` tests how a browser shows them.
 
 use super::{PageRun, data, page, sections};
 use crate::analyse::analyse;
@@ -264,7 +264,7 @@ fn bars_split_the_time_of_an_operation() {
 
 #[test]
 fn the_script_is_packed_whole() {
-    let packed = super::PLOTTING.as_str();
+    let packed = super::PLOTTING;
     let script = unpacked(packed);
     assert!(script.contains("plotly.js v") && script.trim_end().ends_with("));"));
     assert!(packed.len() < script.len() / 2, "{}", packed.len());

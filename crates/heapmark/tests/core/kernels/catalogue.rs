@@ -1,0 +1,195 @@
+//! Everything in the data folders is fit for use: it is read, and every workload runs to a verified end at its quick size.
+
+use crate::kernels::counter::case;
+use crate::support::{CATALOG, Place, of_purpose, samples, word};
+
+/// Every kernel and every set of parameters, with as little work as shows that it ends well.
+pub const LITTLE_WORK: [&str; 34] = [
+    "scatter*.loops=2",
+    "scatter*.blocks=2000",
+    "scatter*.ops=200",
+    "same-thread*.volume=1000000",
+    "cross-vector*.volume=1000000",
+    "larson*.incarnations=5",
+    "larson*.rounds=5",
+    "cache-*.iterations=5",
+    "cache-*.rw=1000",
+    "speed*.objects=2000",
+    "memory*.objects=2000",
+    "memory*.round=2000",
+    "fan-in*.operations=2000",
+    "relay.batches=500",
+    "traverse*.litter=3000000",
+    "traverse*.nodes=2000",
+    "steady*.live=1000000",
+    "steady*.operations=3000",
+    "start*.starts=2",
+    "late-free*.blocks=2000",
+    "pair-edge*.pairs=3",
+    "grow*.ladders=1",
+    "grow*.teams=1",
+    "grow*.limit=20000",
+    "batch-order*.pairs=1000",
+    "medium*.replacements=30",
+    "medium*.slots=20",
+    "large.replacements=2",
+    "large.slots=1",
+    "aligned*.slots=20",
+    "aligned*.replacements=100",
+    "glibc-thread*.replacements=1000",
+    "hot-ring*.pairs=1000",
+    "open-loop*.requests=300",
+];
+
+#[test]
+fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
+    let place = Place::new();
+    let listed = place.run(&["list", "workloads", "--json"]);
+    let all: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
+    // The programs of binary-trees have a test of their own.
+    let is_for_memory = |name: &str| {
+        let mut all = CATALOG.workloads.iter();
+        let found = all.find(|workload| workload.name == name);
+        found.unwrap().is_for_memory()
+    };
+    let names: Vec<&str> = all
+        .iter()
+        .filter(|one| word(one, "document") != "BT")
+        .map(|workload| word(workload, "name"))
+        // glibc before 2.43 frees no block by its size; `operations` has what does.
+        .filter(|name| !is_for_memory(name) && *name != "sized")
+        .collect();
+    assert!(names.len() >= 40, "{}", names.len());
+    let chosen = names.join(",");
+    let set = LITTLE_WORK.iter().flat_map(|change| ["--set", change]);
+    let flags = [
+        "run",
+        "-w",
+        &chosen,
+        "-a",
+        "glibc,null",
+        "-t",
+        "1,3",
+        "--blocks",
+        "1",
+        "--target-ms",
+        "5",
+        "--no-repeat",
+        "-o",
+        "run",
+    ];
+    let end = place.run(&flags.into_iter().chain(set).collect::<Vec<_>>());
+    assert!(
+        matches!(end.code, Some(0 | 4)),
+        "{}{}",
+        end.stdout,
+        end.stderr
+    );
+    let records = samples(&place.at("run"));
+    // Rows of programs end `absent` where their library or their device is not there.
+    let failed = records
+        .iter()
+        .filter(|record| record["outcome"]["kind"] != "ok");
+    let wrong: Vec<_> = failed
+        .filter(|record| !word(record, "allocator").starts_with("PMDK:"))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    for name in names {
+        let of = |purpose| of_purpose(&records, purpose);
+        let all = [of("check"), of("sample")].concat();
+        let ran = all
+            .iter()
+            .filter(|record| word(record, "workload") == name)
+            .count();
+        // glibc checked and measured, null measured if it can be; or the rows of a program.
+        let least = 2 + usize::from(case(name, 1, &[]).has_floor());
+        assert!(ran >= least, "{name} ran {ran} times");
+    }
+}
+
+#[test]
+fn every_workload_of_memory_ends_ok_on_glibc() {
+    let place = Place::new();
+    let small = [
+        "robson.live=262144",
+        "ladder*.volume=65536",
+        "pin*.volume=65536",
+        "shift.live=65536",
+        "stranded.iterations=4",
+        "ratchet*.requests=16",
+        "ratchet*.blocks=500",
+        "ratchet*.idle-ms=10",
+        "chain.blocks=100",
+        "idle-return*.burst=262144",
+        "idle-return*.idle-ms=20",
+        "fork-cow*.heap=262144",
+        "thread-churn*.generations=10",
+    ];
+    let of_memory = CATALOG
+        .workloads
+        .iter()
+        .filter(|workload| workload.is_for_memory());
+    let names: Vec<&str> = of_memory.map(|workload| workload.name.as_str()).collect();
+    assert!(names.len() >= 15, "{names:?}");
+    let chosen = names.join(",");
+    let set = small.iter().flat_map(|change| ["--set", change]);
+    let flags = [
+        "run", "-w", &chosen, "-a", "glibc", "-t", "1", "--blocks", "1", "-o", "run",
+    ];
+    let end = place.run(&flags.into_iter().chain(set).collect::<Vec<_>>());
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let records = samples(&place.at("run"));
+    for name in names {
+        for purpose in ["check", "memory"] {
+            let of = of_purpose(&records, purpose);
+            let ran = of.iter().filter(|record| word(record, "workload") == name);
+            assert_eq!(ran.count(), 1, "{name} {purpose}");
+        }
+    }
+}
+
+#[test]
+fn every_suite_has_a_plan() {
+    let place = Place::new();
+    let listed = place.run(&["list", "suites", "--json"]);
+    let suites: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
+    assert!(suites.iter().any(|suite| word(suite, "name") == "quick"));
+    for suite in &suites {
+        let end = place.run(&[
+            "run",
+            word(suite, "name"),
+            "--dry-run",
+            "--cells",
+            "--seed",
+            "1",
+        ]);
+        assert_eq!(end.code, Some(0), "{}: {}", word(suite, "name"), end.stderr);
+        let first = |line: &str| line.contains("@1/b00") && line.contains("/glibc ");
+        assert!(end.stdout.lines().any(first), "{}", end.stdout);
+    }
+}
+
+#[test]
+fn the_pages_of_allocators_and_workloads_are_what_the_files_say() {
+    for what in ["allocators", "workloads"] {
+        let listed = Place::new().run(&["list", what, "--markdown"]);
+        let name = format!("docs/{}.md", what.to_uppercase());
+        let page = format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
+        let stored = std::fs::read_to_string(page).unwrap();
+        assert!(
+            listed.stdout == stored,
+            "{name} is stale: heapmark list {what} --markdown > {name}"
+        );
+    }
+}
+
+#[test]
+fn the_document_of_metrics_has_the_table_that_is_listed() {
+    let metrics = Place::new().run(&["list", "metrics", "--markdown"]).stdout;
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/METRICS.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(
+        metrics.contains("| `ns_per_op`, `wall` |") && page.contains(&metrics),
+        "docs/METRICS.md has another table than heapmark list metrics --markdown"
+    );
+}

@@ -1,0 +1,231 @@
+//! `heapmark campaign` through the built binary: real runs of shards, one of them killed.
+
+use crate::support::campaign::{campaign, planned, planned_of, planned_with, states};
+use crate::support::live::{finish, guests, send, start, wait_for};
+use crate::support::stored::{change_head, change_lines, copy};
+use crate::support::{End, Place, head};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+use std::time::{Duration, SystemTime};
+
+#[test]
+fn a_campaign_runs_each_shard_once_with_a_seed_of_its_own() {
+    let place = Place::new();
+    planned(&place, "2");
+    assert_eq!(campaign(&place, &["status", "camp"]).code, Some(4));
+    let end = campaign(&place, &["submit", "camp"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let status = campaign(&place, &["status", "camp"]);
+    assert_eq!(status.code, Some(0), "{}", status.stdout);
+    let seeds = [0, 1].map(|shard| {
+        let run = place.at(&format!("camp/shards/{shard}/attempt-1"));
+        head(&run)["plan"]["seed"].clone()
+    });
+    assert_eq!(seeds, [json!(1), json!(2)]);
+    let again = campaign(&place, &["submit", "camp"]);
+    assert_eq!(
+        (again.code, again.stderr.as_str()),
+        (Some(0), "all shards are complete\n")
+    );
+    let pooled = campaign(&place, &["pool", "camp", "--to", "json"]);
+    let pooled: Value = serde_json::from_str(&pooled.stdout).unwrap();
+    assert_eq!(pooled["machines"][0]["runs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_thousand_shards_are_pooled_in_a_gibibyte() {
+    let place = Place::new();
+    let mine = format!("glibc,mine={}", place.fake("honest").display());
+    planned_with(&place, "1000", &mine);
+    assert_eq!(
+        campaign(&place, &["run", "camp", "--shard", "0"]).code,
+        Some(0)
+    );
+    let of_shard = |shard| place.at(&format!("camp/shards/{shard}/attempt-1"));
+    for shard in 1..1000 {
+        let run = of_shard(shard);
+        fs::create_dir_all(run.parent().unwrap()).unwrap();
+        copy(&of_shard(0), &run);
+        change_head(&run, |head| {
+            head["machine"]["machine_id"] = json!(shard.to_string())
+        });
+        change_lines(&run, |line| line["seed"] = json!(shard));
+    }
+    let mut pool = place.heapmark(&["campaign", "pool", "camp", "--to", "json"]);
+    let gibibyte = libc::rlimit {
+        rlim_cur: 1 << 30,
+        rlim_max: 1 << 30,
+    };
+    // SAFETY: one async-signal-safe call between fork and exec.
+    unsafe {
+        pool.pre_exec(move || match libc::setrlimit(libc::RLIMIT_AS, &gibibyte) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        })
+    };
+    let end = End::of(pool.output().unwrap());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let pooled: Value = serde_json::from_str(&end.stdout).unwrap();
+    assert_eq!(pooled["machines"].as_array().unwrap().len(), 1000);
+    assert_eq!(pooled["rows"][0]["on"].as_array().unwrap().len(), 1000);
+    assert_eq!(pooled["refused"], json!([]));
+}
+
+#[test]
+fn an_interrupted_shard_keeps_nothing_and_names_no_run_to_go_on_with() {
+    let place = Place::new();
+    planned_of(&place, "1", "glibc", "300");
+    let shard = start(&place, &["campaign", "run", "camp", "--shard", "0"]);
+    wait_for("a process", || guests(&place) > 0);
+    send(&shard, Signal::INT);
+    let end = finish(shard);
+    assert_eq!(end.code, Some(130), "{}", end.stderr);
+    let told = &end.stderr;
+    assert!(told.contains("nothing of it is kept"), "{told}");
+    assert!(!told.contains("--resume"), "{told}");
+    assert!(!place.at("camp/shards/0").exists());
+}
+
+#[test]
+fn of_two_attempts_the_one_that_began_first_counts() {
+    let place = Place::new();
+    planned(&place, "1");
+    for _ in 0..2 {
+        assert_eq!(
+            campaign(&place, &["run", "camp", "--shard", "0"]).code,
+            Some(0)
+        );
+    }
+    let [state] = &states(&place)[..] else {
+        panic!("one shard")
+    };
+    assert!(
+        state["run"]
+            .as_str()
+            .unwrap()
+            .ends_with("shards/0/attempt-1"),
+        "{state}"
+    );
+    assert_eq!(state["others"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_machine_that_dies_leaves_no_run_and_its_shard_can_be_run_again() {
+    let place = Place::new();
+    planned(&place, "1");
+    let beat = place.at("camp/beat/0-1.json");
+    let mut command = place.heapmark(&["campaign", "run", "camp", "--shard", "0"]);
+    let mut job = command
+        .env("TMPDIR", place.at(""))
+        .process_group(0)
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !fs::read(&beat).is_ok_and(|text| !text.is_empty()) {
+        assert!(
+            job.try_wait().unwrap().is_none(),
+            "it ended before it was killed"
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    job.kill().unwrap();
+    job.wait().unwrap();
+    assert_eq!(
+        states(&place)[0]["state"],
+        "running",
+        "its last sign is younger than a minute"
+    );
+    let minutes_ago = SystemTime::now() - Duration::from_secs(120);
+    File::open(&beat)
+        .unwrap()
+        .set_modified(minutes_ago)
+        .unwrap();
+    assert_eq!(states(&place)[0]["state"], "lost");
+    let told = campaign(&place, &["pool", "camp"]);
+    assert_eq!(told.code, Some(2));
+    assert!(
+        told.stderr.contains("0 of 1 shards are complete"),
+        "{}",
+        told.stderr
+    );
+    assert_eq!(campaign(&place, &["submit", "camp"]).code, Some(0));
+    let run = states(&place)[0]["run"].as_str().unwrap().to_owned();
+    assert!(run.ends_with("shards/0/attempt-2"), "{run}");
+    assert_eq!(fs::read_dir(place.at("camp/shards/0")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_scheduler_gets_the_shards_that_are_open() {
+    let place = Place::new();
+    planned(&place, "2");
+    assert_eq!(
+        campaign(&place, &["run", "camp", "--shard", "0"]).code,
+        Some(0)
+    );
+    let flags = ["print", "camp", "--engine", "slurm", "--partition", "quiet"];
+    let script = campaign(&place, &flags).stdout;
+    for line in [
+        "#SBATCH --array=1%2\n",
+        "--exclusive",
+        "#SBATCH --partition=\"quiet\"\n",
+    ] {
+        assert!(script.contains(line), "no `{line}` in {script}");
+    }
+    let last = script.trim_end().lines().last().unwrap();
+    assert!(last.ends_with("--shard \"$SLURM_ARRAY_TASK_ID\""), "{last}");
+    let manifest = campaign(&place, &["print", "camp", "--engine", "k8s"]).stdout;
+    for line in [
+        "completions: 2",
+        "parallelism: 2",
+        "completionMode: Indexed",
+        // Failed rows are a result, and the image's id is no machine's.
+        "|| [ $? -eq 4 ]\"]",
+        "mountPath: /etc/machine-id",
+    ] {
+        assert!(manifest.contains(line), "no `{line}` in {manifest}");
+    }
+}
+
+#[test]
+fn what_makes_no_campaign_is_refused_in_a_line() {
+    let place = Place::new();
+    planned(&place, "1");
+    fs::create_dir(place.at("other")).unwrap();
+    fs::write(place.at("other/plan.json"), "{}").unwrap();
+    for (words, why) in [
+        (
+            &["plan", "-o", "camp", "--machines", "2"][..],
+            "camp holds a campaign",
+        ),
+        (
+            &["plan", "-o", "new", "--machines", "2", "--", "--seed", "7"],
+            "--seed does not belong into a campaign",
+        ),
+        (
+            &["plan", "-o", "new", "--machines", "2", "--", "--block", "7"],
+            "unexpected argument '--block'",
+        ),
+        (
+            &["run", "camp", "--shard", "1"],
+            "the campaign has shards 0 to 0",
+        ),
+        (&["status", "nowhere"], "nowhere/plan.json"),
+        (&["status", "other"], "is no plan of a campaign"),
+        (
+            &["submit", "camp", "--partition", "quiet"],
+            "--partition does something with --engine slurm only",
+        ),
+        (
+            &["print", "camp", "--engine", "slurm", "--time", "a\"b"],
+            "expected a word without quotes",
+        ),
+    ] {
+        let end = campaign(&place, words);
+        assert_eq!(end.code, Some(2), "{words:?}: {}", end.stderr);
+        assert!(end.stderr.contains(why), "{words:?}: {}", end.stderr);
+    }
+}

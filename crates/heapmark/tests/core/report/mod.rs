@@ -1,0 +1,12 @@
+//! What is made of stored runs: comparisons, claims, exports, the page; of runs that are damaged, too.
+
+mod campaign;
+mod claims;
+mod commands;
+mod compare;
+mod fuzz;
+mod hostile;
+mod outputs;
+mod pool;
+mod robust;
+mod tables;

@@ -1,0 +1,85 @@
+//! Links of the documents: each relative one leads to a file that is there, and to a heading that it has.
+
+use crate::support::repository;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The relative links of a page, `FILE#HEADING` or either part.
+fn links(page: &str) -> Vec<&str> {
+    let targets = page
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next());
+    let sources = ["src=\"", "srcset=\""]
+        .into_iter()
+        .flat_map(|attribute| page.split(attribute).skip(1))
+        .filter_map(|rest| rest.split('"').next());
+    targets
+        .chain(sources)
+        .filter(|link| !link.contains("://") && !link.contains(char::is_whitespace))
+        .collect()
+}
+
+/// The anchors of a page's headings: lower case, words joined by `-`, other signs left out.
+fn anchors(page: &str) -> Vec<String> {
+    let headings = page.lines().filter_map(|line| line.strip_prefix('#'));
+    let anchor = |heading: &str| {
+        let text = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = |sign: &char| sign.is_alphanumeric() || "-_ ".contains(*sign);
+        text.chars()
+            .filter(kept)
+            .collect::<String>()
+            .replace(' ', "-")
+    };
+    headings.map(anchor).collect()
+}
+
+/// The links of a page that lead nowhere.
+fn dead(path: &Path) -> Vec<String> {
+    let page = fs::read_to_string(path).unwrap();
+    let leads_somewhere = |link: &&str| {
+        let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+        let target = match file {
+            "" => path.to_path_buf(),
+            file => path.parent().unwrap().join(file),
+        };
+        let has_anchor = || {
+            let text = fs::read_to_string(&target).unwrap_or_default();
+            anchors(&text).iter().any(|one| one == anchor)
+        };
+        target.exists() && (anchor.is_empty() || has_anchor())
+    };
+    links(&page)
+        .into_iter()
+        .filter(|link| !leads_somewhere(link))
+        .map(|link| format!("{}: {link}", path.display()))
+        .collect()
+}
+
+#[test]
+fn every_link_of_the_documents_leads_somewhere() {
+    let root = repository();
+    let folders = ["", "docs", "allocators", "traces", ".github/ISSUE_TEMPLATE"];
+    let pages: Vec<PathBuf> = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(root.join(folder)).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "md"))
+        .collect();
+    assert!(pages.len() > 20, "{pages:?}");
+    let dead: Vec<String> = pages.iter().flat_map(|page| dead(page)).collect();
+    assert!(dead.is_empty(), "{}", dead.join("\n"));
+}
+
+#[test]
+fn a_dead_link_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.md");
+    let text = "# One heading, `code`\n[a](page.md#one-heading-code) [b](#one) [c](other.md) [d](https://a.b)\n<img src=\"none.png\">";
+    fs::write(&page, text).unwrap();
+    let found: Vec<String> = dead(&page)
+        .iter()
+        .map(|one| one.rsplit(' ').next().unwrap().to_string())
+        .collect();
+    assert_eq!(found, ["#one", "other.md", "none.png"]);
+}

@@ -1,0 +1,11 @@
+//! Whole programs: those in other languages, those that only print, and the user's own (`heapmark try`).
+
+mod binary_trees;
+mod out_of_reach;
+mod pmdk;
+mod printed;
+mod real_programs;
+mod rows;
+mod try_age;
+mod try_command;
+mod try_server;

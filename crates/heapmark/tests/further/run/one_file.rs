@@ -1,0 +1,329 @@
+//! The binary is all of heapmark: alone in a folder, under a home without anything, on a machine without a compiler, with what it carries
+//! damaged, and in the layout of a distribution.
+
+use crate::support::tried::TRUE;
+use crate::support::{End, SMALL, repository};
+use heapmark::build::{GUEST, TIMER, WITNESS, in_path};
+use heapmark::catalog::{Catalog, Source};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// A machine that has nothing of heapmark but the binary, in `bin`.
+struct Machine(TempDir);
+
+impl Machine {
+    fn new() -> Machine {
+        // On the file system of the binary, which is large: a link is a copy.
+        let machine = Machine(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+        for name in ["bin", "home", "work"] {
+            fs::create_dir(machine.at(name)).unwrap();
+        }
+        fs::hard_link(env!("CARGO_BIN_EXE_heapmark"), machine.at("bin/heapmark")).unwrap();
+        machine
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn heapmark(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(self.at("bin/heapmark"));
+        command
+            .args(args)
+            .env_clear()
+            // No compiler, nor anything else.
+            .env("PATH", self.at("bin"))
+            .env("HOME", self.at("home"))
+            .current_dir(self.at("work"));
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> End {
+        End::of(self.heapmark(args).output().unwrap())
+    }
+
+    fn run_anew(&self, args: &[&str]) -> End {
+        let _ = fs::remove_dir_all(self.at("work/tried"));
+        self.run(args)
+    }
+
+    /// A guest that leaves a file where it ran.
+    fn marking_guest(&self, path: &str, mark: &str) -> PathBuf {
+        let path = self.at(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let (mark, guest) = (self.at(mark), GUEST.find().unwrap());
+        let text = format!(
+            "#!/bin/sh\n: > {}\nexec {} \"$@\"\n",
+            mark.display(),
+            guest.display()
+        );
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    fn has_unpacked(&self, name: &str) -> bool {
+        let mut folders = fs::read_dir(self.at("home/.cache/heapmark/carried")).unwrap();
+        folders.any(|folder| folder.unwrap().path().join(name).exists())
+    }
+
+    /// The only file of this name that was unpacked.
+    fn unpacked(&self, name: &str) -> PathBuf {
+        let folders = fs::read_dir(self.at("home/.cache/heapmark/carried")).unwrap();
+        let files = folders.map(|folder| folder.unwrap().path().join(name));
+        let files: Vec<PathBuf> = files.filter(|file| file.exists()).collect();
+        let [file] = &files[..] else {
+            panic!("{files:?}")
+        };
+        file.clone()
+    }
+}
+
+const RECORD: [&str; 5] = ["record", "-o", "a.trace", "--force", "--"];
+
+#[test]
+fn a_copied_binary_is_all_that_is_needed() {
+    let machine = Machine::new();
+    let run = ["run", "-o", "measured", "-a", "glibc", "--blocks", "1"];
+    let replay = [
+        "replay", "a.trace", "-o", "replayed", "-a", "glibc", "--blocks", "1",
+    ];
+    for args in [
+        &["run", "--dry-run"][..],
+        &[&run[..], &SMALL].concat(),
+        &TRUE,
+        &[
+            "try", "-o", "aged", "-a", "glibc", "--blocks", "1", "--age", "50", "--", "/bin/ls",
+            "/",
+        ],
+        &[&RECORD[..], &["/bin/ls", "/"]].concat(),
+        &[&replay[..], &["--target-ms", "1", "--no-repeat"]].concat(),
+    ] {
+        let end = machine.run(args);
+        assert_eq!(end.code, Some(0), "{args:?}: {}{}", end.stdout, end.stderr);
+        // Of the library that looks for compilers.
+        assert!(!end.stderr.contains("cargo:"), "{}", end.stderr);
+    }
+}
+
+#[test]
+fn a_damaged_unpacked_file_is_unpacked_again() {
+    let machine = Machine::new();
+    let record = [&RECORD[..], &["/bin/true"]].concat();
+    for (name, args) in [
+        ("heapmark-guest", &record[..]),
+        ("libheapmark_recorder.so", &record),
+        ("witness.so", &TRUE),
+    ] {
+        assert_eq!(machine.run_anew(args).code, Some(0));
+        let file = machine.unpacked(name);
+        let whole = fs::read(&file).unwrap();
+        let mut changed = whole.clone();
+        *changed.last_mut().unwrap() ^= 1;
+        for damaged in [&changed[..], &whole[..whole.len() / 2], b""] {
+            fs::write(&file, damaged).unwrap();
+            let end = machine.run_anew(args);
+            assert_eq!(end.code, Some(0), "{name}: {}", end.stderr);
+            assert!(fs::read(&file).unwrap() == whole, "{name} stays damaged");
+        }
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(machine.run_anew(args).code, Some(0));
+        assert_ne!(fs::metadata(&file).unwrap().permissions().mode() & 0o100, 0);
+    }
+}
+
+#[test]
+fn the_environment_goes_before_the_layout_of_a_distribution_and_that_before_what_is_carried() {
+    let machine = Machine::new();
+    machine.marking_guest("lib/heapmark/heapmark-guest", "installed");
+    let end = machine.run(&TRUE);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(machine.at("installed").exists(), "another guest ran");
+    assert!(!machine.has_unpacked("heapmark-guest"));
+
+    fs::remove_file(machine.at("installed")).unwrap();
+    let named = machine.marking_guest("named-guest", "named");
+    let mut command = machine.heapmark(&["list", "allocators"]);
+    let end = End::of(command.env("HEAPMARK_GUEST", named).output().unwrap());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(machine.at("named").exists() && !machine.at("installed").exists());
+}
+
+#[test]
+fn nothing_is_unpacked_of_what_a_distribution_installs() {
+    let machine = Machine::new();
+    fs::create_dir_all(machine.at("lib/heapmark")).unwrap();
+    for file in [GUEST, WITNESS, TIMER] {
+        let path = file.find().unwrap();
+        let name = path.file_name().unwrap();
+        fs::copy(&path, machine.at("lib/heapmark").join(name)).unwrap();
+    }
+    let end = machine.run(&TRUE);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(!machine.at("home/.cache/heapmark/carried").exists());
+
+    // It is the installed witness that is believed: one that is silent proves nothing.
+    let silent = TIMER.find().unwrap();
+    fs::copy(silent, machine.at("lib/heapmark/witness.so")).unwrap();
+    let end = machine.run_anew(&TRUE);
+    assert_ne!(end.code, Some(0), "{}", end.stdout);
+    assert!(
+        end.stderr.contains("not-loaded: no process of the command"),
+        "{}",
+        end.stderr
+    );
+}
+
+#[test]
+fn a_tarball_has_all_and_its_checksums_and_says_which_glibc_it_needs() {
+    let machine = Machine::new();
+    let dist = |program: PathBuf| {
+        let mut script = Command::new(repository().join("scripts/dist.sh"));
+        script.arg(machine.at("dist")).env("HEAPMARK", program);
+        End::of(script.output().unwrap())
+    };
+    let end = dist(machine.at("none"));
+    end.is_one_line(1);
+    // As it is shipped; the debug information of tests would take a minute to pack.
+    let program = machine.at("stripped");
+    let mut strip = Command::new("strip");
+    strip
+        .arg("-o")
+        .arg(&program)
+        .arg(machine.at("bin/heapmark"));
+    assert!(strip.status().unwrap().success());
+    let end = dist(program);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let made: Vec<(&str, &str)> = end
+        .stdout
+        .lines()
+        .map(|line| line.split_once(" needs ").unwrap())
+        .collect();
+    let (tarball, needs) = made[0];
+
+    let shell = |script: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).current_dir(machine.at("work"));
+        End::of(shell.output().unwrap())
+    };
+    let end = shell(&format!(
+        "tar --strip-components 1 -xzf {tarball} && sha256sum -c SHA256SUMS"
+    ));
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    for name in [
+        "bin/heapmark",
+        "share/man/man1/heapmark-run.1",
+        "LICENSE-MIT",
+        "NEEDS",
+    ] {
+        assert!(
+            end.stdout.contains(&format!("./{name}: OK")),
+            "{}",
+            end.stdout
+        );
+    }
+    // The dynamic linker's own words: the newest version of a symbol that the program and its guest want.
+    let guest = GUEST.find().unwrap();
+    let versions = format!(
+        "objdump -p bin/heapmark {} | grep -oE 'GLIBC_[0-9.]+' | sort -V | tail -n 1",
+        guest.display()
+    );
+    let newest = shell(&versions).stdout.trim().replace("GLIBC_", "glibc ");
+    assert_eq!(needs, format!("{newest} or newer"));
+    let end = shell("./bin/heapmark --version");
+    assert!(end.stdout.starts_with("heapmark "), "{}", end.stderr);
+    let end = shell("echo >> NEEDS; sha256sum -c --quiet SHA256SUMS");
+    assert!(end.stdout.contains("./NEEDS: FAILED"), "{}", end.stdout);
+
+    if in_path("dpkg-deb").is_none() {
+        return assert_eq!(made.len(), 1);
+    }
+    let package = made[1].0;
+    let end = shell(&format!(
+        "dpkg-deb -x {package} unpacked && dpkg-deb -f {package} Depends && unpacked/usr/bin/heapmark --version"
+    ));
+    let glibc = newest.trim_start_matches("glibc ");
+    let expected = format!("libc6 (>= {glibc}), libgcc-s1\nheapmark ");
+    assert!(
+        end.stdout.starts_with(&expected),
+        "{}{}",
+        end.stdout,
+        end.stderr
+    );
+    for file in [
+        "man/man1/heapmark-run.1.gz",
+        "bash-completion/completions/heapmark",
+        "doc/heapmark/LICENSE-MIT",
+    ] {
+        assert!(
+            machine.at("work/unpacked/usr/share").join(file).is_file(),
+            "{file}"
+        );
+    }
+    // What the package wants is all that the program is linked to.
+    let linked =
+        shell("objdump -p unpacked/usr/bin/heapmark | awk '$1 == \"NEEDED\" { print $2 }'");
+    for library in linked.stdout.lines() {
+        let known = ["libc.so.", "libm.so.", "ld-linux", "libgcc_s.so."];
+        assert!(
+            known.iter().any(|one| library.starts_with(one)),
+            "{library}"
+        );
+    }
+    let folder = package.rsplit_once('/').unwrap().0;
+    let check = format!("cd {folder} && sha256sum -c --quiet *.sha256");
+    assert_eq!(shell(&check).code, Some(0));
+    assert_ne!(shell(&format!("echo >> {package}; {check}")).code, Some(0));
+}
+
+#[test]
+fn the_recipe_of_an_image_takes_what_is_there() {
+    let at = |name: &str| fs::read_to_string(repository().join(name)).unwrap();
+    let recipe = at("Containerfile");
+    let crates = at("Cargo.toml");
+    let (_, rest) = crates.split_once("rust-version = \"").unwrap();
+    let rust = rest.split_once('"').unwrap().0;
+    assert!(recipe.contains(&format!("\nFROM rust:{rust}-")), "{rust}");
+    let packages = recipe
+        .split_whitespace()
+        .filter(|word| word.starts_with("lib"));
+    let packages: Vec<&str> = packages.collect();
+    assert!(packages.len() > 2, "{packages:?}");
+    let catalog = Catalog::load().unwrap();
+    let packaged: Vec<&str> = catalog
+        .allocators
+        .iter()
+        .filter_map(|one| match &one.source {
+            Source::System { package, .. } => Some(package.as_str()),
+            _ => None,
+        })
+        .collect();
+    for package in packages {
+        assert!(packaged.contains(&package), "{package}");
+    }
+}
+
+#[test]
+fn what_cannot_be_found_or_unpacked_is_one_line() {
+    let machine = Machine::new();
+    let said = |variable: &str, value: PathBuf| {
+        let mut command = machine.heapmark(&[&RECORD[..], &["/bin/true"]].concat());
+        let end = End::of(command.env(variable, value).output().unwrap());
+        end.is_one_line(1);
+        end.stderr
+    };
+    for variable in ["HEAPMARK_GUEST", "HEAPMARK_RECORDER"] {
+        let said = said(variable, machine.at("gone"));
+        let expected = format!("{variable}: no file {}", machine.at("gone").display());
+        assert!(said.contains(&expected), "{said}");
+    }
+    fs::write(machine.at("file"), "").unwrap();
+    let said = said("HEAPMARK_CACHE", machine.at("file/cache"));
+    assert!(
+        said.contains("cannot unpack ") && said.contains("HEAPMARK_CACHE names"),
+        "{said}"
+    );
+}

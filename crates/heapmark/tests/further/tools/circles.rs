@@ -1,0 +1,54 @@
+//! Files that import each other cannot be read one by one, so there are few, and no large circle.
+
+use crate::support::repository;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// At most so many circles, and files in one.
+const MOST: usize = 3;
+
+/// The circles of a checkout, as `scripts/code-size.py` prints them: `of 2 in CRATE: a, b`.
+fn circles(checkout: &Path) -> Vec<String> {
+    let end = Command::new("python3")
+        .args([&repository().join("scripts/code-size.py"), checkout])
+        .output()
+        .expect("python3 counts the circles");
+    assert!(end.status.success(), "{end:?}");
+    let text = String::from_utf8(end.stdout).unwrap();
+    let circles = text.lines().filter_map(|line| line.strip_prefix("cycle "));
+    circles.map(String::from).collect()
+}
+
+fn is_large(circle: &str) -> bool {
+    circle.split(", ").count() > MOST
+}
+
+#[test]
+fn few_files_import_each_other() {
+    let circles = circles(&repository());
+    assert!(circles.len() <= MOST, "{circles:#?}");
+    assert!(
+        !circles.iter().any(|circle| is_large(circle)),
+        "{circles:#?}"
+    );
+}
+
+#[test]
+fn a_planted_circle_of_four_files_is_found() {
+    let checkout = Path::new(env!("CARGO_TARGET_TMPDIR")).join("circles");
+    let source = checkout.join("crates/planted/src");
+    fs::create_dir_all(&source).unwrap();
+    let write = |name: &str, text: &str| fs::write(source.join(name), text).unwrap();
+    write("lib.rs", "mod a;\nmod b;\nmod c;\nmod d;\npub use a::A;\n");
+    write("a.rs", "use crate::b::B;\npub struct A(B);\n");
+    write("b.rs", "use super::c::{self, C};\npub struct B(C);\n");
+    write("c.rs", "pub struct C;\nfn d() -> crate::d::D { todo!() }\n");
+    write("d.rs", "pub struct D;\n");
+    assert_eq!(circles(&checkout), Vec::<String>::new());
+    // Through the door.
+    write("d.rs", "use crate::A;\npub struct D(A);\n");
+    let found = circles(&checkout);
+    assert_eq!(found, ["of 4 in planted: a, b, c, d"]);
+    assert!(is_large(&found[0]));
+}

@@ -1,0 +1,9 @@
+//! What other tools read of heapmark's output, and what its scripts say: a browser, Node, Python, Slurm.
+
+mod ci;
+mod circles;
+mod exports;
+mod page;
+mod series;
+mod shape;
+mod slurm;
