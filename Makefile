@@ -20,16 +20,18 @@ languages: setup-languages build ## the languages of the measured programs that 
 programs: setup-programs build ## the packages of the real programs that suite programs runs
 	$(HEAPMARK) list programs
 
-# Half of a test is waiting: three times as many at a time as there are CPUs.
-export RUST_TEST_THREADS ?= $(shell echo $$((3 * $$(nproc))))
+# Half of a test is waiting: four times as many at a time as there are CPUs.
+export RUST_TEST_THREADS ?= $(shell echo $$((4 * $$(nproc))))
 TEST = $(CARGO) test --locked --workspace
 
-# Documentation examples first, so that the last line is the summary of the last test program.
+# All is compiled at once, and documentation examples come first, so that the last line is the summary of the last test program.
 test: setup-test            ## what a change must pass
+	$(TEST) --no-run --tests
 	$(TEST) --doc
 	$(TEST) --no-fail-fast --tests
 
 test-all: setup-test        ## also what takes longer: full presets, all languages at their quick size, a thousand damages (ignored in `make test`)
+	$(TEST) --no-run --tests
 	$(TEST) --doc
 	$(TEST) --no-fail-fast --tests -- --include-ignored
 

@@ -4,7 +4,7 @@ use crate::kernels::counter::case;
 use crate::support::{CATALOG, Place, of_purpose, samples, word};
 
 /// Every kernel and every set of parameters, with as little work as shows that it ends well.
-pub const LITTLE_WORK: [&str; 34] = [
+pub const LITTLE_WORK: [&str; 35] = [
     "scatter*.loops=2",
     "scatter*.blocks=2000",
     "scatter*.ops=200",
@@ -39,6 +39,7 @@ pub const LITTLE_WORK: [&str; 34] = [
     "glibc-thread*.replacements=1000",
     "hot-ring*.pairs=1000",
     "open-loop*.requests=300",
+    "zalloc-pmdk.pool-bytes=67108864",
 ];
 
 #[test]

@@ -139,7 +139,7 @@ fn finds_its_planted_fault(place: &Place, file: &Path) {
     let check = name_of(file);
     let library = planted(place, file);
     let hangs = HANGS.contains(&check.as_str());
-    let timeout = if hangs { "2s" } else { "60s" };
+    let timeout = if hangs { "1s" } else { "60s" };
     let output = format!("of-{check}");
     let flags = ["--only", &check, "--timeout", timeout];
     let read = checked(place, &as_allocator(&library), &output, &flags);
@@ -186,7 +186,7 @@ fn finds_its_planted_fault(place: &Place, file: &Path) {
         let found = code("", "60");
         assert_eq!(found, Some(expected), "{check} under the C library");
     }
-    let patience = if hangs { "2" } else { "60" };
+    let patience = if hangs { "1" } else { "60" };
     assert_ne!(
         code(library.to_str().unwrap(), patience),
         Some(0),

@@ -24,6 +24,8 @@ fn place() -> &'static Place {
             "churn,same-thread",
             "--set",
             "churn.objects=5000",
+            "--set",
+            "same-thread.volume=1000000",
         ];
         let quick = [
             "--target-ms",
@@ -36,7 +38,19 @@ fn place() -> &'static Place {
         let kinds: [(&str, &[&str]); 3] = [
             ("run", &[]),
             ("calls", &["--latency"]),
-            ("series", &["--series", "1ms", "-w", "memory", "-t", "2"]),
+            (
+                "series",
+                &[
+                    "--series",
+                    "1ms",
+                    "-w",
+                    "memory",
+                    "-t",
+                    "2",
+                    "--set",
+                    "memory.objects=20000",
+                ],
+            ),
         ];
         for (name, flags) in kinds {
             let end = place.run(&[&["run", "-o", name], &small[..], &quick[..], flags].concat());
@@ -59,7 +73,8 @@ fn place() -> &'static Place {
         let copies = (1..12).map(|n| format!(",allocator{n}={}", place.fake("honest").display()));
         let many = honest.clone() + &copies.collect::<String>();
         let few = ["-t", "1,2,3", "-w", "churn", "--blocks", "6"];
-        let cheap = ["--target-ms", "1", "--no-repeat", "-a", &many];
+        let cheap = "--target-ms 1 --no-repeat --set churn.objects=2000 -a";
+        let cheap: Vec<&str> = cheap.split(' ').chain([many.as_str()]).collect();
         let end = place.run(&[&["run", "-o", "many"], &few[..], &cheap[..]].concat());
         assert_eq!(end.code, Some(0), "{}\n{}", end.stdout, end.stderr);
         noted(&place);
