@@ -3,7 +3,7 @@
 //! them. Prints which programs are not installed. Exits non-zero if a count differs or a program
 //! fails.
 
-#[path = "../tests/further/traces/counts/compared.rs"]
+#[path = "../tests/further/recordings/counts/compared.rs"]
 mod compared;
 
 use anyhow::{Context, Result, bail, ensure};

@@ -4,7 +4,7 @@ use crate::kernels::counter::case;
 use crate::support::{CATALOG, Place, of_purpose, samples, word};
 
 /// Every kernel and every set of parameters, with as little work as shows that it ends well.
-pub const LITTLE_WORK: [&str; 35] = [
+pub const LITTLE_WORK: [&str; 36] = [
     "scatter*.loops=2",
     "scatter*.blocks=2000",
     "scatter*.ops=200",
@@ -29,7 +29,8 @@ pub const LITTLE_WORK: [&str; 35] = [
     "grow*.ladders=1",
     "grow*.teams=1",
     "grow*.limit=20000",
-    "batch-order*.pairs=1000",
+    "batch-order*.pairs=100",
+    "batch-order*.batch=25",
     "medium*.replacements=30",
     "medium*.slots=20",
     "large.replacements=2",

@@ -145,7 +145,7 @@ impl Place {
             .arg("-o")
             .arg(&library);
         let source =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/further/traces/counts/counter.c");
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/further/recordings/counts/counter.c");
         let end = cc.arg(source).arg("-ldl").output().unwrap();
         assert!(
             end.status.success(),
