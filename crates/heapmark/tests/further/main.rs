@@ -1,10 +1,10 @@
 //! What `scripts/setup.sh test` installs for: other languages, allocators from their sources, a browser, Slurm, valgrind.
 
-// Tests start in the order of their names: `recordings`, which wait for seconds, are not the last.
+// Tests start in the order of their names: those of a browser and those that wait are not the last.
 mod allocators;
+mod outside;
 mod programs;
 mod recordings;
 mod run;
 #[path = "../support/mod.rs"]
 mod support;
-mod tools;

@@ -1,5 +1,5 @@
 // Opens report pages in a real browser and says, one line of JSON per page, what is wrong with each: nothing, if all is well.
-// ../further/tools/page.rs makes the pages, sound ones and damaged ones, and judges what is said here.
+// ../further/outside/page.rs makes the pages, sound ones and damaged ones, and judges what is said here.
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";

@@ -1,4 +1,4 @@
-//! Pages of artificial runs. `tests/further/tools/page.rs` tests how a browser shows them.
+//! Pages of artificial runs. `tests/further/outside/page.rs` tests how a browser shows them.
 
 use super::{PageRun, data, page, sections};
 use crate::analyse::analyse;
