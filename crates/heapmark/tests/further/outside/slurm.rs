@@ -2,6 +2,7 @@
 
 use crate::support::campaign::{campaign, planned_of, states};
 use crate::support::{End, Place, Port};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -97,11 +98,23 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Stops the processes that run this shard of the place's campaign; how many there are.
+fn stopped(place: &Place, shard: &str) -> usize {
+    let (camp, mine) = (place.text("camp"), format!("--shard\0{shard}\0"));
+    let number = |entry: fs::DirEntry| {
+        let words = fs::read_to_string(entry.path().join("cmdline")).ok()?;
+        let is_it = words.contains(&camp) && words.ends_with(&mine);
+        entry.file_name().to_str()?.parse().ok().filter(|_| is_it)
+    };
+    let all = fs::read_dir("/proc").unwrap().flatten().filter_map(number);
+    all.map(|number| kill_process(Pid::from_raw(number).unwrap(), Signal::STOP).unwrap())
+        .count()
+}
+
 #[test]
 fn slurm_runs_all_shards_and_what_is_killed_on_a_node_is_run_again() {
     let place = Place::new();
-    // Long enough that what is there to be killed is still there.
-    planned_of(&place, "4", "glibc", "20");
+    planned_of(&place, "4", "glibc", "60");
     let slurm = Slurm::with_nodes(&place, 4);
     until("four idle nodes", || {
         slurm
@@ -120,19 +133,13 @@ fn slurm_runs_all_shards_and_what_is_killed_on_a_node_is_run_again() {
     until("a sign of life of shard 2", || {
         fs::read(&beat).is_ok_and(|text| !text.is_empty())
     });
+    // It does not end meanwhile.
+    assert_eq!(stopped(&place, "2"), 1);
     let shards = slurm.says(&["squeue", "-h", "-r", "-o", "%K %N"]);
-    let node = shards
-        .lines()
-        .find_map(|line| line.strip_prefix("2 "))
-        .unwrap_or_else(|| panic!("{shards}"));
-    let list = format!("--nodelist={node}");
-    slurm.says(&[
-        "scancel",
-        "--signal=KILL",
-        "--full",
-        "--name=heapmark",
-        &list,
-    ]);
+    let node = shards.lines().find_map(|line| line.strip_prefix("2 "));
+    let list = format!("--nodelist={}", node.unwrap_or_else(|| panic!("{shards}")));
+    let kill = ["scancel", "--signal=KILL", "--full", "--name=heapmark"];
+    slurm.says(&[&kill[..], &[&list]].concat());
     let is_over = || slurm.says(&["squeue", "-h"]).is_empty();
     until("the end of the first array", is_over);
     let complete = |states: &[Value]| states.iter().filter(|it| it["state"] == "complete").count();
