@@ -107,8 +107,9 @@ fn stopped(place: &Place, shard: &str) -> usize {
         entry.file_name().to_str()?.parse().ok().filter(|_| is_it)
     };
     let all = fs::read_dir("/proc").unwrap().flatten().filter_map(number);
-    all.map(|number| kill_process(Pid::from_raw(number).unwrap(), Signal::STOP).unwrap())
-        .count()
+    // A child that has just been forked has the same words, and may be gone.
+    let stop = |number| kill_process(Pid::from_raw(number)?, Signal::STOP).ok();
+    all.filter_map(stop).count()
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn slurm_runs_all_shards_and_what_is_killed_on_a_node_is_run_again() {
         fs::read(&beat).is_ok_and(|text| !text.is_empty())
     });
     // It does not end meanwhile.
-    assert_eq!(stopped(&place, "2"), 1);
+    assert!(stopped(&place, "2") > 0, "shard 2 is over already");
     let shards = slurm.says(&["squeue", "-h", "-r", "-o", "%K %N"]);
     let node = shards.lines().find_map(|line| line.strip_prefix("2 "));
     let list = format!("--nodelist={}", node.unwrap_or_else(|| panic!("{shards}")));
