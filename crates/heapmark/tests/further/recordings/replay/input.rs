@@ -1,6 +1,6 @@
 //! Traces that are not there or are none, and flags that make no sense.
 
-use super::{free, malloc, pipeline, with_own_cache, write};
+use super::{free, malloc, pipeline, write};
 use crate::support::Place;
 use std::fs;
 
@@ -32,10 +32,8 @@ fn traces_that_are_missing_damaged_or_empty_are_one_line() {
             vec!["replay", name],
             vec!["run", "-w", &format!("trace:{name}")],
         ] {
-            let end = with_own_cache(
-                &place,
-                &[&args[..], &["-a", "glibc", "-o", "no-run"]].concat(),
-            );
+            let end =
+                place.run_with_own_cache(&[&args[..], &["-a", "glibc", "-o", "no-run"]].concat());
             let stats = place.run(&["trace", "stats", name]);
             // A trace without a call is whole.
             let code = if name == "empty.trace" {

@@ -60,17 +60,6 @@ fn replay(place: &Place, flags: &[&str]) -> End {
     place.run(&[&["replay"], flags, target, &SHORT].concat())
 }
 
-/// Compiled traces of equal traces are one file: a test that damages it must be alone.
-fn with_own_cache(place: &Place, args: &[&str]) -> End {
-    End::of(
-        place
-            .heapmark(args)
-            .env("HEAPMARK_CACHE", place.at("cache"))
-            .output()
-            .unwrap(),
-    )
-}
-
 fn numbers(record: &Value) -> (u64, u64) {
     let number = |value: &Value| value.as_u64().unwrap();
     let calls = &record["measurement"]["calls"];
@@ -512,8 +501,7 @@ fn two_traces_of_one_name_are_told_apart_and_one_given_twice_is_one() {
 fn a_run_of_a_trace_is_taken_up_again_with_that_trace_only() {
     let place = Place::new();
     write(&place.at("a.trace"), &pipeline());
-    let end = with_own_cache(
-        &place,
+    let end = place.run_with_own_cache(
         &[
             &["replay", "a.trace", "-a", "glibc", "--blocks", "2"],
             &SHORT[..],
@@ -532,7 +520,7 @@ fn a_run_of_a_trace_is_taken_up_again_with_that_trace_only() {
         .unwrap()
         .to_owned();
     fs::write(&compiled, "damaged").unwrap();
-    let again = with_own_cache(&place, &["run", "--resume", "run"]);
+    let again = place.run_with_own_cache(&["run", "--resume", "run"]);
     assert_eq!(again.code, Some(0), "{}{}", again.stdout, again.stderr);
     // The part of that process was run again as a whole.
     let cell = |line: &str| -> String {
@@ -548,7 +536,7 @@ fn a_run_of_a_trace_is_taken_up_again_with_that_trace_only() {
         "{part}, {lines} of {whole}"
     );
     write(&place.at("a.trace"), &[(0, malloc(1))]);
-    let other = with_own_cache(&place, &["run", "--resume", "run"]);
+    let other = place.run_with_own_cache(&["run", "--resume", "run"]);
     assert_eq!(other.code, Some(1));
     assert!(
         other
@@ -558,7 +546,7 @@ fn a_run_of_a_trace_is_taken_up_again_with_that_trace_only() {
         other.stderr
     );
     fs::remove_file(place.at("a.trace")).unwrap();
-    let gone = with_own_cache(&place, &["run", "--resume", "run"]);
+    let gone = place.run_with_own_cache(&["run", "--resume", "run"]);
     assert!(
         gone.stderr.contains("this run replays a trace") && gone.stderr.lines().count() == 1,
         "{}",
