@@ -4,6 +4,7 @@ use crate::catalog::allocator::{Recipe, Unit};
 use crate::catalog::allocators;
 use crate::file::WithPath;
 use anyhow::{Context, Result, bail};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// A file to compile.
@@ -29,17 +30,12 @@ pub fn tasks<'a>(recipe: &'a Recipe, tree: &Path, workshop: &Path) -> Result<Vec
         tasks.push(Task { path, unit, object });
     };
     for unit in &recipe.compile {
-        let except = unit
-            .except
-            .iter()
-            .map(|pattern| matcher(pattern))
-            .collect::<Result<Vec<_>>>()?;
+        let is_left_out = |name| unit.except.iter().any(|except| is_file(except, name));
         for pattern in &unit.files {
-            let wanted = matcher(pattern)?;
             let mut found = false;
             for path in &all {
                 let name = path.strip_prefix(tree).unwrap_or(path);
-                if wanted.is_match(name) && !except.iter().any(|except| except.is_match(name)) {
+                if is_file(pattern, name) && !is_left_out(name) {
                     found = true;
                     add(path.clone(), unit);
                 }
@@ -63,13 +59,9 @@ pub fn tasks<'a>(recipe: &'a Recipe, tree: &Path, workshop: &Path) -> Result<Vec
     Ok(tasks)
 }
 
-pub fn matcher(pattern: &str) -> Result<globset::GlobMatcher> {
-    let glob = globset::GlobBuilder::new(pattern)
-        .literal_separator(true)
-        .build();
-    Ok(glob
-        .with_context(|| format!("build.compile: pattern `{pattern}`"))?
-        .compile_matcher())
+/// Whether a pattern names a file of a source tree.
+pub fn is_file(pattern: &str, path: &Path) -> bool {
+    fast_glob::glob_match(pattern, path.as_os_str().as_bytes())
 }
 
 /// All files below a folder.

@@ -144,8 +144,8 @@ fn folder_for<'a>(entry: &'a Allocator, files: &[&str]) -> Option<&'a str> {
         .map(|file| Path::new(start).join(file))
         .collect();
     let is_there = |pattern: &String| {
-        let matcher = super::files::matcher(pattern);
-        matcher.is_ok_and(|matcher| paths.iter().any(|path| matcher.is_match(path)))
+        let mut paths = paths.iter();
+        paths.any(|path| super::files::is_file(pattern, path))
     };
     recipe
         .compile

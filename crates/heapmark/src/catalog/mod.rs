@@ -31,7 +31,8 @@ pub use settings::Settings;
 pub use suite::Suite;
 pub use workload::{Iterations, Workload};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
+use fast_glob::glob_match;
 use faults::Faults;
 use include_dir::{Dir, include_dir};
 
@@ -140,12 +141,9 @@ impl Catalog {
 
     /// The workloads that a pattern names, in catalogue order.
     pub fn workloads(&self, pattern: &str) -> Result<Vec<&Workload>> {
-        let glob = globset::Glob::new(pattern)
-            .with_context(|| format!("`{pattern}` is no pattern of workload names"))?
-            .compile_matcher();
         let all = self.workloads.iter();
         let found: Vec<_> = all
-            .filter(|workload| glob.is_match(&workload.name))
+            .filter(|workload| glob_match(pattern, &workload.name))
             .collect();
         if found.is_empty() {
             // A name with signs that mean something in a pattern, or an error that suggests a name.

@@ -4,6 +4,7 @@
 use super::faults::{self, Fault, Faults, did_you_mean};
 use super::folder;
 use anyhow::{Result, anyhow};
+use fast_glob::glob_match;
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -116,12 +117,9 @@ fn texts(dir: &Path) -> Files {
 
 /// Those whose names match a pattern.
 pub fn matching<'a>(programs: &'a [RealProgram], pattern: &str) -> Vec<&'a RealProgram> {
-    let Ok(glob) = globset::Glob::new(pattern) else {
-        return Vec::new();
-    };
-    let glob = glob.compile_matcher();
     let all = programs.iter();
-    all.filter(|program| glob.is_match(&program.name)).collect()
+    all.filter(|program| glob_match(pattern, &program.name))
+        .collect()
 }
 
 impl RealProgram {

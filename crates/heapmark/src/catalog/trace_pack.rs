@@ -1,5 +1,6 @@
 //! The pack: traces of real programs that the binary carries.
 
+use fast_glob::glob_match;
 use include_dir::{Dir, include_dir};
 
 static PACK: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../traces");
@@ -16,9 +17,8 @@ pub fn names() -> Vec<String> {
 
 /// The names that a word is, or is a pattern of: `perl-*`.
 pub fn matching(word: &str) -> Vec<String> {
-    let pattern = globset::Glob::new(word).map(|glob| glob.compile_matcher());
     let mut names = names();
-    names.retain(|name| name == word || pattern.as_ref().is_ok_and(|it| it.is_match(name)));
+    names.retain(|name| name == word || glob_match(word, name));
     names
 }
 

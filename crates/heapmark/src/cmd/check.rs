@@ -25,6 +25,7 @@ use crate::store::check::{CHECK_FILE, CheckFile, CheckResult, CheckVerdict, Chec
 use crate::store::misuse::{MisuseCell, MisuseResult};
 use crate::store::{self, CheckedShelf};
 use anyhow::{Result, bail};
+use fast_glob::glob_match;
 use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -223,20 +224,17 @@ fn chosen(
         misuses.retain(|misuse| !misuse.full || args.is_full());
         return Ok((checks, misuses));
     }
-    let mut patterns = Vec::new();
     for pattern in &args.only {
-        let glob = globset::Glob::new(pattern)?.compile_matcher();
         let checks = checks.iter().flat_map(|check| [&check.name, &check.group]);
         let misuses = misuses.iter().flat_map(|it| [&it.name, &it.group]);
         let mut names: Vec<&str> = checks.chain(misuses).map(String::as_str).collect();
         names.extend([CONFORMANCE, HARDENING]);
-        if !names.iter().any(|name| glob.is_match(name)) {
+        if !names.iter().any(|name| glob_match(pattern, name)) {
             let hint = did_you_mean(pattern, names.into_iter());
             bail!("--only {pattern}: no such check, and no such group{hint}");
         }
-        patterns.push(glob);
     }
-    let is_named = |name: &str| patterns.iter().any(|glob| glob.is_match(name));
+    let is_named = |name: &str| args.only.iter().any(|pattern| glob_match(pattern, name));
     let has_half =
         |half: &str, is_left_out: bool| is_named(half) && (args.is_full() || !is_left_out);
     checks.retain(|it| has_half(CONFORMANCE, it.full) || is_named(&it.name) || is_named(&it.group));

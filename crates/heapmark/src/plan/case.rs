@@ -4,6 +4,7 @@ use super::{Factor, Target, UserCommand, distribution, lifetimes};
 use crate::catalog::workload::ProgramRow;
 use crate::catalog::{Iterations, Workload, did_you_mean, joined, time};
 use anyhow::{Result, anyhow, bail};
+use fast_glob::glob_match;
 use heapmark_guest::kernels::{self, Kernel, MemoryPoints};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -350,8 +351,7 @@ impl Override {
     }
 
     fn is_for(&self, workload: &Workload) -> bool {
-        globset::Glob::new(&self.workload)
-            .is_ok_and(|glob| glob.compile_matcher().is_match(&workload.name))
+        glob_match(&self.workload, &workload.name)
     }
 }
 

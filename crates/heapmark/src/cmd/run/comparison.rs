@@ -48,7 +48,7 @@ pub struct Comparison {
         help_heading = "Checks and controls"
     )]
     pub no_repeat: bool,
-    /// Seed of every random choice; the same seed gives the same plan [default: from the clock; 1
+    /// Seed of every random choice; the same seed gives the same plan [default: random; 1
     /// if memory is measured, so that two runs request the same]
     #[arg(long, value_name = "N", help_heading = "Checks and controls")]
     pub seed: Option<u64>,

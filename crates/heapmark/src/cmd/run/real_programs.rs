@@ -11,6 +11,7 @@ use crate::cmd::usage;
 use crate::file::{Draft, WithPath};
 use crate::plan::{Case, Client, Mode, Override, RealCommand, Target, UserCommand};
 use anyhow::{Context, Result, anyhow, bail};
+use fast_glob::glob_match;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -283,9 +284,8 @@ fn sizes(programs: &[&RealProgram], set: &[Override]) -> Result<Vec<(String, u64
     let mut sizes = Vec::new();
     for change in set {
         let (name, parameter, value) = (&change.workload, &change.parameter, &change.value);
-        let glob = globset::Glob::new(name).context("--set")?.compile_matcher();
         let names = programs.iter().map(|program| program.name.as_str());
-        let found: Vec<&str> = names.clone().filter(|name| glob.is_match(name)).collect();
+        let found: Vec<&str> = names.clone().filter(|it| glob_match(name, it)).collect();
         if found.is_empty() {
             let hint = did_you_mean(name, names);
             bail!("--set {name}.{parameter}: no program of this run has that name{hint}");

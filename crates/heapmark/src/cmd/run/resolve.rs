@@ -6,6 +6,7 @@ use crate::cmd::build::{build_all, is_unbuilt, jobs};
 use crate::cmd::{unexpected, usage};
 use crate::execute::{Guest, Subject};
 use anyhow::{Context, Result, bail};
+use fast_glob::glob_match;
 use std::path::PathBuf;
 
 /// The row of the allocator that a program is linked to.
@@ -116,12 +117,9 @@ fn add_word(chosen: &mut Chosen, word: &str, replace: bool, catalog: &Catalog) -
             .into_iter()
             .try_for_each(|one| add(chosen, one, true));
     }
-    let glob = globset::Glob::new(word)
-        .with_context(|| format!("-a {word}"))?
-        .compile_matcher();
     let mut is_known = false;
     for allocator in &catalog.allocators {
-        if glob.is_match(&allocator.name) {
+        if glob_match(word, &allocator.name) {
             add(chosen, allocator, false)?;
             is_known = true;
         }

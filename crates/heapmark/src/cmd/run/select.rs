@@ -19,6 +19,9 @@ use crate::plan::{
 use crate::session::{FIRST_TIMEOUT, Selection};
 use crate::store::{self, AllocatorInfo, Checked, CheckedShelf, RunFile, SCHEMA};
 use anyhow::{Result, anyhow, bail};
+use rand::Rng;
+use rand::rand_core::UnwrapErr;
+use rand::rngs::SysRng;
 use serde_json::json;
 use std::path::Path;
 
@@ -525,10 +528,9 @@ pub(crate) fn plan(
     aa_copy: Option<&Subject>,
 ) -> Plan {
     let name = |subject: &Subject| subject.allocator.name.clone();
-    let of_now = || jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff;
     let seed = match mode {
         Mode::Memory => SEED_OF_MEMORY,
-        _ => of_now(),
+        _ => UnwrapErr(SysRng).next_u32().into(),
     };
     Plan {
         seed: flags.seed.unwrap_or(seed),

@@ -215,7 +215,7 @@ fn what_makes_no_sense_is_refused_with_its_mend() {
             "heapmark list workloads",
         ],
     );
-    refused(&["-w", "["], &["is no pattern of workload names"]);
+    refused(&["-w", "["], &["no workload `[`"]);
     refused(
         &["-w", "churn", "--preset", "quik"],
         &["no preset `quik`", "it has paper, quick"],
