@@ -92,7 +92,8 @@ fn row(run: &RunFile, case: &Case, allocator: &AllocatorInfo, records: &RecordsB
     add("failed_up_to_bytes", failed);
     add(
         "unlimited_bytes",
-        free.map(|free| free.most_bytes.saturating_sub(free.harness_bytes) as f64),
+        free.filter(|free| free.most_bytes > 0)
+            .map(|free| free.most_bytes.saturating_sub(free.harness_bytes) as f64),
     );
     add(
         "reclaimable_bytes",

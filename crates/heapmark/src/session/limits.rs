@@ -14,8 +14,10 @@ use heapmark_wire::limit_search::{LEAST_BYTES, LimitSearch, STEP};
 const MOST: f64 = 8.0;
 /// The process without a limit took at most this many times what looks at it have seen.
 const UNSEEN: f64 = 1.1;
-/// If the largest of the limits is too small, it is raised at most so many times.
+/// If the largest of the limits is too small, it is raised at most so many times; further if the
+/// process without a limit ended before it was looked at.
 const MOST_FURTHER: u32 = 8;
+const MOST_FURTHER_UNSEEN: u32 = 24;
 
 impl Session {
     /// Finds the smallest limit of each row, then times all rows near theirs.
@@ -78,7 +80,7 @@ impl Session {
     }
 
     /// Where to look, and what each limit must have room for besides, given the process without a
-    /// limit; `None` if it did not end `ok`, or ended before it was seen.
+    /// limit; `None` if it did not end `ok`.
     fn limits_around(&self, free: &Cell) -> Option<(LimitSearch, u64)> {
         let record = self.known.get(&free.id)?;
         let demand = record.demand.as_ref()?;
@@ -97,7 +99,10 @@ impl Session {
         let limits = LimitSearch {
             anchor_bytes,
             first: step_of(most_bytes).ceil() as i32,
-            most_further: MOST_FURTHER,
+            most_further: match demand.most_bytes {
+                0 => MOST_FURTHER_UNSEEN,
+                _ => MOST_FURTHER,
+            },
         };
         Some((limits, harness_bytes))
     }

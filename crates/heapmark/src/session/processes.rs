@@ -126,7 +126,7 @@ impl Processes {
         end_orphans();
         let attempt = attempt?;
         Ok(Observed {
-            demand: sampler.seen(attempt.charged_bytes, attempt.harness_bytes),
+            demand: Some(sampler.seen(attempt.charged_bytes, attempt.harness_bytes)),
             ..Observed::from(attempt)
         })
     }

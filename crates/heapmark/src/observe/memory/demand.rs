@@ -11,7 +11,8 @@ use std::time::Duration;
 /// What was sampled.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Demand {
-    /// Most bytes that a limit would have counted, the harness's included.
+    /// Most bytes that a limit would have counted, the harness's included; 0 of a process that ended
+    /// before it was looked at.
     pub most_bytes: u64,
     /// Those of the harness's own tables and stacks.
     pub harness_bytes: u64,
@@ -67,13 +68,12 @@ impl DemandSampler {
     }
 
     /// What was sampled, with the harness's share; of a group that was charged, the kernel knows the
-    /// peak itself. `None` for a process that ended before it was seen.
-    pub fn seen(&self, charged_bytes: Option<u64>, harness_bytes: u64) -> Option<Demand> {
-        let demand = Demand {
+    /// peak itself.
+    pub fn seen(&self, charged_bytes: Option<u64>, harness_bytes: u64) -> Demand {
+        Demand {
             most_bytes: charged_bytes.unwrap_or(self.demand.most_bytes),
             harness_bytes,
             ..self.demand
-        };
-        (demand.looks > 0).then_some(demand)
+        }
     }
 }
