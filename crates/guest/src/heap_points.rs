@@ -92,13 +92,13 @@ impl HeapPoints {
         point.heap_bytes
     }
 
-    /// As [`HeapPoints::take`], if each page of each live block has been touched and no other
-    /// thread works: gives up if less is found.
-    pub fn take_touched(&self, volume: u64, live: u64) -> u64 {
+    /// As [`HeapPoints::take`], if each page of live blocks of so many bytes has been touched and no
+    /// other thread works: gives up if less is found.
+    pub fn take_touched(&self, volume: u64, live: u64, touched: u64) -> u64 {
         let heap = self.take(volume, live);
-        let is_impossible = (heap as f64) < LEAST_OF_BOUND * live as f64;
-        if self.wanted() && live >= OVERHEAD_FROM_BYTES && is_impossible {
-            not_all_found(heap, live);
+        let is_impossible = (heap as f64) < LEAST_OF_BOUND * touched as f64;
+        if self.wanted() && touched >= OVERHEAD_FROM_BYTES && is_impossible {
+            not_all_found(heap, touched);
         }
         heap
     }

@@ -74,7 +74,7 @@ fn floor(events: u64, consumer: u32) -> Result<(f64, f64, f64)> {
         .truncate(true)
         .open(&path)?;
     let began = Instant::now();
-    let head = compile(trace(events, consumer), Order::Dependent, file)?;
+    let head = compile(trace(events, consumer), Order::Dependent, false, file)?;
     let compile_s = began.elapsed().as_secs_f64();
     let compiled = path.display().to_string();
     let parameters = [
@@ -84,6 +84,7 @@ fn floor(events: u64, consumer: u32) -> Result<(f64, f64, f64)> {
         ("skew", "1000000"),
         ("pace", "1"),
         ("packed_bytes", "0"),
+        ("thread", "recorded"),
     ];
     let case = Case {
         workload: "trace:floor".into(),

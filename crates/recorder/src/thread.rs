@@ -4,7 +4,7 @@
 //! begins a process registers functions for the ends of threads and for forks; and these note rare
 //! events.
 
-use crate::chunk_space::{make_room, put_here};
+use crate::chunk_space::{make_room, put, put_here};
 use crate::layout::{StreamState, WIPED};
 use crate::local::{Errno, depth, local, state};
 use crate::next::NextFunctions;
@@ -71,8 +71,14 @@ pub fn begin_thread_of_caller(witness: usize) -> *mut StreamState {
     match WIPED.states.take(local.thread_and_one - 1) {
         Some(state) => {
             // SAFETY: the state is ours.
-            unsafe { (*state).writing = witness };
-            own(state)
+            unsafe {
+                (*state).writing = witness;
+                own(state);
+                if (*state).task.load(Ordering::Relaxed) == libc::getpid() as u32 {
+                    put(state, &Event::Main);
+                }
+            }
+            state
         }
         None => ptr::null_mut(),
     }

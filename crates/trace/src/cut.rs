@@ -2,6 +2,7 @@
 //! and marked as inherited.
 
 use super::fault::{Fault, FaultKind, Result};
+use super::head::{MAIN, UNKNOWN};
 use super::{Event, Head, Live, Reader, Totals, Writer};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -60,6 +61,7 @@ pub fn cut<R: Read, W: Write>(
     };
     let mut before = Live::default();
     let mut ended = Vec::new();
+    let mut main = None;
     let mut ns = 0;
     let mut inherited_left = 0;
     let mut number = 0;
@@ -76,16 +78,25 @@ pub fn cut<R: Read, W: Write>(
             _ => inherited_left = inherited_left.saturating_sub(1),
         }
         before.follow(*thread, event, |size, _| (number, birth(event, size)))?;
-        if *event == Event::ThreadExit {
-            ended.push(*thread);
+        match event {
+            Event::ThreadExit => ended.push(*thread),
+            Event::Main => main = Some(*thread),
+            _ => {}
         }
         number += 1;
         next = reader.next().transpose()?;
     }
     let start_ns = ns;
     let start = number;
-    let mut writer = Writer::new(to, head)?;
+    let mut head = head.clone();
+    if !reader.tells_main() {
+        head.set(MAIN, UNKNOWN);
+    }
+    let mut writer = Writer::new(to, &head)?;
     let mut tokens = Tokens::write(before, &mut writer)?;
+    if let Some(main) = main {
+        writer.write(main, &Event::Main)?;
+    }
     // Threads that had ended end again, after their objects.
     for thread in ended.into_iter().filter(|it| tokens.has_inherited_of(*it)) {
         writer.write(thread, &Event::ThreadExit)?;

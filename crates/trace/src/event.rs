@@ -145,6 +145,22 @@ pub enum Event {
         /// How many.
         objects: u64,
     },
+    /// The thread is the one that runs `main`.
+    Main,
+    /// `mallopt`.
+    Mallopt {
+        /// What is set.
+        parameter: i32,
+        /// To what.
+        value: i32,
+    },
+    /// `malloc_trim`.
+    Trim {
+        /// Bytes to keep at the top of the heap.
+        pad: u64,
+    },
+    /// `mallinfo`, `mallinfo2`.
+    Info,
     /// Events that the recorder saw and could not write.
     Dropped {
         /// How many.

@@ -4,6 +4,11 @@
 use heapmark_wire::capture::text;
 use std::str::FromStr;
 
+/// With the value [`UNKNOWN`]: the source of the trace does not tell which thread is the main one.
+pub const MAIN: &str = "main";
+/// See [`MAIN`].
+pub const UNKNOWN: &str = "unknown";
+
 /// Pairs in the order of the file. Values are escaped: plain ASCII, whatever the program's name and
 /// arguments.
 #[derive(Clone, Default)]

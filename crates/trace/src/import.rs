@@ -3,6 +3,7 @@
 
 use super::addresses::{Addresses, MemoryPoint, moved};
 use super::fault::{Fault, Result, damaged, foreign};
+use super::head::{MAIN, UNKNOWN};
 use super::{Call, Event, Head, Mended, Token, Totals, Writer};
 use std::io::{BufRead, Read, Write};
 
@@ -26,6 +27,7 @@ pub fn import<R: BufRead, W: Write>(mut from: R, to: W) -> Result<Imported> {
     refuse(from.fill_buf()?)?;
     let mut head = Head::default();
     head.set("imported", "glibc mtrace");
+    head.set(MAIN, UNKNOWN);
     let mut import = Import {
         writer: Writer::new(to, &head)?,
         addresses: Addresses::default(),

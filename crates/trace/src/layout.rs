@@ -6,7 +6,9 @@ use super::fault::{Result, damaged, foreign, impossible};
 /// The first bytes of a trace. The first one is not text, and a transfer that converts line ends
 /// changes the last two.
 const MAGIC: [u8; 8] = *b"\x89hmtr\x1a\r\n";
-const MAJOR: u16 = 1;
+const MAJOR: u16 = 2;
+/// Traces of this version and later ones say which thread is the main one.
+const TELLS_MAIN: u16 = 2;
 const MINOR: u16 = 0;
 /// All numbers are little-endian; in a file written with the other byte order this number is
 /// reversed.
@@ -101,8 +103,9 @@ fn sealed<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
     bytes
 }
 
-/// Refuses a file that is not a trace, or one of a kind that this version cannot read.
-pub fn check_file_header(bytes: &[u8; FILE_HEADER]) -> Result<()> {
+/// Refuses a file that is not a trace, or one of a kind that this version cannot read. Returns
+/// whether it says which thread is the main one, if that has any event.
+pub fn check_file_header(bytes: &[u8; FILE_HEADER]) -> Result<bool> {
     if bytes[..8] != MAGIC {
         return foreign(
             "this is no heapmark trace: it does not begin as one (`heapmark record` makes traces)",
@@ -117,13 +120,13 @@ pub fn check_file_header(bytes: &[u8; FILE_HEADER]) -> Result<()> {
         return damaged("the header of the file is damaged: its checksum is another");
     }
     let major = u16::from_le_bytes([bytes[8], bytes[9]]);
-    if major != MAJOR {
+    if !(1..=MAJOR).contains(&major) {
         return foreign(format!(
-            "a trace of version {major}: this heapmark reads version {MAJOR}; take the heapmark that wrote it, or a newer one"
+            "a trace of version {major}: this heapmark reads versions 1 to {MAJOR}; take the heapmark that wrote it, or a newer one"
         ));
     }
     match u64_at(bytes, 16) {
-        0 => Ok(()),
+        0 => Ok(major >= TELLS_MAIN),
         features => foreign(format!(
             "it needs features that this heapmark does not have (bits {features:#x}): take a newer heapmark"
         )),

@@ -3,6 +3,7 @@
 
 use super::codec::{CodecState, take_number};
 use super::fault::{Result, damaged, foreign};
+use super::head::{MAIN, UNKNOWN};
 use super::layout::{
     CHUNK_HEADER, ChunkHeader, Codec, Content, FILE_HEADER, MOST_RAW_BYTES, check_file_header,
     file_header,
@@ -18,6 +19,7 @@ use zstd::bulk::Decompressor;
 pub struct Reader<R> {
     from: R,
     head: Head,
+    tells_main: bool,
     state: CodecState,
     unpacker: Decompressor<'static>,
     stored: Vec<u8>,
@@ -59,10 +61,11 @@ impl<R: Read> Reader<R> {
                 "the file ends after {length} bytes, within its header"
             ));
         }
-        check_file_header(&header)?;
+        let tells_main = check_file_header(&header)?;
         let mut reader = Reader {
             from,
             head: Head::default(),
+            tells_main,
             state: CodecState::default(),
             unpacker: Decompressor::new()?,
             stored: Vec::new(),
@@ -88,6 +91,11 @@ impl<R: Read> Reader<R> {
     /// The trace's metadata on its program.
     pub fn head(&self) -> &Head {
         &self.head
+    }
+
+    /// Whether the trace tells which thread is the main one, if that has any event.
+    pub fn tells_main(&self) -> bool {
+        self.tells_main && self.head.get(MAIN) != Some(UNKNOWN)
     }
 
     /// The chunk of the last event.

@@ -74,7 +74,7 @@ fn events(clocked: bool) -> impl Strategy<Value = Vec<(Event<'static>, u64)>> {
         prop_oneof![0..1u64 << 20, 0..1u64 << 47, 0..1u64 << 62].prop_map(|address| address.max(1));
     let number = prop_oneof![0..2000u64, any::<u64>()];
     let call = (
-        0..21usize,
+        0..22usize,
         address.clone(),
         address,
         number.clone(),
@@ -145,7 +145,20 @@ fn events(clocked: bool) -> impl Strategy<Value = Vec<(Event<'static>, u64)>> {
             16 => Event::ThreadStart { child: thread },
             17 => Event::Fork { pid: thread },
             18 => Event::Forking { moment: size },
-            19 => [Event::Clock, Event::FreeNull, Event::ThreadExit][size as usize % 3],
+            19 => [
+                Event::Clock,
+                Event::FreeNull,
+                Event::ThreadExit,
+                Event::Main,
+                Event::Info,
+            ][size as usize % 5],
+            20 => [
+                Event::Trim { pad: size },
+                Event::Mallopt {
+                    parameter: align as i32,
+                    value: thread as i32,
+                },
+            ][operator as usize],
             _ => [Event::Time { ns: size }, Event::Mark { text: b"half way" }][operator as usize],
         },
     );

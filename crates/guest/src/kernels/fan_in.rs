@@ -176,7 +176,8 @@ fn run(bench: &mut Bench) {
                 most_live = most_live.max(live_bytes);
             });
             sys::sleep_ms(IDLE_MS);
-            idle_bytes = points.take_touched(context.volume(), context.live_bytes());
+            idle_bytes =
+                points.take_touched(context.volume(), context.live_bytes(), context.live_bytes());
             context.end.wait();
             bench.join(round, team, &began);
             span = Some(began.elapsed());

@@ -48,7 +48,7 @@ impl Shape {
     pub fn point(&self) -> u64 {
         let live = self.live();
         self.most_live.set(self.most_live.get().max(live));
-        let heap = self.points.take_touched(self.volume(), live);
+        let heap = self.points.take_touched(self.volume(), live, live);
         if live >= OVERHEAD_FROM_BYTES {
             let overhead = heap as f64 / live as f64;
             self.worst.set(self.worst.get().max(overhead));

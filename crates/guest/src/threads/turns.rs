@@ -97,7 +97,7 @@ impl Turns {
     /// threads race, what is live changes too fast to tell.
     pub fn point(&self, points: &HeapPoints, volume: u64, live: u64) -> u64 {
         if self.are_taken() {
-            points.take_touched(volume, live)
+            points.take_touched(volume, live, live)
         } else {
             points.take(volume, live)
         }

@@ -187,6 +187,25 @@ pub const METRICS: &[Metric] = &[
     )
     .better(Neither),
     figure(
+        "end_live_bytes",
+        "live at the end",
+        Bytes,
+        "replays: requested bytes of the blocks that the program has not freed when it ends",
+    )
+    .better(Neither),
+    figure(
+        "end_heap_bytes",
+        "heap at the end",
+        Bytes,
+        "replays: growth of the resident set when the program ends, before its last blocks are freed",
+    ),
+    figure(
+        "rest_heap_bytes",
+        "heap at rest",
+        Bytes,
+        "replays: the same after a second without a call",
+    ),
+    figure(
         "robson_ratio",
         "Robson's ratio",
         Times,

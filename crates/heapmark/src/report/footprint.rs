@@ -20,7 +20,7 @@ const HUGE: &str = "huge_share";
 const STARTED: [&str; 2] = ["start_ns", "late_free_ns"];
 
 /// Title, metric, and what a narrow page does with the column.
-const COLUMNS: [(&str, &str, Spare); 74] = [
+const COLUMNS: [(&str, &str, Spare); 77] = [
     ("peak demand", PEAK_DEMAND, Early),
     ("at peak demand", "overhead_at_peak_demand", Stays),
     ("at peak RSS", "overhead_at_peak_footprint", Stays),
@@ -33,6 +33,9 @@ const COLUMNS: [(&str, &str, Spare); 74] = [
     ("external", "external_fragmentation", Stays),
     ("tenth page", AT_PEAK, Early),
     ("sparse pages", "sparse_pages", Early),
+    ("live at end", "end_live_bytes", Late),
+    ("at end", "end_heap_bytes", Stays),
+    ("at rest", "rest_heap_bytes", Stays),
     // Besides the columns of such processes, a usual terminal fits the first and the last of these,
     // a narrow one only the last.
     ("idle 0 s", "retained_bytes_0_ms", Late),
@@ -219,6 +222,10 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
             "steady_overhead",
             "steady: mean resident heap / mean live bytes; by others: share of the blocks that other threads freed. TLB, cache: misses per \
              read of a live block, of models that forget the least recently used entry.",
+        ),
+        (
+            "rest_heap_bytes",
+            "at end, at rest: growth of the resident set when the program ends, and a second later; live at end: bytes that it has not freed.",
         ),
         (
             WATCHED,

@@ -4,3 +4,4 @@ mod c;
 mod operators;
 mod others;
 mod programs;
+mod tuning;

@@ -97,7 +97,19 @@ fn each_function_of_c_is_recorded_with_its_arguments() {
         ]
     );
     assert_eq!(capture.count(|e| matches!(e, Event::UsableSize { .. })), 1);
-    assert_eq!(capture.count(|e| *e == Event::FreeNull), 1);
+    let set = Event::Mallopt {
+        parameter: libc::M_TOP_PAD,
+        value: 5010,
+    };
+    for once in [
+        Event::FreeNull,
+        Event::Main,
+        set,
+        Event::Trim { pad: 5011 },
+        Event::Info,
+    ] {
+        assert_eq!(capture.count(|e| *e == once), 1, "{once:?}");
+    }
     assert_eq!(
         (capture.text("begin"), capture.text("end")),
         ("start", "exit")
@@ -415,6 +427,11 @@ fn a_child_has_a_recording_of_its_own_whether_it_executes_or_not() {
             parent.mallocs(6004)
         ),
         (10, 0, 100)
+    );
+    let has_main = |capture: &Capture| capture.count(|e| *e == Event::Main) == 1;
+    assert!(
+        captures.iter().all(has_main),
+        "the thread that forked is the child's main one"
     );
     Ledger::of(parent).assert_consistent();
     assert_eq!(

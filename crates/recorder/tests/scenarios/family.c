@@ -32,6 +32,8 @@ int main(void) {
     other = (void *)1;
     if (posix_memalign(&other, 3, 10) != EINVAL || other != (void *)1)
         return 6;
+    if (!mallopt(M_TOP_PAD, 5010) || malloc_trim(5011) > 1 || !mallinfo2().arena)
+        return 8;
     errno = 7;
     free(malloc(5009));
     return errno == 7 ? 0 : 7;

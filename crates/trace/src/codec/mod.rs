@@ -45,6 +45,11 @@ const INHERIT: u64 = 15;
 const DROPPED: u64 = 16;
 const END: u64 = 17;
 const FREE_ALIGNED: u64 = 18;
+// Since version 2.
+const MAIN: u64 = 19;
+const MALLOPT: u64 = 20;
+const TRIM: u64 = 21;
+const INFO: u64 = 22;
 
 /// Sizes below this fit above an operation. No machine has so much memory, so no call that asked
 /// for more succeeded.

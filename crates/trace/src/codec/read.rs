@@ -124,6 +124,13 @@ impl CodecState {
                 }
                 Inherit { objects }
             }
+            MAIN => Main,
+            MALLOPT => Mallopt {
+                parameter: whole(number()?)?,
+                value: whole(number()?)?,
+            },
+            TRIM => Trim { pad: number()? },
+            INFO => Info,
             DROPPED => Dropped { count: number()? },
             END => End {
                 peak_rss_bytes: number()?,
@@ -131,6 +138,11 @@ impl CodecState {
             other => return damaged(format!("operation {other}, which there is not")),
         })
     }
+}
+
+/// An argument of `mallopt`.
+fn whole(number: u64) -> Result<i32> {
+    i32::try_from(varint::unzigzag(number)).or_else(|_| impossible("an int of more than 32 bits"))
 }
 
 fn one_of<T: Copy>(all: &[T], number: u64) -> Result<T> {

@@ -77,6 +77,13 @@ impl CodecState {
                 ..
             } => (TOUCH, &[owner, object, resident_pages, pages]),
             Mark { .. } => (MARK, &[]),
+            Main => (MAIN, &[]),
+            Mallopt { parameter, value } => (
+                MALLOPT,
+                &[parameter, value].map(|it| varint::zigzag(it.into())),
+            ),
+            Trim { pad } => (TRIM, &[pad]),
+            Info => (INFO, &[]),
             Inherit { objects } => (INHERIT, &[objects]),
             Dropped { count } => (DROPPED, &[count]),
             End { peak_rss_bytes } => (END, &[peak_rss_bytes]),

@@ -37,15 +37,19 @@ struct Compiler {
     streams: ThreadStreams,
     objects: Live<Object>,
     live_bytes: u64,
+    /// Of these, the bytes of blocks that a replay touches on each page.
+    whole_bytes: u64,
     slots: Slots,
     next_point: u64,
     head: CompiledHead,
 }
 
-/// Compiles the events of a trace into a file.
+/// Compiles the events of a trace into a file. If no event tells the main thread, that is the only
+/// one with `one_is_main`.
 pub fn compile(
     events: impl Iterator<Item = Result<ThreadEvent, Fault>>,
     order: Order,
+    one_is_main: bool,
     file: File,
 ) -> Result<CompiledHead> {
     let writer = WordWriter {
@@ -56,6 +60,7 @@ pub fn compile(
         streams: ThreadStreams::new(order, writer),
         objects: Live::default(),
         live_bytes: 0,
+        whole_bytes: 0,
         slots: Slots::default(),
         next_point: POINT_EVERY_BYTES,
         head: CompiledHead::default(),
@@ -68,7 +73,7 @@ pub fn compile(
         }
     }
     compiler.play(&mut window)?;
-    compiler.finish()
+    compiler.finish(one_is_main)
 }
 
 impl Compiler {
@@ -122,6 +127,19 @@ impl Compiler {
             ThreadStart { child } => self.streams.start(thread, child)?,
             ThreadExit => self.streams.exit(thread)?,
             Clock { ns } => self.streams.now_ns = ns,
+            Main => self.streams.main = Some(thread),
+            Mallopt { parameter, value } => {
+                self.head.tunings += 1;
+                let argument = |it: i32| i64::from(it) as u64;
+                let words = [Rare::Mallopt.word(0), argument(parameter), argument(value)];
+                self.tune(thread, &words)?;
+            }
+            Trim { pad } => {
+                self.head.trims += 1;
+                self.tune(thread, &[Rare::Trim.word(0), pad])?;
+            }
+            // It changes nothing.
+            Info => {}
             Failed { .. } => self.head.failed += 1,
             Dropped { count } => self.head.dropped = self.head.dropped.saturating_add(count),
             Fork { .. } | Mark { .. } | Inherit { .. } | End { .. } => {}
@@ -136,6 +154,13 @@ impl Compiler {
         self.streams.op(player, words)
     }
 
+    /// Appends a call that changes the heap as a whole. It is no event: few allocators have it.
+    fn tune(&mut self, thread: u32, words: &[u64]) -> Result<()> {
+        let player = self.streams.player_of(thread)?;
+        self.streams.prepare(player)?;
+        self.streams.op(player, words).map(drop)
+    }
+
     /// Called for each use of an object: it must exist, and the thread that used it before must be
     /// done. Returns the thread that plays this.
     fn reach(&mut self, thread: u32, token: Token, ends: bool) -> Result<(u32, Object)> {
@@ -147,6 +172,9 @@ impl Compiler {
         };
         if ends {
             self.live_bytes -= object.bytes;
+            if object.pages_at.is_none() {
+                self.whole_bytes -= object.bytes;
+            }
         }
         self.streams.prepare(player)?;
         self.streams
@@ -189,11 +217,19 @@ impl Compiler {
         if self.streams.order.is_strict() && self.head.bytes >= self.next_point {
             self.next_point = self.head.bytes + POINT_EVERY_BYTES;
             self.head.points += 1;
-            let point = [Rare::Point.word(0), self.head.bytes, self.live_bytes];
+            let point = [
+                Rare::Point.word(0),
+                self.head.bytes,
+                self.live_bytes,
+                self.whole_bytes,
+            ];
             self.streams.push(player, &point)?;
         }
         // Below 2^48, since both are below 2^47.
         self.live_bytes += bytes;
+        if !ask.has_pages() {
+            self.whole_bytes += bytes;
+        }
         if self.live_bytes >= MOST_BYTES {
             bail!(
                 "objects of {} bytes live at once: a process has addresses for {MOST_BYTES}",
@@ -264,12 +300,14 @@ impl Compiler {
     }
 
     /// Ends the streams, writes the table of threads and the head.
-    fn finish(mut self) -> Result<CompiledHead> {
+    fn finish(mut self, one_is_main: bool) -> Result<CompiledHead> {
         if self.head.events == 0 {
             let why = "the trace has no call that could be replayed";
             return Err(Fault::new(FaultKind::Foreign, why).into());
         }
         let streams = &mut self.streams;
+        let main = streams.player_of_main(one_is_main);
+        let main = main.map_or(0, |player| u64::from(player) + 1);
         let table = streams.end()?;
         let free = self.head.free + self.objects.len();
         let objects = self.objects.into_objects().map(|(_, object)| object);
@@ -298,6 +336,7 @@ impl Compiler {
             slots: self.slots.used,
             free,
             left: (left_at, left.len() as u64),
+            main,
             ..self.head
         };
         streams.writer.write(0, &head.encode())?;

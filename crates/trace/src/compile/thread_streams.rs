@@ -40,6 +40,8 @@ pub struct ThreadStreams {
     pub most_alive: u64,
     /// Calls of threads that had already ended.
     pub strays: u64,
+    /// The program's main thread, once an event has told it.
+    pub main: Option<u32>,
     /// By their numbers.
     pub threads: Vec<ThreadStream>,
     /// How many ops of another thread a thread has already waited for.
@@ -60,6 +62,7 @@ impl ThreadStreams {
             now_ns: 0,
             most_alive: 0,
             strays: 0,
+            main: None,
             threads: Vec::new(),
             known: HashMap::default(),
             ends: Vec::new(),
@@ -208,6 +211,21 @@ impl ThreadStreams {
         self.last = Some(gone);
         self.alive -= 1;
         Ok(())
+    }
+
+    /// Who plays what the main thread did; nobody if another thread starts it. If no event tells the
+    /// main thread, that is the only one with `one_is_main`.
+    pub fn player_of_main(&self, one_is_main: bool) -> Option<u32> {
+        let mut playing = (0..).zip(&self.threads).filter(|(_, own)| own.plays);
+        let main = match (self.main, playing.next(), playing.next()) {
+            (Some(main), ..) => Some(self.player(main)),
+            (None, Some((only, _)), None) if one_is_main => Some(only),
+            _ => None,
+        };
+        main.filter(|main| {
+            let own = self.threads.get(*main as usize);
+            own.is_some_and(|own| own.plays && !own.is_started)
+        })
     }
 
     /// Ends all streams; returns the table of threads.

@@ -211,6 +211,10 @@ fn translated(event: Recorded, at: MemoryPoint, addresses: &mut Addresses) -> Op
         Recorded::ThreadStart { child } => ThreadStart { child },
         Recorded::ThreadExit => ThreadExit,
         Recorded::Fork { pid } => Fork { pid },
+        Recorded::Main => Main,
+        Recorded::Mallopt { parameter, value } => Mallopt { parameter, value },
+        Recorded::Trim { pad } => Trim { pad },
+        Recorded::Info => Info,
         Recorded::Mark { text } => Mark {
             text: String::from_utf8_lossy(text).into(),
         },

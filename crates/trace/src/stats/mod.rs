@@ -30,6 +30,8 @@ pub struct Stats {
     pub duration_ns: u64,
     /// Calls by function.
     pub calls: BTreeMap<&'static str, u64>,
+    /// What `mallopt` set, `M_ARENA_MAX=1`: how often.
+    pub settings: BTreeMap<String, u64>,
     /// Objects that begin, without those from before the trace.
     pub allocations: u64,
     /// Bytes that they asked for.
@@ -160,6 +162,23 @@ impl Count {
     }
 }
 
+/// The name that glibc gives to a parameter of `mallopt`.
+fn name_of_setting(parameter: i32) -> String {
+    let name = match parameter {
+        1 => "M_MXFAST",
+        -1 => "M_TRIM_THRESHOLD",
+        -2 => "M_TOP_PAD",
+        -3 => "M_MMAP_THRESHOLD",
+        -4 => "M_MMAP_MAX",
+        -5 => "M_CHECK_ACTION",
+        -6 => "M_PERTURB",
+        -7 => "M_ARENA_TEST",
+        -8 => "M_ARENA_MAX",
+        other => return other.to_string(),
+    };
+    name.to_owned()
+}
+
 impl Stats {
     fn ended(&mut self, object: &LiveObject, event: &Event) {
         self.end_live_bytes = self.end_live_bytes.saturating_sub(object.size);
@@ -185,6 +204,13 @@ impl Stats {
             FreeSized { .. } => "free with a size",
             FreeAlignedSized { .. } | FreeAligned { .. } => "free with an alignment",
             UsableSize { .. } => "malloc_usable_size",
+            Mallopt { parameter, value } => {
+                let setting = format!("{}={value}", name_of_setting(parameter));
+                *self.settings.entry(setting).or_default() += 1;
+                "mallopt"
+            }
+            Trim { .. } => "malloc_trim",
+            Info => "mallinfo",
             Failed { .. } => "failed",
             _ => return self.count_other(event),
         };

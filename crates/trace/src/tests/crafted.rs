@@ -28,7 +28,10 @@ fn with_header(changes: &[(usize, u8)]) -> Vec<u8> {
 
 #[test]
 fn other_versions_and_other_machines_are_named() {
-    assert!(refused(&with_header(&[(8, 2)]), FaultKind::Foreign).contains("a trace of version 2"));
+    for version in [0, 3] {
+        let refused = refused(&with_header(&[(8, version)]), FaultKind::Foreign);
+        assert!(refused.contains(&format!("a trace of version {version}")));
+    }
     assert!(refused(&with_header(&[(18, 4)]), FaultKind::Foreign).contains("bits 0x40000"));
     let swapped = [(12, 1), (13, 2), (14, 3), (15, 4)];
     assert!(refused(&with_header(&swapped), FaultKind::Foreign).contains("big-endian"));

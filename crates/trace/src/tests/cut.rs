@@ -9,6 +9,7 @@ fn a_thread_that_ended_before_the_cut_ends_again_after_its_objects() {
         operator: false,
     };
     let whole = written(&[
+        (0, Event::Main),
         (0, Event::ThreadStart { child: 1 }),
         (0, Event::ThreadStart { child: 2 }),
         (0, Event::ThreadStart { child: 3 }),
@@ -26,7 +27,7 @@ fn a_thread_that_ended_before_the_cut_ends_again_after_its_objects() {
     ]);
     let reader = Reader::new(&whole[..]).unwrap();
     let mut bytes = Vec::new();
-    let stretch = Stretch::Events(11..u64::MAX);
+    let stretch = Stretch::Events(12..u64::MAX);
     cut(reader, &mut bytes, &stretch, &Head::default()).unwrap();
     let (events, fault) = read(&bytes);
     assert!(fault.is_none());
@@ -36,6 +37,7 @@ fn a_thread_that_ended_before_the_cut_ends_again_after_its_objects() {
             (0, Event::Inherit { objects: 2 }),
             (1, malloc(16)),
             (3, malloc(32)),
+            (0, Event::Main),
             // Nothing of thread 2 is left.
             (1, Event::ThreadExit),
             (0, malloc(40)),

@@ -140,6 +140,16 @@ fn every_kind() -> Vec<(u32, Event)> {
                 text: "half way".into(),
             },
         ),
+        (1, Event::Main),
+        (
+            1,
+            Event::Mallopt {
+                parameter: -8,
+                value: i32::MIN,
+            },
+        ),
+        (1, Event::Trim { pad: u64::MAX }),
+        (1, Event::Info),
         (0, Event::Dropped { count: 2 }),
         (
             0,

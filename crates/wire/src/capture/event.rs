@@ -89,6 +89,14 @@ pub enum Event<'a> {
     },
     /// A mark left by the program.
     Mark { text: &'a [u8] },
+    /// The thread is the one that runs `main`.
+    Main,
+    /// `mallopt`.
+    Mallopt { parameter: i32, value: i32 },
+    /// `malloc_trim`.
+    Trim { pad: u64 },
+    /// `mallinfo`, `mallinfo2`.
+    Info,
 }
 
 /// A function that takes an alignment.
@@ -203,4 +211,8 @@ pub(super) mod further {
     pub const CLOCKED_ON: u64 = 9;
     pub const MARK: u64 = 10;
     pub const FORKING: u64 = 11;
+    pub const MAIN: u64 = 12;
+    pub const MALLOPT: u64 = 13;
+    pub const TRIM: u64 = 14;
+    pub const INFO: u64 = 15;
 }

@@ -296,6 +296,15 @@ impl<'a> Records<'a> {
                     size: self.number()?,
                 }
             }
+            further::MAIN => Event::Main,
+            further::INFO => Event::Info,
+            further::MALLOPT => Event::Mallopt {
+                parameter: self.half()? as i32,
+                value: self.half()? as i32,
+            },
+            further::TRIM => Event::Trim {
+                pad: self.number()?,
+            },
             further::TOUCH => Event::Touch {
                 address: self.number()?,
                 resident: self.number()?,

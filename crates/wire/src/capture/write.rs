@@ -227,6 +227,13 @@ impl Writer {
                 Event::Clock => self.further(further::CLOCK),
                 Event::ClockedOn => self.further(further::CLOCKED_ON),
                 Event::ThreadExit => self.further(further::THREAD_EXIT),
+                Event::Main => self.further(further::MAIN),
+                Event::Info => self.further(further::INFO),
+                Event::Mallopt { parameter, value } => {
+                    self.further_with(further::MALLOPT, u64::from(parameter as u32));
+                    self.number(u64::from(value as u32));
+                }
+                Event::Trim { pad } => self.further_with(further::TRIM, pad),
                 Event::Begin { thread } => self.further_with(further::BEGIN, u64::from(thread)),
                 Event::ThreadStart { child } => {
                     self.further_with(further::THREAD_START, u64::from(child))

@@ -3,9 +3,9 @@
 use super::MOST_SLOTS;
 
 /// The first word; the number at its end is the version of the layout.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"HMscore\x03");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"HMscore\x04");
 /// Words of the head.
-pub const HEAD_WORDS: usize = 25;
+pub const HEAD_WORDS: usize = 28;
 
 /// The start of a compiled trace: its size, and the expected totals of one replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +55,12 @@ pub struct CompiledHead {
     pub left: (u64, u64),
     /// Bytes for the largest block, including space to align it.
     pub largest_bytes: u64,
+    /// What the program's main thread plays: the thread's number plus one; 0 if that is not known.
+    pub main: u64,
+    /// Calls of mallopt.
+    pub tunings: u64,
+    /// Calls of malloc_trim.
+    pub trims: u64,
 }
 
 /// Why a file is no compiled trace.
@@ -98,6 +104,9 @@ impl CompiledHead {
             self.left.0,
             self.left.1,
             self.largest_bytes,
+            self.main,
+            self.tunings,
+            self.trims,
         ];
         words[..numbers.len()].copy_from_slice(&numbers);
         words
@@ -145,6 +154,9 @@ impl CompiledHead {
             strays: next(),
             left: (next(), next()),
             largest_bytes: next(),
+            main: next(),
+            tunings: next(),
+            trims: next(),
         };
         let table_end = head
             .threads
@@ -152,6 +164,7 @@ impl CompiledHead {
             .and_then(|words| head.table.checked_add(words));
         let left_end = head.left.0.checked_add(head.left.1);
         if head.threads == 0
+            || head.main > head.threads
             || head.slots > MOST_SLOTS
             || [table_end, left_end]
                 .iter()
@@ -206,26 +219,31 @@ mod tests {
     #[test]
     fn a_head_is_read_back_and_one_that_lies_is_refused() {
         let head = CompiledHead {
-            words: 33,
-            table: 25,
+            words: 36,
+            table: 28,
             threads: 3,
             slots: 5,
             peak: (1, 2),
             recorded_ns: 9,
-            left: (31, 2),
+            main: 3,
+            left: (34, 2),
             ..CompiledHead::default()
         };
-        let mut file = [0; 33];
+        let mut file = [0; 36];
         file[..HEAD_WORDS].copy_from_slice(&head.encode());
         assert_eq!(CompiledHead::decode(&file), Ok(head));
         assert_eq!(
-            CompiledHead::decode(&file[..32]),
+            CompiledHead::decode(&file[..35]),
             Err(CompiledFault::Length)
         );
         assert_eq!(CompiledHead::decode(&file[..5]), Err(CompiledFault::Length));
         let broken = |head: CompiledHead| CompiledHead::of_words(&head.encode());
         assert_eq!(
             broken(CompiledHead { threads: 5, ..head }),
+            Err(CompiledFault::Numbers)
+        );
+        assert_eq!(
+            broken(CompiledHead { main: 4, ..head }),
             Err(CompiledFault::Numbers)
         );
         assert_eq!(
@@ -237,7 +255,7 @@ mod tests {
         );
         assert_eq!(
             broken(CompiledHead {
-                left: (31, 3),
+                left: (34, 3),
                 ..head
             }),
             Err(CompiledFault::Numbers)
@@ -256,8 +274,8 @@ mod tests {
     #[test]
     fn threads_are_found_in_their_table() {
         let head = CompiledHead {
-            words: 29,
-            table: 25,
+            words: 32,
+            table: 28,
             threads: 2,
             ..CompiledHead::default()
         };
@@ -271,9 +289,9 @@ mod tests {
                 is_started: true,
             },
         );
-        let mut file = [0; 29];
-        file[25..27].copy_from_slice(&one.encode());
-        file[27..].copy_from_slice(&two.encode());
+        let mut file = [0; 32];
+        file[28..30].copy_from_slice(&one.encode());
+        file[30..].copy_from_slice(&two.encode());
         assert_eq!(
             [0, 1, 2].map(|n| CompiledThread::of(&file, &head, n)),
             [Some(one), Some(two), None]

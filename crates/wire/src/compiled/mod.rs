@@ -19,7 +19,7 @@ pub use head::{CompiledFault, CompiledHead, CompiledThread, HEAD_WORDS, MAGIC, T
 pub const MOST_SLOTS: u64 = 1 << SLOT_BITS;
 /// Means "all pages" in [`Rare::Pages`].
 pub const ALL_PAGES: u32 = u32::MAX >> 1;
-/// Blocks from this size on have their touched pages listed; smaller ones are touched at both ends.
+/// Blocks from this size on have their touched pages listed; smaller ones are touched on each page.
 pub const PAGES_FROM_BYTES: u64 = 64 << 10;
 /// A thread publishes its position in the recorded order at least once per this many events.
 pub const POSITION_EVERY: u64 = 4096;
@@ -75,8 +75,8 @@ pub enum Rare {
     Pages = 4,
     /// Wait until this many nanoseconds after the start: the next word.
     Clock = 5,
-    /// Bytes that the recorded program has allocated (the next word), and its live bytes (the word
-    /// after it).
+    /// Three words: bytes that the recorded program has allocated, its live bytes, and those of
+    /// blocks without [`Rare::Pages`].
     Point = 6,
     /// free(NULL).
     FreeNull = 7,
@@ -102,6 +102,10 @@ pub enum Rare {
     DeleteAligned = 17,
     /// The same with its size; alignment and size follow.
     DeleteAlignedSized = 18,
+    /// mallopt, where the allocator has it; parameter and value follow.
+    Mallopt = 19,
+    /// malloc_trim, where the allocator has it; its argument follows.
+    Trim = 20,
 }
 
 impl Op {
@@ -181,7 +185,7 @@ pub fn size(word: u64) -> usize {
 }
 
 impl Rare {
-    const ALL: [Rare; 19] = [
+    const ALL: [Rare; 21] = [
         Rare::Jump,
         Rare::End,
         Rare::Exit,
@@ -201,6 +205,8 @@ impl Rare {
         Rare::NewAligned,
         Rare::DeleteAligned,
         Rare::DeleteAlignedSized,
+        Rare::Mallopt,
+        Rare::Trim,
     ];
 
     /// The rare op of a word; `None` if there is none of that number.
@@ -248,6 +254,6 @@ mod tests {
                 (Op::Rare, Some(rare), ALL_PAGES as usize)
             );
         }
-        assert_eq!(Rare::of(Op::Rare.word(19, 0)), None);
+        assert_eq!(Rare::of(Op::Rare.word(21, 0)), None);
     }
 }

@@ -54,10 +54,8 @@ impl Player<'_> {
         // overflow.
         let block = unsafe { (self.stage.api.calloc)(count, size) };
         self.born("calloc", slot, block, count * size);
-        // SAFETY: just allocated with this size.
-        unsafe { self.stage.touch.read(block, count * size, self.pages) };
+        self.written(block, count * size);
         self.tally.calloc += 1;
-        self.pages = ALL_PAGES;
     }
 
     pub(super) fn realloc(&mut self, slot: usize, size: usize) {

@@ -12,6 +12,7 @@ mod points;
 mod sheet;
 mod stage;
 mod touch;
+mod tuning;
 
 use super::{Kernel, MemoryPoints};
 use crate::api;
@@ -31,7 +32,15 @@ pub const KERNEL: Kernel = Kernel {
     name: "replay",
     // Other functions that it calls follow from the trace, and are named in the job.
     calls: &["malloc", "free"],
-    parameters: &["compiled", "mode", "touch", "skew", "pace", "packed_bytes"],
+    parameters: &[
+        "compiled",
+        "mode",
+        "touch",
+        "skew",
+        "pace",
+        "packed_bytes",
+        "thread",
+    ],
     memory: MemoryPoints::Sampled,
     has_floor: true,
     run,
@@ -48,12 +57,6 @@ fn run(bench: &mut Bench) {
     let sheet = Sheet::open(path);
     let head = sheet.head;
     let threads = head.threads as usize;
-    if bench.is_on_main() && threads != 1 {
-        fail::give_up(
-            "unsupported",
-            format_args!("thread = main replays traces of one thread, this one has {threads}"),
-        );
-    }
     bench.needs(head.requested_peak_bytes + head.slots * size_of::<*mut u8>() as u64);
     null::overlap(head.largest_bytes as usize, head.threads_at_a_time as usize);
     mind_operators();
@@ -67,6 +70,7 @@ fn run(bench: &mut Bench) {
     let steps = bench.watched().open_steps(threads).unwrap_or(&own_steps);
     let points = Points::of(bench, &sheet);
     let mut stage = Stage::new(bench, &sheet, &slots, &seats, steps, &points);
+    stage.hire();
 
     let (mut done, mut expected, mut last_frees) =
         (KernelWork::default(), KernelWork::default(), 0);
@@ -74,14 +78,14 @@ fn run(bench: &mut Bench) {
     points.begin();
     for round in bench.rounds() {
         stage.set();
-        let began = stage.raise();
-        stage.until_all_are_over();
+        let began = stage.play_all();
         let span = began.elapsed();
         stage.curtain(
             |index, time| bench.thread_time(round, index % bench.threads, time),
             &began,
         );
         bench.record(round, span, 0, head.events);
+        points.at_end(bench);
         seats
             .iter()
             .for_each(|Padded(seat)| done.add(&seat.tally.get()));
@@ -93,6 +97,7 @@ fn run(bench: &mut Bench) {
         expected.posix_memalign += head.aligned;
         expected.checksum += head.bytes;
     }
+    stage.dismiss();
     done.free += last_frees;
     bench.account(&done, &expected);
     bench.requested_peak(head.requested_peak_bytes);

@@ -197,8 +197,13 @@ impl<'s> Player<'s> {
                 return PlayedOp::Word;
             }
             Rare::Point => {
-                let (volume, live) = (self.word(), self.word());
-                self.stage.points.take(volume, live);
+                let (volume, live, whole) = (self.word(), self.word(), self.word());
+                let touched = if self.stage.touch.is_whole() {
+                    whole
+                } else {
+                    0
+                };
+                self.stage.points.take(volume, live, touched);
                 return PlayedOp::Word;
             }
             Rare::FreeNull => {
@@ -216,6 +221,14 @@ impl<'s> Player<'s> {
                 }
                 // SAFETY: a live block.
                 unsafe { (self.stage.api.usable_size)(block) };
+            }
+            Rare::Mallopt => {
+                let (parameter, value) = (self.word(), self.word());
+                self.stage.tuning.mallopt(parameter as i32, value as i32);
+            }
+            Rare::Trim => {
+                let pad = self.word() as usize;
+                self.stage.tuning.trim(pad);
             }
             Rare::Malloc => {
                 let size = self.word() as usize;

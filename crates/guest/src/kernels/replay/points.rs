@@ -10,6 +10,7 @@ use crate::fail;
 use crate::heap_points::{HeapPoints, own};
 use crate::memory::Resident;
 use crate::published;
+use crate::sys;
 use core::cell::Cell;
 use heapmark_wire::Peak;
 
@@ -18,6 +19,9 @@ use heapmark_wire::Peak;
 const MOST_POINTS: u64 = 1000;
 /// No series has a limit below this.
 const FEWEST_POINTS: u64 = 100;
+
+/// How long a heap rests before it is measured again.
+const REST_NS: u64 = 1_000_000_000;
 
 /// The points of one process.
 pub struct Points {
@@ -68,11 +72,11 @@ impl Points {
         }
     }
 
-    /// Takes a point, if this one is due.
-    pub fn take(&self, volume: u64, live: u64) {
+    /// Takes a point, if this one is due; live blocks of so many bytes are touched on each page.
+    pub fn take(&self, volume: u64, live: u64, touched: u64) {
         let passed = self.passed.replace(self.passed.get() + 1);
         if passed.is_multiple_of(self.every) {
-            self.taken.take(volume, live);
+            self.taken.take_touched(volume, live, touched);
         }
     }
 
@@ -101,6 +105,23 @@ impl Points {
             tenth_page_bytes,
             sparse_pages,
         }));
+    }
+
+    /// Called when all streams have ended and nothing is freed yet: reports what is live then, and
+    /// the heap now and after a second without a call.
+    pub fn at_end(&self, bench: &Bench) {
+        if !self.taken.wanted() {
+            return;
+        }
+        let heap = || {
+            let now = Resident::now();
+            let bytes = self.taken.heap_bytes(&now).max(self.present_bytes(&now));
+            bytes as f64
+        };
+        bench.figure("end_live_bytes", published::live_bytes() as f64);
+        bench.figure("end_heap_bytes", heap());
+        sys::sleep_ns(REST_NS);
+        bench.figure("rest_heap_bytes", heap());
     }
 
     /// Resident bytes of live blocks. They must be a part of the memory that was found. Otherwise

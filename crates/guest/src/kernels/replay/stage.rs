@@ -1,12 +1,14 @@
 //! The threads of a replay. Those that existed from the start wait at a gate; each other thread is
 //! created by the thread that created it in the recorded program, and ends where it ended there. So
-//! an allocator sees threads come and go as in the program. The main thread may play the only one.
+//! an allocator sees threads come and go as in the program. What the program's main thread did is
+//! played by the main thread: some allocators give it another heap than others.
 
 use super::order::Skew;
 use super::player::Player;
 use super::points::Points;
 use super::sheet::Sheet;
 use super::touch::Touch;
+use super::tuning::Tuning;
 use crate::api::Api;
 use crate::bench::{Bench, KernelWork};
 use crate::clock;
@@ -31,14 +33,15 @@ pub struct Stage<'a> {
     pub steps: &'a [ReplayProgress],
     pub points: &'a Points,
     pub touch: Touch,
+    pub tuning: Tuning,
     pub skew: Skew,
     /// Recorded time is played this many times faster; 0 = ignored.
     pub pace: f64,
     pub began_ns: AtomicU64,
     /// One thread plays at a time, in the recorded order.
     strict: bool,
-    /// The main thread plays the only thread.
-    on_main: bool,
+    /// What the main thread plays.
+    main: Option<usize>,
     /// More threads than CPUs.
     pub crowded: bool,
     seats: &'a [Padded<ReplayThread>],
@@ -48,8 +51,26 @@ pub struct Stage<'a> {
     overs: AtomicU32,
     one_is_over: Semaphore,
     curtain: Semaphore,
+    /// While the main thread plays with others, a further thread joins those that end.
+    joiner: Joiner,
     /// Threads that play.
     players: usize,
+}
+
+/// The joiner and its orders. All zero: there is none.
+#[derive(Default)]
+struct Joiner {
+    thread: Cell<Option<libc::pthread_t>>,
+    /// No round follows.
+    is_over: AtomicBool,
+    begin: Semaphore,
+    done: Semaphore,
+}
+
+impl Joiner {
+    fn is_there(&self) -> bool {
+        self.thread.get().is_some()
+    }
 }
 
 // SAFETY: the order of the compiled trace gives a slot to one thread at a time; a wrong order is
@@ -104,11 +125,12 @@ impl<'a> Stage<'a> {
             steps,
             points,
             touch: Touch::of(bench.parameter("touch")),
+            tuning: Tuning::find(),
             skew: Skew::new(bench.number("skew")),
             pace,
             began_ns: AtomicU64::new(0),
             strict,
-            on_main: bench.is_on_main(),
+            main: main_of(bench, sheet),
             crowded: sheet.head.threads_at_a_time as usize > Cpus::usable().count(),
             seats,
             gate: Gate::default(),
@@ -116,6 +138,7 @@ impl<'a> Stage<'a> {
             overs: AtomicU32::new(0),
             one_is_over: Semaphore::default(),
             curtain: Semaphore::default(),
+            joiner: Joiner::default(),
             players,
         }
     }
@@ -153,19 +176,48 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Creates the threads that exist from the start, and starts the clock once all of them wait
-    /// for it. If the main thread plays, it has played when this returns.
-    pub fn raise(&self) -> Moment {
-        if self.on_main {
-            make_ready();
-        } else {
-            self.at_start().for_each(|index| self.create(index));
-            self.gate.all_here(self.threads_at_start());
+    /// Creates the joiner if one is needed. The stage stays where it is until [`Stage::dismiss`].
+    pub fn hire(&self) {
+        if self.main.is_some() && self.players > 1 {
+            let argument = ptr::from_ref(self).cast_mut().cast();
+            let (stack, index) = (Stack::none(), self.seats.len());
+            // SAFETY: the stage outlives the thread, which is joined.
+            let thread = unsafe { create(join_those_that_end, argument, &stack, false, index) };
+            self.joiner.thread.set(Some(thread));
         }
+    }
+
+    /// After the last round: the joiner ends.
+    pub fn dismiss(&self) {
+        if let Some(thread) = self.joiner.thread.take() {
+            self.joiner.is_over.store(true, Ordering::Release);
+            self.joiner.begin.post();
+            // SAFETY: a joinable thread of ours, joined once.
+            unsafe { libc::pthread_join(thread, ptr::null_mut()) };
+        }
+    }
+
+    /// Plays a whole round: creates the threads that exist from the start, and starts the clock once
+    /// all of them wait for it. Returns when all streams have ended.
+    pub fn play_all(&self) -> Moment {
+        let others = || self.at_start().filter(|index| Some(*index) != self.main);
+        others().for_each(|index| self.create(index));
+        if self.main.is_some() {
+            make_ready();
+        }
+        self.gate.all_here(others().count());
         self.began_ns.store(clock::now_ns(), Ordering::Relaxed);
         let began = self.gate.open();
-        if self.on_main {
-            self.at_start().for_each(|index| self.play(index));
+        if self.joiner.is_there() {
+            self.joiner.begin.post();
+        }
+        if let Some(main) = self.main {
+            self.play(main);
+        }
+        if self.joiner.is_there() {
+            self.joiner.done.wait();
+        } else {
+            self.until_all_are_over();
         }
         began
     }
@@ -218,7 +270,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Joins threads that exit; returns once all streams have ended.
-    pub fn until_all_are_over(&self) {
+    fn until_all_are_over(&self) {
         for place in self.over.iter().take(self.players) {
             self.one_is_over.wait();
             wait_until(|| place.load(Ordering::Acquire) != 0);
@@ -240,12 +292,14 @@ impl<'a> Stage<'a> {
                 .enumerate()
                 .filter(|(index, _)| self.thread(*index).plays())
         };
-        let stayed = |seat: &Padded<ReplayThread>| !seat.0.has_exited.get();
+        let waits = |index, seat: &Padded<ReplayThread>| {
+            Some(index) != self.main && !seat.0.has_exited.get()
+        };
         players()
-            .filter(|(_, seat)| stayed(seat))
+            .filter(|(index, seat)| waits(*index, seat))
             .for_each(|_| self.curtain.post());
         for (index, seat) in players() {
-            if stayed(seat) {
+            if waits(index, seat) {
                 self.join(index);
             }
             let Padded(seat) = seat;
@@ -264,7 +318,7 @@ impl<'a> Stage<'a> {
     }
 
     fn join(&self, index: usize) {
-        if self.on_main {
+        if self.main == Some(index) {
             return;
         }
         let Padded(seat) = &self.seats[index];
@@ -286,6 +340,25 @@ fn thread(sheet: &Sheet, index: usize) -> CompiledThread {
             format_args!("the compiled trace has no thread {index}"),
         )
     })
+}
+
+/// What the main thread plays, if it plays anything.
+fn main_of(bench: &Bench, sheet: &Sheet) -> Option<usize> {
+    let main = sheet.head.main.checked_sub(1)? as usize;
+    (bench.parameter("thread") != "worker").then_some(main)
+}
+
+extern "C" fn join_those_that_end(stage: *mut c_void) -> *mut c_void {
+    // SAFETY: the stage that `hire` handed over, which outlives this thread.
+    let stage = unsafe { &*stage.cast::<Stage>() };
+    loop {
+        stage.joiner.begin.wait();
+        if stage.joiner.is_over.load(Ordering::Acquire) {
+            return ptr::null_mut();
+        }
+        stage.until_all_are_over();
+        stage.joiner.done.post();
+    }
 }
 
 extern "C" fn enter(seat: *mut c_void) -> *mut c_void {

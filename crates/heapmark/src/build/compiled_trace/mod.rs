@@ -70,7 +70,9 @@ pub fn compiled_trace(
             .get("page-bytes")
             .and_then(|bytes| bytes.parse().ok())
             .unwrap_or(PAGE);
-        compile(reader.map(|told| in_pages(told, page)), order, file)
+        let one_is_main = !reader.tells_main();
+        let events = reader.map(|told| in_pages(told, page));
+        compile(events, order, one_is_main, file)
     });
     let head = compiled.with_context(|| format!("{} cannot be replayed", trace.display()))?;
     let _in_use = shelf.keep(&key, unfinished)?;

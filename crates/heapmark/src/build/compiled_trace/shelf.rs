@@ -221,7 +221,7 @@ mod tests {
                 operator: false,
             },
         ))];
-        compile(events.into_iter(), Order::Dependent, file).unwrap();
+        compile(events.into_iter(), Order::Dependent, true, file).unwrap();
         let used = SystemTime::now() - Duration::from_secs(age_s);
         unfinished
             .file

@@ -297,13 +297,6 @@ fn compile(case: &mut Case, cpus: u32) -> Result<CompiledTrace> {
             case.workload
         );
     }
-    if word(case, "thread") == "main" && head.threads > 1 {
-        bail!(
-            "{}: thread = main: the main thread would play alone, and the trace has {} threads: use thread = worker",
-            case.workload,
-            head.threads
-        );
-    }
     case.parameters.insert("calls".into(), calls(head));
     case.threads = head.threads_at_a_time as u32;
     // In strict order one thread runs at a time.
@@ -425,6 +418,14 @@ fn caution(mode: &str, head: &CompiledHead) -> Option<String> {
         count(
             head.failed,
             "Calls that failed when recorded, and are not made",
+        ),
+        count(
+            head.tunings,
+            "Calls of mallopt, which only rows of glibc make",
+        ),
+        count(
+            head.trims,
+            "Calls of malloc_trim, which only rows of glibc make",
         ),
         count(head.dropped, "Events that the recorder could not write"),
         count(

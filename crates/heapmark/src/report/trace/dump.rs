@@ -103,6 +103,12 @@ fn told(event: &Event) -> (&'static str, Value) {
             json!({"resident_pages": resident_pages, "pages": pages}),
         ),
         Event::Mark { ref text } => ("mark", json!({"text": plain(text)})),
+        Event::Main => ("main", Value::Null),
+        Event::Mallopt { parameter, value } => {
+            ("mallopt", json!({"parameter": parameter, "value": value}))
+        }
+        Event::Trim { pad } => ("malloc_trim", json!({"pad": pad})),
+        Event::Info => ("mallinfo", Value::Null),
         Event::Inherit { objects } => ("inherit", json!({"objects": objects})),
         Event::Dropped { count } => ("dropped", json!({"count": count})),
         Event::End { peak_rss_bytes } => ("end", json!({"peak_rss_bytes": peak_rss_bytes})),

@@ -115,6 +115,18 @@ pub fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
             format!("{objects} given another size by realloc; times: {times}"),
         );
     }
+    let by_calls = stats.settings.iter().map(|(setting, times)| match times {
+        1 => format!("mallopt {setting}"),
+        _ => format!("mallopt {setting} ({times} times)"),
+    });
+    let by_variables = stats.head.iter().filter_map(|(key, value)| {
+        let name = key.strip_prefix("env.")?;
+        Some(format!("{name}={value}"))
+    });
+    let settings: Vec<String> = by_calls.chain(by_variables).collect();
+    if !settings.is_empty() {
+        line("settings of malloc", settings.join(", "));
+    }
     let (touched, pages) = stats.touched_pages;
     if pages > 0 {
         let share = share(touched, pages);

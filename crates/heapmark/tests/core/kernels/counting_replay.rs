@@ -35,6 +35,7 @@ fn case(compiled: &Path, threads: u32, mode: &str) -> Case {
         ("skew", "4096"),
         ("pace", "1"),
         ("packed_bytes", "0"),
+        ("thread", "recorded"),
     ];
     Case {
         workload: "trace:test".into(),
@@ -81,25 +82,25 @@ impl FakeRun {
             .truncate(true)
             .open(&path)
             .unwrap();
-        let head = compile(events.iter().cloned().map(Ok), order, file).unwrap();
+        let head = compile(events.iter().cloned().map(Ok), order, true, file).unwrap();
         (path, head)
     }
 
     /// Replays a compiled trace in each way, twice in a process, and holds what was called against this.
+    /// The main thread plays one of them, then not.
     fn expect(&self, events: &[Told], calls: [u64; 5]) {
+        let told = [&[(0, Event::Main)], events].concat();
         for (order, mode) in [
             (Order::Dependent, "speed"),
             (Order::Strict, "memory"),
             (Order::Timed, "paced"),
         ] {
-            let (path, head) = self.compiled(events, order);
-            let mut cases = vec![case(&path, head.threads_at_a_time as u32, mode)];
-            // The main thread makes the same calls.
-            if head.threads == 1 {
-                let mut on_main = cases[0].clone();
-                on_main.parameters.insert("thread".into(), "main".into());
-                cases.push(on_main);
-            }
+            let (path, head) = self.compiled(&told, order);
+            assert_eq!(head.main, 1);
+            let on_main = case(&path, head.threads_at_a_time as u32, mode);
+            let mut beside = on_main.clone();
+            beside.parameters.insert("thread".into(), "worker".into());
+            let cases = [on_main, beside];
             for case in &cases {
                 let (counted, attempt) = self.counter.attempt_of(case, 1, 1, false);
                 assert_eq!(attempt.outcome, Outcome::Ok, "{mode}: {}", attempt.report);
@@ -189,6 +190,15 @@ fn each_kind_of_call_is_made_as_often_as_it_was_recorded() {
             },
         ),
         (0, Event::UsableSize { token: token(0) }),
+        (
+            0,
+            Event::Mallopt {
+                parameter: -1,
+                value: 1 << 20,
+            },
+        ),
+        (0, Event::Trim { pad: 0 }),
+        (0, Event::Info),
         (0, Event::FreeNull),
         (
             0,

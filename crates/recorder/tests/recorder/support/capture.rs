@@ -144,7 +144,9 @@ fn without_text(event: Event<'_>) -> Event<'static> {
         Forking { moment },
         Fork { pid },
         Time { ns },
-        Touch { address, resident, pages };
-        FreeNull, ThreadExit, Clock, ClockedOn
+        Touch { address, resident, pages },
+        Mallopt { parameter, value },
+        Trim { pad };
+        FreeNull, ThreadExit, Clock, ClockedOn, Main, Info
     )
 }

@@ -24,6 +24,7 @@ fn compiled(events: &[ThreadEvent], order: Order) -> (Vec<u64>, CompiledHead) {
     let head = compile(
         events.iter().cloned().map(Ok),
         order,
+        true,
         file.try_clone().unwrap(),
     )
     .unwrap();
@@ -305,6 +306,30 @@ fn what_a_thread_does_after_its_end_is_done_by_another() {
 
 /// A process that ends with its last thread runs destructors after that thread's end.
 #[test]
+fn the_main_thread_plays_what_it_played_if_the_trace_tells_or_it_can_be_no_other() {
+    let main = |events: &[ThreadEvent], order| compiled(events, order).1.main;
+    for order in [Order::Dependent, Order::Strict] {
+        assert_eq!(main(&[(3, malloc())], order), 4, "the only one");
+        assert_eq!(main(&[(0, malloc()), (1, malloc())], order), 0);
+        let second = [(0, malloc()), (1, Event::Main), (1, malloc())];
+        assert_eq!(main(&second, order), 2);
+        let started = [
+            (0, malloc()),
+            (0, Event::ThreadStart { child: 1 }),
+            (1, Event::Main),
+            (1, malloc()),
+        ];
+        assert_eq!(main(&started, order), 0, "no thread starts the main one");
+        assert_eq!(
+            main(&[(0, malloc()), (1, Event::Main)], order),
+            0,
+            "it plays nothing"
+        );
+    }
+    assert_eq!(main(&[(0, malloc()), (1, malloc())], Order::Alone), 1);
+}
+
+#[test]
 fn what_comes_after_the_end_of_all_threads_is_done_by_a_further_one() {
     let token = |thread| Token { thread, index: 0 };
     let mut events = vec![
@@ -360,7 +385,7 @@ fn sums_of_sizes_that_no_64_bits_hold_are_refused_and_not_wrapped() {
         let file = tempfile::tempfile().unwrap();
         format!(
             "{:#}",
-            compile(events.map(Ok), Order::Dependent, file).unwrap_err()
+            compile(events.map(Ok), Order::Dependent, true, file).unwrap_err()
         )
     };
     let large = || {
@@ -407,7 +432,8 @@ fn sums_of_sizes_that_no_64_bits_hold_are_refused_and_not_wrapped() {
 fn what_cannot_be_replayed_is_said_with_its_place() {
     let error = |events: &[ThreadEvent]| {
         let file = tempfile::tempfile().unwrap();
-        let error = compile(events.iter().cloned().map(Ok), Order::Dependent, file).unwrap_err();
+        let error =
+            compile(events.iter().cloned().map(Ok), Order::Dependent, true, file).unwrap_err();
         format!("{error:#}")
     };
     let token = Token {

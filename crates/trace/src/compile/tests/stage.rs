@@ -116,9 +116,11 @@ impl<'s> Stage<'s> {
                 Rare::Clock => (counts, length) = (false, 2),
                 Rare::Point => {
                     self.live_bytes_at_strict_points.push(self.words[at + 2]);
-                    (counts, length) = (false, 3);
+                    (counts, length) = (false, 4);
                 }
                 Rare::FreeNull => {}
+                Rare::Mallopt => length = 3,
+                Rare::Trim => length = 2,
                 Rare::UsableSize => self.empty(size).and_then(|()| self.fill(size))?,
                 Rare::Malloc | Rare::New => (_, length) = (self.fill(size)?, 2),
                 Rare::Calloc | Rare::Aligned | Rare::NewAligned => {

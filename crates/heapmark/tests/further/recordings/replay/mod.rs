@@ -1,6 +1,7 @@
 //! `heapmark replay` and `run -w trace:FILE` through the built binary: a trace is chosen, measured and taken up again as any other
 //! workload is.
 
+mod heap;
 mod input;
 mod modes;
 mod operators;
