@@ -10,7 +10,7 @@ use crate::clock;
 use crate::layout::{StreamState, WIPED};
 use crate::local::state;
 use crate::reentry::{note_elsewhere, note_streamless, take_over};
-use crate::thread::{enter, find_room, note_rarely, record_rare};
+use crate::thread::{INTERRUPTING, enter, find_room, note_rarely, record_rare};
 use crate::witness::Witness;
 use core::ffi::c_void;
 use core::hint::cold_path;
@@ -26,8 +26,17 @@ pub fn record_after(
     failed: impl Fn() -> Event<'static>,
 ) -> *mut c_void {
     let state = enter();
-    if state.is_null() {
+    if state <= INTERRUPTING {
         cold_path();
+        if state == INTERRUPTING {
+            let block = interrupt(call);
+            record_rare(&if block.is_null() {
+                failed()
+            } else {
+                event(block as u64)
+            });
+            return block;
+        }
         let block = call();
         note_streamless(&if block.is_null() {
             failed()
@@ -57,9 +66,13 @@ pub fn record_after(
 #[inline(always)]
 pub fn record_before<R>(event: Event<'static>, call: impl FnOnce() -> R) -> R {
     let state = enter();
-    if state.is_null() {
+    if state <= INTERRUPTING {
         cold_path();
         let again = event;
+        if state == INTERRUPTING {
+            record_rare(&again);
+            return interrupt(call);
+        }
         note_streamless(&again);
         return call();
     }
@@ -75,14 +88,28 @@ pub fn record_before<R>(event: Event<'static>, call: impl FnOnce() -> R) -> R {
     }
 }
 
+/// Runs a call of the next library while another one is interrupted, which goes on afterwards.
+#[inline(always)]
+fn interrupt<R>(call: impl FnOnce() -> R) -> R {
+    let state = state();
+    let witness = Witness::new();
+    // SAFETY: the state is this thread's.
+    unsafe {
+        let interrupted = core::mem::replace(&mut (*state).calling, witness.stand());
+        let result = call();
+        (*state).calling = interrupted;
+        result
+    }
+}
+
 /// Notes an event that passes no call on.
 #[inline(always)]
 pub fn record(event: Event<'_>) {
     let state = enter();
-    if state.is_null() {
+    if state <= INTERRUPTING {
         cold_path();
         let again = event;
-        return note_streamless(&again);
+        return record_rare(&again);
     }
     let witness = Witness::new();
     // SAFETY: the state is this thread's.

@@ -9,7 +9,7 @@ use crate::layout::{StreamState, WIPED};
 use crate::local::{Errno, depth, local, state};
 use crate::next::NextFunctions;
 use crate::reentry::{may_be_inner, note_elsewhere, note_streamless, take_over};
-use crate::signals::Quiet;
+use crate::signals::{self, Quiet, is_handler};
 use crate::witness::{Witness, stands};
 use crate::{clock, interposers, next, process};
 use core::ffi::c_void;
@@ -38,6 +38,7 @@ pub fn set_up() -> bool {
     }
     interposers::find();
     clock::find();
+    signals::find();
     if process::configure() {
         // SAFETY: the functions stay loaded. If registering fails, children inherit no blocks from
         // their parents, which is reported for each.
@@ -169,6 +170,10 @@ extern "C" fn after_fork() {
     unsafe { (*local()).forking = 0 };
 }
 
+/// In place of a thread's state: a signal handler makes the call, and has interrupted one of the
+/// next library.
+pub const INTERRUPTING: *mut StreamState = ptr::without_provenance_mut(1);
+
 /// The thread's state; null if it has none, or if the next library made the call itself.
 #[inline(always)]
 pub fn enter() -> *mut StreamState {
@@ -194,8 +199,13 @@ fn enter_slowly(state: *mut StreamState, depth: usize) -> *mut StreamState {
     // SAFETY: the state is this thread's.
     unsafe {
         let then = (*state).calling;
-        if depth < then && stands(then, depth) && may_be_inner(&mut *state) {
-            return core::ptr::null_mut();
+        if depth < then && stands(then, depth) {
+            if is_handler(depth, then) {
+                return INTERRUPTING;
+            }
+            if may_be_inner(&mut *state) {
+                return ptr::null_mut();
+            }
         }
         (*state).calling = 0;
     }
@@ -226,7 +236,10 @@ pub unsafe fn find_room(state: *mut StreamState, witness: usize) -> *mut StreamS
 #[cold]
 #[inline(never)]
 pub fn record_rare(event: &Event<'_>) {
-    let state = enter();
+    let state = match enter() {
+        INTERRUPTING => state(),
+        other => other,
+    };
     if state.is_null() {
         return note_streamless(event);
     }

@@ -9,7 +9,7 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 
 /// The smallest unit of mapping.
-const PAGE_BYTES: usize = 4096;
+pub const PAGE_BYTES: usize = 4096;
 
 /// Lies in the frame of the call that is under way.
 pub struct Witness(UnsafeCell<MaybeUninit<usize>>);
@@ -40,7 +40,7 @@ pub fn stands(place: usize, depth: usize) -> bool {
 
 /// Whether the address is readable: a fibre's stack may be unmapped. The kernel reads the signal
 /// set before it checks the operation, which is an invalid one.
-fn is_readable(place: usize) -> bool {
+pub fn is_readable(place: usize) -> bool {
     let _errno = Errno::keep();
     let (nothing, none) = (-1, core::ptr::null_mut::<u64>());
     // SAFETY: reads eight bytes, if they can be read.

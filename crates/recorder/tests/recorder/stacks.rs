@@ -100,6 +100,24 @@ fn a_handler_on_a_stack_above_that_the_kernel_forgets_leaves_the_stream_whole() 
 }
 
 #[test]
+fn what_a_handler_allocates_while_the_allocator_is_interrupted_is_on_record() {
+    for stack in ["forgotten", "known", "same"] {
+        let scenario = Scenario::new("handler_inside.c");
+        let printed = scenario.run_with("signal_safe.c", &[stack]);
+        let capture = scenario.capture();
+        let handled = printed.trim().parse::<usize>().unwrap();
+        assert_eq!(
+            (capture.mallocs(8231), capture.dropped),
+            (handled, 0),
+            "{stack}"
+        );
+        // By which the allocator's malloc gets its blocks.
+        let inner = capture.count(|e| matches!(e, Event::Aligned { .. }));
+        assert_eq!(inner, 0, "{stack}");
+    }
+}
+
+#[test]
 fn a_handler_that_goes_over_to_another_stack_and_comes_back_leaves_the_stream_whole() {
     assert_interrupted("switched.c", 8221);
 }
