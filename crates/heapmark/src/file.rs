@@ -92,8 +92,8 @@ impl Draft {
         &self.0
     }
 
-    /// Gives it its final name, in the same folder.
-    pub fn keep(self, target: &Path, existing: Existing) -> io::Result<()> {
+    /// Gives it its final name, on the same disk; it can be given another one if that is taken.
+    pub fn keep(&self, target: &Path, existing: Existing) -> io::Result<()> {
         match existing {
             Existing::Goes => fs::rename(&self.0, target)?,
             // If two processes take the same name at once, one fails: a link never replaces a file.

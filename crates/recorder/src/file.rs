@@ -51,10 +51,13 @@ impl CaptureFile {
         Err("no-file")
     }
 
-    /// Undoes [`CaptureFile::create`].
+    /// Undoes [`CaptureFile::create`], if the path is that of the file that was created.
     pub fn remove(&self) {
-        // SAFETY: the path is a C string.
-        unsafe { libc::syscall(libc::SYS_unlinkat, libc::AT_FDCWD, self.path.as_ptr(), 0) };
+        let there = open(&self.path, libc::O_RDONLY | libc::O_CLOEXEC);
+        if there.is_ok_and(|there| identity(&there) == Some((self.device, self.inode))) {
+            // SAFETY: the path is a C string.
+            unsafe { libc::syscall(libc::SYS_unlinkat, libc::AT_FDCWD, self.path.as_ptr(), 0) };
+        }
     }
 
     /// Maps a fresh, zeroed chunk of this many bytes.

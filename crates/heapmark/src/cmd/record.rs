@@ -20,8 +20,9 @@ use heapmark_trace::finish::{self, Finished, Unfinished};
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::fs;
+use std::io::{BufWriter, ErrorKind, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -35,11 +36,13 @@ pub struct RecordArgs {
     /// its streams and its exit code
     #[arg(trailing_var_arg = true, required = true)]
     command: Vec<OsString>,
-    /// The trace; traces of further processes lie beside it [default: PROGRAM.trace, or
-    /// PROGRAM-2.trace if there is an earlier one]
+    /// The trace [default: PROGRAM.trace, or PROGRAM-2.trace if there is an earlier one]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace an earlier recording of this name, including its traces of further processes
+    /// Also make traces of the program's other processes, in the folder PROGRAM.children
+    #[arg(long)]
+    children: bool,
+    /// Replace an earlier recording of this name, including its traces of other processes
     #[arg(long)]
     force: bool,
     /// Allocator to preload [default: the program's own]
@@ -52,7 +55,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "TIME", value_parser = super::run::comparison::budget)]
     duration: Option<Duration>,
     /// Keep the captures as they are, for `heapmark trace finish`
-    #[arg(long, conflicts_with = "without_argv")]
+    #[arg(long, conflicts_with_all = ["without_argv", "children"])]
     raw: bool,
     /// Leave the words of command lines out of the traces: they may hold secrets
     #[arg(long)]
@@ -63,6 +66,9 @@ pub struct RecordArgs {
 /// what matters about it is not recorded.
 const LARGE_BYTES: u64 = 64 << 20;
 const SMALL_SHARE: u64 = 4;
+/// A process that calls less than 1/`ONLY_STARTS` of what another one of the tree calls is not what
+/// the user means by the program.
+const ONLY_STARTS: u64 = 100;
 /// Characters of a program's name in the name of its trace: a program may choose any name for
 /// itself.
 const LONGEST_NAME: usize = 60;
@@ -79,6 +85,9 @@ pub fn run(args: RecordArgs) -> Result<u8> {
     if let Some(why) = &recognised.unreachable {
         refuse!("{program}: {why}. It cannot be recorded");
     }
+    if let Some(shim) = &recognised.shim {
+        say!("{} is {}", file.display(), shim.advice());
+    }
     for allocator in &recognised.inside {
         say!(
             "{program} has {allocator} inside: calls by other names than malloc's cannot be recorded"
@@ -94,6 +103,7 @@ pub fn run(args: RecordArgs) -> Result<u8> {
         output: std::path::absolute(&output).with_context(|| output.display().to_string())?,
         named,
         force: args.force,
+        children: args.children,
         without_argv: args.without_argv,
     };
     // Checked now: the program may run for hours before the trace is written.
@@ -102,19 +112,15 @@ pub fn run(args: RecordArgs) -> Result<u8> {
     let recorder = Recorder::find()?;
     let guest = Guest::find()?;
     let cost = recorder.estimate(&guest, place.folder())?;
-    // Another recording may run beside this one.
     let (folder, note) = ground::for_captures(place.folder());
     note.iter().for_each(say);
-    let mut stem = folder
-        .join(place.output.file_name().unwrap_or_default())
-        .into_os_string();
-    stem.push(format!(".{}", std::process::id()));
+    let folder = captures_folder(&folder, &place.output)?;
     signals::answer(Answer::PassOn);
     let over = say_when_over(args.duration);
     let recorded = recorder.run(&Recording {
         command: &args.command,
         subject: subject.as_ref(),
-        stem: Path::new(&stem),
+        stem: &folder.join("process"),
         most_bytes: args.max_bytes,
         duration: args.duration,
     })?;
@@ -123,6 +129,7 @@ pub fn run(args: RecordArgs) -> Result<u8> {
     ));
     drop(over);
     if recorded.captures.is_empty() {
+        let _ = fs::remove_dir(&folder);
         tell_unrecorded(&recorded);
         bail!(
             "nothing was recorded ({}): the program started no process that the recorder got into, or {} cannot be written to",
@@ -138,6 +145,20 @@ pub fn run(args: RecordArgs) -> Result<u8> {
         finish(&recorded, &place, &cost).context(kept)?;
     }
     Ok(recorded.code())
+}
+
+/// A folder for the captures of this recording, which others cannot look into: what lies there is
+/// ours.
+fn captures_folder(within: &Path, output: &Path) -> Result<PathBuf> {
+    let name = format!(
+        "{}.{}.captures",
+        text(output.file_name()),
+        std::process::id()
+    );
+    let folder = within.join(name);
+    let made = fs::DirBuilder::new().mode(0o700).create(&folder);
+    made.with_path("cannot write", &folder)?;
+    Ok(folder)
 }
 
 /// Prints where the captures are, and what ended them early.
@@ -209,6 +230,8 @@ struct RecordOutput {
     /// The user chose the name: use this one or fail.
     named: bool,
     force: bool,
+    /// Traces of all processes are wanted.
+    children: bool,
     without_argv: bool,
 }
 
@@ -236,30 +259,38 @@ impl RecordOutput {
         }
     }
 
-    /// The name of the program's trace, now that it is written.
-    fn now(&self) -> PathBuf {
-        if self.named || self.force {
-            self.output.clone()
-        } else {
-            file::numbered(self.output.clone(), |name| !earlier(name).is_empty())
+    fn existing(&self) -> Existing {
+        match self.force {
+            true => Existing::Goes,
+            false => Existing::Stays,
+        }
+    }
+
+    /// Gives the program's trace its name; returns it.
+    fn keep(&self, trace: &Draft) -> Result<PathBuf> {
+        loop {
+            let output = match self.named || self.force {
+                true => self.output.clone(),
+                false => file::numbered(self.output.clone(), |name| !earlier(name).is_empty()),
+            };
+            match trace.keep(&output, self.existing()) {
+                // Another recording has taken the name meanwhile.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && !self.named => {}
+                kept => return kept.with_path("cannot write", &output).map(|()| output),
+            }
         }
     }
 }
 
+/// The folder of the traces of other processes than the program's.
+fn children_folder(output: &Path) -> PathBuf {
+    output.with_extension("children")
+}
+
 /// The traces of an earlier recording of that name: those of the program and of its children.
 fn earlier(output: &Path) -> Vec<PathBuf> {
-    let start = format!("{}.", text(output.file_stem()));
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
-    let is_childs = |path: &PathBuf| {
-        let name = text(path.file_name());
-        let middle = name
-            .strip_prefix(&start)
-            .and_then(|rest| rest.strip_suffix(".trace")?.split_once('-'));
-        middle.is_some_and(|(number, _)| number.split('.').all(is_number))
-            && Reader::open(path).is_ok()
-    };
-    let beside = output.parent().into_iter().flat_map(listing);
-    let mut found: Vec<PathBuf> = beside.filter(is_childs).collect();
+    let is_trace = |path: &PathBuf| Reader::open(path).is_ok();
+    let mut found: Vec<PathBuf> = listing(&children_folder(output)).filter(is_trace).collect();
     found.sort();
     if file::is_there(output) {
         found.insert(0, output.to_path_buf());
@@ -274,69 +305,83 @@ fn text(name: Option<&OsStr>) -> String {
 
 /// Turns captures into traces and prints a table of their content.
 fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> {
-    let main = recorded.main();
+    let started = recorded.main();
     let mut parts = BTreeMap::new();
     let signal = recorded.status.signal().map(signal_name);
-    let killed_by = main.zip(signal.as_deref());
+    let killed_by = started.zip(signal.as_deref());
     let long = finishing("making traces of the recording", &recorded.captures);
     let mut each = |capture: Unfinished| into_part(capture, place, killed_by, &mut parts);
     finish::finish_all(&recorded.captures, long.done(), &mut each);
     drop(long);
-    // If two recordings end at the same time, the second one finds the first one's name taken.
-    let _alone = File::open(place.folder()).and_then(|it| it.lock().map(|()| it));
-    let output = place.now();
-    let (mut old, existing) = if place.force {
-        (earlier(&output), Existing::Goes)
-    } else {
-        (Vec::new(), Existing::Stays)
-    };
-    let mut processes = Vec::new();
-    let mut running = false;
     let mut failed = None;
+    let mut made = Vec::new();
     for (capture, part) in parts {
-        let main = Some(&capture) == main;
-        let (part, finished) = match part {
-            Ok(part) => part,
-            Err(error) => {
-                say_earlier(failed.replace(error));
-                continue;
-            }
-        };
-        if finished.own_events() == 0 && !main {
-            continue;
+        match part {
+            Ok((trace, finished)) => made.push((capture, trace, finished)),
+            Err(error) => say_earlier(failed.replace(error)),
         }
-        let trace = if main {
-            output.clone()
-        } else {
-            beside(&output, &recorded.stem, &capture, &finished)
-        };
-        part.keep(&trace, existing)
-            .with_path("cannot write", &trace)?;
-        old.retain(|old| *old != trace);
-        running |= is_running(&finished);
-        processes.push(process(&trace, &finished, recorded, cost, main));
     }
-    let width = width_of(std::io::stderr());
-    say(report::recorded(&mut processes, width));
+    let is_running = recorded.goes_on || made.iter().any(|(.., finished)| is_running(finished));
+    let mut left_out = (0, 0);
+    if let Some(main) = program(started, &made) {
+        let (capture, trace, finished) = made.swap_remove(main);
+        let old = match place.force {
+            true => earlier(&place.output),
+            false => Vec::new(),
+        };
+        let output = place.keep(&trace)?;
+        let mut written = vec![output.clone()];
+        let is_started = Some(&capture) == started;
+        let mut processes = vec![process(&output, &finished, recorded, cost, is_started)];
+        made.retain(|(.., finished)| finished.own_events() > 0);
+        if place.children {
+            let folder = children_folder(&output);
+            file::make_folder(&folder).with_path("cannot write", &folder)?;
+            for (capture, trace, finished) in &made {
+                let path = folder.join(name(recorded, capture, finished));
+                trace
+                    .keep(&path, place.existing())
+                    .with_path("cannot write", &path)?;
+                processes.push(process(&path, finished, recorded, cost, false));
+                written.push(path);
+            }
+        } else {
+            let events = made.iter().map(|(.., finished)| finished.own_events());
+            left_out = (made.len(), events.sum::<u64>());
+        }
+        let width = width_of(std::io::stderr());
+        say(report::recorded(&mut processes, left_out, width));
+        // Removed only now: the replacement exists.
+        old.iter()
+            .filter(|old| !written.contains(old))
+            .try_for_each(fs::remove_file)
+            .context("cannot remove a trace of the earlier recording")?;
+    }
     tell_unrecorded(recorded);
     if let Some(error) = failed {
         return Err(error);
     }
-    // Removed only now: the replacement exists.
-    old.iter()
-        .try_for_each(fs::remove_file)
-        .context("cannot remove a trace of the earlier recording")?;
-    if running {
-        say(
-            "processes of the program go on: captures are kept; heapmark trace finish CAPTURE when they have ended",
+    if is_running {
+        say!(
+            "processes of the program go on: captures are kept in {}; heapmark trace finish CAPTURE when they have ended",
+            from_here(recorded.folder()).display()
         );
         return Ok(());
     }
-    recorded
-        .captures
-        .iter()
-        .try_for_each(fs::remove_file)
-        .context("cannot remove a capture")
+    fs::remove_dir_all(recorded.folder()).context("cannot remove the captures")
+}
+
+/// What is called the program: the process that was started, unless it is one that only starts
+/// others, as a script does; then it is the one that calls most.
+fn program(started: Option<&PathBuf>, made: &[(PathBuf, Draft, Finished)]) -> Option<usize> {
+    let events = |place: &usize| made[*place].2.own_events();
+    let most = (0..made.len()).max_by_key(events)?;
+    let started = started.and_then(|it| made.iter().position(|(capture, ..)| capture == it));
+    Some(
+        started
+            .filter(|it| events(it) >= events(&most) / ONLY_STARTS)
+            .unwrap_or(most),
+    )
 }
 
 /// Prints which programs of the process tree are in no trace.
@@ -393,11 +438,10 @@ fn from_here(file: &Path) -> PathBuf {
     file.strip_prefix(here).unwrap_or(file).to_path_buf()
 }
 
-/// `STEM.PID-PROGRAM.trace`, of a capture `CAPTURES.PID.cap`.
-fn beside(output: &Path, captures: &Path, capture: &Path, finished: &Finished) -> PathBuf {
-    let stem = text(output.file_stem());
+/// `PID-PROGRAM.trace`.
+fn name(recorded: &Recorded, capture: &Path, finished: &Finished) -> String {
     let name = text(capture.file_stem());
-    let common = format!("{}.", text(captures.file_name()));
+    let common = format!("{}.", text(recorded.stem.file_name()));
     let number = name.strip_prefix(&common).unwrap_or(&name);
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || "-_.+".contains(*c);
     let program = called(finished);
@@ -406,7 +450,7 @@ fn beside(output: &Path, captures: &Path, capture: &Path, finished: &Finished) -
         .filter(is_plain)
         .take(LONGEST_NAME)
         .collect();
-    output.with_file_name(format!("{stem}.{number}-{program}.trace"))
+    format!("{number}-{program}.trace")
 }
 
 /// Whether it still runs: its recording has no end, and a process with its id exists.

@@ -48,12 +48,14 @@ impl Lender {
         let own = filters(&status).unwrap_or(0);
         let word = format!("{address}{secret}{own}");
         let listener = socket.clone();
-        let stem = stem.to_path_buf();
+        let known = Arc::new((secret, stem.to_path_buf()));
         let lend = move || {
             // `accept` fails once the socket is shut down.
             while let Ok((stream, _)) = listener.accept() {
-                // A wrong request gets no answer.
-                let _ = answer(&stream, secret.as_bytes(), &stem);
+                let known = known.clone();
+                // A wrong request gets no answer; one that does not come keeps nobody waiting.
+                let _ = std::thread::Builder::new()
+                    .spawn(move || answer(&stream, known.0.as_bytes(), &known.1));
             }
         };
         let thread = std::thread::Builder::new()

@@ -32,8 +32,9 @@ pub struct RecordedProcess {
 /// A shell script can start hundreds of processes: this many lines show the ones that matter.
 const MOST_ROWS: usize = 12;
 
-/// A table, the main process first and then those with most events; problems; the estimated cost.
-pub fn recorded(processes: &mut [RecordedProcess], width: usize) -> String {
+/// A table, the main process first and then those with most events; how many processes are left out,
+/// and with how many events; problems; the estimated cost.
+pub fn recorded(processes: &mut [RecordedProcess], left_out: (usize, u64), width: usize) -> String {
     processes.sort_by_key(|process| (!process.main, std::cmp::Reverse(process.events)));
     let (shown, rest) = processes.split_at(processes.len().min(MOST_ROWS));
     let header = [
@@ -69,6 +70,15 @@ pub fn recorded(processes: &mut [RecordedProcess], width: usize) -> String {
         );
     }
     let mut remark = |text: &str| out += &format!("{}\n", wrap(&plain(text), width, 2));
+    match left_out {
+        (0, _) => {}
+        (1, events) => remark(&format!(
+            "another process of the program, with {events} events, is in no trace: --children makes it one"
+        )),
+        (others, events) => remark(&format!(
+            "{others} other processes of the program, with {events} events, are in no trace: --children makes them some"
+        )),
+    }
     for process in processes {
         for problem in &process.remarks {
             remark(&format!("{} {}: {problem}", process.program, process.pid));
@@ -107,7 +117,7 @@ mod tests {
         all[5]
             .remarks
             .push("recording ended\u{1b}[31m early".into());
-        let text = recorded(&mut all, 100);
+        let text = recorded(&mut all, (7, 123), 100);
         let lines: Vec<&str> = text.lines().collect();
         assert!(
             lines[1].contains("103.trace")
@@ -120,6 +130,10 @@ mod tests {
             lines[13],
             "and 8 processes more, with 8033 events; their traces lie there, too"
         );
-        assert_eq!(lines[14], "program 105: recording ended[31m early");
+        assert_eq!(
+            lines[14],
+            "7 other processes of the program, with 123 events, are in no trace: --children makes them some"
+        );
+        assert_eq!(lines[15], "program 105: recording ended[31m early");
     }
 }

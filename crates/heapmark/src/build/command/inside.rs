@@ -98,6 +98,7 @@ pub fn look(data: &[u8]) -> Recognised {
     });
     Recognised {
         chain: Vec::new(),
+        shim: None,
         unreachable: sanitizer.or(own.then(|| {
             "defines a malloc of its own, which comes before any that is preloaded".into()
         })),

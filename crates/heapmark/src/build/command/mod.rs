@@ -2,6 +2,9 @@
 //! preloaded allocator reaches it. Reads files, runs nothing.
 
 mod inside;
+mod shim;
+
+pub use shim::Shim;
 
 use anyhow::{Context, Result, bail};
 use std::env;
@@ -20,6 +23,8 @@ pub struct Recognised {
     pub linked: Vec<String>,
     /// Allocators that are linked into it statically, under names of their own.
     pub inside: Vec<&'static str>,
+    /// Whether the named file is a version manager's script.
+    pub shim: Option<Shim>,
     /// Whether it calls malloc, or another function of its family, through the dynamic linker.
     pub imports_malloc: bool,
 }
@@ -71,6 +76,7 @@ pub fn is_executable(path: &Path) -> bool {
 /// Reads a file, and follows scripts to their interpreter.
 pub fn recognise(path: &Path) -> Recognised {
     let mut chain = vec![path.to_path_buf()];
+    let mut shim = None;
     let found = loop {
         let file = &chain[chain.len() - 1];
         let (data, metadata) = match (std::fs::read(file), file.metadata()) {
@@ -79,6 +85,9 @@ pub fn recognise(path: &Path) -> Recognised {
                 break Recognised::refused(format!("it cannot be read ({error})"));
             }
         };
+        if chain.len() == 1 {
+            shim = Shim::of(path, &data);
+        }
         match interpreter(&data) {
             Some(next) if chain.len() <= DEEPEST => chain.push(next),
             _ if is_privileged(file, &metadata) => {
@@ -90,7 +99,11 @@ pub fn recognise(path: &Path) -> Recognised {
             _ => break inside::look(&data),
         }
     };
-    Recognised { chain, ..found }
+    Recognised {
+        chain,
+        shim,
+        ..found
+    }
 }
 
 /// The interpreter of a script; for `env`, the command that follows it.

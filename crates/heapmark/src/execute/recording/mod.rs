@@ -57,6 +57,8 @@ pub struct Recorded {
     pub stem: PathBuf,
     /// Programs of the tree that ran unrecorded, with the reasons.
     pub unrecorded: Vec<String>,
+    /// Whether processes go on that have left no capture yet: one of them may still inherit.
+    pub goes_on: bool,
 }
 
 impl Recorder {
@@ -123,8 +125,10 @@ impl Recorder {
         let captures = ours()?;
         let status = status.context("cannot wait for the program")?;
         let mut unrecorded = watch.unrecorded(&of_ours()?, &programs, &self.0);
+        let goes_on = !silent.is_empty();
         unrecorded.extend(silent);
         Ok(Recorded {
+            goes_on,
             pid,
             status,
             captures,
@@ -154,6 +158,11 @@ impl Recorder {
 }
 
 impl Recorded {
+    /// The folder of the captures.
+    pub fn folder(&self) -> &Path {
+        folder_of(&self.stem)
+    }
+
     /// The capture of the program that was asked for. A shell that executes the program in its own
     /// place leaves an earlier one.
     pub fn main(&self) -> Option<&PathBuf> {

@@ -29,11 +29,16 @@ fn words(end: &Output) -> String {
     String::from_utf8_lossy(&end.stderr).into_owned()
 }
 
+/// Files in a folder and in its folders, by their paths from there.
 fn files(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> = entries
-        .map(|e| e.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        match entry.file_type().unwrap().is_dir() {
+            true => names.extend(files(&entry.path()).iter().map(|it| format!("{name}/{it}"))),
+            false => names.push(name),
+        }
+    }
     names.sort();
     names
 }
@@ -184,6 +189,7 @@ fn children_have_traces_of_their_own_and_the_shells_is_the_main_one() {
     let end = record(
         home.path(),
         &[
+            "--children",
             "-o",
             "out.trace",
             "--",
@@ -220,6 +226,150 @@ fn children_have_traces_of_their_own_and_the_shells_is_the_main_one() {
 }
 
 #[test]
+fn the_program_behind_a_wrapper_is_the_main_one_and_others_are_counted() {
+    let home = tempfile::tempdir().unwrap();
+    compile(home.path(), "many", &THOUSAND.replace("1000", "100000"));
+    let line = "./many; /bin/true; true";
+    let end = record(
+        home.path(),
+        &["-o", "out.trace", "--", "/bin/sh", "-c", line],
+    );
+    let said = words(&end);
+    assert_eq!(end.status.code(), Some(0), "{said}");
+    let dump = trace(home.path(), &["dump", "out.trace"]);
+    assert_eq!(dump.matches("size=4321").count(), 100_000);
+    assert!(
+        said.contains("2 other processes of the program, with "),
+        "{said}"
+    );
+    assert_eq!(
+        files(home.path()),
+        ["many", "out.trace"],
+        "captures are gone"
+    );
+}
+
+#[test]
+fn a_version_managers_script_is_named_with_the_program_behind_it() {
+    let home = tempfile::tempdir().unwrap();
+    compile(home.path(), "thousand", THOUSAND);
+    let at = |name: &str| home.path().join(name).display().to_string();
+    let script = |name: &str, text: &str| {
+        std::fs::write(at(name), text).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(at(name), mode).unwrap();
+    };
+    let (own, manager) = (at("thousand"), at("pyenv"));
+    let which = format!("case $1 in which) echo {own};; exec) exec {own};; esac");
+    script("pyenv", &format!("#!/bin/sh\n{which}\n"));
+    script(
+        "shim",
+        &format!("#!/bin/sh\nexec \"{manager}\" exec \"$0\" \"$@\"\n"),
+    );
+    let end = record(home.path(), &["--", "./shim"]);
+    let said = words(&end);
+    assert_eq!(end.status.code(), Some(7), "{said}");
+    let advice = format!(
+        "is a shell script of {manager}, which finds the program and then becomes it: name {own} instead"
+    );
+    assert!(said.contains(&advice), "{said}");
+    assert_eq!(
+        trace(home.path(), &["dump", "shim.trace"])
+            .matches("size=4321")
+            .count(),
+        1000
+    );
+}
+
+#[test]
+fn a_folder_that_somebody_has_locked_is_written_to() {
+    let home = tempfile::tempdir().unwrap();
+    compile(home.path(), "thousand", THOUSAND);
+    let locked = std::fs::File::open(home.path()).unwrap();
+    locked.lock().unwrap();
+    let end = record(home.path(), &["--", "./thousand"]);
+    assert_eq!(end.status.code(), Some(7), "{}", words(&end));
+    assert!(home.path().join("thousand.trace").exists());
+}
+
+#[test]
+fn captures_lie_where_nobody_else_can_put_one() {
+    let home = tempfile::tempdir().unwrap();
+    compile(home.path(), "thousand", THOUSAND);
+    let end = record(home.path(), &["--raw", "--", "./thousand"]);
+    assert_eq!(end.status.code(), Some(7), "{}", words(&end));
+    let capture = files(home.path())
+        .into_iter()
+        .find(|name| name.ends_with(".cap"))
+        .unwrap();
+    let folder = home
+        .path()
+        .join(capture)
+        .parent()
+        .unwrap()
+        .metadata()
+        .unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&folder.permissions());
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn a_daemon_that_calls_first_when_its_parent_is_gone_keeps_what_it_inherits() {
+    let home = tempfile::tempdir().unwrap();
+    let source = "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n
+        int main(void) {
+            static void *kept[1000];
+            for (int i = 0; i < 1000; i++) kept[i] = malloc(4321);
+            if (fork()) _exit(0);
+            while (access(\"go\", F_OK)) usleep(10000);
+            for (int i = 0; i < 1000; i++) free(kept[i]);
+            return fclose(fopen(\"gone\", \"w\"));
+        }\n";
+    compile(home.path(), "late", source);
+    // The daemon must hold no pipe of ours.
+    let log = std::fs::File::create(home.path().join("log")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+    let end = command
+        .current_dir(home.path())
+        .args(["record", "--", "./late"])
+        .stdout(std::process::Stdio::null())
+        .stderr(log)
+        .status()
+        .unwrap();
+    let said = std::fs::read_to_string(home.path().join("log")).unwrap();
+    assert!(
+        end.success() && said.contains("captures are kept in"),
+        "{said}"
+    );
+    std::fs::write(home.path().join("go"), "").unwrap();
+    crate::support::live::wait_for("the daemon", || home.path().join("gone").exists());
+    let captures = || -> Vec<String> {
+        files(home.path())
+            .into_iter()
+            .filter(|name| name.ends_with(".cap"))
+            .collect()
+    };
+    crate::support::live::wait_for("its capture", || captures().len() == 2);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+    let end = command
+        .current_dir(home.path())
+        .args(["trace", "finish"])
+        .args(captures())
+        .output()
+        .unwrap();
+    let said = words(&end);
+    assert_eq!(end.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("1000 objects come from the parent process"),
+        "{said}"
+    );
+    assert!(
+        !said.contains("objects ended that had begun before"),
+        "{said}"
+    );
+}
+
+#[test]
 fn an_allocator_serves_and_captures_can_be_kept() {
     let home = tempfile::tempdir().unwrap();
     compile(home.path(), "thousand", THOUSAND);
@@ -230,10 +380,7 @@ fn an_allocator_serves_and_captures_can_be_kept() {
     );
     assert_eq!(end.status.code(), Some(7), "{}", words(&end));
     let names = files(home.path());
-    let capture = names
-        .iter()
-        .find(|name| name.starts_with("thousand.trace.") && name.ends_with(".cap"))
-        .unwrap();
+    let capture = names.iter().find(|name| name.ends_with(".cap")).unwrap();
     let finished = trace(home.path(), &["finish", capture, "-o", "own.trace"]);
     assert!(finished.contains("own.trace"), "{finished}");
     let stats = trace(home.path(), &["stats", "--to", "json", "own.trace"]);
@@ -250,7 +397,15 @@ fn a_program_is_called_what_it_was_started_as_wherever_its_file_is() {
     std::os::unix::fs::symlink("thousand", home.path().join("server")).unwrap();
     let end = record(
         home.path(),
-        &["-o", "out.trace", "--", "/bin/sh", "-c", "./server; true"],
+        &[
+            "--children",
+            "-o",
+            "out.trace",
+            "--",
+            "/bin/sh",
+            "-c",
+            "./server; true",
+        ],
     );
     assert_eq!(end.status.code(), Some(0), "{}", words(&end));
     assert!(

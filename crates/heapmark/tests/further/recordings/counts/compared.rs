@@ -288,7 +288,12 @@ impl Place {
 
     /// What the traces say, by process, and what they had to leave out. The captures are gone afterwards.
     fn recorded(&self) -> Vec<(u32, String, Calls, u64)> {
-        let captures = self.files(self.work.path(), |name| name.ends_with(".cap"));
+        let folders = std::fs::read_dir(self.work.path()).unwrap();
+        let folder = folders
+            .map(|entry| entry.unwrap().path())
+            .find(|path| path.extension().is_some_and(|it| it == "captures"))
+            .unwrap();
+        let captures = self.files(&folder, |name| name.ends_with(".cap"));
         let mut traces = BTreeMap::new();
         finish_all(&captures, Done::default(), &mut |capture| {
             into_memory(capture, &mut traces)
@@ -308,8 +313,8 @@ impl Place {
                 calls(&trace, &finished),
                 left_out,
             ));
-            std::fs::remove_file(capture).unwrap();
         }
+        std::fs::remove_dir_all(folder).unwrap();
         all
     }
 }
