@@ -10,10 +10,11 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
-/// Make a trace from another tool's recording: the text of glibc's mtrace
+/// Make a trace from another tool's recording: the text of glibc's mtrace, a .rep file of malloclab, or
+/// a text for Android's memory_replay
 #[derive(clap::Args)]
 pub struct ImportArgs {
-    /// The file that MALLOC_TRACE named
+    /// The other tool's file: for mtrace, the one that MALLOC_TRACE named
     file: PathBuf,
     /// Trace; `-` is stdout
     #[arg(short, long, value_name = "TRACE")]
@@ -46,6 +47,9 @@ pub fn run(args: ImportArgs) -> Result<Exit> {
             "{name}: {} addresses were given out while they were in use; what used them ends there",
             mended.unseen
         );
+    }
+    if !imported.lost.is_empty() {
+        say!("{name}: {}", imported.lost);
     }
     if imported.torn {
         say!("{name}: its last line is cut off, and left out: the text was shortened");

@@ -1,0 +1,105 @@
+//! The text that Android's memory_replay reads, as its malloc debug writes it: `THREAD: malloc ADDRESS
+//! BYTES`, in newer ones with the nanoseconds at which the call began and ended.
+
+use super::*;
+use std::collections::HashMap;
+
+pub const NAME: &str = "Android memory_replay";
+
+/// Whether a file may be one.
+pub fn is(start: &[u8]) -> bool {
+    let mut words = first_line(start).split_whitespace();
+    let thread = words.next().and_then(|word| word.strip_suffix(':'));
+    thread.is_some_and(|it| it.parse::<u32>().is_ok()) && words.next().is_some()
+}
+
+#[derive(Default)]
+pub struct MemoryReplay {
+    /// Threads by their numbers in the text.
+    threads: HashMap<u32, u32>,
+    began_ns: Option<u64>,
+    now_ns: u64,
+}
+
+impl MemoryReplay {
+    fn thread<W: Write>(&mut self, number: u32, to: &mut Import<W>) -> Result<u32> {
+        let next = self.threads.len() as u32;
+        let thread = *self.threads.entry(number).or_insert(next);
+        if thread == next && next > 0 {
+            // The text does not say who has started it.
+            to.write(0, &Event::ThreadStart { child: thread })?;
+        }
+        Ok(thread)
+    }
+}
+
+impl<W: Write> Format<W> for MemoryReplay {
+    fn line(&mut self, line: &str, to: &mut Import<W>) -> Result<()> {
+        let mut words: Vec<&str> = line.split_whitespace().collect();
+        if words.is_empty() {
+            return Ok(());
+        }
+        let number = words[0].strip_suffix(':').and_then(|it| it.parse().ok());
+        let (Some(number), Some(function)) = (number, words.get(1).copied()) else {
+            return damaged("no `THREAD: FUNCTION ADDRESS`");
+        };
+        let fields = match function {
+            "malloc" => 4,
+            "calloc" | "memalign" | "realloc" => 5,
+            "free" | "thread_done" => 3,
+            _ => {
+                return damaged(format!(
+                    "`{function}`: it has malloc, calloc, memalign, realloc, free, thread_done"
+                ));
+            }
+        };
+        let thread = self.thread(number, to)?;
+        if let [began, _] = words[fields.min(words.len())..] {
+            let ns = decimal(began)?;
+            let since = ns.saturating_sub(*self.began_ns.get_or_insert(ns));
+            if since > self.now_ns {
+                self.now_ns = since;
+                to.write(thread, &Event::Clock { ns: since })?;
+            }
+            words.truncate(fields);
+        }
+        if words.len() != fields {
+            return damaged(format!(
+                "`{function}` with other words behind it than it has"
+            ));
+        }
+        let address = hexadecimal(words[2])?;
+        let begin = |to: &mut Import<W>, call, event: Event| {
+            if address != 0 {
+                return to.begin(thread, address, event);
+            }
+            let size = event.begins().unwrap_or(0);
+            to.write(thread, &Event::Failed { call, size })
+        };
+        match function {
+            "malloc" => begin(to, Call::Malloc, moved(None, decimal(words[3])?)),
+            "calloc" => {
+                let (count, size) = (decimal(words[3])?, decimal(words[4])?);
+                begin(to, Call::Calloc, Event::Calloc { count, size })
+            }
+            "memalign" => {
+                let aligned = Event::Aligned {
+                    align: decimal(words[3])?,
+                    size: decimal(words[4])?,
+                    variant: crate::Variant::Memalign,
+                };
+                begin(to, Call::Aligned, aligned)
+            }
+            "realloc" => {
+                let old = hexadecimal(words[3])?;
+                to.realloc(thread, old, address, decimal(words[4])?)
+            }
+            "free" => to.free(thread, address),
+            _ => to.write(thread, &Event::ThreadExit),
+        }
+    }
+
+    fn ended(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,195 @@
+//! Traces of other tools, of those that have all that a replay needs; recordings without the
+//! identity of objects are refused with the reason.
+
+mod memory_replay;
+mod mtrace;
+mod rep;
+
+use super::addresses::{Addresses, MemoryPoint, moved};
+use super::fault::{Fault, Result, damaged, foreign};
+use super::head::{MAIN, UNKNOWN};
+use super::{Call, Event, Head, Mended, Token, Totals, Writer};
+use std::io::{BufRead, Read, Write};
+
+/// Longest line in bytes; in mtrace's the name of the calling function is the longest part.
+const MOST_LINE: u64 = 64 << 10;
+
+/// The result of an import.
+pub struct Imported {
+    /// What was written.
+    pub totals: Totals,
+    /// What did not fit and was repaired.
+    pub mended: Mended,
+    /// What this format does not say, and so the trace.
+    pub lost: &'static str,
+    /// Whether the text has the mark of its end; true if its format has none.
+    pub ended: bool,
+    /// Whether the last line is cut off: the text was shortened, and that line is left out.
+    pub torn: bool,
+}
+
+/// A text format: reads lines.
+trait Format<W> {
+    /// Writes what a line says.
+    fn line(&mut self, line: &str, to: &mut Import<W>) -> Result<()>;
+    /// Whether the text has come to its end.
+    fn ended(&self) -> bool;
+}
+
+/// Its name, what it does not say, and its reader.
+type Known<W> = (&'static str, &'static str, Box<dyn Format<W>>);
+
+/// Makes a trace of another tool's text.
+pub fn import<R: BufRead, W: Write>(mut from: R, to: W) -> Result<Imported> {
+    let (name, lost, mut format) = format(from.fill_buf()?)?;
+    let mut head = Head::default();
+    head.set("imported", name);
+    head.set(MAIN, UNKNOWN);
+    let mut import = Import {
+        writer: Writer::new(to, &head)?,
+        addresses: Addresses::default(),
+    };
+    let mut line = Vec::new();
+    let mut torn = false;
+    for number in 1u64.. {
+        line.clear();
+        let mut limited = from.by_ref().take(MOST_LINE);
+        if limited.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        // A number that is cut off is a wrong number.
+        torn = !line.ends_with(b"\n") && from.fill_buf()?.is_empty();
+        if torn {
+            break;
+        }
+        let text = String::from_utf8_lossy(&line);
+        format
+            .line(text.trim_end(), &mut import)
+            .map_err(|fault| Fault::new(fault.kind(), format!("line {number}: {fault}")))?;
+    }
+    Ok(Imported {
+        totals: import.writer.finish()?.1,
+        mended: import.addresses.mended,
+        lost,
+        ended: format.ended(),
+        torn,
+    })
+}
+
+/// The format of a file that begins so; refuses one that cannot be imported, and names it.
+fn format<W: Write>(start: &[u8]) -> Result<Known<W>> {
+    let lost = "a recording of heaptrack cannot be replayed: it does not say which thread made a call, nor that a realloc is one";
+    match start {
+        [] => foreign("the file is empty"),
+        [b'v', b' ', b'0'..=b'9' | b'a'..=b'f', ..] => {
+            foreign(format!("{lost}; use `heapmark record`"))
+        }
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x1f, 0x8b, ..] | [b'P', b'K', ..] => foreign(format!(
+            "this file is packed (zstd, gzip or zip): unpack it first, if it is a text that can be imported; {lost}"
+        )),
+        [b'=' | b'@' | b'+' | b'-' | b'<' | b'>' | b'!', ..] => {
+            Ok((mtrace::NAME, mtrace::LOST, Box::<mtrace::Mtrace>::default()))
+        }
+        _ if memory_replay::is(start) => Ok((
+            memory_replay::NAME,
+            "",
+            Box::<memory_replay::MemoryReplay>::default(),
+        )),
+        _ if rep::is(start) => Ok((rep::NAME, rep::LOST, Box::<rep::Rep>::default())),
+        _ => foreign(
+            "this is no text that can be imported: glibc's mtrace begins with `= Start`, a .rep file of malloclab with numbers, \
+             a text for Android's memory_replay with `THREAD: malloc ADDRESS BYTES`",
+        ),
+    }
+}
+
+/// The first line of a file.
+fn first_line(start: &[u8]) -> &str {
+    let line = start
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    std::str::from_utf8(line).unwrap_or_default().trim()
+}
+
+/// Where formats write to.
+struct Import<W> {
+    writer: Writer<W>,
+    addresses: Addresses,
+}
+
+impl<W: Write> Import<W> {
+    fn write(&mut self, thread: u32, event: &Event) -> Result<()> {
+        self.writer.write(thread, event)
+    }
+
+    /// An object begins at an address.
+    fn begin(&mut self, thread: u32, address: u64, event: Event) -> Result<()> {
+        let writer = &mut self.writer;
+        let mut written = Ok(());
+        self.addresses
+            .begin(now(thread), address, event, &mut |thread, event| {
+                if written.is_ok() {
+                    written = writer.write(thread, &event);
+                }
+            });
+        written
+    }
+
+    /// The object at an address ends; `None` if none is there, which is counted.
+    fn end(&mut self, thread: u32, address: u64) -> Option<Token> {
+        self.addresses.free(now(thread), address)
+    }
+
+    /// `free` of an address, which may be 0.
+    fn free(&mut self, thread: u32, address: u64) -> Result<()> {
+        match address {
+            0 => self.write(thread, &Event::FreeNull),
+            _ => match self.end(thread, address) {
+                Some(token) => self.write(thread, &Event::Free { token }),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// `realloc` of an address to another one; 0 as the new one is a call that failed or freed.
+    fn realloc(&mut self, thread: u32, old: u64, new: u64, size: u64) -> Result<()> {
+        if new == 0 && size > 0 {
+            let call = Call::Realloc;
+            return self.write(thread, &Event::Failed { call, size });
+        }
+        let ended = match old {
+            0 => None,
+            _ => self.end(thread, old),
+        };
+        match (new, ended) {
+            (0, Some(token)) => self.write(thread, &Event::ReallocFree { token }),
+            (0, None) => Ok(()),
+            _ => self.begin(thread, new, moved(ended, size)),
+        }
+    }
+}
+
+/// These files have one order of lines, and no times that would matter for it.
+fn now(thread: u32) -> MemoryPoint {
+    MemoryPoint {
+        key: 0,
+        thread,
+        stream: 0,
+    }
+}
+
+/// A hexadecimal number, with or without `0x`.
+fn hexadecimal(word: &str) -> Result<u64> {
+    if word == "(nil)" {
+        return Ok(0);
+    }
+    let digits = word.strip_prefix("0x").unwrap_or(word);
+    u64::from_str_radix(digits, 16)
+        .or_else(|_| damaged(format!("`{word}` is no hexadecimal number")))
+}
+
+fn decimal(word: &str) -> Result<u64> {
+    word.parse()
+        .or_else(|_| damaged(format!("`{word}` is no number")))
+}

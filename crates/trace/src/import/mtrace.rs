@@ -1,0 +1,73 @@
+//! The text of glibc's `mtrace`, in which each line is `@ CALLER + ADDRESS SIZE`; the caller may be
+//! missing, and may have spaces in it.
+
+use super::*;
+
+pub const NAME: &str = "glibc mtrace";
+/// What the text does not say.
+pub const LOST: &str = "mtrace does not say which thread makes a call, which alignment it asks for, nor that it is calloc: one thread makes all calls, by malloc and realloc";
+
+#[derive(Default)]
+pub struct Mtrace {
+    /// Between `<`, which frees the old address of a realloc, and `>`, which has the new one.
+    moving: Option<Option<Token>>,
+    ended: bool,
+}
+
+impl<W: Write> Format<W> for Mtrace {
+    fn line(&mut self, line: &str, to: &mut Import<W>) -> Result<()> {
+        self.ended = line == "= End";
+        if line.is_empty() || line.starts_with('=') {
+            return Ok(());
+        }
+        let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
+        let sign = |word: &&str| matches!(*word, "+" | "-" | "<" | ">" | "!");
+        let Some(at) = words
+            .iter()
+            .rposition(sign)
+            .filter(|at| *at == 0 || words[0] == "@")
+        else {
+            return torn("neither a call (`+ - < > !`) nor a mark (`=`)");
+        };
+        let old = self.moving.take();
+        match (words[at], &words[at + 1..]) {
+            ("+", [address, size]) => {
+                let (address, size) = (hexadecimal(address)?, hexadecimal(size)?);
+                if address != 0 {
+                    return to.begin(0, address, moved(None, size));
+                }
+                let call = Call::Malloc;
+                to.write(0, &Event::Failed { call, size })
+            }
+            ("-", [address]) => to.free(0, hexadecimal(address)?),
+            ("<", [address]) => {
+                self.moving = Some(to.end(0, hexadecimal(address)?));
+                Ok(())
+            }
+            (">", [address, size]) => {
+                let (address, size) = (hexadecimal(address)?, hexadecimal(size)?);
+                let Some(old) = old else {
+                    return torn(
+                        "a new address of a realloc (`>`) without its old one (`<`) before it",
+                    );
+                };
+                to.begin(0, address, moved(old, size))
+            }
+            ("!", [_, size]) => {
+                let (call, size) = (Call::Realloc, hexadecimal(size)?);
+                to.write(0, &Event::Failed { call, size })
+            }
+            (sign, _) => torn(format!("`{sign}` with other words behind it than it has")),
+        }
+    }
+
+    fn ended(&self) -> bool {
+        self.ended
+    }
+}
+
+fn torn<T>(what: impl std::fmt::Display) -> Result<T> {
+    damaged(format!(
+        "{what}; in a program that forks, the child writes what stands in mtrace's buffer once more"
+    ))
+}
