@@ -1,5 +1,5 @@
 /* Writes to the file HEAPMARK_WITNESS which object serves the malloc family in this process: for each function the first
- * object, in the dynamic linker's search order, that defines it. Preloaded behind an allocator; defines nothing that a
+ * object, in the dynamic linker's search order, that defines it; and when the process ends by itself, what is resident then. Preloaded behind an allocator; defines nothing that a
  * program could call, does not allocate, and writes everything at once, so that processes of one tree do not write into
  * each other's lines. */
 #define _GNU_SOURCE
@@ -15,7 +15,7 @@
 static const char *const FAMILY[] = {"malloc", "free", "calloc", "realloc"};
 enum { FUNCTIONS = sizeof FAMILY / sizeof *FAMILY };
 
-static char text[1 << 16], self[PATH_MAX];
+static char text[1 << 16], self[PATH_MAX], log_path[PATH_MAX];
 static size_t length;
 
 static void put(const char *word, size_t count) {
@@ -153,6 +153,7 @@ static int look(struct dl_phdr_info *object, size_t size, void *found) {
 
 __attribute__((constructor)) static void tell(void) {
     const char *path = getenv("HEAPMARK_WITNESS");
+    if (path && strlen(path) < sizeof log_path) strcpy(log_path, path);
     int file = path ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
     if (file < 0) return;
     ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -176,5 +177,22 @@ __attribute__((constructor)) static void tell(void) {
     }
     word("end=1\n");
     if (write(file, text, length) < 0) text[0] = 0;
+    close(file);
+}
+
+__attribute__((destructor)) static void tell_the_end(void) {
+    char statm[128], *rest;
+    int source = *log_path ? open("/proc/self/statm", O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t size = source < 0 ? 0 : read(source, statm, sizeof statm - 1);
+    close(source);
+    if (size <= 0) return;
+    statm[size] = 0;
+    strtoul(statm, &rest, 10);
+    length = 0;
+    word("resident=");
+    number(strtoul(rest, NULL, 10) * (unsigned long)sysconf(_SC_PAGESIZE));
+    word("\n");
+    int file = open(log_path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (file >= 0 && write(file, text, length) < 0) text[0] = 0;
     close(file);
 }

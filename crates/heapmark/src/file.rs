@@ -266,6 +266,7 @@ mod tests {
         first.keep(&target, Existing::Stays).unwrap();
         let refused = second.keep(&target, Existing::Stays).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
+        drop((first, second));
         assert_eq!(
             (fs::read_to_string(&target).unwrap(), names(folder.path())),
             ("first".into(), vec!["a".into()])

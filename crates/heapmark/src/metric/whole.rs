@@ -37,6 +37,12 @@ pub const METRICS: &[Metric] = &[
         Bytes,
         "highest resident set of the largest process of a tree, as the kernel counts it",
     ),
+    figure(
+        "end_rss_bytes",
+        "resident at the end",
+        Bytes,
+        "resident set of the largest process when it ends by itself; of a server, that of all its processes when its client has ended",
+    ),
     described(
         "longest_pause_ns",
         "longest pause",

@@ -45,6 +45,9 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
         .spare = Spare::Early;
     table.column("peak RSS", |_, n| peak_rss(n));
     table
+        .metric("RSS at end", "end_rss_bytes", units::bytes)
+        .spare = Spare::Late;
+    table
         .metric("peak PSS", "peak_pss_bytes", units::bytes)
         .spare = Spare::Early;
     let has_several = |n: &Numbers| n.median("processes") > Some(1.0);

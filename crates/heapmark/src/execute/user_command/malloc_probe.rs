@@ -16,8 +16,19 @@ pub struct Witnessed {
     pub proof: Proof,
 }
 
-/// From the file that every witness writes into. Incomplete reports prove nothing.
+const RESIDENT: &str = "resident=";
+
+/// From the file that every witness writes into: the most that was resident when one of the processes
+/// ended by itself; `None` if none did.
+pub fn resident_at_end(text: &str) -> Option<u64> {
+    let numbers = text.lines().filter_map(|line| line.strip_prefix(RESIDENT));
+    numbers.filter_map(|number| number.parse().ok()).max()
+}
+
+/// From the same file. Incomplete reports prove nothing.
 pub fn parse(text: &str) -> Vec<Witnessed> {
+    let lines = text.split_inclusive('\n');
+    let text: String = lines.filter(|line| !line.starts_with(RESIDENT)).collect();
     let parts = text
         .split("process=")
         .skip(1)

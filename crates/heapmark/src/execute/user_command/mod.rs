@@ -251,6 +251,12 @@ fn measurement(mut launched: Launched, ran: &Ran) -> Measurement {
             .into(),
         ..Measurement::of_whole_process(&launched, 1)
     };
+    let end_rss_bytes = match &ran.served {
+        Some(served) => Some(served.used.rss_bytes),
+        None => ran.end_rss_bytes,
+    };
+    let told = end_rss_bytes.map(|bytes| ("end_rss_bytes".to_string(), bytes as f64));
+    measurement.figures.extend(told);
     let left_behind = launched.left_behind;
     if left_behind > 0 {
         let notes = &mut measurement.notes;

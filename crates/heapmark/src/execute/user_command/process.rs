@@ -30,6 +30,8 @@ pub struct Ran {
     /// What it printed, if its output is read.
     pub output: Option<OutputReader>,
     pub witnessed: Vec<Witnessed>,
+    /// What was resident at its end: of the largest of its processes that ended by itself.
+    pub end_rss_bytes: Option<u64>,
     /// Digests of what it printed and wrote, once compared.
     pub digest: Vec<String>,
     /// What its client measured, for a server.
@@ -91,9 +93,11 @@ impl CommandRunner<'_> {
         let mut variables = self.variables(&log);
         variables.extend(litter.iter().map(LitterFile::variable));
         let ran = self.start(variables, look, output, None)?;
-        let witnessed = malloc_probe::parse(&log.text());
+        let told = log.text();
+        let witnessed = malloc_probe::parse(&told);
         Ok(Ran {
             witnessed,
+            end_rss_bytes: malloc_probe::resident_at_end(&told),
             litter,
             ..ran
         })
@@ -228,6 +232,7 @@ impl CommandRunner<'_> {
             end,
             output,
             witnessed: Vec::new(),
+            end_rss_bytes: None,
             digest: Vec::new(),
             litter: None,
         })

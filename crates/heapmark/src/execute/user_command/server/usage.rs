@@ -9,6 +9,8 @@ use anyhow::Result;
 #[derive(Clone, Copy, Default)]
 pub struct Used {
     pub cpu_ns: u64,
+    /// What is resident at that moment.
+    pub rss_bytes: u64,
     /// Calls of malloc and free, if they are timed.
     pub calls: Calls,
 }
@@ -22,14 +24,18 @@ impl Used {
         if tree.first().is_none_or(|server| has_ended(&stat(*server))) {
             tree.clear();
         }
-        let cpu_ns = tree.into_iter().map(cpu_ns).sum();
-        Ok(Used { cpu_ns, calls })
+        Ok(Used {
+            rss_bytes: tree.iter().map(|pid| rss_bytes(*pid)).sum(),
+            cpu_ns: tree.into_iter().map(cpu_ns).sum(),
+            calls,
+        })
     }
 
     /// What was used after that. `None` if it shrank: a process that had used CPU time is gone.
     pub fn since(self, earlier: Used) -> Option<Used> {
         Some(Used {
             cpu_ns: self.cpu_ns.checked_sub(earlier.cpu_ns)?,
+            rss_bytes: self.rss_bytes,
             calls: self.calls.since(earlier.calls),
         })
     }
@@ -48,6 +54,12 @@ fn cpu_ns(pid: i32) -> u64 {
     };
     let ns = |time: libc::timespec| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
     own.map_or(0, ns) + of_its_children_ns(&stat(pid))
+}
+
+fn rss_bytes(pid: i32) -> u64 {
+    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
 
 fn stat(pid: i32) -> String {

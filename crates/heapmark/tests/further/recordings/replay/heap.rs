@@ -135,3 +135,19 @@ fn what_is_held_at_the_end_is_told_beside_what_is_live_then_and_malloc_trim_show
     let told = place.run(&["trace", "stats", "trimmed.trace"]).stdout;
     assert!(told.contains("malloc_trim"), "{told}");
 }
+
+#[test]
+fn a_tried_command_is_told_what_is_resident_when_it_ends() {
+    let (place, program) = place();
+    let held = |what: &str| {
+        let flags = ["try", "-a", "glibc", "--blocks", "1", "-o", what, "--"];
+        let end = place.run(&[&flags[..], &[program.to_str().unwrap(), what]].concat());
+        assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+        assert!(end.stdout.contains("RSS at end"), "{}", end.stdout);
+        let records = samples(&place.at(what));
+        let figures = &of_purpose(&records, "sample")[0]["measurement"]["figures"];
+        figures["end_rss_bytes"].as_f64().unwrap()
+    };
+    let (load, trimmed) = (held("load"), held("trimmed"));
+    assert!(load > 20e6 && trimmed < 12e6, "{load}, {trimmed}");
+}

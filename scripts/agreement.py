@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Does a replay hold as much memory as its program did, under each allocator?
+
+    agreement.py [--touch HOW] [PROGRAM...]      of real-programs/; default: those that are installed, have no client and use enough memory
+
+Each program runs with its quick input under each allocator with agreement.c before it, which notes the highest resident sum of the
+mappings in which live blocks begin. Its recording is replayed in recorded order under the same libraries (`replay --retained`). Prints the
+peak of each, the replay's error, and whether both have the same order of allocators that differ by more than 10 %. Exit code 1 if the
+median of the errors is above 5 %, the worst above 15 %, or an order differs.
+"""
+
+import argparse
+import glob
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import tomllib
+
+ALLOCATORS = ["glibc", "jemalloc", "mimalloc3", "tcmalloc"]
+MEDIAN, WORST, APART = 0.05, 0.15, 1.10
+LEAST_BYTES = 4 << 20
+SEED = "1"
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def programs(names):
+    """The data of these programs, or of all that can be compared here."""
+    found = {}
+    for path in sorted(glob.glob(os.path.join(HERE, "../real-programs/*/*.toml"))):
+        with open(path, "rb") as file:
+            data = tomllib.load(file)
+        is_there = all(shutil.which(need) for need in data["needs"])
+        if data["name"] in names or (not names and is_there and "client" not in data):
+            found[data["name"]] = {**data, "folder": os.path.dirname(path)}
+    return found
+
+
+class Place:
+    def __init__(self, heapmark, folder):
+        self.heapmark, self.folder = heapmark, folder
+        self.probe = os.path.join(folder, "agreement.so")
+        source = os.path.join(HERE, "agreement.c")
+        subprocess.run(["cc", "-O2", "-fno-builtin", "-shared", "-fPIC", "-o", self.probe, source], check=True)
+
+    def input(self, program):
+        """A new folder with the program's input."""
+        folder = tempfile.mkdtemp(dir=self.folder)
+        for name in os.listdir(program["folder"]):
+            if not name.endswith(".toml"):
+                shutil.copy(os.path.join(program["folder"], name), folder)
+        words = [*program["generate"], SEED, str(program["quick"])]
+        self.done(words, folder, self.environment(program, folder))
+        return folder
+
+    def environment(self, program, folder):
+        kept = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith("HEAPMARK_")}
+        own = {name: str(value) for name, value in program.get("environment", {}).items()}
+        return {**kept, "HOME": folder, "LC_ALL": "C", **own}
+
+    def done(self, words, folder, environment):
+        end = subprocess.run(words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if end.returncode:
+            raise RuntimeError(f"{' '.join(words[:2])}: {end.stderr.strip()[-300:]}")
+
+    def own(self, program, source, library):
+        """The highest resident heap of a run, and the live bytes then: of the process that has the largest."""
+        folder = tempfile.mkdtemp(dir=self.folder)
+        shutil.copytree(source, folder, symlinks=True, dirs_exist_ok=True)
+        out = os.path.join(self.folder, "noted")
+        environment = self.environment(program, folder)
+        environment |= {"AGREEMENT_OUT": out, "LD_PRELOAD": ":".join([self.probe, *library])}
+        self.done(program["run"], folder, environment)
+        noted = []
+        for path in glob.glob(f"{out}.*"):
+            with open(path) as file:
+                noted.append(tuple(int(word) for word in file.read().split()))
+            os.remove(path)
+        shutil.rmtree(folder)
+        return max(noted)
+
+    def replayed(self, program, source, touch):
+        """The highest resident heap of a replay under each allocator, and the libraries that served."""
+        folder = tempfile.mkdtemp(dir=self.folder)
+        shutil.copytree(source, folder, symlinks=True, dirs_exist_ok=True)
+        trace, run = os.path.join(folder, "a.trace"), os.path.join(folder, "run")
+        words = [self.heapmark, "record", "-q", "-o", trace, "--", *program["run"]]
+        self.done(words, folder, self.environment(program, folder))
+        words = [self.heapmark, "replay", "-q", "--retained", "-a", ",".join(ALLOCATORS), "--blocks", "1", "--no-aa-copy", "--no-repeat"]
+        self.done([*words, "--touch", touch, "-o", run, trace], folder, self.environment(program, folder))
+        peaks = {}
+        with open(os.path.join(run, "samples.jsonl")) as lines:
+            for record in map(json.loads, lines):
+                # Of several threads there is a second case, in which one makes all calls.
+                if record.get("memory") and record["allocator"] not in peaks:
+                    memory = record["memory"]
+                    points = [memory["peak_footprint"]["heap_bytes"], memory["peak_demand"]["heap_bytes"]]
+                    peaks[record["allocator"]] = max(points)
+        with open(os.path.join(run, "run.json")) as file:
+            known = json.load(file)["allocators"]
+        libraries = {it["name"]: it.get("files", []) for it in known}
+        shutil.rmtree(folder)
+        return peaks, libraries
+
+
+def same_order(one, other):
+    """Whether allocators that differ by more than APART in both are in the same order in both."""
+    pairs = [(a, b) for a in ALLOCATORS for b in ALLOCATORS if one[a] > APART * one[b]]
+    return all(other[a] > other[b] for a, b in pairs)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="*")
+    parser.add_argument("--touch", default="recorded")
+    parser.add_argument("--heapmark", default=os.environ.get("HEAPMARK", "target/release/heapmark"))
+    arguments = parser.parse_args()
+    heapmark = os.path.abspath(arguments.heapmark)
+    errors, orders = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        place = Place(heapmark, folder)
+        print("| program | live at the peak | " + " | ".join(f"{name}: program, replay" for name in ALLOCATORS) + " | worst error | order |")
+        print("|---|--:|" + "--:|" * len(ALLOCATORS) + "--:|---|", flush=True)
+        for name, program in programs(arguments.programs).items():
+            try:
+                source = place.input(program)
+                replay, libraries = place.replayed(program, source, arguments.touch)
+                noted = {it: place.own(program, source, libraries.get(it, [])) for it in ALLOCATORS}
+            except (RuntimeError, OSError, KeyError, ValueError) as error:
+                print(f"{name}: {error}", file=sys.stderr)
+                continue
+            own = {it: peak for it, (peak, _) in noted.items()}
+            live = noted["glibc"][1]
+            if live < LEAST_BYTES and not arguments.programs:
+                print(f"{name}: at most {live >> 10} KiB are live", file=sys.stderr)
+                continue
+            error = {it: replay[it] / own[it] - 1 for it in ALLOCATORS}
+            order = same_order(own, replay)
+            errors += error.values()
+            orders.append(order)
+            mib = lambda number: f"{number / (1 << 20):.1f}"
+            cells = [f"{mib(own[it])}, {mib(replay[it])} MiB ({100 * error[it]:+.1f} %)" for it in ALLOCATORS]
+            worst = max(abs(it) for it in error.values())
+            print(f"| {name} | {mib(live)} MiB | " + " | ".join(cells) + f" | {100 * worst:.1f} % | {'same' if order else 'differs'} |", flush=True)
+    if not errors:
+        sys.exit("agreement: no program could be compared")
+    sizes = [abs(error) for error in errors]
+    median, worst = statistics.median(sizes), max(sizes)
+    print(f"\n{len(orders)} programs: median error {100 * median:.1f} %, worst {100 * worst:.1f} %, same order in {sum(orders)}")
+    sys.exit(median > MEDIAN or worst > WORST or not all(orders))
+
+
+main()
