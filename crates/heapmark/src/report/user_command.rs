@@ -44,9 +44,12 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
         .column(&format!("CPU / {}", case.baseline), cpu_ratio)
         .spare = Spare::Early;
     table.column("peak RSS", |_, n| peak_rss(n));
-    table
-        .metric("RSS at end", "end_rss_bytes", units::bytes)
-        .spare = Spare::Late;
+    let ends_itself = |n: &Numbers| n.median("end_rss_bytes").is_some();
+    if table.rows.iter().any(|(_, n)| ends_itself(n)) {
+        table
+            .metric("RSS at end", "end_rss_bytes", units::bytes)
+            .spare = Spare::Late;
+    }
     table
         .metric("peak PSS", "peak_pss_bytes", units::bytes)
         .spare = Spare::Early;

@@ -5,6 +5,7 @@ use super::{Exit, in_file};
 use crate::build::command::find;
 use crate::build::input::{environment, generate, succeeded};
 use crate::build::package_version;
+use crate::catalog::folder::listing;
 use crate::catalog::joined;
 use crate::catalog::real_program::{self, RealProgram};
 use crate::cmd::output::{Force, Output};
@@ -212,7 +213,8 @@ fn recorded(program: &RealProgram, input: &Path, trace: &Path, said: &Path) -> R
     let own = own.to_str();
     let trace = trace.to_str();
     let (own, trace) = own.zip(trace).context("a path is not UTF-8")?;
-    let mut words: Vec<String> = [own, "record", "-o", trace].map(String::from).into();
+    let record = [own, "record", "--children", "-o", trace];
+    let mut words: Vec<String> = record.map(String::from).into();
     words.extend(program.run.iter().cloned());
     if program.client.is_empty() {
         let mut recording = command(program, &words, input, None)?;
@@ -255,8 +257,8 @@ fn drive(server: &mut Child, program: &RealProgram, input: &Path, port: u16) -> 
 /// The trace of the process with the most events.
 fn largest(folder: &Path) -> Result<PathBuf> {
     let mut most: Option<(u64, PathBuf)> = None;
-    for entry in fs::read_dir(folder).with_path("cannot read", folder)? {
-        let path = entry?.path();
+    let children = folder.join("main.children");
+    for path in listing(folder).chain(listing(children)) {
         if path.extension().is_some_and(|it| it == "trace") {
             let events = in_file(events_of(&path), &path)?;
             most = most.max(Some((events, path)));

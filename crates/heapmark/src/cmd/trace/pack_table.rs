@@ -29,7 +29,8 @@ pub fn pack_table(rows: &[PackRow]) -> String {
          Made by `heapmark trace make-pack` from generated inputs (docs/REAL-PROGRAMS.md); {} traces, {} bytes. \
          Sizes and lifetimes: median / 99th percentile; a lifetime is how many bytes were allocated meanwhile. \
          No allocator takes less than the peak of live bytes; beside it is a packing of the blocks that exists, without headers and with \
-         all lifetimes known, and its size over that peak: not the best one (docs/TRACES.md).\n\n\
+         all lifetimes known, and its size over that peak: not the best one (docs/TRACES.md). \
+         How much replays of such programs hold beside the programs themselves: docs/TRACES.md#is-it-the-programs-memory.\n\n\
          | trace | package | events | threads | sizes | lifetimes | peak of live bytes | a packing | bytes of the file |\n\
          |---|---|---|---|---|---|---|---|---|\n",
         rows.len(),
