@@ -7,7 +7,7 @@ use heapmark::build::Library;
 use heapmark::catalog::{Catalog, Iterations};
 use heapmark::execute::{self, Guest, Job, Outcome, Subject};
 use heapmark::plan::{Case, Cell, Target};
-use heapmark_trace::compile::{Order, compile};
+use heapmark_trace::compile::{Order, Recorded, compile};
 use heapmark_trace::{Event, Fault, Token};
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
@@ -74,7 +74,12 @@ fn floor(events: u64, consumer: u32) -> Result<(f64, f64, f64)> {
         .truncate(true)
         .open(&path)?;
     let began = Instant::now();
-    let head = compile(trace(events, consumer), Order::Dependent, false, file)?;
+    let head = compile(
+        trace(events, consumer),
+        Order::Dependent,
+        Recorded::default(),
+        file,
+    )?;
     let compile_s = began.elapsed().as_secs_f64();
     let compiled = path.display().to_string();
     let parameters = [

@@ -216,6 +216,11 @@ pub fn at_end(text: &mut Text, room: &mut [u8], inner: u64) {
         .filter(|byte| byte.is_ascii_digit());
     let kib = digits.fold(0, |kib: u64, digit| kib * 10 + u64::from(digit - b'0'));
     text.number("end.peak-rss-bytes", kib * 1024);
+    // A program may forbid itself huge pages, as Ruby does.
+    // SAFETY: takes numbers.
+    if unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) } == 1 {
+        text.number("end.thp-disabled", 1);
+    }
 }
 
 pub fn page_bytes() -> usize {

@@ -1,11 +1,11 @@
 //! Compiles events into ops, one by one.
 
-use super::Order;
 use super::ask::{Ask, MOST_BYTES, Words};
 use super::slots::Slots;
 use super::stream::WordWriter;
 use super::thread_streams::{Moment, ThreadStreams};
 use super::window::{self, ThreadEvent};
+use super::{Order, Recorded};
 use crate::Event::{self, *};
 use crate::{Fault, FaultKind, Live, Token};
 use anyhow::{Context, Result, bail};
@@ -44,12 +44,11 @@ struct Compiler {
     head: CompiledHead,
 }
 
-/// Compiles the events of a trace into a file. If no event tells the main thread, that is the only
-/// one with `one_is_main`.
+/// Compiles the events of a trace into a file.
 pub fn compile(
     events: impl Iterator<Item = Result<ThreadEvent, Fault>>,
     order: Order,
-    one_is_main: bool,
+    program: Recorded,
     file: File,
 ) -> Result<CompiledHead> {
     let writer = WordWriter {
@@ -73,7 +72,7 @@ pub fn compile(
         }
     }
     compiler.play(&mut window)?;
-    compiler.finish(one_is_main)
+    compiler.finish(program)
 }
 
 impl Compiler {
@@ -300,13 +299,13 @@ impl Compiler {
     }
 
     /// Ends the streams, writes the table of threads and the head.
-    fn finish(mut self, one_is_main: bool) -> Result<CompiledHead> {
+    fn finish(mut self, program: Recorded) -> Result<CompiledHead> {
         if self.head.events == 0 {
             let why = "the trace has no call that could be replayed";
             return Err(Fault::new(FaultKind::Foreign, why).into());
         }
         let streams = &mut self.streams;
-        let main = streams.player_of_main(one_is_main);
+        let main = streams.player_of_main(program.one_is_main);
         let main = main.map_or(0, |player| u64::from(player) + 1);
         let table = streams.end()?;
         let free = self.head.free + self.objects.len();
@@ -337,6 +336,7 @@ impl Compiler {
             free,
             left: (left_at, left.len() as u64),
             main,
+            thp_disabled: program.thp_disabled.into(),
             ..self.head
         };
         streams.writer.write(0, &head.encode())?;

@@ -16,10 +16,31 @@ mod tests;
 
 pub use compiler::compile;
 
+use crate::Reader;
 use anyhow::{Context, Result};
 use heapmark_wire::compiled::HEAD_WORDS;
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::FileExt;
+
+/// What a replay has to know of the program besides its calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recorded {
+    /// If no event tells the main thread, it is the only one.
+    pub one_is_main: bool,
+    /// The program has forbidden itself huge pages.
+    pub thp_disabled: bool,
+}
+
+impl Recorded {
+    /// What a trace tells.
+    pub fn of<R: Read>(reader: &Reader<R>) -> Recorded {
+        Recorded {
+            one_is_main: !reader.tells_main(),
+            thp_disabled: reader.head().number("end.thp-disabled") == Some(1),
+        }
+    }
+}
 
 /// How closely the threads of a replay keep to the recorded order.
 #[derive(Clone, Copy, Debug, PartialEq)]

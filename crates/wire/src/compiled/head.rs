@@ -5,7 +5,7 @@ use super::MOST_SLOTS;
 /// The first word; the number at its end is the version of the layout.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HMscore\x04");
 /// Words of the head.
-pub const HEAD_WORDS: usize = 28;
+pub const HEAD_WORDS: usize = 29;
 
 /// The start of a compiled trace: its size, and the expected totals of one replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub struct CompiledHead {
     pub tunings: u64,
     /// Calls of malloc_trim.
     pub trims: u64,
+    /// 1 if the program has forbidden itself huge pages.
+    pub thp_disabled: u64,
 }
 
 /// Why a file is no compiled trace.
@@ -107,6 +109,7 @@ impl CompiledHead {
             self.main,
             self.tunings,
             self.trims,
+            self.thp_disabled,
         ];
         words[..numbers.len()].copy_from_slice(&numbers);
         words
@@ -157,6 +160,7 @@ impl CompiledHead {
             main: next(),
             tunings: next(),
             trims: next(),
+            thp_disabled: next(),
         };
         let table_end = head
             .threads
@@ -219,21 +223,21 @@ mod tests {
     #[test]
     fn a_head_is_read_back_and_one_that_lies_is_refused() {
         let head = CompiledHead {
-            words: 36,
-            table: 28,
+            words: 37,
+            table: 29,
             threads: 3,
             slots: 5,
             peak: (1, 2),
             recorded_ns: 9,
             main: 3,
-            left: (34, 2),
+            left: (35, 2),
             ..CompiledHead::default()
         };
-        let mut file = [0; 36];
+        let mut file = [0; 37];
         file[..HEAD_WORDS].copy_from_slice(&head.encode());
         assert_eq!(CompiledHead::decode(&file), Ok(head));
         assert_eq!(
-            CompiledHead::decode(&file[..35]),
+            CompiledHead::decode(&file[..36]),
             Err(CompiledFault::Length)
         );
         assert_eq!(CompiledHead::decode(&file[..5]), Err(CompiledFault::Length));
@@ -255,7 +259,7 @@ mod tests {
         );
         assert_eq!(
             broken(CompiledHead {
-                left: (34, 3),
+                left: (35, 3),
                 ..head
             }),
             Err(CompiledFault::Numbers)
@@ -274,8 +278,8 @@ mod tests {
     #[test]
     fn threads_are_found_in_their_table() {
         let head = CompiledHead {
-            words: 32,
-            table: 28,
+            words: 33,
+            table: 29,
             threads: 2,
             ..CompiledHead::default()
         };
@@ -289,9 +293,9 @@ mod tests {
                 is_started: true,
             },
         );
-        let mut file = [0; 32];
-        file[28..30].copy_from_slice(&one.encode());
-        file[30..].copy_from_slice(&two.encode());
+        let mut file = [0; 33];
+        file[29..31].copy_from_slice(&one.encode());
+        file[31..].copy_from_slice(&two.encode());
         assert_eq!(
             [0, 1, 2].map(|n| CompiledThread::of(&file, &head, n)),
             [Some(one), Some(two), None]

@@ -57,6 +57,10 @@ fn run(bench: &mut Bench) {
     let sheet = Sheet::open(path);
     let head = sheet.head;
     let threads = head.threads as usize;
+    if head.thp_disabled == 1 {
+        // SAFETY: takes numbers. Where the kernel does not have it, huge pages are as they are.
+        unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+    }
     bench.needs(head.requested_peak_bytes + head.slots * size_of::<*mut u8>() as u64);
     null::overlap(head.largest_bytes as usize, head.threads_at_a_time as usize);
     mind_operators();

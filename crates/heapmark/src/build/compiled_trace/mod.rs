@@ -7,7 +7,7 @@ pub use shelf::Shelf;
 
 use super::cache;
 use anyhow::{Context, Result, anyhow, bail};
-use heapmark_trace::compile::{Order, checksum, compile};
+use heapmark_trace::compile::{Order, Recorded, checksum, compile};
 use heapmark_trace::{Done, Event, Fault, Reader, Watched, events_of};
 use heapmark_wire::compiled::{CompiledHead, HEAD_WORDS, MAGIC};
 use std::fs::File;
@@ -70,9 +70,9 @@ pub fn compiled_trace(
             .get("page-bytes")
             .and_then(|bytes| bytes.parse().ok())
             .unwrap_or(PAGE);
-        let one_is_main = !reader.tells_main();
+        let program = Recorded::of(&reader);
         let events = reader.map(|told| in_pages(told, page));
-        compile(events, order, one_is_main, file)
+        compile(events, order, program, file)
     });
     let head = compiled.with_context(|| format!("{} cannot be replayed", trace.display()))?;
     let _in_use = shelf.keep(&key, unfinished)?;

@@ -193,7 +193,7 @@ impl Drop for Unfinished {
 mod tests {
     use super::*;
     use crate::file::PUBLIC;
-    use heapmark_trace::compile::{Order, compile};
+    use heapmark_trace::compile::{Order, Recorded, compile};
     use heapmark_trace::{Event, Fault};
     use std::time::Duration;
 
@@ -221,7 +221,13 @@ mod tests {
                 operator: false,
             },
         ))];
-        compile(events.into_iter(), Order::Dependent, true, file).unwrap();
+        compile(
+            events.into_iter(),
+            Order::Dependent,
+            Recorded::default(),
+            file,
+        )
+        .unwrap();
         let used = SystemTime::now() - Duration::from_secs(age_s);
         unfinished
             .file

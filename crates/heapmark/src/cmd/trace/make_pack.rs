@@ -35,11 +35,12 @@ const MOST_BYTES: u64 = 8_000_000;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What a trace of the pack tells about its recording. Everything else could name the user's
 /// machine.
-const KEPT: [&str; 6] = [
+const KEPT: [&str; 7] = [
     "begin",
     "clock",
     "end",
     "end.peak-rss-bytes",
+    "end.thp-disabled",
     "page-bytes",
     "thp",
 ];

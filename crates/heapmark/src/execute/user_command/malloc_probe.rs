@@ -152,6 +152,14 @@ mod tests {
     }
 
     #[test]
+    fn what_is_resident_at_an_end_is_the_largest_and_hides_no_process() {
+        assert_eq!(resident_at_end(TWO), None);
+        let ended = TWO.replace("end=1\n", "end=1\nresident=4096\n") + "resident=8192\nresident=4";
+        assert_eq!(resident_at_end(&ended), Some(8192));
+        assert_eq!(parse(&ended), parse(TWO));
+    }
+
+    #[test]
     fn one_process_that_another_library_served_is_named() {
         let why = unproven(&Subject::libc(), &parse(TWO)).unwrap();
         assert_eq!(

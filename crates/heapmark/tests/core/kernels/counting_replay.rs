@@ -4,7 +4,7 @@ use crate::kernels::counter::Counter;
 use heapmark::catalog::Iterations;
 use heapmark::execute::Outcome;
 use heapmark::plan::{Case, Target};
-use heapmark_trace::compile::{Order, compile};
+use heapmark_trace::compile::{Order, Recorded, compile};
 use heapmark_trace::{Event, Token, Variant};
 use heapmark_wire::compiled::{
     CompiledHead, CompiledThread, HEAD_WORDS, Op, Rare, THREAD_WORDS, wait,
@@ -82,7 +82,13 @@ impl FakeRun {
             .truncate(true)
             .open(&path)
             .unwrap();
-        let head = compile(events.iter().cloned().map(Ok), order, true, file).unwrap();
+        let head = compile(
+            events.iter().cloned().map(Ok),
+            order,
+            Recorded::default(),
+            file,
+        )
+        .unwrap();
         (path, head)
     }
 

@@ -12,6 +12,11 @@ use std::io::Read;
 
 type ThreadEvent = (u32, Event);
 
+const ALONE_IS_MAIN: Recorded = Recorded {
+    one_is_main: true,
+    thp_disabled: false,
+};
+
 fn malloc() -> Event {
     Event::Malloc {
         size: 8,
@@ -24,7 +29,7 @@ fn compiled(events: &[ThreadEvent], order: Order) -> (Vec<u64>, CompiledHead) {
     let head = compile(
         events.iter().cloned().map(Ok),
         order,
-        true,
+        ALONE_IS_MAIN,
         file.try_clone().unwrap(),
     )
     .unwrap();
@@ -385,7 +390,7 @@ fn sums_of_sizes_that_no_64_bits_hold_are_refused_and_not_wrapped() {
         let file = tempfile::tempfile().unwrap();
         format!(
             "{:#}",
-            compile(events.map(Ok), Order::Dependent, true, file).unwrap_err()
+            compile(events.map(Ok), Order::Dependent, ALONE_IS_MAIN, file).unwrap_err()
         )
     };
     let large = || {
@@ -432,8 +437,13 @@ fn sums_of_sizes_that_no_64_bits_hold_are_refused_and_not_wrapped() {
 fn what_cannot_be_replayed_is_said_with_its_place() {
     let error = |events: &[ThreadEvent]| {
         let file = tempfile::tempfile().unwrap();
-        let error =
-            compile(events.iter().cloned().map(Ok), Order::Dependent, true, file).unwrap_err();
+        let error = compile(
+            events.iter().cloned().map(Ok),
+            Order::Dependent,
+            ALONE_IS_MAIN,
+            file,
+        )
+        .unwrap_err();
         format!("{error:#}")
     };
     let token = Token {
