@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 HEAPMARK = target/release/heapmark
-.PHONY: run test test-all test-core test-beside-load check bench counts shape validity false-alarms pictures reproduction languages programs dist clean-roots docs clean build setup setup-test setup-bench setup-counts setup-languages setup-programs
+.PHONY: run test test-all test-core test-beside-load check bench counts shape validity agreement false-alarms pictures reproduction languages programs dist clean-roots docs clean build setup setup-test setup-bench setup-counts setup-languages setup-programs
 
 run: setup build            ## measure: build what is missing, run the quick suite, print the answer
 	$(HEAPMARK) run $(ARGS)
@@ -61,6 +61,9 @@ shape: setup build          ## whether the quick preset of each workload ranks s
 
 validity: build             ## does the default run's answer hold for real programs: docs/VALIDITY.md; some three hours
 	HEAPMARK=$(HEAPMARK) scripts/validity.py $(ARGS)
+
+agreement: setup-programs build ## do replays hold as much memory as their programs: docs/TRACES.md; ARGS="jq-group z3-solve" for some
+	HEAPMARK=$(HEAPMARK) scripts/agreement.py $(ARGS)
 
 pictures: setup-test build  ## the pictures of README from a run of the quick suite; ARGS=RUN for a stored one
 	@test -n "$(ARGS)" || $(HEAPMARK) run

@@ -289,8 +289,15 @@ fn children_folder(output: &Path) -> PathBuf {
 
 /// The traces of an earlier recording of that name: those of the program and of its children.
 fn earlier(output: &Path) -> Vec<PathBuf> {
-    let is_trace = |path: &PathBuf| Reader::open(path).is_ok();
-    let mut found: Vec<PathBuf> = listing(&children_folder(output)).filter(is_trace).collect();
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    let is_ours = |path: &PathBuf| {
+        let name = text(path.file_name());
+        let number = name
+            .strip_suffix(".trace")
+            .and_then(|it| Some(it.split_once('-')?.0));
+        number.is_some_and(|it| it.split('.').all(is_number)) && Reader::open(path).is_ok()
+    };
+    let mut found: Vec<PathBuf> = listing(children_folder(output)).filter(is_ours).collect();
     found.sort();
     if file::is_there(output) {
         found.insert(0, output.to_path_buf());

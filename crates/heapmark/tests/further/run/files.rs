@@ -95,6 +95,21 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// Files with this ending in the place and in those of its folders that `heapmark record` has made.
+fn recorded(place: &Place, ending: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for name in names(&place.at(".")) {
+        if name.ends_with(".captures") || name.ends_with(".children") {
+            let within = names(&place.at(&name));
+            found.extend(within.iter().map(|it| format!("{name}/{it}")));
+        } else {
+            found.push(name);
+        }
+    }
+    found.retain(|name| name.ends_with(ending));
+    found
+}
+
 fn is_refused(end: &End, name: &str) {
     end.is_one_line(2);
     let said =
@@ -174,11 +189,8 @@ fn a_capture_is_finished_into_a_new_file_only() {
     let place = Place::new();
     program(&place);
     assert_eq!(place.run(&["record", "--raw", "--", "./a"]).code, Some(0));
-    let capture = names(&place.at("."))
-        .into_iter()
-        .find(|name| name.ends_with(".cap"))
-        .unwrap();
-    let made = capture.replace(".cap", ".trace");
+    let capture = recorded(&place, ".cap").remove(0);
+    let made = format!("{}.trace", capture.strip_suffix(".cap").unwrap());
     assert_eq!(place.run(&["trace", "finish", &capture]).code, Some(0));
     is_refused(&place.run(&["trace", "finish", &capture]), &made);
     assert_eq!(
@@ -250,13 +262,9 @@ fn an_earlier_recording_stays_with_the_traces_of_its_children() {
         "theirs"
     );
 
-    let traces = || {
-        names(&place.at("."))
-            .into_iter()
-            .filter(|name| name.ends_with(".trace"))
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(place.run(&["record", "--", "./a", "twice"]).code, Some(0));
+    let traces = || recorded(&place, ".trace");
+    let record = || place.run(&["record", "--children", "--", "./a", "twice"]);
+    assert_eq!(record().code, Some(0));
     let first = traces();
     assert_eq!(first.len(), 2, "its own and its child's: {first:?}");
     assert!(first.contains(&"a.trace".into()));
@@ -267,7 +275,7 @@ fn an_earlier_recording_stays_with_the_traces_of_its_children() {
             .collect::<Vec<_>>()
     };
     let before = bytes(&first);
-    assert_eq!(place.run(&["record", "--", "./a", "twice"]).code, Some(0));
+    assert_eq!(record().code, Some(0));
     let both = traces();
     assert!(
         both.len() == 4 && both.contains(&"a-2.trace".into()),
@@ -284,7 +292,9 @@ fn an_earlier_recording_stays_with_the_traces_of_its_children() {
     fs::remove_file(place.at("a.trace")).unwrap();
     let child = first.iter().find(|name| *name != "a.trace").unwrap();
     is_refused(&place.run(&["record", "-o", "a.trace", "--", "./a"]), child);
-    fs::write(place.at("a.12-notes.trace"), "no trace at all").unwrap();
+    let notes = "a.children/12-notes.trace";
+    fs::write(place.at(notes), "no trace at all").unwrap();
+    fs::copy(place.at(child), place.at("a.children/mine.trace")).unwrap();
     assert_eq!(
         place
             .run(&["record", "-o", "a.trace", "--force", "--", "./a"])
@@ -296,9 +306,10 @@ fn an_earlier_recording_stays_with_the_traces_of_its_children() {
         "what was replaced does not mix with what is new"
     );
     assert_eq!(
-        fs::read_to_string(place.at("a.12-notes.trace")).unwrap(),
+        fs::read_to_string(place.at(notes)).unwrap(),
         "no trace at all"
     );
+    assert!(place.at("a.children/mine.trace").exists(), "another name");
     assert!(place.at("a-2.trace").exists());
 }
 
@@ -444,9 +455,7 @@ fn the_words_of_a_command_line_can_be_left_out_of_a_trace() {
             .code,
         Some(0)
     );
-    let captures = names(&place.at("."))
-        .into_iter()
-        .filter(|name| name.ends_with(".cap"));
+    let captures = recorded(&place, ".cap").into_iter();
     let capture = captures
         .max_by_key(|name| dumped_argv(&place.at(name)))
         .unwrap();

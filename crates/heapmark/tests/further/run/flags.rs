@@ -272,7 +272,7 @@ fn taken() -> Vec<Line> {
         line("noise", &[NOISE, &[("--blocks", "6")]], &[]),
         line(
             "record",
-            &[RECORD, &[("--without-argv", "")]],
+            &[RECORD, &[("--without-argv", ""), ("--children", "")]],
             &["true", "--flag-of-true"],
         ),
         line(
