@@ -3,10 +3,10 @@
 
     agreement.py [--touch HOW] [PROGRAM...]      of real-programs/; default: those that are installed, have no client and use enough memory
 
-Each program runs with its quick input under each allocator with agreement.c before it, which notes the highest resident sum of the
-mappings in which live blocks begin. Its recording is replayed in recorded order under the same libraries (`replay --retained`). Prints the
-peak of each (of programs with several threads the median of five runs, and of the replays of five recordings), the replay's error, and whether both have the same order of allocators that differ by more than 10 %. Exit code 1 if the
-median of the errors is above 5 %, the worst above 15 %, or an order differs.
+Each program runs with its quick input under each allocator with agreement.c before it, which notes the highest resident heap. Its
+recording is replayed in recorded order under the same libraries (`replay --retained`). Prints the peak of each (of programs with several
+threads the median of five runs, and of the replays of five recordings), the replay's error, and whether both have the same order of
+allocators that differ by more than 10 %. Exit code 1 if the median of the errors is above 5 %, the worst above 15 %, or an order differs.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 /* Writes to the file HEAPMARK_WITNESS which object serves the malloc family in this process: for each function the first
- * object, in the dynamic linker's search order, that defines it; and when the process ends by itself, what is resident then. Preloaded behind an allocator; defines nothing that a
- * program could call, does not allocate, and writes everything at once, so that processes of one tree do not write into
- * each other's lines. */
+ * object, in the dynamic linker's search order, that defines it; and when the process ends by itself, what is resident
+ * then. Preloaded behind an allocator; defines nothing that a program could call, does not allocate, and writes everything
+ * at once, so that processes of one tree do not write into each other's lines. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>

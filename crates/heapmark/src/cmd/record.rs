@@ -283,7 +283,7 @@ impl RecordOutput {
 }
 
 /// The folder of the traces of other processes than the program's.
-fn children_folder(output: &Path) -> PathBuf {
+pub fn children_folder(output: &Path) -> PathBuf {
     output.with_extension("children")
 }
 

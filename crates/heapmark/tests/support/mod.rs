@@ -321,6 +321,20 @@ pub fn is_progress(line: &str) -> bool {
     known || unknown || line.ends_with(": 0 %")
 }
 
+/// Files in a folder and in its folders, by their paths from there.
+pub fn files(folder: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        match entry.file_type().unwrap().is_dir() {
+            true => names.extend(files(&entry.path()).iter().map(|it| format!("{name}/{it}"))),
+            false => names.push(name),
+        }
+    }
+    names.sort();
+    names
+}
+
 /// The source of a fake.
 pub fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fakes/{name}.c"))

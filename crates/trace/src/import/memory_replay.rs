@@ -98,8 +98,4 @@ impl<W: Write> Format<W> for MemoryReplay {
             _ => to.write(thread, &Event::ThreadExit),
         }
     }
-
-    fn ended(&self) -> bool {
-        true
-    }
 }

@@ -32,8 +32,10 @@ pub struct Imported {
 trait Format<W> {
     /// Writes what a line says.
     fn line(&mut self, line: &str, to: &mut Import<W>) -> Result<()>;
-    /// Whether the text has come to its end.
-    fn ended(&self) -> bool;
+    /// Whether the text has come to its end, if its format has a mark for that.
+    fn ended(&self) -> bool {
+        true
+    }
 }
 
 /// Its name, what it does not say, and its reader.
@@ -95,7 +97,7 @@ fn format<W: Write>(start: &[u8]) -> Result<Known<W>> {
             "",
             Box::<memory_replay::MemoryReplay>::default(),
         )),
-        _ if rep::is(start) => Ok((rep::NAME, rep::LOST, Box::<rep::Rep>::default())),
+        _ if rep::is(start) => Ok((rep::NAME, "", Box::<rep::Rep>::default())),
         _ => foreign(
             "this is no text that can be imported: glibc's mtrace begins with `= Start`, a .rep file of malloclab with numbers, \
              a text for Android's memory_replay with `THREAD: malloc ADDRESS BYTES`",

@@ -3,7 +3,6 @@
 use super::*;
 
 pub const NAME: &str = "malloclab .rep";
-pub const LOST: &str = "";
 
 /// Whether a file may be one: it begins with a number, alone in its line.
 pub fn is(start: &[u8]) -> bool {
@@ -40,9 +39,5 @@ impl<W: Write> Format<W> for Rep {
             }
             _ => damaged("neither `a ID BYTES`, `r ID BYTES` nor `f ID`"),
         }
-    }
-
-    fn ended(&self) -> bool {
-        true
     }
 }

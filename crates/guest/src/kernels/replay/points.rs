@@ -84,8 +84,7 @@ impl Points {
     /// the pages are.
     pub fn at_peak(&self, slots: &[Cell<*mut u8>], api: &Api) {
         let now = Resident::now();
-        // Live memory counts even if the allocator had it before the first op.
-        let heap = self.taken.heap_bytes(&now).max(self.present_bytes(&now));
+        let heap = self.heap_bytes(&now);
         let blocks = slots.iter().map(Cell::get).filter(|block| !block.is_null());
         // SAFETY: live blocks.
         let usable_bytes = blocks
@@ -113,15 +112,16 @@ impl Points {
         if !self.taken.wanted() {
             return;
         }
-        let heap = || {
-            let now = Resident::now();
-            let bytes = self.taken.heap_bytes(&now).max(self.present_bytes(&now));
-            bytes as f64
-        };
+        let heap = || self.heap_bytes(&Resident::now()) as f64;
         bench.figure("end_live_bytes", published::live_bytes() as f64);
         bench.figure("end_heap_bytes", heap());
         sys::sleep_ns(REST_NS);
         bench.figure("rest_heap_bytes", heap());
+    }
+
+    /// The heap; live memory counts even if the allocator had it before the first op.
+    fn heap_bytes(&self, now: &Resident) -> u64 {
+        self.taken.heap_bytes(now).max(self.present_bytes(now))
     }
 
     /// Resident bytes of live blocks. They must be a part of the memory that was found. Otherwise

@@ -97,8 +97,6 @@ pub fn look(data: &[u8]) -> Recognised {
         format!("linked to {library}, which serves malloc itself: build the program without -fsanitize")
     });
     Recognised {
-        chain: Vec::new(),
-        shim: None,
         unreachable: sanitizer.or(own.then(|| {
             "defines a malloc of its own, which comes before any that is preloaded".into()
         })),
@@ -117,6 +115,7 @@ pub fn look(data: &[u8]) -> Recognised {
                 |name: &str| crate::catalog::malloc_api::required().any(|one| one == name);
             symbol.is_undefined() && symbol.name().is_ok_and(is_of_malloc)
         }),
+        ..Recognised::default()
     }
 }
 

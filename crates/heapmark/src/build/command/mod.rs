@@ -1,5 +1,5 @@
 //! What a user's command is: where the file is, which program is executed in the end, and whether a
-//! preloaded allocator reaches it. Reads files, runs nothing.
+//! preloaded allocator reaches it. Reads files, runs nothing; only [`Shim::advice`] asks a version manager.
 
 mod inside;
 mod shim;

@@ -9,6 +9,7 @@ use crate::catalog::folder::listing;
 use crate::catalog::joined;
 use crate::catalog::real_program::{self, RealProgram};
 use crate::cmd::output::{Force, Output};
+use crate::cmd::record::children_folder;
 use crate::cmd::run::real_programs::installed;
 use crate::cmd::{print, usage};
 use crate::file::{self, Draft, WithPath};
@@ -45,6 +46,8 @@ const KEPT: [&str; 7] = [
     "thp",
 ];
 const TABLE: &str = "README.md";
+/// The name of a recording, while the pack is made.
+const MAIN: &str = "main.trace";
 
 /// Record the real programs of the pack that are installed here, and write their table
 #[derive(clap::Args)]
@@ -163,7 +166,7 @@ fn record<'p>(program: &'p RealProgram, scratch: &Path) -> Result<Packed<'p>> {
     }
     generate(program, program.pack_size.unwrap_or(program.quick), &input)?;
     let said = folder.join("recorder.txt");
-    let status = recorded(program, &input, &traces.join("main.trace"), &said)?;
+    let status = recorded(program, &input, &traces.join(MAIN), &said)?;
     succeeded("recording it", status, &fs::read(said).unwrap_or_default())?;
     let recorded = largest(&traces)?;
     let reader = in_file(Reader::open(&recorded), &recorded)?;
@@ -258,7 +261,7 @@ fn drive(server: &mut Child, program: &RealProgram, input: &Path, port: u16) -> 
 /// The trace of the process with the most events.
 fn largest(folder: &Path) -> Result<PathBuf> {
     let mut most: Option<(u64, PathBuf)> = None;
-    let children = folder.join("main.children");
+    let children = children_folder(&folder.join(MAIN));
     for path in listing(folder).chain(listing(children)) {
         if path.extension().is_some_and(|it| it == "trace") {
             let events = in_file(events_of(&path), &path)?;

@@ -1,6 +1,7 @@
 //! What `heapmark record` says of a whole tree of processes: other users' are on record, what is not is named with the reason, and why a
 //! recording ended is said by every command that knows.
 
+use crate::support::files;
 use heapmark::build::RECORDER;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
@@ -44,16 +45,9 @@ fn compile(folder: &Path, name: &str, flags: &[&str], source: &str) {
 
 /// Files with this ending, in folders of the folder, too.
 fn ending(folder: &Path, end: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap();
-    let mut found = Vec::new();
-    for path in entries.map(|entry| entry.unwrap().path()) {
-        if path.is_dir() {
-            found.extend(ending(&path, end));
-        } else if path.extension().is_some_and(|its| its == end) {
-            found.push(path);
-        }
-    }
-    found
+    let all = files(folder).into_iter().map(|name| folder.join(name));
+    all.filter(|path| path.extension().is_some_and(|found| found == end))
+        .collect()
 }
 
 /// Calls of malloc of 4321 bytes in all traces.

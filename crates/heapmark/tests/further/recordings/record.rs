@@ -1,5 +1,6 @@
 //! `heapmark record`: the program is as it was, and a trace lies there afterwards.
 
+use crate::support::files;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -29,18 +30,22 @@ fn words(end: &Output) -> String {
     String::from_utf8_lossy(&end.stderr).into_owned()
 }
 
-/// Files in a folder and in its folders, by their paths from there.
-fn files(folder: &Path) -> Vec<String> {
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        let name = entry.file_name().into_string().unwrap();
-        match entry.file_type().unwrap().is_dir() {
-            true => names.extend(files(&entry.path()).iter().map(|it| format!("{name}/{it}"))),
-            false => names.push(name),
-        }
-    }
-    names.sort();
-    names
+/// What `heapmark trace finish` of captures prints, which begin with what their parents had.
+fn inherited(home: &Path, captures: &[String]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+    let end = command
+        .current_dir(home)
+        .args(["trace", "finish"])
+        .args(captures)
+        .output()
+        .unwrap();
+    let said = words(&end);
+    assert_eq!(end.status.code(), Some(0), "{said}");
+    assert!(
+        !said.contains("objects ended that had begun before the recording"),
+        "{said}"
+    );
+    said
 }
 
 /// A program whose calls are known.
@@ -350,21 +355,9 @@ fn a_daemon_that_calls_first_when_its_parent_is_gone_keeps_what_it_inherits() {
             .collect()
     };
     crate::support::live::wait_for("its capture", || captures().len() == 2);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-    let end = command
-        .current_dir(home.path())
-        .args(["trace", "finish"])
-        .args(captures())
-        .output()
-        .unwrap();
-    let said = words(&end);
-    assert_eq!(end.status.code(), Some(0), "{said}");
+    let said = inherited(home.path(), &captures());
     assert!(
         said.contains("1000 objects come from the parent process"),
-        "{said}"
-    );
-    assert!(
-        !said.contains("objects ended that had begun before"),
         "{said}"
     );
 }
@@ -481,21 +474,9 @@ fn a_daemon_begins_with_what_the_process_had_that_made_it() {
             .into_iter()
             .filter(|name| name.starts_with(&format!("{word}.trace.")) && name.ends_with(".cap"));
         let captures: Vec<String> = captures.collect();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-        let end = command
-            .current_dir(home.path())
-            .args(["trace", "finish"])
-            .args(&captures)
-            .output()
-            .unwrap();
-        let said = words(&end);
-        assert_eq!(end.status.code(), Some(0), "{said}");
+        let said = inherited(home.path(), &captures);
         assert!(
             said.contains("objects come from the parent process"),
-            "{said}"
-        );
-        assert!(
-            !said.contains("objects ended that had begun before the recording"),
             "{said}"
         );
     }

@@ -3,7 +3,7 @@
 
 use crate::support::live::{finish, send, wait_for};
 use crate::support::stored::{change_lines, stored};
-use crate::support::{End, Place, SMALL, head, samples};
+use crate::support::{End, Place, SMALL, files, head, samples};
 use heapmark_trace::{Event, Head, Token, Writer};
 use rustix::process::Signal;
 use std::fs;
@@ -95,17 +95,9 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Files with this ending in the place and in those of its folders that `heapmark record` has made.
+/// Files with this ending in the place and its folders.
 fn recorded(place: &Place, ending: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for name in names(&place.at(".")) {
-        if name.ends_with(".captures") || name.ends_with(".children") {
-            let within = names(&place.at(&name));
-            found.extend(within.iter().map(|it| format!("{name}/{it}")));
-        } else {
-            found.push(name);
-        }
-    }
+    let mut found = files(&place.at("."));
     found.retain(|name| name.ends_with(ending));
     found
 }

@@ -309,7 +309,6 @@ fn what_a_thread_does_after_its_end_is_done_by_another() {
     assert!(Stage::new(&words).play(1).is_ok());
 }
 
-/// A process that ends with its last thread runs destructors after that thread's end.
 #[test]
 fn the_main_thread_plays_what_it_played_if_the_trace_tells_or_it_can_be_no_other() {
     let main = |events: &[ThreadEvent], order| compiled(events, order).1.main;
@@ -334,6 +333,7 @@ fn the_main_thread_plays_what_it_played_if_the_trace_tells_or_it_can_be_no_other
     assert_eq!(main(&[(0, malloc()), (1, malloc())], Order::Alone), 1);
 }
 
+/// A process that ends with its last thread runs destructors after that thread's end.
 #[test]
 fn what_comes_after_the_end_of_all_threads_is_done_by_a_further_one() {
     let token = |thread| Token { thread, index: 0 };
