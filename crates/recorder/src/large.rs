@@ -1,6 +1,7 @@
 //! Live large blocks. A program may allocate a gigabyte and touch one page of it. So the recorder
-//! asks the kernel, just before a large block is freed, how many of its pages are resident. Blocks
-//! are found in a lock-free table; most frees need only one byte of a filter in front of it.
+//! asks the kernel, just before a large block is freed, how many of its pages are resident, and how
+//! far from its start. Blocks are found in a lock-free table; most frees need only one byte of a
+//! filter in front of it.
 
 use crate::layout::{LargeBlocks, PAGES, PLACES, WIPED};
 use crate::local::{Errno, state};
@@ -126,36 +127,43 @@ fn touch(address: usize, size: usize) -> Option<Event<'static>> {
         address.next_multiple_of(page),
         (address + size) / page * page,
     );
-    if let Some(resident) = resident(first, end, page)
+    if let Some((resident, extent)) = resident(first, end, page)
         && end > first
     {
         return Some(Event::Touch {
             address: address as u64,
             resident,
+            extent,
             pages: ((end - first) / page) as u64,
         });
     }
     None
 }
 
-/// How many of these pages are resident; `None` if the kernel does not report it. A separate
-/// function: the flags leave the stack before anything else is done.
+/// How many of these pages are resident, and how many there are up to the last resident one; `None`
+/// if the kernel does not report it. A separate function: the flags leave the stack before anything
+/// else is done.
 #[inline(never)]
-fn resident(first: usize, end: usize, page: usize) -> Option<u64> {
+fn resident(first: usize, end: usize, page: usize) -> Option<(u64, u64)> {
     let _errno = Errno::keep();
     let mut flags: [c_uchar; 256] = [0; 256];
-    let (mut resident, mut at) = (0, first);
+    let (mut resident, mut extent, mut at) = (0, 0, first);
     while at < end {
         let bytes = (end - at).min(flags.len() * page);
         // SAFETY: the kernel writes a byte for each page, whatever is mapped there.
         if unsafe { libc::syscall(libc::SYS_mincore, at, bytes, flags.as_mut_ptr()) } != 0 {
             return None;
         }
-        resident += flags[..bytes / page]
+        let before = (at - first) / page;
+        for (number, _) in flags[..bytes / page]
             .iter()
-            .filter(|flag| *flag & 1 == 1)
-            .count() as u64;
+            .enumerate()
+            .filter(|(_, flag)| *flag & 1 == 1)
+        {
+            resident += 1;
+            extent = (before + number + 1) as u64;
+        }
         at += bytes;
     }
-    Some(resident)
+    Some((resident, extent))
 }

@@ -68,11 +68,12 @@ pub fn alone(event: &Event) -> Result<()> {
     match *event {
         Touch {
             resident_pages,
+            extent_pages,
             pages,
             ..
-        } if resident_pages > pages => {
-            impossible(format!("{resident_pages} of {pages} pages are in memory"))
-        }
+        } if resident_pages > extent_pages || extent_pages > pages => impossible(format!(
+            "{resident_pages} of the first {extent_pages} of {pages} pages are in memory"
+        )),
         Calloc { count, size } if count.checked_mul(size).is_none() => impossible(format!(
             "calloc({count}, {size}) did not fail, but its product is more than 64 bits"
         )),

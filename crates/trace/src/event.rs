@@ -131,6 +131,8 @@ pub enum Event {
         token: Token,
         /// Pages that are in memory.
         resident_pages: u64,
+        /// Pages up to the last one that is in memory.
+        extent_pages: u64,
         /// Pages that it covers.
         pages: u64,
     },

@@ -139,6 +139,7 @@ fn events(clocked: bool) -> impl Strategy<Value = Vec<(Event<'static>, u64)>> {
             14 => Event::Touch {
                 address,
                 resident: size,
+                extent: size,
                 pages: align,
             },
             15 => Event::Begin { thread },

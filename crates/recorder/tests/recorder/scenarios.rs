@@ -571,14 +571,17 @@ fn a_program_that_closes_everything_closes_nothing_of_ours() {
 #[test]
 fn large_blocks_say_how_much_of_them_was_touched() {
     let (_, capture) = Scenario::new("large.c").recorded(&[]);
-    let touched: Vec<(u64, u64)> = capture
+    let touched: Vec<(u64, u64, u64)> = capture
         .events()
         .filter_map(|n| {
             if let Event::Touch {
-                resident, pages, ..
+                resident,
+                extent,
+                pages,
+                ..
             } = n.event
             {
-                Some((resident, pages))
+                Some((resident, extent, pages))
             } else {
                 None
             }
@@ -589,12 +592,23 @@ fn large_blocks_say_how_much_of_them_was_touched() {
     let mib = (1 << 20) / capture.text("page-bytes").parse::<u64>().unwrap();
     let near = |found: u64, pages: u64| found.abs_diff(pages) <= 2;
     // A block that realloc could not grow is told of again when it is freed.
-    let expected = [(4, 8), (0, 4), (2, 2), (2, 3), (2, 3), (1, 16)];
+    let expected = [
+        (4, 4, 8),
+        (0, 0, 4),
+        (2, 2, 2),
+        (2, 2, 3),
+        (2, 2, 3),
+        (3, 5, 40),
+        (1, 1, 16),
+    ];
     assert_eq!(touched.len(), expected.len(), "{touched:?}");
-    for ((resident, pages), (touched, all)) in touched.into_iter().zip(expected) {
+    for (found, expected) in touched.into_iter().zip(expected) {
+        let (resident, extent, pages) = expected;
         assert!(
-            near(resident, touched * mib) && near(pages, all * mib),
-            "{resident} of {pages}, not {touched} of {all} MiB"
+            near(found.0, resident * mib)
+                && near(found.1, extent * mib)
+                && near(found.2, pages * mib),
+            "{found:?}, not {expected:?} MiB"
         );
     }
 }

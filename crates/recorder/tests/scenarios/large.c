@@ -1,4 +1,4 @@
-/* Large blocks that are touched in part, freed, grown, not grown, or kept. */
+/* Large blocks that are touched in part, with gaps, freed, grown, not grown, or kept. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +16,10 @@ int main(void) {
     if (realloc(grown, impossible))
         return 1;
     free(grown);
+    char *gaps = malloc(40 * mib);
+    for (size_t at = 0; at < 6 * mib; at += 2 * mib)
+        memset(gaps + at, 1, mib);
+    free(gaps);
     free(malloc(1000));
     return kept == NULL;
 }

@@ -50,6 +50,7 @@ const MAIN: u64 = 19;
 const MALLOPT: u64 = 20;
 const TRIM: u64 = 21;
 const INFO: u64 = 22;
+const TOUCH_SPREAD: u64 = 23;
 
 /// Sizes below this fit above an operation. No machine has so much memory, so no call that asked
 /// for more succeeded.

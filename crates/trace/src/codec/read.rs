@@ -52,7 +52,7 @@ impl CodecState {
     fn read_rare(&mut self, which: u64, payload: &mut &[u8]) -> Result<Event> {
         // Those that name an object begin with it.
         let token = match which {
-            REALLOC_REMOTE..=USABLE_SIZE | TOUCH | FREE_ALIGNED => {
+            REALLOC_REMOTE..=USABLE_SIZE | TOUCH | TOUCH_SPREAD | FREE_ALIGNED => {
                 self.token(take_number(payload)?, take_number(payload)?)?
             }
             _ => Token::default(),
@@ -107,9 +107,19 @@ impl CodecState {
                 pid: u32::try_from(number()?)
                     .or_else(|_| impossible("a process id of more than 32 bits"))?,
             },
-            TOUCH => Touch {
+            TOUCH => {
+                let resident_pages = number()?;
+                Touch {
+                    token,
+                    resident_pages,
+                    extent_pages: resident_pages,
+                    pages: number()?,
+                }
+            }
+            TOUCH_SPREAD => Touch {
                 token,
                 resident_pages: number()?,
+                extent_pages: number()?,
                 pages: number()?,
             },
             MARK => Mark {

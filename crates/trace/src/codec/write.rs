@@ -73,9 +73,19 @@ impl CodecState {
             Fork { pid } => (FORK, &[pid.into()]),
             Touch {
                 resident_pages,
+                extent_pages,
                 pages,
                 ..
-            } => (TOUCH, &[owner, object, resident_pages, pages]),
+            } if extent_pages == resident_pages => (TOUCH, &[owner, object, resident_pages, pages]),
+            Touch {
+                resident_pages,
+                extent_pages,
+                pages,
+                ..
+            } => (
+                TOUCH_SPREAD,
+                &[owner, object, resident_pages, extent_pages, pages],
+            ),
             Mark { .. } => (MARK, &[]),
             Main => (MAIN, &[]),
             Mallopt { parameter, value } => (

@@ -18,10 +18,10 @@ pub struct Ask<'e> {
     pub align: u64,
 }
 
-/// Some words, at most four.
+/// Some words, at most five.
 #[derive(Default)]
 pub struct Words {
-    words: [u64; 4],
+    words: [u64; 5],
     count: usize,
 }
 
@@ -81,12 +81,12 @@ impl Ask<'_> {
         })
     }
 
-    /// The words of the call into a slot. Those of large blocks begin with the word that holds how
-    /// many of their pages are touched.
+    /// The words of the call into a slot. Those of large blocks begin with the two words that hold
+    /// which of their pages are touched.
     pub fn words(&self, slot: u32) -> Words {
         let mut words = Words::default();
         if self.has_pages() {
-            words.add(&[Rare::Pages.word(ALL_PAGES)]);
+            words.add(&[Rare::Pages.word(ALL_PAGES), 0]);
         }
         let bytes = self.bytes;
         let align = self.align;

@@ -121,8 +121,9 @@ impl Compiler {
             Touch {
                 token,
                 resident_pages,
+                extent_pages,
                 ..
-            } => self.touch(token, resident_pages)?,
+            } => self.touch(token, resident_pages, extent_pages)?,
             ThreadStart { child } => self.streams.start(thread, child)?,
             ThreadExit => self.streams.exit(thread)?,
             Clock { ns } => self.streams.now_ns = ns,
@@ -284,16 +285,17 @@ impl Compiler {
         Ok(())
     }
 
-    fn touch(&mut self, token: Token, resident_pages: u64) -> Result<()> {
+    fn touch(&mut self, token: Token, resident_pages: u64, extent_pages: u64) -> Result<()> {
         let object = *self.objects.get_mut(token)?;
         let Some(place) = object.pages_at else {
             return Ok(());
         };
         let pages = resident_pages.min(u64::from(ALL_PAGES) - 1) as u32;
+        let words = [Rare::Pages.word(pages), extent_pages];
         // A stray's block was made in another stream, whose own buffer may hold the place.
         let user = object.user.map(|(user, _)| user);
         for thread in [token.thread].into_iter().chain(user) {
-            self.streams.mend(thread, place, Rare::Pages.word(pages))?;
+            self.streams.mend(thread, place, &words)?;
         }
         Ok(())
     }

@@ -77,14 +77,16 @@ impl Stream {
         Ok(place)
     }
 
-    /// Replaces the word at a place that `push` returned.
-    pub fn mend(&mut self, writer: &WordWriter, place: u64, word: u64) -> Result<()> {
-        let here = place
-            .checked_sub(self.at)
-            .and_then(|offset| self.words.get_mut(offset as usize));
+    /// Replaces the first of the words at a place that `push` returned.
+    pub fn mend(&mut self, writer: &WordWriter, place: u64, words: &[u64]) -> Result<()> {
+        let here = place.checked_sub(self.at).and_then(|offset| {
+            self.words
+                .get_mut(offset as usize..)?
+                .get_mut(..words.len())
+        });
         match here {
-            Some(old) => *old = word,
-            None => writer.write(place, &[word])?,
+            Some(old) => old.copy_from_slice(words),
+            None => writer.write(place, words)?,
         }
         Ok(())
     }

@@ -122,10 +122,10 @@ impl ThreadStreams {
         Ok((place, own.ops))
     }
 
-    /// Replaces the word at a place that may be in the stream of this thread.
-    pub fn mend(&mut self, thread: u32, place: u64, word: u64) -> Result<()> {
+    /// Replaces the words at a place that may be in the stream of this thread.
+    pub fn mend(&mut self, thread: u32, place: u64, words: &[u64]) -> Result<()> {
         let player = self.player(thread) as usize;
-        self.threads[player].stream.mend(&self.writer, place, word)
+        self.threads[player].stream.mend(&self.writer, place, words)
     }
 
     /// Writes what precedes any op of this thread: a wait for the previous turn, its position, the

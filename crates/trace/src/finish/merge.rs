@@ -199,11 +199,13 @@ fn translated(event: Recorded, at: MemoryPoint, addresses: &mut Addresses) -> Op
         Recorded::UsableSize { .. } => UsableSize { token },
         Recorded::Touch {
             resident: resident_pages,
+            extent: extent_pages,
             pages,
             ..
         } => Touch {
             token,
             resident_pages,
+            extent_pages,
             pages,
         },
         Recorded::FreeNull => FreeNull,

@@ -85,6 +85,7 @@ fn what_cannot_have_happened_is_told_by_chunk_and_event() {
     let touch = Event::Touch {
         token: first(),
         resident_pages: 2,
+        extent_pages: 2,
         pages: 1,
     };
     assert!(fault(&[NEW, touch]).contains("2 of 1 pages"));

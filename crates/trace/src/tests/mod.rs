@@ -66,6 +66,7 @@ fn every_kind() -> Vec<(u32, Event)> {
             Event::Touch {
                 token: token(2, 0),
                 resident_pages: 7,
+                extent_pages: 9,
                 pages: 1 << 21,
             },
         ),

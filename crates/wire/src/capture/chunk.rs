@@ -19,7 +19,7 @@ pub const HEADER_BYTES: usize = 128;
 pub const MOST_OPEN_BYTES: usize = 4608;
 
 const MAGIC: [u8; 8] = *b"heapcapt";
-const VERSION: u16 = 4;
+const VERSION: u16 = 5;
 const CLOCKED: u8 = 1;
 /// Bytes of the header that do not change; its checksum covers these.
 const FIXED_BYTES: usize = 56;

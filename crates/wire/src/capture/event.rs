@@ -80,11 +80,12 @@ pub enum Event<'a> {
     Time { ns: u64 },
     /// From here on all events of the stream have stamps.
     ClockedOn,
-    /// How many whole pages lie in a large block, and how many of them are resident; written just
-    /// before it is freed, or at the end.
+    /// How many whole pages lie in a large block, how many of them are resident, and how many
+    /// there are up to the last resident one; written just before it is freed, or at the end.
     Touch {
         address: u64,
         resident: u64,
+        extent: u64,
         pages: u64,
     },
     /// A mark left by the program.

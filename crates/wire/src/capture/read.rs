@@ -308,6 +308,7 @@ impl<'a> Records<'a> {
             further::TOUCH => Event::Touch {
                 address: self.number()?,
                 resident: self.number()?,
+                extent: self.number()?,
                 pages: self.number()?,
             },
             further::MARK => {

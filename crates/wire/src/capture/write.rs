@@ -248,10 +248,12 @@ impl Writer {
                 Event::Touch {
                     address,
                     resident,
+                    extent,
                     pages,
                 } => {
                     self.further_with(further::TOUCH, address);
                     self.number(resident);
+                    self.number(extent);
                     self.number(pages);
                 }
                 Event::Mark { text } => {

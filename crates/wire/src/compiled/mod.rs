@@ -71,7 +71,7 @@ pub enum Rare {
     Exit = 2,
     /// Creates thread `argument`.
     Start = 3,
-    /// `argument` pages of the next block are touched.
+    /// `argument` pages of the next block are touched, spread evenly over so many: the next word.
     Pages = 4,
     /// Wait until this many nanoseconds after the start: the next word.
     Clock = 5,

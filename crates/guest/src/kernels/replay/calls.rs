@@ -2,12 +2,13 @@
 //! must find a block in its slot, and empties the slot.
 
 use super::player::Player;
+use super::touch::Pages;
 use crate::api::AlignedOperators;
 use crate::bench::KernelWork;
 use crate::check::must_be_aligned;
 use crate::fail;
 use core::ptr;
-use heapmark_wire::compiled::{ALL_PAGES, PAGES_FROM_BYTES};
+use heapmark_wire::compiled::PAGES_FROM_BYTES;
 
 impl Player<'_> {
     /// A call has returned. The result must be a block, and the slot must be empty.
@@ -31,7 +32,7 @@ impl Player<'_> {
         // SAFETY: just allocated with this size.
         unsafe { self.stage.touch.write(block, size, self.pages) };
         if size >= PAGES_FROM_BYTES as usize {
-            self.pages = ALL_PAGES;
+            self.pages = Pages::ALL;
         }
     }
 

@@ -2,12 +2,13 @@
 
 use super::order::Seen;
 use super::stage::Stage;
+use super::touch::Pages;
 use crate::bench::KernelWork;
 use crate::fail;
 use core::ptr;
 use core::sync::atomic::Ordering;
 use heapmark_wire::ReplayProgress;
-use heapmark_wire::compiled::{self, ALL_PAGES, Op, Rare};
+use heapmark_wire::compiled::{self, Op, Rare};
 
 /// A slot is prefetched into the cache this many ops ahead.
 const AHEAD: usize = 8;
@@ -22,8 +23,8 @@ pub struct Player<'s> {
     chunk: usize,
     /// Ops done: other threads wait for this number.
     pub(super) done: u64,
-    /// Pages of the next block to be touched.
-    pub(super) pages: u32,
+    /// Which pages of the next block are touched.
+    pub(super) pages: Pages,
     pub(super) tally: KernelWork,
     seen: Seen,
 }
@@ -49,7 +50,7 @@ impl<'s> Player<'s> {
             at: first,
             chunk: first,
             done: 0,
-            pages: ALL_PAGES,
+            pages: Pages::ALL,
             tally: KernelWork::default(),
             seen,
         }
@@ -188,7 +189,10 @@ impl<'s> Player<'s> {
                 self.stage.create(argument);
             }
             Rare::Pages => {
-                self.pages = argument as u32;
+                self.pages = Pages {
+                    count: argument as u32,
+                    extent: self.word() as usize,
+                };
                 return PlayedOp::Word;
             }
             Rare::Clock => {

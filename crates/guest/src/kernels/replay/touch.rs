@@ -10,10 +10,25 @@ pub enum Touch {
     None,
     /// The first byte.
     First,
-    /// As many pages as in the recorded program, where the trace has their number; else all.
+    /// As many pages as in the recorded program, and as far from each other, where the trace has
+    /// their number; else all.
     Recorded,
     /// Every page.
     All,
+}
+
+/// Which pages of a block its program touched: so many, spread evenly over the first `extent`.
+#[derive(Clone, Copy)]
+pub struct Pages {
+    pub count: u32,
+    pub extent: usize,
+}
+
+impl Pages {
+    pub const ALL: Pages = Pages {
+        count: ALL_PAGES,
+        extent: 0,
+    };
 }
 
 const PAGE: usize = 4096;
@@ -34,18 +49,18 @@ impl Touch {
         matches!(self, Touch::Recorded | Touch::All)
     }
 
-    /// Touches a block of this many bytes, of which the recorded program touched `pages` pages.
+    /// Touches a block of this many bytes, of which the recorded program touched these pages.
     ///
     /// # Safety
     /// The block is live and has that many bytes.
     #[inline(always)]
-    pub unsafe fn write(self, block: *mut u8, size: usize, pages: u32) {
+    pub unsafe fn write(self, block: *mut u8, size: usize, pages: Pages) {
         if self == Touch::None || size == 0 {
             return;
         }
         // SAFETY: within the block, as the caller guarantees.
         unsafe {
-            if size > PAGE || pages == 0 {
+            if size > PAGE || pages.count == 0 {
                 return self.write_pages(block, size, pages);
             }
             block.write_volatile(1);
@@ -58,17 +73,22 @@ impl Touch {
 
     /// Writes the first byte of each page that this mode touches.
     #[inline(never)]
-    unsafe fn write_pages(self, block: *mut u8, size: usize, pages: u32) {
-        let pages = match self {
-            Touch::None => 0,
-            Touch::First => 1,
-            Touch::Recorded if pages != ALL_PAGES => pages as usize,
-            Touch::Recorded | Touch::All => usize::MAX,
+    unsafe fn write_pages(self, block: *mut u8, size: usize, pages: Pages) {
+        let all = size.div_ceil(PAGE);
+        let (count, extent) = match self {
+            Touch::None => (0, all),
+            Touch::First => (1, all),
+            Touch::Recorded if pages.count != ALL_PAGES => {
+                let count = all.min(pages.count as usize);
+                (count, pages.extent.clamp(count, all))
+            }
+            Touch::Recorded | Touch::All => (all, all),
         };
-        let spots = (0..size).step_by(PAGE).take(pages);
+        // A step is no fraction: the product of two numbers of pages is below 2^64.
+        let spots = (0..count).map(|number| number * extent / count * PAGE);
         // SAFETY: within the block, as the caller guarantees.
         spots.for_each(|spot| unsafe { block.add(spot).write_volatile(1) });
-        if pages == usize::MAX {
+        if count == all {
             // The last page may begin after the last spot.
             // SAFETY: as above.
             unsafe { block.add(size - 1).write_volatile(1) };
@@ -80,12 +100,13 @@ impl Touch {
 mod tests {
     use super::*;
 
-    fn touched(touch: Touch, size: usize, pages: u32) -> usize {
+    /// A buffer in which a block was touched.
+    fn written(touch: Touch, size: usize, pages: Pages) -> [u8; 70_000] {
         let mut room = [0u8; 70_000];
         // SAFETY: `size` bytes lie within the buffer.
         unsafe { touch.write(room.as_mut_ptr(), size, pages) };
         assert!(room[size..].iter().all(|byte| *byte == 0));
-        room.iter().filter(|byte| **byte != 0).count()
+        room
     }
 
     #[test]
@@ -96,12 +117,36 @@ mod tests {
                 0 | 1 => size,
                 _ => (size - 1) / PAGE + 1 + usize::from((size - 1) % PAGE != 0),
             };
-            assert_eq!(touched(Touch::None, size, ALL_PAGES), 0);
-            assert_eq!(touched(Touch::First, size, ALL_PAGES), some);
-            assert_eq!(touched(Touch::All, size, 1), all);
-            assert_eq!(touched(Touch::Recorded, size, ALL_PAGES), all);
+            let count = |touch, pages| {
+                let room = written(touch, size, pages);
+                room.iter().filter(|byte| **byte != 0).count()
+            };
+            assert_eq!(count(Touch::None, Pages::ALL), 0);
+            assert_eq!(count(Touch::First, Pages::ALL), some);
+            assert_eq!(
+                count(
+                    Touch::All,
+                    Pages {
+                        count: 1,
+                        extent: 1
+                    }
+                ),
+                all
+            );
+            assert_eq!(count(Touch::Recorded, Pages::ALL), all);
         }
-        assert_eq!(touched(Touch::Recorded, 65_536, 3), 3);
-        assert_eq!(touched(Touch::Recorded, 65_536, 0), 0);
+        for (count, extent, pages) in [
+            (0, 0, &[][..]),
+            (3, 3, &[0, 1, 2]),
+            (3, 16, &[0, 5, 10]),
+            (3, 7, &[0, 2, 4]),
+            // Beyond the block: as far as it goes.
+            (3, 99, &[0, 5, 10]),
+            (2, 0, &[0, 1]),
+        ] {
+            let room = written(Touch::Recorded, 65_536, Pages { count, extent });
+            let spots = (0..room.len()).filter(|at| room[*at] != 0);
+            assert!(spots.eq(pages.iter().map(|page| page * PAGE)));
+        }
     }
 }

@@ -112,11 +112,12 @@ fn in_pages(told: Result<(u32, Event), Fault>, page: u64) -> Result<(u32, Event)
     told.map(|(thread, mut event)| {
         if let Event::Touch {
             resident_pages,
+            extent_pages,
             pages,
             ..
         } = &mut event
         {
-            for count in [resident_pages, pages] {
+            for count in [resident_pages, extent_pages, pages] {
                 *count = count.saturating_mul((page / PAGE).max(1));
             }
         }
@@ -171,6 +172,7 @@ mod tests {
                         index: 7,
                     },
                     resident_pages,
+                    extent_pages: resident_pages,
                     pages,
                 },
             )

@@ -96,11 +96,12 @@ fn told(event: &Event) -> (&'static str, Value) {
         Event::Clock { ns } => ("clock", json!({"ns": ns})),
         Event::Touch {
             resident_pages,
+            extent_pages,
             pages,
             ..
         } => (
             "touch",
-            json!({"resident_pages": resident_pages, "pages": pages}),
+            json!({"resident_pages": resident_pages, "extent_pages": extent_pages, "pages": pages}),
         ),
         Event::Mark { ref text } => ("mark", json!({"text": plain(text)})),
         Event::Main => ("main", Value::Null),

@@ -192,6 +192,7 @@ fn each_kind_of_call_is_made_as_often_as_it_was_recorded() {
             Event::Touch {
                 token: token(7),
                 resident_pages: 2,
+                extent_pages: 9,
                 pages: 5 << 18,
             },
         ),

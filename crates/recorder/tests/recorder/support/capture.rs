@@ -144,7 +144,7 @@ fn without_text(event: Event<'_>) -> Event<'static> {
         Forking { moment },
         Fork { pid },
         Time { ns },
-        Touch { address, resident, pages },
+        Touch { address, resident, extent, pages },
         Mallopt { parameter, value },
         Trim { pad };
         FreeNull, ThreadExit, Clock, ClockedOn, Main, Info

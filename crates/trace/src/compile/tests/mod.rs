@@ -260,6 +260,7 @@ fn touched_pages_are_known_before_the_block_is_made() {
             Event::Touch {
                 token,
                 resident_pages: 7,
+                extent_pages: 9,
                 pages: 256,
             },
         ));
@@ -275,18 +276,19 @@ fn touched_pages_are_known_before_the_block_is_made() {
     };
     let (words, head) = compiled(&of(0), Order::Dependent);
     let first = CompiledThread::of(&words, &head, 0).unwrap().first as usize;
-    let known = [Rare::Pages.word(7), Op::Malloc.word(0, 1 << 20)];
-    assert_eq!(words[first + 1..first + 3], known);
-    assert!(words.windows(3).any(|it| it
+    let known = [Rare::Pages.word(7), 9, Op::Malloc.word(0, 1 << 20)];
+    assert_eq!(words[first + 1..first + 4], known);
+    assert!(words.windows(4).any(|it| it
         == [
             Rare::Pages.word(compiled::ALL_PAGES),
+            0,
             Rare::Malloc.word(0),
             1 << 33
         ]));
     assert_eq!((head.requested_peak_bytes, head.peak), (1 << 33, (0, 503)));
     // And if another thread plays than the one that made it.
     let (words, head) = compiled(&of(3), Order::Alone);
-    assert!(words.windows(2).any(|it| it == known));
+    assert!(words.windows(3).any(|it| it == known));
     assert_eq!(head.peak, (0, 503));
 }
 

@@ -112,8 +112,7 @@ impl<'s> Stage<'s> {
                     }
                     self.starts += 1;
                 }
-                Rare::Pages => counts = false,
-                Rare::Clock => (counts, length) = (false, 2),
+                Rare::Pages | Rare::Clock => (counts, length) = (false, 2),
                 Rare::Point => {
                     self.live_bytes_at_strict_points.push(self.words[at + 2]);
                     (counts, length) = (false, 4);

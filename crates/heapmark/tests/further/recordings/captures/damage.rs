@@ -447,6 +447,7 @@ fn what_cannot_have_happened_is_noticed_by_finish_and_by_stats_too() {
             Event::Touch {
                 address: 0x1000,
                 resident: 9,
+                extent: 9,
                 pages: 3,
             },
             0,

@@ -296,6 +296,7 @@ fn marks_and_touched_pages_are_not_counted_as_calls() {
             Event::Touch {
                 address: 0x1000,
                 resident: 1,
+                extent: 1,
                 pages: 1,
             },
             0,

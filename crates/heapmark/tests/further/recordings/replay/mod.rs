@@ -192,6 +192,7 @@ fn the_floor_has_no_page_fault_of_its_own_in_any_round_however_large_blocks_are(
                 Event::Touch {
                     token: token(index),
                     resident_pages: 200,
+                    extent_pages: 200,
                     pages: 256,
                 },
             )
