@@ -120,10 +120,12 @@ pub fn reached_in_part(tried: &CommandFacts) -> Option<String> {
 pub fn why_it_may_crash(tried: &CommandFacts) -> String {
     let mut words = String::new();
     if let Some(objects) = &tried.mixed {
-        let between = enclosed(" between ", objects, " and the rest of the program");
-        words += &format!(
-            ". The program frees blocks that its malloc did not give{between}: under another allocator those are two heaps"
+        let between = enclosed(
+            ": they cross between ",
+            objects,
+            " and the rest of the program, which are two heaps under another allocator",
         );
+        words += &format!(". The program frees blocks that its malloc did not give{between}");
     }
     if let Some(times) = tried.other_sizes {
         words += &format!(
@@ -348,10 +350,11 @@ fn ends(candidates: &[JudgedRow]) -> Option<(f64, f64)> {
     low.zip(high)
 }
 
-/// How far from the baseline an end of an interval is at most, as a share of its time.
+/// How far from the baseline an end of an interval is at most, as a share of its time: rounded up to
+/// what is shown.
 fn farthest(candidates: &[JudgedRow]) -> f64 {
     let (low, high) = ends(candidates).unwrap_or((1.0, 1.0));
-    (1.0 - low).max(high - 1.0)
+    ((1.0 - low).max(high - 1.0) * 1000.0).ceil() / 1000.0
 }
 
 /// The union of the candidates' intervals: `0.981 to 1.023 of its time`.

@@ -145,7 +145,7 @@ fn blocks_that_cross_between_two_heaps_stand_beside_the_crash_with_the_line_that
     assert_eq!(end.code, Some(4), "{}", end.stderr);
     says(
         &end,
-        "SIGABRT in phase run. The program frees blocks that its malloc did not give between ",
+        "SIGABRT in phase run. The program frees blocks that its malloc did not give: they cross between ",
     );
     says(&end, "libwork.so and the rest of the program");
     says(&end, "stderr: not mine");
@@ -368,6 +368,41 @@ fn functions_with_symbol_versions_serve_nothing_and_that_is_the_reason() {
         &["cc", "-shared", "-fPIC", "-Wl,--version-script=map"],
     );
     let both = format!("glibc,versions={}", place.text("libversions.so"));
-    let (end, _) = run(&place, &["-a", &both, "--", "/bin/true"]);
-    says(&end, "ok");
+    for command in [
+        &[
+            "try",
+            "-o",
+            "run",
+            "--blocks",
+            "1",
+            "-a",
+            &both,
+            "--",
+            "/bin/true",
+        ][..],
+        &[
+            "run",
+            "-o",
+            "guest",
+            "-w",
+            "same-thread",
+            "-t",
+            "1",
+            "--blocks",
+            "1",
+            "-a",
+            &both,
+        ],
+    ] {
+        let end = place.run(command);
+        assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
+        says(
+            &end,
+            "not-loaded 1 of 1: every function is served by the C library, though ",
+        );
+        says(
+            &end,
+            "libversions.so was loaded: its functions may have symbol versions",
+        );
+    }
 }
