@@ -215,7 +215,9 @@ fn in_malloc(tried: &CommandFacts) -> Option<String> {
         None => "its CPU time",
         Some(_) => "the server's CPU time while its client runs",
     };
-    let calls = match (tried.calls, tried.calls_per_cpu_s) {
+    // Those of a server are of its whole life.
+    let all = tried.calls.filter(|_| tried.client.is_none());
+    let calls = match (all, tried.calls_per_cpu_s) {
         (Some(0.0), _) => ", which makes no call".into(),
         (Some(calls), _) if calls < FEW_CALLS => {
             format!(", in {} in all", count(calls as u64, "call"))
