@@ -34,8 +34,6 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BASELINE = "glibc"
 SEED = 1
-# A program counts if allocation takes at least this share of its CPU time.
-LEAST_CEILING = 0.05
 RESAMPLES = 1000
 # Pairs of allocators further apart than this many standard errors have a clear order in a program.
 CLEAR = 2.5
@@ -51,7 +49,7 @@ ANSWERS = {
     "reference suites": ["run", "references", "--preset", "quick", "--blocks", "1", "-t", "1,all"],
 }
 
-Program = collections.namedtuple("Program", "name about in_pack ceiling logs bytes")
+Program = collections.namedtuple("Program", "name about in_pack in_malloc logs bytes")
 
 
 def centre(values):
@@ -221,8 +219,8 @@ def read(heapmark, entry):
         pairs = {part: math.log(own[part] / base[part]) for part in own if part in base}
         logs[label] = {int(part[1:].split(".")[0]): log for part, log in pairs.items()}
     held = {name: statistics.median(own) for name, own in sizes.items() if roles[name] != "aa-copy"}
-    ceiling = (case["command"] or {}).get("malloc_share")
-    return Program(entry["name"], entry["about"], "pack-size" in entry, ceiling, logs, held)
+    in_malloc = (case["command"] or {}).get("malloc_share")
+    return Program(entry["name"], entry["about"], "pack-size" in entry, in_malloc, logs, held)
 
 
 def answer(heapmark, place):
@@ -245,9 +243,9 @@ def table(head, rows):
 
 def report(programs, answers, machine):
     """The document."""
-    judged = [one for one in programs if not one.in_pack and (one.ceiling or 0) > LEAST_CEILING]
+    judged = [one for one in programs if not one.in_pack]
     if not judged:
-        return "No program outside the pack with a ceiling above 5 % was measured.\n"
+        return "No program outside the pack was measured.\n"
     # An allocator that fails in one of them can't be followed: it is left out, and named.
     names = sorted(set.intersection(*(set(one.logs) for one in judged)))
     failed = sorted({name for one in judged for name in one.logs} - set(names))
@@ -284,13 +282,13 @@ def report(programs, answers, machine):
         scores = {name: centre(list(own.values())) for name, own in one.logs.items() if not is_copy(name)}
         best = min(scores, key=scores.get)
         taus = [f"{tau:+.2f} ({pairs})" if tau is not None else "-" for tau, pairs in clear.values()]
-        ceiling = "not known" if one.ceiling is None else f"{100 * one.ceiling:.1f} %"
-        mark = "pack" if one.in_pack else "yes" if one in judged else "no: ceiling"
-        of_programs.append((one.name, mark, ceiling, f"{best} {math.exp(scores[best]):.3f}", *taus))
+        in_malloc = "not known" if one.in_malloc is None else f"{100 * one.in_malloc:.1f} %"
+        mark = "pack" if one.in_pack else "yes"
+        of_programs.append((one.name, mark, in_malloc, f"{best} {math.exp(scores[best]):.3f}", *taus))
     parts.append(
-        "## Each program\n\nBest: its time over glibc's. Kendall's tau of each answer's order with the program's, over the pairs "
+        "## Each program\n\nIn malloc: the share of its CPU time in malloc and free under glibc. Best: its time over glibc's. Kendall's tau of each answer's order with the program's, over the pairs "
         "of allocators with a clear order there (their number).\n\n"
-        + table(["program", "counts", "ceiling", "best", *(f"tau, {title}" for title in answers)], of_programs)
+        + table(["program", "counts", "in malloc", "best", *(f"tau, {title}" for title in answers)], of_programs)
     )
     blocks = [len(common_blocks(one.logs)) for one in judged]
     head = f"""# Does the answer predict?
@@ -299,7 +297,7 @@ Written by `make validity` on {datetime.date.today()}, {machine}.
 
 Regret is how much more time a program takes with the allocator that an answer recommends than with the best one for that
 program; the best one is chosen on every other block and compared on the rest, and the other way round. Of the programs,
-those count that are not in the pack of traces, and that spend more than 5 % of their CPU time in malloc and free:
+those count that are not in the pack of traces:
 {len(judged)} of {len(programs)}, in {" to ".join(map(str, sorted({min(blocks), max(blocks)})))} blocks each. Intervals: programs and blocks
 drawn again {RESAMPLES} times. A regret below 0: the best allocator of one half of the blocks was not the best of the other.
 Memory: peak RSS above the smallest allocator's.

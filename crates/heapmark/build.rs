@@ -113,6 +113,7 @@ fn build_preloaded() {
         ("witness", &[][..]),
         ("time-in-malloc", &[]),
         ("sizes", &[]),
+        ("reach", &["-pthread"]),
         ("litter", &["-pthread"]),
     ] {
         let (source, library) = (format!("preloaded/{name}.c"), format!("{name}.so"));

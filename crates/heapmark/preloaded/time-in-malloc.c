@@ -1,7 +1,7 @@
-/* Adds up the time of malloc and free in the file HEAPMARK_TIMES: calls, timed calls, and their nanoseconds, for all
- * processes that share the file. One call in 64 on average is timed, at random, so that no pattern of the program can
- * bias the sample. Each timed call is added at once, so nothing is to do at the end of a thread or process. glibc
- * serves all calls. */
+/* Adds up the time of malloc and free in the file HEAPMARK_TIMES: calls, and the nanoseconds that all of them take, for all
+ * processes that share the file. Each of a thread's first calls is timed, so that the time of few calls is known, too; then
+ * one call in 64 on average, at random, so that no pattern of the program can bias the sample, and it stands for 64. Each
+ * timed call is added at once, so nothing is to do at the end of a thread or process. glibc serves all calls. */
 #define _GNU_SOURCE
 #include "libc.h"
 #include <errno.h>
@@ -12,12 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EVERY = 64, CALIBRATION = 255, LONG_NS = 20000 };
-enum { CALLS, TIMED, NANOSECONDS, TOTALS };
+enum { FIRST = 256, EVERY = 64, CALIBRATION = 255, LONG_NS = 20000 };
+enum { CALLS, NANOSECONDS, TOTALS };
 
 static _Atomic uint64_t *totals;
 static uint64_t empty_ns;
 static __thread uint32_t left __attribute__((tls_model("initial-exec"))), drawn __attribute__((tls_model("initial-exec")));
+static __thread uint32_t firsts __attribute__((tls_model("initial-exec")));
 static __thread uint64_t state __attribute__((tls_model("initial-exec")));
 
 static uint64_t clock_ns(clockid_t clock) {
@@ -56,19 +57,24 @@ static uint64_t stop(const struct timer *timer) {
     return took_ns > empty_ns ? took_ns - empty_ns : 0;
 }
 
-/* Whether to time this call. The first number that a thread draws stands for calls that it has not made yet. */
+/* Whether to time this call. A number that a thread draws stands for calls that it has not made yet. */
 static int chosen(void) {
     if (!totals) return 0;
+    if (firsts < FIRST) return 1;
     if (!drawn) left = drawn = draw();
     return --left == 0;
 }
 
 static void add(const struct timer *timer) {
     uint64_t took_ns = stop(timer);
-    atomic_fetch_add_explicit(&totals[CALLS], drawn, memory_order_relaxed);
-    atomic_fetch_add_explicit(&totals[TIMED], 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&totals[NANOSECONDS], took_ns, memory_order_relaxed);
-    left = drawn = draw();
+    int is_first = firsts < FIRST;
+    atomic_fetch_add_explicit(&totals[CALLS], is_first ? 1 : drawn, memory_order_relaxed);
+    atomic_fetch_add_explicit(&totals[NANOSECONDS], is_first ? took_ns : EVERY * took_ns, memory_order_relaxed);
+    if (is_first) {
+        firsts++;
+    } else {
+        left = drawn = draw();
+    }
 }
 
 static int ascending(const void *a, const void *b) {

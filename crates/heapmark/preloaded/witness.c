@@ -41,11 +41,24 @@ struct names {
     const uint32_t *gnu, *sysv;
     const ElfW(Sym) *symbols;
     const char *strings;
+    const ElfW(Versym) *versions;
+    const ElfW(Verdef) *defined_versions;
 };
+
+/* Programs ask for glibc's version of a function. One without a version serves them, too, and one with another does not. */
+static int is_asked_for(const struct names *names, uint32_t place) {
+    if (!names->versions || !names->defined_versions) return 1;
+    uint32_t version = names->versions[place] & 0x7fff;
+    const ElfW(Verdef) *defined = names->defined_versions;
+    while (defined->vd_ndx != version && defined->vd_next)
+        defined = (const ElfW(Verdef) *)((const char *)defined + defined->vd_next);
+    const ElfW(Verdaux) *named = (const ElfW(Verdaux) *)((const char *)defined + defined->vd_aux);
+    return version < 2 || defined->vd_ndx != version || !strncmp(names->strings + named->vda_name, "GLIBC_", 6);
+}
 
 static int is(const struct names *names, uint32_t place, const char *name) {
     const ElfW(Sym) *symbol = names->symbols + place;
-    return symbol->st_shndx != SHN_UNDEF && !strcmp(names->strings + symbol->st_name, name);
+    return symbol->st_shndx != SHN_UNDEF && !strcmp(names->strings + symbol->st_name, name) && is_asked_for(names, place);
 }
 
 static int defines(const struct names *names, const char *name) {
@@ -78,6 +91,8 @@ static struct names names_of(const struct dl_phdr_info *object) {
         if (entry->d_tag == DT_HASH) names.sysv = at(object, entry->d_un.d_ptr);
         if (entry->d_tag == DT_SYMTAB) names.symbols = at(object, entry->d_un.d_ptr);
         if (entry->d_tag == DT_STRTAB) names.strings = at(object, entry->d_un.d_ptr);
+        if (entry->d_tag == DT_VERSYM) names.versions = at(object, entry->d_un.d_ptr);
+        if (entry->d_tag == DT_VERDEF) names.defined_versions = at(object, entry->d_un.d_ptr);
     }
     return names;
 }

@@ -202,20 +202,24 @@ pub fn events(text: &mut Text, stream: u32, events: u64) {
     text.line(&key, decimal(events, &mut [0; 20]), MOST_BYTES);
 }
 
-/// Adds what is known if the process lived until its destructors: its peak of memory, and the
-/// number of calls that the next library made to itself.
+/// Adds what is known if the process lived until its destructors: its peak of memory, what is in no
+/// file at the end, and the number of calls that the next library made to itself.
 pub fn at_end(text: &mut Text, room: &mut [u8], inner: u64) {
     text.number("end.inner-calls", inner);
     let status = file::read(c"/proc/self/status", room);
-    let line = status
-        .split(|byte| *byte == b'\n')
-        .find_map(|line| line.strip_prefix(b"VmHWM:"));
-    let digits = line
-        .into_iter()
-        .flatten()
-        .filter(|byte| byte.is_ascii_digit());
-    let kib = digits.fold(0, |kib: u64, digit| kib * 10 + u64::from(digit - b'0'));
-    text.number("end.peak-rss-bytes", kib * 1024);
+    let bytes = |name: &[u8]| {
+        let line = status
+            .split(|byte| *byte == b'\n')
+            .find_map(|line| line.strip_prefix(name));
+        let digits = line
+            .into_iter()
+            .flatten()
+            .filter(|byte| byte.is_ascii_digit());
+        let kib = digits.fold(0, |kib: u64, digit| kib * 10 + u64::from(digit - b'0'));
+        kib * 1024
+    };
+    text.number("end.peak-rss-bytes", bytes(b"VmHWM:"));
+    text.number("end.anonymous-bytes", bytes(b"RssAnon:"));
     // A program may forbid itself huge pages, as Ruby does.
     // SAFETY: takes numbers.
     if unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) } == 1 {

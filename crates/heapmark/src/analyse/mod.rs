@@ -62,7 +62,7 @@ pub use spread::{Spread, TwoModes};
 pub use table::{Table, TableRow, TriedLimit};
 pub use table_cell::{THRESHOLD, TableCell};
 pub use tables::tables;
-pub use user_command::CommandFacts;
+pub use user_command::{CommandFacts, ReachedMemory};
 pub use verdict::Verdict;
 
 use crate::execute::Measurement;
@@ -173,7 +173,7 @@ pub struct Case {
     /// Whether the A/A copy came out different: then nothing is claimed here.
     pub aa_copy_differs: bool,
     /// For a program under allocators: the share of the baseline's CPU time that the fastest
-    /// allocator saves, 0 if none does. The possible gain is not much larger.
+    /// allocator saves, 0 if none does.
     pub won_at_most: Option<f64>,
     /// Whether the harness takes more than half of the fastest allocator's time: means over cases
     /// then take the floor out of this one.
@@ -251,14 +251,12 @@ impl Case {
     }
 
     /// Whether means over several cases have its times: those of operations, and those of real
-    /// programs to which allocation matters.
+    /// programs.
     pub fn counts(&self) -> bool {
         match &self.command {
             // With a baseline that failed there is nothing to compare.
             Some(command) => {
-                command.real
-                    && command.matters()
-                    && self.baseline_row().is_some_and(|it| it.numbers().is_some())
+                command.real && self.baseline_row().is_some_and(|it| it.numbers().is_some())
             }
             None => self.times_operations(),
         }
@@ -344,8 +342,7 @@ impl Analysis {
                 left_out,
             }
         });
-        // Of several real programs, those to which allocation does not matter say nothing of
-        // allocators.
+        // Of several real programs, those without numbers of the baseline say nothing.
         if self.real_programs().len() > 1 {
             rest.retain(|judged| judged.case.counts());
         }
@@ -519,7 +516,7 @@ fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -
         factor: case.factor,
         command: case
             .command()
-            .map(|command| CommandFacts::new(command, run.plan.precision, table, &rows)),
+            .map(|command| CommandFacts::new(command, table, &rows)),
         caution: case.caution.clone(),
         aa_copy: calls.aa_copy.map(Ratio::of_shift),
         aa_copy_differs: calls.aa_copy_differs,

@@ -1,22 +1,18 @@
-//! Facts about a user's command beside its rows: how much any allocator can change, and what could
-//! not be reached. From the check of its baseline. Must not judge.
+//! Facts about a user's command beside its rows: its time in malloc and free, and how much of it an
+//! allocator reaches. From the check of its baseline. Must not judge.
 
 use super::group::{CaseGroups, Group};
 use super::role::Role;
 use super::row::Row;
 use crate::execute::user_command::{
-    CALLS_PER_S, EXIT_CODE, NO_CEILING, PSS_MISSED, SAID, SERVED_BY, SHARE, SILENT, UNPROVEN,
-    UNSEARCHED,
+    ANONYMOUS, BEYOND, CALLS, CALLS_PER_S, EXIT_CODE, MIXED, OTHER_SIZES, PSS_MISSED, REACHED,
+    SAID, SERVED_BY, SHARE, SILENT, UNPROVEN, UNSEARCHED, UNTIMED,
 };
 use crate::plan::UserCommand;
 use serde::Serialize;
 
 /// Below this, a process is mostly its own start.
 const SHORT_NS: f64 = 5e6;
-/// Below this share of its CPU time, calls of malloc and free do not matter to a program.
-pub(super) const LEAST_SHARE: f64 = 0.01;
-/// No verdict covers a smaller difference.
-const LEAST_TOLD: f64 = 0.01;
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,18 +24,24 @@ pub struct CommandFacts {
     pub real: bool,
     /// The client that drives it, if it is a server.
     pub client: Option<String>,
-    /// The share of the baseline's CPU time that calls of the malloc family take; `None` if too few
-    /// were timed.
+    /// The share of the baseline's CPU time that calls of the malloc family take.
     pub malloc_share: Option<f64>,
     /// Such calls for each second of CPU time.
     pub calls_per_cpu_s: Option<f64>,
+    /// How many they are.
+    pub calls: Option<f64>,
     /// Why that is not known, if something went wrong.
-    pub no_ceiling: Option<String>,
-    /// The smallest gain that this run could detect: its precision, as a share.
-    pub least_told: f64,
-    /// Rows whose whole interval of wall or of CPU time exceeds the ceiling, with the least that
-    /// they gain.
-    pub above_ceiling: Vec<(String, f64)>,
+    pub untimed: Option<String>,
+    /// The anonymous memory of its processes, and how much of it malloc serves at most; `None` if it
+    /// has little.
+    pub memory: Option<ReachedMemory>,
+    /// Objects that take memory past any preloaded allocator, and how.
+    pub beyond: Option<String>,
+    /// The objects between which and the rest of the program blocks cross from one heap to another;
+    /// empty if blocks do, and which objects is unknown.
+    pub mixed: Option<String>,
+    /// How often it deletes a block with another size than the block has.
+    pub other_sizes: Option<f64>,
     /// The code that it exits with each time, if that is not 0, and the last line that it then
     /// wrote to stderr.
     pub exit: Option<(String, String)>,
@@ -59,13 +61,17 @@ pub struct CommandFacts {
     pub short: bool,
 }
 
+/// Bytes of anonymous memory, each process at its most, under glibc.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ReachedMemory {
+    /// All of it.
+    pub bytes: f64,
+    /// What of them malloc serves, at most.
+    pub reached_bytes: f64,
+}
+
 impl CommandFacts {
-    pub(super) fn new(
-        command: &UserCommand,
-        precision: Option<f64>,
-        table: &CaseGroups,
-        rows: &[Row],
-    ) -> CommandFacts {
+    pub(super) fn new(command: &UserCommand, table: &CaseGroups, rows: &[Row]) -> CommandFacts {
         let baseline = table.baseline();
         let figure = |name: &str| baseline?.check?.figures.get(name).copied();
         let note = |group: &Group, name: &str| group.check?.notes.get(name).cloned();
@@ -81,21 +87,26 @@ impl CommandFacts {
             .iter()
             .find(|row| row.role == Role::Baseline)
             .and_then(Row::numbers);
-        let malloc_share = figure(SHARE);
         CommandFacts {
             line: command.line(),
             real: command.real.is_some(),
             client: command.client.as_ref().map(|client| client.line()),
-            malloc_share,
-            least_told: precision.unwrap_or(0.0).max(LEAST_TOLD),
-            above_ceiling: malloc_share
-                .map(|share| above(faster_at_most(share), rows))
-                .unwrap_or_default(),
+            malloc_share: figure(SHARE),
+            calls: figure(CALLS),
+            memory: figure(ANONYMOUS)
+                .zip(figure(REACHED))
+                .map(|(bytes, reached_bytes)| ReachedMemory {
+                    bytes,
+                    reached_bytes,
+                }),
+            beyond: told(BEYOND),
+            mixed: told(MIXED),
+            other_sizes: figure(OTHER_SIZES),
             exit: told(EXIT_CODE).map(|code| (code, told(SAID).unwrap_or_default())),
             served_by: noted(SERVED_BY),
             pss_missed: noted(PSS_MISSED),
             calls_per_cpu_s: figure(CALLS_PER_S),
-            no_ceiling: told(NO_CEILING),
+            untimed: told(UNTIMED),
             unproven: told(UNPROVEN),
             silent: told(SILENT),
             unsearched: told(UNSEARCHED),
@@ -107,36 +118,9 @@ impl CommandFacts {
         }
     }
 
-    /// Whether allocation takes enough of its time to count in a mean over programs. Too few calls to
-    /// be timed do not.
-    pub fn matters(&self) -> bool {
-        match self.malloc_share {
-            Some(share) => share >= LEAST_SHARE,
-            None => self.calls_per_cpu_s.is_none(),
-        }
+    /// Whether an allocator reaches less than half of its memory, or passes an object of it by.
+    pub fn is_reached_in_part(&self) -> bool {
+        let is_little = |memory: ReachedMemory| memory.reached_bytes < memory.bytes / 2.0;
+        self.beyond.is_some() || self.memory.is_some_and(is_little)
     }
-
-    /// The upper limit of the speed-up, reached by an allocator that takes no time: 0.05 is five
-    /// per cent.
-    pub fn faster_at_most(&self) -> Option<f64> {
-        self.malloc_share.map(faster_at_most)
-    }
-}
-
-fn faster_at_most(share: f64) -> f64 {
-    1.0 / (1.0 - share) - 1.0
-}
-
-fn above(ceiling: f64, rows: &[Row]) -> Vec<(String, f64)> {
-    rows.iter()
-        .filter_map(|row| {
-            let numbers = row.numbers().filter(|_| row.role == Role::Candidate)?;
-            let most = [numbers.time.ratio, numbers.ratio("cpu_ns_per_op")]
-                .map(|ratio| ratio?.interval.map(|(_, high)| 1.0 / high - 1.0))
-                .into_iter()
-                .flatten()
-                .max_by(f64::total_cmp)?;
-            (most > ceiling).then(|| (row.allocator.clone(), most))
-        })
-        .collect()
 }

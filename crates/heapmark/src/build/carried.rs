@@ -46,6 +46,9 @@ pub const TIMER: Carried = carried!("time-in-malloc.so", None);
 /// The library that counts the sizes that a program requests.
 pub const SIZES: Carried = carried!("sizes.so", None);
 
+/// The library that counts what a preloaded allocator would serve.
+pub const REACH: Carried = carried!("reach.so", None);
+
 /// The library that ages the heap of a program.
 pub const LITTER: Carried = carried!("litter.so", None);
 

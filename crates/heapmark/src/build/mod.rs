@@ -35,7 +35,7 @@ pub use cache::{
 };
 pub use cargo_sources::{directory as sources_of, fetch, pin};
 pub use carried::{
-    CHECKS, CHECKS_IN_CXX, CHECKS_REPLACING, GUEST, LITTER, RECORDER, SIZES, TIMER, WITNESS,
+    CHECKS, CHECKS_IN_CXX, CHECKS_REPLACING, GUEST, LITTER, REACH, RECORDER, SIZES, TIMER, WITNESS,
 };
 pub use compiled_trace::{CompiledTrace, Shelf as CompiledTraceShelf, compiled_trace};
 pub use copy::copy;

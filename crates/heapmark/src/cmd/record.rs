@@ -62,9 +62,11 @@ pub struct RecordArgs {
     without_argv: bool,
 }
 
-/// A process of this size that got less than 1/`SMALL_SHARE` of its memory from malloc: most of
-/// what matters about it is not recorded.
+/// A process that got less than 1/`SMALL_SHARE` of its memory from malloc: most of what matters
+/// about it is not recorded. Its peak has the files that it maps in it, so that only a large one
+/// tells; what is in no file at its end tells sooner.
 const LARGE_BYTES: u64 = 64 << 20;
+const LARGE_ANONYMOUS_BYTES: u64 = 2 << 20;
 const SMALL_SHARE: u64 = 4;
 /// A process that calls less than 1/`ONLY_STARTS` of what another one of the tree calls is not what
 /// the user means by the program.
@@ -89,9 +91,7 @@ pub fn run(args: RecordArgs) -> Result<u8> {
         say!("{} is {}", file.display(), shim.advice());
     }
     for allocator in &recognised.inside {
-        say!(
-            "{program} has {allocator} inside: calls by other names than malloc's cannot be recorded"
-        );
+        say!("{program} has {allocator} inside: calls of that cannot be recorded");
     }
     let named = args.output.is_some();
     let output = args.output.unwrap_or_else(|| {
@@ -541,8 +541,12 @@ fn elsewhere(finished: &Finished) -> Vec<String> {
             "{path} serves malloc before the recorder: only what it passes on is on record"
         ));
     }
-    let resident: u64 = finished.head.number("end.peak-rss-bytes").unwrap_or(0);
-    if resident >= LARGE_BYTES && peak_live_bytes < resident / SMALL_SHARE {
+    let of = |key: &str, least| {
+        let bytes = finished.head.number(key).unwrap_or(0);
+        (bytes >= least && peak_live_bytes < bytes / SMALL_SHARE).then_some(bytes)
+    };
+    let large = of("end.peak-rss-bytes", LARGE_BYTES);
+    if let Some(resident) = large.or(of("end.anonymous-bytes", LARGE_ANONYMOUS_BYTES)) {
         remarks.push(format!(
             "at most {} of its {} in memory came from malloc: the rest (mmap, files, an allocator inside it) is not on record, and no replay shows it",
             units::bytes(peak_live_bytes as f64),

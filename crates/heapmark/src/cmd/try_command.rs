@@ -6,7 +6,7 @@ use super::run::resolve::OWN;
 use super::run::{controls, go, resolve, run_length, select};
 use super::{Exit, say, usage};
 use crate::build;
-use crate::build::command::{self, Recognised};
+use crate::build::command::{self, Linked, Recognised};
 use crate::catalog::allocators::is_name;
 use crate::catalog::{Allocator, Catalog, Settings, Source, joined, settings};
 use crate::execute::Subject;
@@ -92,7 +92,8 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         let program = recognised.program().display();
         refuse!("{program}: {why}. No allocator can be tried on it");
     }
-    let cautions = cautions(&recognised, &command.taken_out);
+    let libraries = command::linked(recognised.program());
+    let cautions = cautions(&recognised, &libraries, &command.taken_out);
     cautions.iter().for_each(say);
 
     let name = match &args.name {
@@ -110,10 +111,14 @@ fn selection(args: &TryArgs) -> Result<Selection> {
 
     let suite = catalog.suite("quick").map_err(usage)?;
     let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
-    let linked = recognised.linked.first();
+    let linked = libraries.serves.as_ref();
     let mut words = flags.allocators.clone();
     let (tiers, own) = if words.is_empty() {
-        let own = linked.map(|library| resolve::own(library)).transpose()?;
+        let own = linked.map(|library| resolve::own(library)).transpose();
+        let own = own.unwrap_or_else(|why| {
+            say!("without the row {OWN}: {why:#}");
+            None
+        });
         (suite.tiers.as_slice(), own)
     } else {
         let program = recognised.program().display();
@@ -218,24 +223,28 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
 }
 
 /// What users should know before they read a number.
-fn cautions(recognised: &Recognised, taken_out: &BTreeMap<String, String>) -> Vec<String> {
+fn cautions(
+    recognised: &Recognised,
+    libraries: &Linked,
+    taken_out: &BTreeMap<String, String>,
+) -> Vec<String> {
     let program = recognised.program().display();
     let mut cautions = Vec::new();
-    if let Some(library) = recognised.linked.first() {
+    if let Some(library) = &libraries.serves {
         cautions.push(format!(
             "{program} is linked to {library}. An allocator that is preloaded comes before it and serves instead; for the row \
              glibc the C library itself is preloaded. The program as it is: row {OWN}, which `-a {OWN},...` chooses."
         ));
     }
-    for allocator in &recognised.inside {
+    for library in &libraries.behind {
         cautions.push(format!(
-            "{program} has {allocator} inside: what it allocates there by other names than malloc's is out of reach of any \
-             preloaded allocator, and the same in every row."
+            "{program} loads {library}, which defines malloc but serves nothing: another library that does comes before it."
         ));
     }
-    if !recognised.imports_malloc && recognised.inside.is_empty() {
+    for allocator in &recognised.inside {
         cautions.push(format!(
-            "{program} itself calls no malloc: only its libraries can make a difference."
+            "{program} has {allocator} inside: what it allocates there is out of reach of any preloaded allocator, and the \
+             same in every row."
         ));
     }
     if !taken_out.is_empty() {

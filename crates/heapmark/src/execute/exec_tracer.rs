@@ -1,16 +1,18 @@
 //! Finds every program that a command's tree executes, however short its life and whatever process
 //! starts it. The kernel stops the whole tree at each fork and each exec (ptrace), so no process is
 //! missed. This is slow and never timed. Set-user-ID programs have no privileges under ptrace, so
-//! the way that the tree ends is not evaluated.
+//! the way that the tree ends is not evaluated. Of each process it also notes how much anonymous
+//! memory it has, and at its end which of its objects take memory past the preloaded library.
 //!
 //! The tree is traced with PTRACE_SEIZE. Only then does the kernel distinguish a signal that is
 //! about to be delivered from a process that a signal has stopped; a stopped process must stay
 //! stopped until SIGCONT.
 
 use super::child::{may_go_on, spawn};
+use super::reach::{Beyond, Reader, anonymous_bytes};
 use super::tree::{field, program};
 use anyhow::{Context, Result, bail};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -71,12 +73,44 @@ pub fn holds(text: &[u8], path: &Path) -> bool {
 #[derive(Debug, Default)]
 pub struct FoundPrograms {
     pub executed: Vec<Executed>,
+    /// The most anonymous memory that each process was seen to have, since its last exec.
+    pub anonymous_bytes: BTreeMap<i32, u64>,
+    /// Objects that took memory past the preloaded libraries, with the program.
+    pub beyond: BTreeSet<(String, Beyond)>,
     /// Why the list may be incomplete.
     pub cut: Option<String>,
 }
 
+impl FoundPrograms {
+    /// Looks at the memory of a process, unless it is a thread of one.
+    fn look_at_memory(&mut self, pid: i32) {
+        if let Some(bytes) = anonymous_bytes(pid).filter(|_| is_process(pid)) {
+            let most = self.anonymous_bytes.entry(pid).or_default();
+            *most = bytes.max(*most);
+        }
+    }
+}
+
+fn is_process(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    field(&status, "Tgid:").is_some_and(|of| of.trim() == pid.to_string())
+}
+
+/// The libraries that a command is started with.
+#[derive(Clone, Copy)]
+pub struct Preloaded<'a> {
+    /// The one that reports in each process.
+    pub witness: &'a Path,
+    /// The one that serves memory.
+    pub serves: &'a Path,
+}
+
 /// How long to wait for the next event.
 const WAIT: Duration = Duration::from_micros(200);
+/// The shortest time from one look at the memory of all processes to the next, and how many times
+/// longer than a look it is.
+const LOOK: Duration = Duration::from_millis(2);
+const LOOKS: u32 = 10;
 /// How long killed processes may take to disappear. The remaining ones end with the tracing thread.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 /// The events that stop each process. All traced processes end with the tracing thread.
@@ -92,7 +126,7 @@ const OPTIONS: i32 = libc::PTRACE_O_TRACEFORK
 /// the first process and returns the wait until its next look.
 pub fn search(
     command: Command,
-    witness: &Path,
+    preloaded: Preloaded<'_>,
     limit: Duration,
     stop: &AtomicBool,
     look: &mut dyn FnMut(i32) -> Duration,
@@ -101,7 +135,7 @@ pub fn search(
     // A separate thread waits for any of its own children, and so never for those that other
     // threads started.
     let found = std::thread::scope(|scope| {
-        let follower = scope.spawn(|| follow(command, witness, limit, stop, &first));
+        let follower = scope.spawn(|| follow(command, preloaded, limit, stop, &first));
         while !follower.is_finished() {
             let pid = first.load(Ordering::Relaxed);
             std::thread::sleep(if pid == 0 { WAIT } else { look(pid) });
@@ -114,7 +148,7 @@ pub fn search(
 
 fn follow(
     mut command: Command,
-    witness: &Path,
+    preloaded: Preloaded<'_>,
     limit: Duration,
     stop: &AtomicBool,
     seen: &AtomicI32,
@@ -140,17 +174,26 @@ fn follow(
     seen.store(first, Ordering::Relaxed);
     let mut alive = BTreeSet::from([first]);
     let mut ending = None;
+    let mut reader = Reader::default();
+    let mut next_look = Instant::now();
     loop {
         let mut status = 0;
         let options = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
         // SAFETY: writes into a local. Only what this thread has started or traces is waited for.
         match unsafe { libc::waitpid(-1, &mut status, options) } {
-            0 => std::thread::sleep(WAIT),
+            0 => {
+                let now = Instant::now();
+                if now >= next_look {
+                    alive.iter().for_each(|pid| found.look_at_memory(*pid));
+                    next_look = now + LOOK.max(now.elapsed() * LOOKS);
+                }
+                std::thread::sleep(WAIT);
+            }
             // No traced process is left.
             ..0 => return Ok(found),
             pid if libc::WIFSTOPPED(status) => {
                 alive.insert(pid);
-                go_on(pid, status, witness, &mut alive, &mut found.executed);
+                go_on(pid, status, preloaded, &mut alive, &mut found, &mut reader);
             }
             pid => _ = alive.remove(&pid),
         }
@@ -189,9 +232,10 @@ fn stopped(first: i32) -> Result<bool> {
 fn go_on(
     pid: i32,
     status: i32,
-    witness: &Path,
+    preloaded: Preloaded<'_>,
     alive: &mut BTreeSet<i32>,
-    executed: &mut Vec<Executed>,
+    found: &mut FoundPrograms,
+    reader: &mut Reader,
 ) {
     let signal = libc::WSTOPSIG(status);
     let event = status >> 16;
@@ -200,15 +244,28 @@ fn go_on(
         if let Some(former) = former(pid).filter(|former| *former != pid) {
             alive.remove(&former);
         }
-        executed.extend(Executed::at_its_start(pid, witness));
+        found.anonymous_bytes.remove(&pid);
+        let started = Executed::at_its_start(pid, preloaded.witness);
+        found.executed.extend(started);
     } else if event == libc::PTRACE_EVENT_EXIT {
         // Its memory is still there.
-        let last = executed
+        let last = found
+            .executed
             .iter_mut()
             .rev()
             .find(|one| one.pid == pid && one.loaded.is_none());
         if let Some((last, maps)) = last.zip(fs::read(format!("/proc/{pid}/maps")).ok()) {
-            last.loaded = Some(holds(&maps, &resolved(witness)));
+            last.loaded = Some(holds(&maps, &resolved(preloaded.witness)));
+        }
+        found.look_at_memory(pid);
+        if is_process(pid)
+            && let Ok(program) = program(pid)
+        {
+            let serves = resolved(preloaded.serves);
+            let beyond = reader.beyond(pid, &serves);
+            let program = program.display().to_string();
+            let beyond = beyond.into_iter().map(|one| (program.clone(), one));
+            found.beyond.extend(beyond);
         }
     }
     // A new process, and one that continues after a stop, report that with SIGTRAP.
@@ -245,6 +302,13 @@ fn trace(request: libc::c_uint, pid: i32, data: usize) -> bool {
 mod tests {
     use super::*;
 
+    fn of(witness: &Path) -> Preloaded<'_> {
+        Preloaded {
+            witness,
+            serves: Path::new("/none"),
+        }
+    }
+
     fn found(line: &str, limit: Duration) -> FoundPrograms {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "kill -STOP $$; exec /bin/sh -c \"$0\"", line]);
@@ -253,7 +317,7 @@ mod tests {
             .stdout(std::process::Stdio::null());
         search(
             command,
-            Path::new("/none"),
+            of(Path::new("/none")),
             limit,
             &AtomicBool::new(false),
             &mut |_| WAIT,
@@ -294,10 +358,8 @@ mod tests {
         command.args(["-c", "kill -STOP $$; exec /bin/sh -c \"$0\"", &line]);
         command.stderr(std::process::Stdio::null());
         let never = AtomicBool::new(false);
-        let found = search(command, &libm, Duration::from_secs(60), &never, &mut |_| {
-            WAIT
-        })
-        .unwrap();
+        let limit = Duration::from_secs(60);
+        let found = search(command, of(&libm), limit, &never, &mut |_| WAIT).unwrap();
         let told: Vec<_> = found
             .executed
             .iter()

@@ -17,6 +17,22 @@ pub const STDERR_BYTES: u64 = 4096;
 /// The exit code of a process that the dynamic linker did not start.
 const LINKER_REFUSED: i32 = 127;
 
+/// The last line that says something: not that a dump was written, nor a remark on an earlier line.
+pub fn last_useful_line(text: &str) -> Option<&str> {
+    let is_remark = |line: &str| {
+        let words = line.rsplit_once("] ").map_or(line, |(_, words)| words);
+        let words = words.trim_start();
+        words.starts_with("NOTE:") || words.starts_with("note:") || words.starts_with("@ ")
+    };
+    let says = |line: &&str| {
+        let line = line.trim();
+        !line.is_empty() && !is_remark(line) && !line.ends_with("(core dumped)")
+    };
+    let mut lines = text.lines();
+    let last = lines.clone().rfind(|line| !line.trim().is_empty());
+    lines.rfind(says).or(last)
+}
+
 /// How a process ended, before its report is read.
 pub struct End {
     /// The launcher's account of it; of the launcher itself, if `unaccounted`.
@@ -172,4 +188,19 @@ fn of_started(kind: &str, told: &str) -> Outcome {
 pub fn signal_name(signal: i32) -> String {
     signal_hook::low_level::signal_name(signal)
         .map_or_else(|| format!("signal {signal}"), Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_useful_line;
+
+    #[test]
+    fn the_last_line_that_says_something_is_told() {
+        let blamed = "1 alloc.cc:7] wrong size\n1 alloc.cc:9] NOTE: the stack is not the cause\n\n";
+        assert_eq!(last_useful_line(blamed), Some("1 alloc.cc:7] wrong size"));
+        let dumped = "x.c:3: error\n    @ 0x12 main\nAborted (core dumped)\n";
+        assert_eq!(last_useful_line(dumped), Some("x.c:3: error"));
+        assert_eq!(last_useful_line("NOTE: all\n"), Some("NOTE: all"));
+        assert_eq!(last_useful_line(" \n"), None);
+    }
 }

@@ -26,6 +26,7 @@ mod page;
 mod patience;
 pub mod program;
 mod prove;
+mod reach;
 pub mod recording;
 mod report;
 mod report_lines;
@@ -35,7 +36,7 @@ mod unrecorded;
 pub mod user_command;
 
 pub use child::{Interrupted, knows_huge_pages};
-pub use exit::signal_name;
+pub use exit::{last_useful_line, signal_name};
 pub use footprint::Footprint;
 pub use guest::{Corner, Guest};
 pub use job::Job;

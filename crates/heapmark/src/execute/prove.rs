@@ -46,6 +46,20 @@ pub fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
             return Err(format!("{} was not loaded", file.display()));
         }
     }
+    // Its functions may have versions that no program asks for.
+    let is_of_libc = |place: &usize| is_libc(Path::new(&proof.objects[*place].path));
+    if !wanted.is_empty()
+        && subject.library.exports.contains("malloc")
+        && !proof.owners.is_empty()
+        && proof.owners.values().all(is_of_libc)
+        && !wanted.iter().any(|(file, _)| is_libc(file))
+        && let Some((file, _)) = wanted.first()
+    {
+        return Err(format!(
+            "every function is served by the C library, though {} was loaded: its functions may have symbol versions, which no program asks for",
+            file.display()
+        ));
+    }
     for (function, index) in &proof.owners {
         let owner = &proof.objects[*index];
         let path = &owner.path;

@@ -1,16 +1,18 @@
 //! Finds processes of a recorded tree that ran unrecorded, and why. Recorded processes note the
-//! programs that they execute, and `/proc` shows running processes. The tree is read there up to
+//! programs that they execute, and `/proc` shows running processes, and libraries in them whose calls
+//! pass the recorder by. The tree is read there up to
 //! fifty times a second, less often if it is large; no process is stopped. Processes that an
 //! unrecorded process starts, and processes that have left the tree, are missed if they live
 //! shorter than that.
 
 use super::exec_tracer::{Executed, holds, resolved};
 use super::handed::Handed;
+use super::reach::{Beyond, Reader};
 use super::tree::{self, descendants};
 use crate::build::command::{find, recognise};
 use crate::catalog::folder::listing;
 use anyhow::Result;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -19,8 +21,9 @@ use std::time::{Duration, Instant};
 
 /// How long a daemon may take until its first call.
 const GRACE: Duration = Duration::from_millis(200);
-/// The shortest time from one look to the next.
+/// The shortest time from one look to the next, but for the first ones: a program may be short.
 const WAIT: Duration = Duration::from_millis(20);
+const FIRST_WAIT: Duration = Duration::from_millis(1);
 /// At least this many times the duration of a look.
 const WAITS: u32 = 200;
 
@@ -98,8 +101,14 @@ pub struct Watch {
     thread: JoinHandle<Seen>,
 }
 
-/// Programs that were seen, by process number and program file.
-type Seen = BTreeMap<(i32, String), SeenProgram>;
+/// What was seen of a tree.
+#[derive(Default)]
+struct Seen {
+    /// By process number and program file.
+    programs: BTreeMap<(i32, String), SeenProgram>,
+    /// Objects that take memory past the recorder, with the program.
+    beyond: BTreeSet<(String, Beyond)>,
+}
 
 struct SeenProgram {
     executed: Executed,
@@ -115,14 +124,17 @@ impl Watch {
         let (end, ended) = channel();
         let library = resolved(library);
         let look = move || {
-            let mut seen = Seen::new();
-            let mut wait = WAIT;
+            let mut seen = Seen::default();
+            let mut reader = Reader::default();
+            let mut shortest = FIRST_WAIT;
+            let mut wait = FIRST_WAIT;
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(wait) {
                 let began = Instant::now();
                 for pid in std::iter::once(root).chain(descendants(root)) {
-                    look(pid, &library, &mut seen);
+                    look(pid, &library, &mut seen, &mut reader);
                 }
-                wait = WAIT.max(began.elapsed() * WAITS);
+                shortest = WAIT.min(shortest * 2);
+                wait = shortest.max(began.elapsed() * WAITS);
             }
             seen
         };
@@ -148,7 +160,10 @@ impl Watch {
             .join()
             .expect("a thread that panics ends heapmark");
         let mut words: BTreeMap<String, usize> = BTreeMap::new();
-        for look in seen.values() {
+        for (program, beyond) in &seen.beyond {
+            words.insert(beyond.words_in(program), 1);
+        }
+        for look in seen.programs.values() {
             let pid = look.own_pid;
             let program = &look.executed.program;
             let is_of_it = |one: &Captured| one.pid == pid && one.program == *program;
@@ -169,7 +184,7 @@ impl Watch {
         };
         for noted in noted.iter().filter(|one| !is_whole(one.pid)) {
             if let Some((program, why)) = noted.unrecorded(captured)
-                && !seen.contains_key(&(noted.pid, program.clone()))
+                && !seen.programs.contains_key(&(noted.pid, program.clone()))
             {
                 *words.entry(format!("{program}: {why}")).or_default() += 1;
             }
@@ -215,11 +230,15 @@ fn going_on(word: &str) -> Vec<(i32, String)> {
 }
 
 /// Notes what `/proc` reports of a process, once per program.
-fn look(pid: i32, library: &Path, seen: &mut Seen) {
+fn look(pid: i32, library: &Path, seen: &mut Seen, reader: &mut Reader) {
     let Ok(program) = tree::program(pid) else {
         return;
     };
     let key = (pid, program.display().to_string());
+    // Each time: libraries are opened later, and bound later still.
+    let beyond = reader.beyond(pid, library).into_iter();
+    seen.beyond.extend(beyond.map(|one| (key.1.clone(), one)));
+    let seen = &mut seen.programs;
     let known = seen.get(&key);
     if known.is_some_and(|look| look.executed.loaded == Some(true)) {
         return;

@@ -26,7 +26,7 @@ pub fn conclusion(analysis: &Analysis) -> String {
     } else {
         smallest(analysis)
     };
-    sentence + &user_command::limit(analysis) + &of_memory
+    sentence + &user_command::share(analysis) + &of_memory
 }
 
 fn without(left_out: &[LeftOut]) -> String {

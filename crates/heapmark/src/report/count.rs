@@ -83,6 +83,7 @@ fn of_case(case: &Table, counter: Counter, planned_blocks: u32) -> Sheet {
             .into_iter()
             .chain(fewer(&rows, planned_blocks))
             .collect(),
+        above: None,
         caution: cautions(case, Some(caution)),
         numberless: others
             .into_iter()

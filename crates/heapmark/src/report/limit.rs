@@ -46,6 +46,7 @@ fn of_case(case: &Table, kind: LimitKind) -> Sheet {
     Sheet {
         heading: format!("{}: smallest limit on {}", heading_of(case), kind.word()),
         columns: columns(case, &rows),
+        above: None,
         caution: cautions(case, Some(&format!("Limited: {}.", kind.counts()))),
         numberless: others
             .into_iter()

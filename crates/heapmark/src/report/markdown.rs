@@ -61,6 +61,9 @@ pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
 /// One table and its heading.
 pub fn sheet_text(sheet: &Sheet) -> String {
     let mut out = format!("## {}\n\n", escape(&sheet.heading));
+    if let Some(above) = &sheet.above {
+        out += &format!("{}\n\n", escape(above));
+    }
     let columns = &sheet.columns;
     if let Some(first) = columns.first() {
         out += &row(columns.iter().map(|column| &column.title));

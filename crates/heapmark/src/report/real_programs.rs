@@ -1,5 +1,5 @@
 //! The answer of a run of real programs: a matrix of programs against allocators, of time and of peak
-//! memory, with the ceiling of each program; what to do next. The full tables are in `terminal`.
+//! memory, with each program's time in malloc and free; what to do next. The full tables are in `terminal`.
 
 use super::conclusion;
 use super::legend::failed_checks_in_brief;
@@ -8,7 +8,7 @@ use super::matrix::{Cell, Column, absent, bands, cell, marks, names, short};
 use super::screen::{BOLD, Screen, YELLOW};
 use super::terminal::failures;
 use super::text::{count, list, plain};
-use super::units;
+use super::{units, user_command};
 use crate::analyse::{Analysis, Case, CommandFacts, Conclusion, Numbers, Role, Row};
 use crate::catalog::joined;
 use crate::store::RunFile;
@@ -28,13 +28,11 @@ pub fn programs(
     if programs.len() < 2 {
         return None;
     }
-    // Those for which the choice of an allocator can matter most stand first.
+    // Those that spend most in malloc and free stand first.
     let share = |program: &MeasuredProgram| program.1.malloc_share.unwrap_or(0.0);
     programs.sort_by(|a, b| share(b).total_cmp(&share(a)));
-    let (matter, others): (Vec<MeasuredProgram>, Vec<MeasuredProgram>) =
+    let (counted, without): (Vec<MeasuredProgram>, Vec<MeasuredProgram>) =
         programs.into_iter().partition(|(case, _)| case.counts());
-    let (without, idle): (Vec<MeasuredProgram>, Vec<MeasuredProgram>) =
-        others.into_iter().partition(|(_, facts)| facts.matters());
     let head = format!(
         "heapmark {}, suite {}, preset {}, {} on {}",
         run.heapmark,
@@ -44,25 +42,24 @@ pub fn programs(
         machine_name(&run.machine)
     );
     let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2))];
-    let all: Vec<MeasuredProgram> = [&matter[..], &without, &idle].concat();
+    let all: Vec<MeasuredProgram> = [&counted[..], &without].concat();
     let base = &analysis.baseline;
     for (what, of) in [("Time", TIME), ("Peak memory", MEMORY)] {
         let heading = format!("{what} over {base}'s, below 1 is {}", of.better);
         lines.extend([
             String::new(),
             screen.paint(BOLD, &heading),
-            matrix(analysis, &all, matter.len(), of, screen),
+            matrix(analysis, &all, counted.len(), of, screen),
         ]);
     }
     lines.push(String::new());
     let mut remarks = vec![
-        "ceiling: the most that any allocator can make the program faster by being faster itself, from \
-         the share of its CPU time in calls of malloc and free."
+        "in malloc: the share of the program's CPU time in calls of malloc and free under glibc."
             .to_owned(),
         format!(
-            "{}Mean: geometric, over {} to which allocation matters.",
+            "{}Mean: geometric, over {}.",
             joined(marks(analysis).map(|mark| mark + ". "), ""),
-            count(matter.len(), "program")
+            count(counted.len(), "program")
         ),
     ];
     let names = |programs: &[MeasuredProgram]| list(programs.iter().map(|it| &it.0.workload));
@@ -72,15 +69,10 @@ pub fn programs(
             "No numbers under {base}, and so in no mean: {names}."
         ));
     }
-    if !idle.is_empty() {
-        let names = names(&idle);
-        remarks.push(format!(
-            "It does not matter here, and is in no mean (less than 1 % of the CPU time is malloc and free): {names}."
-        ));
-    }
-    let cautions = all.iter().filter_map(|(case, _)| {
-        let caution = case.caution.as_ref()?;
-        Some(format!("{}: {caution}", case.workload))
+    let cautions = all.iter().flat_map(|(case, facts)| {
+        let both = [case.caution.clone(), user_command::reached_in_part(facts)];
+        let both = both.into_iter().flatten();
+        both.map(|caution| format!("{}: {caution}", case.workload))
     });
     remarks.extend(cautions);
     remarks.extend(failed_checks_in_brief(analysis));
@@ -107,7 +99,7 @@ pub fn programs(
     Some(lines.join("\n") + "\n")
 }
 
-/// Characters of the bar of the highest ceiling.
+/// Characters of the bar of the highest share.
 const BAR_COLUMNS: usize = 6;
 
 /// What a matrix shows of the rows.
@@ -149,20 +141,17 @@ fn overall<'a>(analysis: &'a Analysis, name: &str) -> Option<&'a crate::analyse:
     analysis.overall.iter().find(|one| one.allocator == name)
 }
 
-/// How much faster an allocator can make a program.
-pub fn ceiling(facts: &CommandFacts) -> Option<String> {
-    match facts.faster_at_most() {
-        Some(most) => Some(units::percent(most)),
-        None => (!facts.matters()).then(|| "< 1 %".into()),
-    }
+/// The share of a program's CPU time in malloc and free.
+pub fn in_malloc(facts: &CommandFacts) -> Option<String> {
+    facts.malloc_share.map(units::percent)
 }
 
-/// The lengths of the bars of ceilings, as shares of the longest one, which is the highest ceiling's.
-pub fn ceiling_bars(ceilings: impl Iterator<Item = Option<f64>>) -> Vec<Option<f64>> {
-    let ceilings: Vec<Option<f64>> = ceilings.collect();
-    let highest = ceilings.iter().flatten().copied().fold(0.0, f64::max);
-    let share = |ceiling: Option<f64>| Some(ceiling? / highest).filter(|share| share.is_finite());
-    ceilings.into_iter().map(share).collect()
+/// The lengths of the bars of shares, over that of the longest one, which is the highest share's.
+pub fn bars(shares: impl Iterator<Item = Option<f64>>) -> Vec<Option<f64>> {
+    let shares: Vec<Option<f64>> = shares.collect();
+    let highest = shares.iter().flatten().copied().fold(0.0, f64::max);
+    let length = |share: Option<f64>| Some(share? / highest).filter(|length| length.is_finite());
+    shares.into_iter().map(length).collect()
 }
 
 /// A bar of this share of [`BAR_COLUMNS`], to an eighth of a character.
@@ -176,7 +165,7 @@ fn bar(share: f64) -> String {
 fn matrix(
     analysis: &Analysis,
     all: &[MeasuredProgram],
-    matter: usize,
+    counted: usize,
     of: Shown,
     screen: Screen,
 ) -> String {
@@ -185,7 +174,7 @@ fn matrix(
         let mut cells = cells;
         if with_mean {
             let mean = mean.unwrap_or_default();
-            cells.insert(matter, Cell::of(mean));
+            cells.insert(counted, Cell::of(mean));
         }
         Column::new(heading, cells)
     };
@@ -195,10 +184,10 @@ fn matrix(
             .map(|text| Cell::of(text.unwrap_or("-".into())))
             .collect()
     };
-    let bars = ceiling_bars(all.iter().map(|(_, facts)| facts.faster_at_most()));
-    let ceilings = all.iter().zip(bars).map(|((_, facts), share)| {
-        let bar = bar(share.unwrap_or_default());
-        let text = ceiling(facts).unwrap_or("-".into());
+    let bars = bars(all.iter().map(|(_, facts)| facts.malloc_share));
+    let shares = all.iter().zip(bars).map(|((_, facts), length)| {
+        let bar = bar(length.unwrap_or_default());
+        let text = in_malloc(facts).unwrap_or("-".into());
         Cell::of(format!("{bar:<BAR_COLUMNS$}{text:>7}"))
     });
     let own = all.iter().map(|(program, _)| {
@@ -216,7 +205,7 @@ fn matrix(
     programs.gap = 0;
     let mut columns = vec![
         programs,
-        column("ceiling", ceilings.collect(), None),
+        column("in malloc", shares.collect(), None),
         column(&plain(&analysis.baseline), own.collect(), None),
     ];
     let others = names(analysis, &analysis.cases);
@@ -238,13 +227,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_bar_is_that_of_the_highest_ceiling() {
-        let bars = ceiling_bars([Some(0.4), Some(0.1), None].into_iter());
-        assert_eq!(bars, [Some(1.0), Some(0.25), None]);
+    fn the_longest_bar_is_that_of_the_highest_share() {
+        let shown = bars([Some(0.4), Some(0.1), None].into_iter());
+        assert_eq!(shown, [Some(1.0), Some(0.25), None]);
         assert_eq!(bar(1.0), "██████");
         assert_eq!(bar(0.25), "█▌");
         assert_eq!(bar(0.0), "");
         // Nothing calls malloc: no bar, and no division by zero.
-        assert_eq!(ceiling_bars([Some(0.0)].into_iter()), [None]);
+        assert_eq!(bars([Some(0.0)].into_iter()), [None]);
     }
 }

@@ -8,6 +8,7 @@ use super::sheet::{self, Column, Sheet, Spare};
 use super::text::plain;
 use super::{conclusion, sheets};
 use crate::analyse::{Analysis, Conclusion, Failure};
+use crate::execute::last_useful_line;
 use comfy_table::{CellAlignment, ColumnConstraint, Width};
 
 /// All tables, the processes that did not end `ok`, the legend and the verdict.
@@ -56,6 +57,8 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
 /// One table.
 pub fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>) -> String {
     let mut lines = vec![screen.paint(BOLD, &plain(&sheet.heading))];
+    let above = sheet.above.iter();
+    lines.extend(above.map(|line| screen.wrap(&format!("  {line}"), 2)));
     let (columns, below) =
         if screen.width < CARDS_BELOW && too_wide(&sheet.columns, width_of, screen.width) {
             lines.extend(cards(&sheet.columns, screen));
@@ -255,7 +258,7 @@ fn failure_lines(failure: &Failure, screen: Screen) -> Vec<String> {
     };
     let cell = failure.cells.first().map_or("", |cell| cell);
     let mut lines = vec![screen.wrap(&format!("  {cell}{more}: {}", failure.outcome), 4)];
-    if let Some(last) = failure.stderr.lines().rfind(|line| !line.trim().is_empty()) {
+    if let Some(last) = last_useful_line(&failure.stderr) {
         lines.push(screen.wrap(&format!("    stderr: {last}"), 6));
     }
     lines

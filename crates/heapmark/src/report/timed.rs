@@ -3,6 +3,7 @@
 use super::sheet::{Column, Numberless, Sheet, TableColumns, heading, interval, missing};
 use super::{check, factor, operations, text, units, user_command, whole};
 use crate::analyse::{Analysis, Case, Numbers, PLACEMENT, Purge, Role, Row, State};
+use crate::execute::Outcome;
 
 /// All tables.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
@@ -56,7 +57,7 @@ fn of_case(case: &Case, analysis: &Analysis) -> Sheet {
         numberless: case
             .rows
             .iter()
-            .filter_map(|row| numberless(row, analysis.planned_blocks))
+            .filter_map(|row| numberless(row, case, analysis.planned_blocks))
             .collect(),
         columns: if rows.is_empty() {
             Vec::new()
@@ -65,6 +66,10 @@ fn of_case(case: &Case, analysis: &Analysis) -> Sheet {
         },
         trust: caveats(case),
         caution: case.caution.clone(),
+        above: case
+            .command
+            .as_ref()
+            .and_then(user_command::reached_in_part),
     }
 }
 
@@ -178,22 +183,28 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, analysis: &Analysis) -> Stri
     notes.join(", ")
 }
 
-fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
+fn numberless(row: &Row, case: &Case, planned_blocks: u32) -> Option<Numberless> {
     let (failed, unusable) = match &row.state {
         State::Measured(_) => return None,
         State::Failed(failed) => (Some(failed), 0),
         State::Missing { unusable } => (None, *unusable),
     };
-    Some(Numberless::new(&row.allocator, failed, || match unusable {
+    let mut numberless = Numberless::new(&row.allocator, failed, || match unusable {
         0 => missing(planned_blocks),
         _ => format!(
             "missing: {} ended ok with nothing to divide (no operations or no time)",
             text::count(unusable, "sample")
         ),
-    }))
+    });
+    if let Some((Outcome::Crash { .. }, command)) =
+        failed.map(|it| &it.first).zip(case.command.as_ref())
+    {
+        numberless.reason += &user_command::why_it_may_crash(command);
+    }
+    Some(numberless)
 }
 
-/// The caveats below a table: the A/A copy of the baseline, the ceiling, the floor.
+/// The caveats below a table: the A/A copy of the baseline, the time in malloc, the floor.
 fn caveats(case: &Case) -> Vec<String> {
     let name = &case.baseline;
     let mut lines = Vec::new();
@@ -212,8 +223,7 @@ fn caveats(case: &Case) -> Vec<String> {
     lines.extend(operations::other_load(case));
     if let Some(share) = case.won_at_most {
         lines.push(format!(
-            "ceiling: the fastest allocator here saves {} of the CPU time with {name}; no allocator can save what is not spent \
-             on allocating",
+            "the fastest allocator here saves {} of the CPU time with {name}",
             units::percent(share)
         ));
     }

@@ -1,5 +1,5 @@
-//! The texts of a run of a user's command: its columns, its limits, and a recommendation. Strings
-//! from outside are not yet escaped.
+//! The texts of a run of a user's command: its columns, how much of it an allocator reaches, and a
+//! recommendation. Strings from outside are not yet escaped.
 
 use super::factor;
 use super::sheet::{Spare, TableColumns, cpu_ratio, peak_rss};
@@ -12,6 +12,10 @@ use crate::analyse::{
 
 /// No verdict covers a difference smaller than this.
 const HARDLY: f64 = 0.01;
+/// A smaller share of CPU time has no digits.
+const LEAST_SHARE: f64 = 0.001;
+/// Fewer calls than this are told as such, and not as a rate.
+const FEW_CALLS: f64 = 10_000.0;
 
 /// The command of a run, if it has a single one.
 pub fn of(analysis: &Analysis) -> Option<(&Case, &CommandFacts)> {
@@ -87,11 +91,70 @@ pub fn legend(tried: &CommandFacts, baseline: &str) -> Vec<String> {
     ]
 }
 
-/// What limits the command, and what could not be reached.
+/// What the table must not be read without: that allocators reach the command only in part.
+pub fn reached_in_part(tried: &CommandFacts) -> Option<String> {
+    if !tried.is_reached_in_part() {
+        return None;
+    }
+    let little = tried
+        .memory
+        .filter(|memory| memory.reached_bytes < memory.bytes / 2.0)
+        .map(|memory| {
+            format!(
+                "at most {} of its {} of memory come from malloc",
+                units::bytes(memory.reached_bytes),
+                units::bytes(memory.bytes)
+            )
+        });
+    let beyond = tried.beyond.as_ref();
+    let beyond = beyond.map(|beyond| format!("it does not serve {beyond}"));
+    let words: Vec<String> = little.into_iter().chain(beyond).collect();
+    Some(format!(
+        "No row's allocator reaches all of it: {}. The rest is the same in every row.",
+        words.join("; ")
+    ))
+}
+
+/// Why a program that glibc carries to its end may crash under another allocator, if its own fault
+/// is known; to follow an outcome.
+pub fn why_it_may_crash(tried: &CommandFacts) -> String {
+    let mut words = String::new();
+    if let Some(objects) = &tried.mixed {
+        let between = enclosed(
+            ": they cross between ",
+            objects,
+            " and the rest of the program, which are two heaps under another allocator",
+        );
+        words += &format!(". The program frees blocks that its malloc did not give{between}");
+    }
+    if let Some(times) = tried.other_sizes {
+        words += &format!(
+            ". The program deletes blocks with another size than they have, {times} times (undefined in C++; glibc ignores sizes)"
+        );
+    }
+    words
+}
+
+/// The time in malloc and free, and what could not be reached.
 pub fn lines(tried: &CommandFacts) -> Vec<String> {
-    let ceiling =
-        ceiling(tried).or_else(|| Some(format!("not known; {}", tried.no_ceiling.as_ref()?)));
-    let mut lines = Vec::from_iter(ceiling.map(|line| format!("ceiling: {line}")));
+    let untimed = || Some(format!("not known; {}", tried.untimed.as_ref()?));
+    let mut lines = Vec::from_iter(
+        in_malloc(tried)
+            .or_else(untimed)
+            .map(|line| format!("time in malloc and free: {line}")),
+    );
+    lines.extend(
+        tried
+            .memory
+            .filter(|_| !tried.is_reached_in_part())
+            .map(|memory| {
+                format!(
+                    "memory from malloc: at most {} of {}",
+                    units::bytes(memory.reached_bytes),
+                    units::bytes(memory.bytes)
+                )
+            }),
+    );
     if let Some((code, said)) = &tried.exit {
         let said = enclosed(": ", &short(said), "");
         lines.push(format!(
@@ -145,45 +208,36 @@ pub fn lines(tried: &CommandFacts) -> Vec<String> {
     lines
 }
 
-/// How much any allocator could change, computed from glibc's calls.
-fn ceiling(tried: &CommandFacts) -> Option<String> {
+/// The share of CPU time, computed from glibc's calls.
+fn in_malloc(tried: &CommandFacts) -> Option<String> {
     let share = tried.malloc_share?;
-    let faster = tried.faster_at_most()?;
-    let calls = tried.calls_per_cpu_s.map(|calls| match calls {
-        1e6.. => units::digits(calls / 1e6) + " million",
-        _ => units::digits(calls),
-    });
-    let calls = enclosed(", ", &calls.unwrap_or_default(), " of them a second");
-    let (whose, what) = match tried.client {
-        None => ("its CPU time", "it"),
-        Some(_) => ("the server's CPU time while its client runs", "the server"),
+    let whose = match tried.client {
+        None => "its CPU time",
+        Some(_) => "the server's CPU time while its client runs",
     };
-    let percent = units::percent(faster);
-    let most = if !tried.above_ceiling.is_empty() {
-        let rows = tried
-            .above_ceiling
-            .iter()
-            .map(|(row, gain)| format!("{row} (at least {})", units::percent(*gain)));
-        format!(
-            "a faster allocator alone can make {what} at most {percent} faster, but the gain is larger under {}: so this is no ceiling here, and the saved time lies outside the calls (page faults and cache misses where the program touches its memory, waiting for locks)",
-            list(rows)
-        )
-    } else if faster.is_finite() {
-        format!(
-            "no allocator can make {what} more than {percent} faster by being faster itself (where memory lies can still matter)"
-        )
-    } else {
-        "all of it may depend on the allocator".into()
+    // Those of a server are of its whole life.
+    let all = tried.calls.filter(|_| tried.client.is_none());
+    let calls = match (all, tried.calls_per_cpu_s) {
+        (Some(0.0), _) => ", which makes no call".into(),
+        (Some(calls), _) if calls < FEW_CALLS => {
+            format!(", in {} in all", count(calls as u64, "call"))
+        }
+        (_, Some(calls)) => match calls {
+            1e6.. => format!(", {} million calls a second", units::digits(calls / 1e6)),
+            _ => format!(", {} calls a second", units::digits(calls)),
+        },
+        _ => String::new(),
     };
-    Some(format!(
-        "calls of malloc and free take {} of {whose} under glibc{calls}: {most}",
-        units::percent(share)
-    ))
+    let share = match share {
+        LEAST_SHARE.. => units::percent(share),
+        _ => format!("less than {}", units::percent(LEAST_SHARE)),
+    };
+    Some(format!("{share} of {whose} under glibc{calls}"))
 }
 
 /// A recommendation in a sentence; `None` if the blocks support none.
 pub fn recommendation(analysis: &Analysis) -> Option<String> {
-    let (case, tried) = of(analysis)?;
+    let (case, _) = of(analysis)?;
     let (Conclusion::Fastest(ranking) | Conclusion::Unclear(ranking)) = &analysis.conclusion else {
         return None;
     };
@@ -201,21 +255,8 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
     }
     // As in the table.
     candidates.sort_by(|(_, a, _), (_, b, _)| ratio(a).total_cmp(&ratio(b)));
-    // The gain is too small to detect for every allocator, and none exceeded the ceiling.
-    let out_of_sight = |most: &f64| *most < tried.least_told && tried.above_ceiling.is_empty();
-    let no_gain = tried.faster_at_most().filter(out_of_sight).map(|most| {
-        let most = units::percent(most);
-        let told = units::percent(tried.least_told);
-        format!(
-            "It does not matter here which allocator is the fastest: none can win more than {most}, and less than {told} shows in no verdict of this run"
-        )
-    });
     if ranking.blocks < ranking.blocks_needed as usize {
-        let blocks = count(ranking.blocks, "block");
-        let needed = ranking.blocks_needed;
-        return no_gain.map(|no_gain| {
-            format!("{no_gain}. {blocks} cannot show whether one is slower ({needed} needed).")
-        });
+        return None;
     }
     let mut faster = vec![];
     let mut slower = vec![];
@@ -241,13 +282,6 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
     let all = spread(&candidates);
     Some(if !faster.is_empty() {
         gain(ranking, &faster, baseline)
-    } else if let Some(no_gain) = no_gain {
-        let slower = match slower.as_slice() {
-            [] => String::new(),
-            [one] => format!(" But {one} is slower than {baseline}."),
-            several => format!(" But {} are slower than {baseline}.", list(several)),
-        };
-        format!("{no_gain} ({all}).{slower}")
     } else if !promising.is_empty() {
         format!(
             "Stay with {baseline} until more is known: no allocator was shown to be faster; {} may be ({all}).",
@@ -255,7 +289,8 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
         )
     } else if slower.is_empty() && near {
         format!(
-            "It does not matter here: every allocator takes the time of {baseline}, within about 1 % ({all})."
+            "Stay with {baseline}: no allocator differs from it by more than {} ({all}).",
+            units::percent(farthest(&candidates))
         )
     } else {
         let of = candidates.len();
@@ -268,11 +303,11 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
     })
 }
 
-/// The ceiling as a separate sentence.
-pub fn limit(analysis: &Analysis) -> String {
+/// The time in malloc and free as a separate sentence.
+pub fn share(analysis: &Analysis) -> String {
     of(analysis)
-        .and_then(|(_, tried)| ceiling(tried))
-        .map(|line| format!(" {}{}.", line[..1].to_uppercase(), &line[1..]))
+        .and_then(|(_, tried)| in_malloc(tried))
+        .map(|line| format!(" In malloc and free: {line}."))
         .unwrap_or_default()
 }
 
@@ -309,12 +344,24 @@ fn interval(numbers: &Numbers) -> Option<(f64, f64)> {
     numbers.time.ratio?.interval
 }
 
-/// The union of the candidates' intervals: `0.981 to 1.023 of its time`.
-fn spread(candidates: &[JudgedRow]) -> String {
+/// The ends of the candidates' intervals.
+fn ends(candidates: &[JudgedRow]) -> Option<(f64, f64)> {
     let intervals = || candidates.iter().filter_map(|(_, n, _)| interval(n));
     let low = intervals().map(|(low, _)| low).min_by(f64::total_cmp);
     let high = intervals().map(|(_, high)| high).max_by(f64::total_cmp);
-    match low.zip(high) {
+    low.zip(high)
+}
+
+/// How far from the baseline an end of an interval is at most, as a share of its time: rounded up to
+/// what is shown.
+fn farthest(candidates: &[JudgedRow]) -> f64 {
+    let (low, high) = ends(candidates).unwrap_or((1.0, 1.0));
+    ((1.0 - low).max(high - 1.0) * 1000.0).ceil() / 1000.0
+}
+
+/// The union of the candidates' intervals: `0.981 to 1.023 of its time`.
+fn spread(candidates: &[JudgedRow]) -> String {
+    match ends(candidates) {
         Some((low, high)) => format!("95 % intervals from {low:.3} to {high:.3} of its time"),
         None => "too few blocks for an interval".into(),
     }

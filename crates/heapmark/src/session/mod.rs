@@ -12,6 +12,7 @@ mod failures;
 mod lanes;
 mod limits;
 mod passed;
+mod preloaded;
 mod present;
 mod processes;
 mod progress;

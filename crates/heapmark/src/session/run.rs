@@ -160,7 +160,8 @@ impl Session {
         self.keep(record, None)?;
         if !outcome.is_ok() {
             bail!(
-                "the guest without any preload must be served by the C library, but: {outcome}. No number would mean anything"
+                "the guest without any preload must be served by the C library, but: {outcome}. No number would mean anything{}",
+                super::preloaded::by_system()
             );
         }
         Ok(())

@@ -4,7 +4,7 @@
 use super::{Processes, Session};
 use crate::build;
 use crate::execute::user_command::{Aging, CommandRunner, EarlyEnd, PSS_MISSED, Tools};
-use crate::execute::{Attempt, Job, Outcome, descendants};
+use crate::execute::{Attempt, Job, Outcome, descendants, last_useful_line};
 use crate::observe::TreeSampler;
 use crate::plan::{Cell, UserCommand};
 use anyhow::{Result, bail};
@@ -105,10 +105,15 @@ impl Processes {
         Ok(Tools {
             witness: build::WITNESS.find()?,
             timer: build::TIMER.find()?,
+            reach: build::REACH.find()?,
             aging: self.selection.plan.age().map(|_| aging()).transpose()?,
         })
     }
 }
+
+/// What remains for a command whose own library serves it.
+const OTHER_BASELINE: &str = ". A library of the command serves it: compare allocators that are preloaded with each other \
+     (--baseline mimalloc3), and with the command as it is by --keep-env";
 
 /// The user's command cannot be measured as it is: nothing could be compared with it.
 #[derive(Debug)]
@@ -137,7 +142,7 @@ impl Session {
                 Outcome::Exit { code, .. } => {
                     let line = command.line();
                     let under = &check.allocator;
-                    let words = record.stderr.lines().last();
+                    let words = last_useful_line(&record.stderr);
                     let words = words.map_or(String::new(), |words| format!(": {words}"));
                     let meant = match command.expect_exit {
                         Some(meant) => format!("--expect-exit says {meant}"),
@@ -150,9 +155,14 @@ impl Session {
                 outcome => {
                     let hint = match outcome {
                         Outcome::WrongResult { .. } if command.check_output => {
-                            "; what is not the same each time can be compared with nothing: leave out --check-output"
+                            "; what is not the same each time can be compared with nothing: leave out --check-output".into()
                         }
-                        _ => "",
+                        Outcome::NotLoaded { .. } => {
+                            let by_system = super::preloaded::by_system();
+                            let way_out = || OTHER_BASELINE.to_owned();
+                            Some(by_system).filter(|it| !it.is_empty()).unwrap_or_else(way_out)
+                        }
+                        _ => String::new(),
                     };
                     bail!(
                         "{} cannot be tried: under {} it ended {outcome}{hint}",

@@ -42,6 +42,7 @@ const CLEAN: &[(&str, &str)] = &[
         "always inherit madvise [never]\n",
     ),
     ("sys/kernel/mm/ksm/run", "0\n"),
+    ("etc/ld.so.preload", ""),
     ("sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds", "1\n"),
     ("sys/kernel/mm/damon/admin/kdamonds/0/state", "off\n"),
     ("sys/module/damon_reclaim/parameters/enabled", "N\n"),

@@ -2,8 +2,8 @@
 //! allocators it contains.
 
 use super::Recognised;
-use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Object, ObjectSymbol};
+use object::read::elf::{ElfFile64, ElfSymbol64, FileHeader, ProgramHeader};
+use object::{Object, ObjectSymbol, SymbolKind};
 use std::collections::BTreeSet;
 
 /// A symbol of this name in a program indicates that allocator.
@@ -17,20 +17,6 @@ const INSIDE: [(&str, &str); 6] = [
 ];
 /// Strings that remain in a program even if it is stripped of symbols.
 const STRINGS: [(&[u8], &str); 2] = [(b"<jemalloc>", "jemalloc"), (b"mimalloc: ", "mimalloc")];
-/// Prefixes of libraries that are allocators.
-const ALLOCATORS: [&str; 11] = [
-    "libjemalloc",
-    "libtcmalloc",
-    "libmimalloc",
-    "libtbbmalloc",
-    "libhoard",
-    "librpmalloc",
-    "libsnmalloc",
-    "libscudo",
-    "libclang_rt.scudo",
-    "libgc.",
-    "libumem",
-];
 /// Sanitizer runtimes, which check memory and replace malloc.
 const SANITIZERS: [&str; 5] = ["libasan", "libtsan", "libmsan", "liblsan", "libhwasan"];
 
@@ -77,7 +63,30 @@ pub fn look(data: &[u8]) -> Recognised {
         .flatten()
         .filter_map(|library| Some(String::from_utf8_lossy(library.ok()?.name()).into_owned()))
         .collect();
-    let starts = |name: &&String, with: &[&str]| with.iter().any(|start| name.starts_with(start));
+    let checks = |name: &&String| SANITIZERS.iter().any(|start| name.starts_with(start));
+    let own = elf
+        .dynamic_symbols()
+        .any(|symbol| symbol.is_definition() && symbol.name() == Ok("malloc"));
+    let sanitizer = needed.iter().find(checks).map(|library| {
+        format!(
+            "linked to {library}, which serves malloc itself: build the program without -fsanitize"
+        )
+    });
+    Recognised {
+        unreachable: sanitizer.or(own.then(|| {
+            "defines a malloc of its own, which comes before any that is preloaded".into()
+        })),
+        inside: allocators_inside(&elf, data)
+            .into_iter()
+            .chain(own_malloc(&elf))
+            .chain(go.then_some("Go's own allocator"))
+            .collect(),
+        ..Recognised::default()
+    }
+}
+
+/// Allocators that an object contains under names of their own.
+pub fn allocators_inside(elf: &ElfFile64, data: &[u8]) -> BTreeSet<&'static str> {
     let names: BTreeSet<&str> = elf
         .symbols()
         .chain(elf.dynamic_symbols())
@@ -86,37 +95,21 @@ pub fn look(data: &[u8]) -> Recognised {
         .collect();
     let by_name = INSIDE.iter().filter(|(name, _)| names.contains(name));
     let by_string = STRINGS.iter().filter(|(text, _)| contains(data, text));
-    let within: BTreeSet<&str> = by_name
+    by_name
         .map(|(_, allocator)| *allocator)
         .chain(by_string.map(|(_, allocator)| *allocator))
-        .collect();
-    let own = elf
-        .dynamic_symbols()
-        .any(|symbol| symbol.is_definition() && symbol.name() == Ok("malloc"));
-    let sanitizer = needed.iter().find(|name| starts(name, &SANITIZERS)).map(|library| {
-        format!("linked to {library}, which serves malloc itself: build the program without -fsanitize")
-    });
-    Recognised {
-        unreachable: sanitizer.or(own.then(|| {
-            "defines a malloc of its own, which comes before any that is preloaded".into()
-        })),
-        linked: needed
-            .iter()
-            .filter(|name| starts(name, &ALLOCATORS))
-            .cloned()
-            .collect(),
-        inside: within
-            .into_iter()
-            .chain(go.then_some("Go's own allocator"))
-            .collect(),
-        // Most C++ programs import `operator new` and no `malloc`.
-        imports_malloc: elf.dynamic_symbols().any(|symbol| {
-            let is_of_malloc =
-                |name: &str| crate::catalog::malloc_api::required().any(|one| one == name);
-            symbol.is_undefined() && symbol.name().is_ok_and(is_of_malloc)
-        }),
-        ..Recognised::default()
-    }
+        .collect()
+}
+
+/// A malloc that only the object itself sees, as `static` and hidden functions are.
+pub fn own_malloc(elf: &ElfFile64) -> Option<&'static str> {
+    // A compiler may have changed it: malloc.constprop.0.
+    let is_malloc = |name: &str| name == "malloc" || name.starts_with("malloc.");
+    let is_own = |symbol: ElfSymbol64<'_, '_>| {
+        let is_local = symbol.is_local() && symbol.is_definition();
+        is_local && symbol.kind() == SymbolKind::Text && symbol.name().is_ok_and(is_malloc)
+    };
+    elf.symbols().any(is_own).then_some("a malloc of its own")
 }
 
 fn made_for(what: String) -> Recognised {

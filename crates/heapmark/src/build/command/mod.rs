@@ -2,8 +2,11 @@
 //! preloaded allocator reaches it. Reads files, runs nothing; only [`Shim::advice`] asks a version manager.
 
 mod inside;
+mod linked;
 mod shim;
 
+pub use inside::{allocators_inside, own_malloc};
+pub use linked::{Linked, linked};
 pub use shim::Shim;
 
 use anyhow::{Context, Result, bail};
@@ -19,14 +22,10 @@ pub struct Recognised {
     pub chain: Vec<PathBuf>,
     /// Why a preloaded allocator does not reach it, worded to follow its name.
     pub unreachable: Option<String>,
-    /// Allocator libraries that it is linked to.
-    pub linked: Vec<String>,
     /// Allocators that are linked into it statically, under names of their own.
     pub inside: Vec<&'static str>,
     /// Whether the named file is a version manager's script.
     pub shim: Option<Shim>,
-    /// Whether it calls malloc, or another function of its family, through the dynamic linker.
-    pub imports_malloc: bool,
 }
 
 /// The most scripts that are interpreted by scripts; the kernel's own limit is lower.

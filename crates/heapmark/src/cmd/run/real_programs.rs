@@ -2,7 +2,7 @@
 //! is not installed is named, with the command that installs it.
 
 use super::RunFlags;
-use crate::build::command::{Recognised, find, recognise};
+use crate::build::command::{Recognised, find, linked, recognise};
 use crate::build::input::{Input, environment, missing};
 use crate::catalog::real_program::{self, matching, named};
 use crate::catalog::{Catalog, RealProgram, Settings, did_you_mean};
@@ -155,8 +155,9 @@ pub fn cases(
         let mut command = command(program, &input, &folder, &mut ports)?;
         command.settings = settings.clone();
         let recognised = recognise(Path::new(&command.command[0]));
-        all.linked.push(recognised.linked.first().cloned());
-        let caution = caution(&recognised);
+        let library = linked(recognised.program()).serves;
+        let caution = caution(&recognised, library.as_deref());
+        all.linked.push(library);
         let mut case = command.case(&program.name, caution);
         case.threads = program.threads;
         case.oversubscribed = program.threads > cpus;
@@ -264,9 +265,9 @@ fn command(
 }
 
 /// What readers of a program's row should know.
-fn caution(recognised: &Recognised) -> Option<String> {
+fn caution(recognised: &Recognised, library: Option<&str>) -> Option<String> {
     let program = recognised.program().display();
-    let linked = recognised.linked.first().map(|library| {
+    let linked = library.map(|library| {
         format!(
             "{program} is linked to {library}; here each row's allocator serves it, for glibc the C library \
              (heapmark run -w of this program alone with -a own,... has the program as it is)."

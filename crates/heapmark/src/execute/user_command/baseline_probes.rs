@@ -1,20 +1,25 @@
 //! What is asked of the baseline only, in processes of its check: how much of the CPU time is
-//! malloc and free, and which programs of the tree no allocator reaches.
+//! malloc and free, how much of the memory is malloc's, and which programs of the tree, and which
+//! of their libraries, no allocator reaches.
 
-use super::CommandRunner;
 use super::aged::SizesFile;
 use super::in_malloc::Times;
 use super::malloc_probe::{self, Silent};
 use super::output::nowhere;
 use super::process::Ran;
+use super::reached::{ANONYMOUS, BEYOND, CALLS, MIXED, OTHER_SIZES, REACHED, ReachFile};
 use super::server::Drive;
+use super::{CommandRunner, Tools};
+use crate::build::command::recognise;
 use crate::build::find_library;
+use crate::catalog::joined;
 use crate::execute::Measurement;
-use crate::execute::exec_tracer::search;
+use crate::execute::exec_tracer::{FoundPrograms, Preloaded, resolved, search};
 use crate::execute::handed::Handed;
+use crate::execute::reach::{Beyond, How};
 use anyhow::{Context, Result, bail};
 use heapmark_wire::Phase;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,7 +30,7 @@ pub const SILENT: &str = "silent";
 /// Note: why the search for these programs is incomplete.
 pub const UNSEARCHED: &str = "unsearched";
 /// Note: why the share of malloc and free in the CPU time is unknown.
-pub const NO_CEILING: &str = "no_ceiling";
+pub const UNTIMED: &str = "untimed";
 
 /// A tree that is stopped at each fork and exec may take this many times as long as the plain one,
 /// and at least `LEAST_PATIENCE`.
@@ -66,7 +71,7 @@ impl CommandRunner<'_> {
         };
         if let Some(outcome) = fault {
             let why = format!("the process in which calls were timed ended {outcome}");
-            measurement.notes.insert(NO_CEILING.into(), why);
+            measurement.notes.insert(UNTIMED.into(), why);
             return Ok(());
         }
         let calls = match &timed.served {
@@ -83,22 +88,39 @@ impl CommandRunner<'_> {
         Ok(())
     }
 
-    /// Runs one process that is traced through each fork and exec of its tree.
+    /// Runs one process that is traced through each fork and exec of its tree. glibc serves it, and
+    /// what a preloaded allocator would serve is counted.
     pub(super) fn searched(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
         self.prepare()?;
         let log = Handed::new(0o622)?;
-        let mut launch = self.launch(&["inherit", "held"], &self.variables(&log))?;
+        let counts = ReachFile::new()?;
+        let Tools { witness, reach, .. } = self.tools;
+        let mut variables = below(reach, &libc()?, counts.variable());
+        let preload = format!("{}:{}", variables["LD_PRELOAD"], witness.display());
+        variables.extend([
+            ("LD_PRELOAD".into(), preload),
+            ("HEAPMARK_WITNESS".into(), log.path()),
+        ]);
+        let mut launch = self.launch(&["inherit", "held"], &variables)?;
         launch.command.stdout(nowhere()?).stderr(nowhere()?);
         let wall = Duration::from_nanos(plain.end.launched.wall_ns);
         let limit = LEAST_PATIENCE.max(wall.saturating_mul(SLOWER));
         let mut drive = Drive::of(self, &launch.account, None, nowhere()?)?;
         let mut look = |pid| drive.as_mut().map_or(SHORT_WAIT, |drive| drive.look(pid));
-        let witness = &self.tools.witness;
-        let found = search(launch.command, witness, limit, self.stop, &mut look)?;
-        let silent = Silent::among(&found.executed, &malloc_probe::parse(&log.text()));
+        let preloaded = Preloaded {
+            witness,
+            serves: reach,
+        };
+        let found = search(launch.command, preloaded, limit, self.stop, &mut look)?;
+        let witnessed = malloc_probe::parse(&log.text());
+        let silent = Silent::among(&found.executed, &witnessed);
+        self.add_reach(measurement, &counts, &found)?;
         let undriven = || Some(drive.as_mut()?.fault(None)?.to_string());
         let told = [
-            (UNPROVEN, silent.out_of_reach),
+            (
+                UNPROVEN,
+                listed(malloc_probe::with_own_malloc(&witnessed).chain(silent.out_of_reach)),
+            ),
             (SILENT, silent.unknown),
             (UNSEARCHED, found.cut.or_else(undriven)),
         ];
@@ -109,12 +131,52 @@ impl CommandRunner<'_> {
         Ok(())
     }
 
+    /// Adds what a preloaded allocator reaches of the command.
+    fn add_reach(
+        &self,
+        measurement: &mut Measurement,
+        counts: &ReachFile,
+        found: &FoundPrograms,
+    ) -> Result<()> {
+        let is_bound = |one: &Beyond| matches!(one.how, How::Bound(_));
+        let passes = found.beyond.iter().any(|(_, one)| is_bound(one));
+        let reach = counts.read(&found.anonymous_bytes, passes)?;
+        let figures = &mut measurement.figures;
+        figures.insert(CALLS.into(), reach.calls as f64);
+        if reach.anonymous_bytes > 0 {
+            figures.insert(ANONYMOUS.into(), reach.anonymous_bytes as f64);
+            figures.insert(REACHED.into(), reach.reached_bytes as f64);
+        }
+        if reach.other_sizes > 0 {
+            figures.insert(OTHER_SIZES.into(), reach.other_sizes as f64);
+        }
+        // What the program itself has inside was said before anything ran.
+        let own = resolved(recognise(Path::new(&self.command.command[0])).program());
+        let is_told = |one: &Beyond| !is_bound(one) && Path::new(&one.object) == own;
+        let words = |(program, one): &(String, Beyond)| one.words_in(program);
+        let told = found.beyond.iter().filter(|(_, one)| !is_told(one));
+        let notes = &mut measurement.notes;
+        notes.extend(listed(told.map(words)).map(|words| (BEYOND.into(), words)));
+        let bound = found.beyond.iter().filter(|(_, one)| is_bound(one));
+        if reach.frees_of_others {
+            let objects: BTreeSet<&str> = bound.map(|(_, one)| one.object.as_str()).collect();
+            notes.insert(MIXED.into(), joined(objects, ", "));
+        }
+        Ok(())
+    }
+
     fn prepare(&self) -> Result<()> {
         if let Some(outcome) = self.prepared()? {
             bail!("{outcome}");
         }
         Ok(())
     }
+}
+
+/// In words; `None` if there are none.
+fn listed(words: impl Iterator<Item = String>) -> Option<String> {
+    let words = joined(words, ", ");
+    (!words.is_empty()).then_some(words)
 }
 
 fn libc() -> Result<PathBuf> {

@@ -13,6 +13,8 @@ pub struct Tools {
     pub witness: PathBuf,
     /// Times calls of glibc's functions; in one process of the baseline's check.
     pub timer: PathBuf,
+    /// Counts what a preloaded allocator would serve; in one process of the baseline's check.
+    pub reach: PathBuf,
     /// In a run of aged heaps.
     pub aging: Option<Aging>,
 }

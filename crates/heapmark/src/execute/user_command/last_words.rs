@@ -1,8 +1,10 @@
 //! The words in which a failure is reported.
 
+use crate::execute::last_useful_line;
+
 /// What went wrong, with the last line of its output, if there is any.
 pub fn with_words(what: &str, said: &str) -> String {
-    match said.trim_end().lines().last() {
+    match last_useful_line(said) {
         None => what.to_owned(),
         Some(words) => format!("{what}: {words}"),
     }

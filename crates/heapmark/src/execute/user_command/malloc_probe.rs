@@ -46,9 +46,32 @@ pub fn parse(text: &str) -> Vec<Witnessed> {
     parts.filter_map(read).collect()
 }
 
-/// Why a tree does not count: the first of its processes that another allocator served.
+impl Witnessed {
+    /// Whether its program defines a malloc of its own, which comes before all that is preloaded.
+    pub fn serves_itself(&self) -> bool {
+        let owner = self.proof.owners.get("malloc");
+        owner.is_some_and(|place| self.proof.objects[*place].path == self.program)
+    }
+}
+
+/// The programs of a tree that have a malloc of their own, in words.
+pub fn with_own_malloc(witnessed: &[Witnessed]) -> impl Iterator<Item = String> {
+    let own = witnessed.iter().filter(|it| it.serves_itself());
+    let programs: BTreeSet<&str> = own.map(|it| it.program.as_str()).collect();
+    let words = |program| format!("{program} (it defines a malloc of its own)");
+    programs
+        .into_iter()
+        .map(words)
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+/// Why a tree does not count: the first of its processes that another allocator served. Programs
+/// with a malloc of their own are the same in every row, unless there are no others.
 pub fn unproven(subject: &Subject, witnessed: &[Witnessed]) -> Option<String> {
-    witnessed.iter().find_map(|process| {
+    let all_serve_themselves = witnessed.iter().all(Witnessed::serves_itself);
+    let reached = |it: &&Witnessed| all_serve_themselves || !it.serves_itself();
+    witnessed.iter().filter(reached).find_map(|process| {
         let program = &process.program;
         let pid = process.pid;
         let why = prove::verify(subject, &process.proof).err()?;
@@ -161,12 +184,22 @@ mod tests {
 
     #[test]
     fn one_process_that_another_library_served_is_named() {
-        let why = unproven(&Subject::libc(), &parse(TWO)).unwrap();
+        let text = TWO.replace("- /usr/bin/c\n", "- /lib/other.so\n");
+        let why = unproven(&Subject::libc(), &parse(&text)).unwrap();
         assert_eq!(
             why,
-            "malloc is served by /usr/bin/c, not by the C library in /usr/bin/c (process 8)"
+            "malloc is served by /lib/other.so, not by the C library in /usr/bin/c (process 8)"
         );
         assert_eq!(unproven(&Subject::libc(), &parse(TWO)[..1]), None);
+    }
+
+    #[test]
+    fn a_program_with_a_malloc_of_its_own_is_named_and_only_alone_a_fault() {
+        let own = parse(TWO);
+        assert_eq!(unproven(&Subject::libc(), &own), None);
+        assert!(unproven(&Subject::libc(), &own[1..]).is_some());
+        let told: Vec<String> = with_own_malloc(&own).collect();
+        assert_eq!(told, ["/usr/bin/c (it defines a malloc of its own)"]);
     }
 
     #[test]

@@ -13,13 +13,15 @@ mod last_words;
 mod malloc_probe;
 mod output;
 mod process;
+mod reached;
 mod server;
 mod trees;
 
-use super::{Attempt, Job, Measurement, Outcome, Subject};
+use super::{Attempt, Job, Measurement, Outcome, Subject, last_useful_line};
 use crate::catalog::{Source, joined};
 use anyhow::Result;
 use heapmark_wire::{Launched, Phase};
+use malloc_probe::Witnessed;
 use output::Printed;
 use process::Ran;
 use server::Served;
@@ -31,9 +33,10 @@ use trees::{Trees, programs};
 pub use super::child::Look;
 pub use super::early_end::{EarlyEnd, StepResult};
 pub use aged::{AGED_PROGRAM, ALLOCATING_THREADS, MOST_LIVE, SIZES};
-pub use baseline_probes::{NO_CEILING, SILENT, UNPROVEN, UNSEARCHED};
+pub use baseline_probes::{SILENT, UNPROVEN, UNSEARCHED, UNTIMED};
 pub use command_runner::{Aging, CommandRunner, Tools};
 pub use in_malloc::{CALLS_PER_S, SHARE};
+pub use reached::{ANONYMOUS, BEYOND, CALLS, MIXED, OTHER_SIZES, REACHED};
 
 /// Note: the exit code that every process ends with, if not 0.
 pub const EXIT_CODE: &str = "exit_code";
@@ -202,7 +205,7 @@ impl CommandRunner<'_> {
         }
         if reference.code != 0 {
             notes.insert(EXIT_CODE.into(), reference.code.to_string());
-            if let Some(line) = ran.end.last_words().lines().last() {
+            if let Some(line) = last_useful_line(&ran.end.last_words()) {
                 notes.insert(SAID.into(), line.into());
             }
         }
@@ -224,6 +227,8 @@ impl CommandRunner<'_> {
     }
 
     fn attempt(&self, outcome: Outcome, mut ran: Ran, measurement: Measurement) -> Attempt {
+        // What has a malloc of its own proves nothing of the row.
+        ran.witnessed.sort_by_key(Witnessed::serves_itself);
         let proof = ran.witnessed.into_iter().next().map(|first| first.proof);
         // Interference is CPU time that neither the server nor its client used.
         if let Some(Served { client, .. }) = ran.served {

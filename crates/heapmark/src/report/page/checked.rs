@@ -116,7 +116,7 @@ fn matrix(file: &CheckFile, ranked: &[&CheckedAllocator]) -> Section {
     let row = |one: &&CheckedAllocator| MatrixRow {
         heading: plain(&one.info.name),
         href: Some(place_of(one, None)),
-        ceiling: None,
+        in_malloc: None,
         cells: groups.iter().map(|group| cell(one, group)).collect(),
     };
     Section {

@@ -32,7 +32,7 @@ fn matrix(analysis: &Analysis, caption: String) -> Option<Matrix> {
     let rows = MemoryShape::ALL.map(|shape| MatrixRow {
         heading: heading(shape).into(),
         href: None,
-        ceiling: None,
+        in_malloc: None,
         cells: names
             .iter()
             .map(|name| cell(analysis, name, shape))

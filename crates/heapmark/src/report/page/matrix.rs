@@ -1,12 +1,12 @@
 //! All cases and all allocators of a run in one table: of times, and of memory.
 
-use super::section::{Ceiling, Matrix, MatrixCell, MatrixRow, Section};
+use super::section::{InMalloc, Matrix, MatrixCell, MatrixRow, Section};
 use super::series_legend::SeriesLegend;
 use super::views::heading;
 use crate::analyse::{Analysis, Case, CommandFacts, Numbers, Ratio, Role, Row, State, Verdict};
 use crate::metric::WALL;
 use crate::report::matrix::names;
-use crate::report::real_programs::{self, ceiling_bars};
+use crate::report::real_programs::{bars, in_malloc};
 use crate::report::text::plain;
 use crate::report::{sheet, units};
 
@@ -89,20 +89,20 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
     });
     let cases: Vec<&Case> = cases.collect();
     let names = names(analysis, cases.iter().copied());
-    let bars = ceiling_bars(cases.iter().map(|case| program(case)?.faster_at_most()));
+    let bars = bars(cases.iter().map(|case| program(case)?.malloc_share));
     let rows: Vec<MatrixRow> = cases
         .iter()
         .zip(bars)
-        .map(|(case, share)| MatrixRow {
+        .map(|(case, length)| MatrixRow {
             heading: match program(case) {
                 // Its command line is above its table.
                 Some(_) => plain(&case.workload),
                 None => heading(*case),
             },
             href: None,
-            ceiling: program(case).map(|facts| Ceiling {
-                shown: real_programs::ceiling(facts).unwrap_or("-".into()),
-                width: 100.0 * share.unwrap_or_default(),
+            in_malloc: program(case).map(|facts| InMalloc {
+                shown: in_malloc(facts).unwrap_or("-".into()),
+                width: 100.0 * length.unwrap_or_default(),
             }),
             cells: names.iter().map(|name| cell(case, name, by)).collect(),
         })

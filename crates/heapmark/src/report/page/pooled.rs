@@ -149,7 +149,7 @@ impl<'a> Pooled<'a> {
             MatrixRow {
                 heading,
                 href: None,
-                ceiling: None,
+                in_malloc: None,
                 cells: names.iter().map(cell).collect(),
             }
         });

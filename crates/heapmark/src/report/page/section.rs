@@ -97,14 +97,14 @@ pub struct MatrixRow {
     /// The id of what the page says more of it.
     pub href: Option<String>,
     /// Of a real program.
-    pub ceiling: Option<Ceiling>,
+    pub in_malloc: Option<InMalloc>,
     pub cells: Vec<MatrixCell>,
 }
 
-/// How much faster an allocator can make a program, and the length of its bar in percent of the
-/// longest one.
+/// The share of a program's CPU time in malloc and free, and the length of its bar in percent of
+/// the longest one.
 #[derive(Serialize)]
-pub struct Ceiling {
+pub struct InMalloc {
     pub shown: String,
     pub width: f64,
 }

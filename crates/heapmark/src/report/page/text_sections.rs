@@ -53,8 +53,9 @@ pub fn trust(legend: &SeriesLegend) -> Section {
         }
         for sheet in sheets::all(&told.analysis) {
             let lines: Vec<String> = sheet
-                .trust
+                .above
                 .into_iter()
+                .chain(sheet.trust)
                 .chain(sheet.floors)
                 .chain(sheet.caution)
                 .collect();
@@ -130,8 +131,9 @@ pub fn table(sheet: Sheet, suffix: &str) -> PageTable {
         .iter()
         .map(|row| format!("{}: {}", row.allocator, row.reason));
     let lines = sheet
-        .floors
+        .above
         .iter()
+        .chain(&sheet.floors)
         .chain(&sheet.trust)
         .chain(&sheet.caution)
         .cloned()

@@ -15,6 +15,8 @@ use crate::analyse::{Analysis, Case, Failed, Role, Row, Table, TableRow};
 pub struct Sheet {
     /// `larson, 2 threads (oversubscribed)`.
     pub heading: String,
+    /// What must be known before the first number is read.
+    pub above: Option<String>,
     /// All of one length; the first names the allocators, and notes, if there are any, come last.
     pub columns: Vec<Column>,
     /// `floor: null 2.00 ns/op`, one per floor that was measured.

@@ -4,6 +4,7 @@ mod binary_trees;
 mod out_of_reach;
 mod pmdk;
 mod printed;
+mod reach;
 mod real_programs;
 mod rows;
 mod try_age;

@@ -143,24 +143,3 @@ fn what_lies_beside_malloc_is_told_and_the_rest_recorded() {
     );
     assert!(place.at("cgo.trace").exists());
 }
-
-#[test]
-fn a_program_of_cpp_that_imports_operator_new_is_not_said_to_call_no_malloc() {
-    let place = Place::new();
-    let new =
-        "int main(int count, char **) { int *one = new int[count]; delete[] one; return 0; }\n";
-    compile(
-        &place,
-        "new",
-        new,
-        &["-xc++", "-O0", "-Wl,--no-as-needed", "-lstdc++"],
-    );
-    compile(&place, "none", NOTHING, &[]);
-    let said = |program: &str| {
-        let end = place.run(&["try", "--dry-run", "-a", "glibc", "--", program]);
-        assert_eq!(end.code, Some(0), "{}", end.stderr);
-        end.stderr
-            .contains("itself calls no malloc: only its libraries can make a difference")
-    };
-    assert!(said("./none") && !said("./new"));
-}

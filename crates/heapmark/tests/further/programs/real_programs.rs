@@ -152,7 +152,7 @@ fn several_programs_are_measured_compared_and_leave_nothing() {
     for words in [
         "Time over glibc's",
         "Peak memory over glibc's",
-        "does not matter here",
+        "in malloc: the share of the program's CPU time",
     ] {
         assert!(end.stdout.contains(words), "no {words}: {}", end.stdout);
     }

@@ -107,7 +107,8 @@ fn what_a_server_does_before_its_client_comes_does_not_count() {
     // A million calls at the start, hardly one in the 100 ms of CPU time that twenty connections take.
     let rate = figure(&records, "malloc_calls_per_cpu_s").unwrap();
     assert!(rate < 10_000.0, "{rate}");
-    assert_eq!(figure(&records, "malloc_share"), None);
+    let share = figure(&records, "malloc_share").unwrap();
+    assert!(share < 0.01, "{share}");
 }
 
 #[test]
@@ -335,8 +336,7 @@ fn redis_is_tried_with_the_allocator_that_it_is_linked_to() {
         serde_json::json!({})
     );
     assert!(
-        end.stdout
-            .contains("ceiling: calls of malloc and free take"),
+        end.stdout.contains("time in malloc and free: "),
         "{}",
         end.stdout
     );

@@ -45,7 +45,7 @@ fn a_clean_machine_has_no_warnings() {
             .collect::<Vec<_>>(),
         [&"hardware-counters"]
     );
-    assert_eq!(look.items.len(), 26);
+    assert_eq!(look.items.len(), 27);
 }
 
 #[test]
@@ -121,6 +121,12 @@ fn every_planted_warning_fires_and_says_what_was_found() {
         ),
         ("swap", "proc/swaps", swap, "1024 MiB, 2 MiB used"),
         ("ksm", "sys/kernel/mm/ksm/run", "1\n", "on"),
+        (
+            "ld-so-preload",
+            "etc/ld.so.preload",
+            "# monitoring\n/opt/lib/libwatch.so:/opt/lib/libmore.so # both\n",
+            "/opt/lib/libwatch.so, /opt/lib/libmore.so",
+        ),
         (
             "damon",
             "sys/kernel/mm/damon/admin/kdamonds/0/state",

@@ -6,11 +6,13 @@ mod background;
 mod item;
 mod limits;
 mod memory;
+mod preload;
 mod processor;
 mod profiling;
 mod swap;
 
 pub use item::{ItemState, PreflightItem};
+pub use preload::preloaded_everywhere;
 
 use super::root::Root;
 use serde::{Deserialize, Serialize};
@@ -34,7 +36,7 @@ pub struct Preflight {
     /// The folder it was read from, if not this machine's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
-    /// In the order of this list: processor, memory, limits, activity, profiling.
+    /// In the order of this list: processor, memory, preloaded libraries, limits, activity, profiling.
     pub items: Vec<PreflightItem>,
 }
 
@@ -49,6 +51,7 @@ impl Preflight {
                 memory::items(root),
                 swap::items(root),
                 background::items(root),
+                preload::items(root),
                 limits::items(root),
                 activity::items(root, when),
                 profiling::items(root),

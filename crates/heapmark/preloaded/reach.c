@@ -1,0 +1,189 @@
+/* Counts in the file HEAPMARK_REACH, for each process of a tree, what a preloaded allocator would serve: calls of the malloc
+ * family, the most bytes that are live, and the most that glibc has taken from the system for them; beside it what was
+ * anonymous in memory when the process began, and deletes of C++ that state another size than the block has. All is counted
+ * at once, so nothing is to do at the end of a process. glibc serves all calls; live bytes are those that it reports as usable. */
+#define _GNU_SOURCE
+#include "libc.h"
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The reader has the same number, and the same words of eight bytes. */
+enum { PROCESSES = 4096 };
+/* glibc's account is read when so much more is live, and after so many calls: reading it takes long. */
+enum { MORE_LIVE = 1 << 20, CALLS = 1 << 20 };
+
+struct process {
+    _Atomic int64_t pid, began_bytes, began_live, calls, live, most_live, taken, other_sizes;
+};
+
+struct reached {
+    _Atomic int64_t processes, unused[7];
+    struct process process[PROCESSES];
+};
+
+/* By hand, since headers of an older glibc lack it. */
+struct account {
+    size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
+};
+__attribute__((weak)) struct account mallinfo2(void);
+size_t malloc_usable_size(void *);
+
+static struct reached *all;
+static struct process *own;
+static _Atomic int64_t next_look;
+
+static void at_least(_Atomic int64_t *most, int64_t value) {
+    int64_t before = atomic_load(most);
+    while (before < value && !atomic_compare_exchange_weak(most, &before, value)) {}
+}
+
+static void look_at_account(void) {
+    if (!own || !mallinfo2) return;
+    struct account account = mallinfo2();
+    at_least(&own->taken, (int64_t)(account.arena + account.hblkhd));
+}
+
+/* Anonymous memory of this process. */
+static int64_t anonymous_bytes(void) {
+    char text[128], *rest;
+    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? 0 : read(file, text, sizeof text - 1);
+    close(file);
+    text[length < 0 ? 0 : length] = 0;
+    strtol(text, &rest, 10);
+    long resident = strtol(rest, &rest, 10), of_files = strtol(rest, NULL, 10);
+    return (resident - of_files) * sysconf(_SC_PAGESIZE);
+}
+
+static void begin_process(int64_t live) {
+    int64_t place = atomic_fetch_add(&all->processes, 1);
+    own = NULL;
+    if (place >= PROCESSES) return;
+    struct process *process = &all->process[place];
+    process->began_bytes = anonymous_bytes();
+    process->began_live = process->live = process->most_live = live;
+    process->pid = getpid();
+    own = process;
+}
+
+static void in_child(void) {
+    if (own) begin_process(own->live);
+}
+
+__attribute__((constructor)) static void begin(void) {
+    int error = errno;
+    const char *path = getenv("HEAPMARK_REACH");
+    int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    if (file >= 0) {
+        void *map = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        close(file);
+        if (map != MAP_FAILED) {
+            all = map;
+            begin_process(0);
+            pthread_atfork(NULL, NULL, in_child);
+        }
+    }
+    errno = error;
+}
+
+__attribute__((destructor)) static void end(void) { look_at_account(); }
+
+static void *added(void *block) {
+    if (!own) return block;
+    int64_t calls = atomic_fetch_add_explicit(&own->calls, 1, memory_order_relaxed);
+    int64_t usable = block ? (int64_t)malloc_usable_size(block) : 0;
+    int64_t live = atomic_fetch_add_explicit(&own->live, usable, memory_order_relaxed) + usable;
+    at_least(&own->most_live, live);
+    if (calls % CALLS == CALLS - 1 || live >= atomic_load_explicit(&next_look, memory_order_relaxed)) {
+        at_least(&next_look, live + live / 8 + MORE_LIVE);
+        look_at_account();
+    }
+    return block;
+}
+
+static void removed(void *block) {
+    if (own && block) atomic_fetch_sub_explicit(&own->live, (int64_t)malloc_usable_size(block), memory_order_relaxed);
+}
+
+void *malloc(size_t size) { return added(__libc_malloc(size)); }
+void *calloc(size_t count, size_t size) { return added(__libc_calloc(count, size)); }
+void *memalign(size_t align, size_t size) { return added(__libc_memalign(align, size)); }
+void *aligned_alloc(size_t align, size_t size) { return memalign(align, size); }
+
+void *realloc(void *old, size_t size) {
+    int64_t before = own && old ? (int64_t)malloc_usable_size(old) : 0;
+    void *block = __libc_realloc(old, size);
+    if (own && (block || !size)) atomic_fetch_sub_explicit(&own->live, before, memory_order_relaxed);
+    return added(block);
+}
+
+void free(void *block) {
+    if (own && block) atomic_fetch_add_explicit(&own->calls, 1, memory_order_relaxed);
+    removed(block);
+    __libc_free(block);
+}
+
+/* Whether glibc gave a block for a request of that size. Its header, before the block, says if the block has pages of its own;
+ * a rest that is too small for another block is added to a block. */
+static int has_size(void *block, size_t size) {
+    size_t chunk = malloc_usable_size(block) + sizeof size, wanted = (size + sizeof size + 15) & ~(size_t)15;
+    int has_pages = ((size_t *)block)[-1] & 2;
+    if (wanted < 32) wanted = 32;
+    return wanted <= chunk + 15 && chunk < wanted + (has_pages ? 8192 : 32);
+}
+
+typedef void deleter(void *, size_t, size_t);
+
+/* The operator that the caller would have called without this library: the next one, or that of a library which was opened
+ * later and is known to few. */
+static deleter *next_of(const char *name, void *caller) {
+    Dl_info info;
+    void *next = dlsym(RTLD_NEXT, name);
+    if (next || !dladdr(caller, &info)) return next;
+    void *library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    return library ? dlsym(library, name) : NULL;
+}
+
+/* What the last caller of a thread would have called, and whether its deletes are counted. */
+struct operator {
+    void *caller;
+    deleter *next;
+    int counts;
+};
+
+/* Only what a C++ runtime passes on to free is glibc's. */
+static void delete(struct operator *known, const char *name, void *caller, void *block, size_t size, size_t align) {
+    if (known->caller != caller) {
+        Dl_info info = {0};
+        known->next = next_of(name, caller);
+        known->counts = known->next && dladdr((void *)known->next, &info) && info.dli_fname &&
+                        (strstr(info.dli_fname, "/libstdc++.so") || strstr(info.dli_fname, "/libc++"));
+        known->caller = caller;
+    }
+    if (known->counts && own && block && !has_size(block, size)) atomic_fetch_add(&own->other_sizes, 1);
+    if (known->next) {
+        known->next(block, size, align);
+    } else {
+        free(block);
+    }
+}
+
+#define DELETE(name, ...)                                                                 \
+    void name(void *block, size_t size __VA_ARGS__) {                                     \
+        static __thread struct operator known __attribute__((tls_model("initial-exec")));      \
+        delete(&known, #name, __builtin_return_address(0), block, size, ALIGN);           \
+    }
+
+#define ALIGN 0
+DELETE(_ZdlPvm)
+DELETE(_ZdaPvm)
+#undef ALIGN
+#define ALIGN align
+DELETE(_ZdlPvmSt11align_val_t, , size_t align)
+DELETE(_ZdaPvmSt11align_val_t, , size_t align)

@@ -1,0 +1,16 @@
+//! What the system itself puts into every process, as a reason why another library serves.
+
+use crate::observe::Root;
+use crate::observe::preflight::preloaded_everywhere;
+
+/// To follow a sentence; empty if there is nothing.
+pub fn by_system() -> String {
+    let all = preloaded_everywhere(&Root::machine());
+    match all[..] {
+        [] => String::new(),
+        _ => format!(
+            ". /etc/ld.so.preload puts {} into every process: heapmark doctor says how to change it",
+            all.join(", ")
+        ),
+    }
+}
