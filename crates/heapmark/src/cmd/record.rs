@@ -170,7 +170,7 @@ fn tell_raw(recorded: &Recorded) {
             .map_or(String::new(), |words| format!(": {words}"));
         say!("{}{words}", from_here(capture).display());
     }
-    recorded.status.signal().map(killed).iter().for_each(say);
+    killed(recorded).iter().for_each(say);
 }
 
 /// Reports when the recording is over and the program is not, unless the returned value is dropped
@@ -497,7 +497,7 @@ fn process(
         None => {}
     }
     if main {
-        remarks.extend(recorded.status.signal().map(killed));
+        remarks.extend(killed(recorded));
     }
     let events = finished.own_events();
     let threads = finished.totals.threads;
@@ -520,16 +520,17 @@ fn process(
 }
 
 /// Explains a signal that the user did not send.
-fn killed(signal: i32) -> String {
+fn killed(recorded: &Recorded) -> Option<String> {
+    let signal = recorded.status.signal()?;
     let more = match signal {
-        libc::SIGKILL => ": if it was not sent on purpose, the kernel sent it, for lack of memory",
+        libc::SIGKILL if recorded.oom_kill => ": the kernel sent it, for lack of memory",
         libc::SIGSYS => {
             ": it forbids calls of the system (seccomp) that recording needs (openat, pwrite64, mmap); \
              switch its sandbox off to record it"
         }
         _ => "",
     };
-    format!("it was killed by {}{more}", signal_name(signal))
+    Some(format!("it was killed by {}{more}", signal_name(signal)))
 }
 
 /// Which memory of the process cannot be in the recording, as far as that shows.
