@@ -6,7 +6,7 @@ use super::signals::{self, Answer};
 use super::trace::finish::{finishing, say_earlier, warnings};
 use super::trace::in_file;
 use super::{say, usage, width_of};
-use crate::build::command::{find, recognise};
+use crate::build::command::{as_a_shell_starts, name_of, recognise_command};
 use crate::catalog::Catalog;
 use crate::catalog::folder::listing;
 use crate::execute::recording::{Cost, Recorded, Recorder, Recording};
@@ -74,13 +74,15 @@ const ONLY_STARTS: u64 = 100;
 const LONGEST_NAME: usize = 60;
 
 /// Runs the command; returns the program's exit code.
-pub fn run(args: RecordArgs) -> Result<u8> {
+pub fn run(mut args: RecordArgs) -> Result<u8> {
     let folder = env::current_dir().context("cannot tell where this is")?;
-    let word = args.command[0]
-        .to_str()
-        .with_context(|| format!("{} is no UTF-8", args.command[0].display()));
-    let file = word.and_then(|word| find(word, &folder)).map_err(usage)?;
-    let recognised = recognise(&file);
+    let words = as_a_shell_starts(args.command.clone(), &folder).map_err(usage)?;
+    let recognised = recognise_command(&words, &folder);
+    let file = PathBuf::from(name_of(&words));
+    // Otherwise it is called as it was typed.
+    if words.len() > args.command.len() {
+        args.command = words;
+    }
     let program = recognised.program().display();
     if let Some(why) = &recognised.unreachable {
         refuse!("{program}: {why}. It cannot be recorded");

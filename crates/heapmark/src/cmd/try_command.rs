@@ -13,9 +13,11 @@ use crate::execute::Subject;
 use crate::file::WithPath;
 use crate::plan::{Client, LimitKind, Mode, Plan, UserCommand, comparisons};
 use crate::session::Selection;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::ffi::OsString;
 
 /// Run your own command under every allocator: which one is better for it, by how much, and whether
 /// that matters
@@ -87,7 +89,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     let mut command = command(args, &folder).map_err(usage)?;
     command.settings = Settings::of(&catalog.allocators);
     command.taken_out = command.settings.split(std::env::vars_os()).1;
-    let recognised = command::recognise(Path::new(&command.command[0]));
+    let recognised = command::recognise_command(&command.command, &folder);
     if let Some(why) = &recognised.unreachable {
         let program = recognised.program().display();
         refuse!("{program}: {why}. No allocator can be tried on it");
@@ -100,7 +102,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
             refuse!("--name {name:?}: use a-z, 0-9, `_` and `-` only");
         }
         Some(name) => name.clone(),
-        None => name_of(&command.command[0]),
+        None => name_of(&command::name_of(&command.command).to_string_lossy()),
     };
     let caution = (!cautions.is_empty()).then(|| cautions.join(" "));
     let as_called = args.keep_env.then(|| as_called(&command));
@@ -182,13 +184,14 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
             .filter(|words| !words.is_empty());
         words.with_context(|| format!("{flag} {line:?}: no command, or a quote that does not end"))
     };
-    let start = |mut words: Vec<String>| -> Result<Vec<String>> {
-        let path = command::find(&words[0], folder)?;
-        words[0] = path
-            .to_str()
-            .with_context(|| format!("{} is no UTF-8", path.display()))?
-            .to_owned();
-        Ok(words)
+    let start = |words: Vec<String>| -> Result<Vec<String>> {
+        let words = words.into_iter().map(OsString::from).collect();
+        let words = command::as_a_shell_starts(words, folder)?;
+        let text = |word: OsString| {
+            let text = word.into_string();
+            text.map_err(|word| anyhow!("{} is no UTF-8", word.display()))
+        };
+        words.into_iter().map(text).collect()
     };
     let command = start(match &args.server {
         Some(line) => split("--server", line)?,
