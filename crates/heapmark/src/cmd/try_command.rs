@@ -4,20 +4,21 @@ use super::build::is_unbuilt;
 use super::run::comparison::Comparison;
 use super::run::resolve::OWN;
 use super::run::{controls, go, resolve, run_length, select};
-use super::{Exit, say, usage};
+use super::{Exit, piped_input, say, usage};
 use crate::build;
 use crate::build::command::{self, Recognised};
 use crate::catalog::allocators::is_name;
 use crate::catalog::{Allocator, Catalog, Settings, Source, joined, settings};
 use crate::execute::Subject;
 use crate::file::WithPath;
-use crate::plan::{Client, LimitKind, Mode, Plan, UserCommand, comparisons};
+use crate::plan::{Client, LimitKind, Mode, Plan, Ready, UserCommand, comparisons};
+use crate::report::units;
 use crate::session::Selection;
 use anyhow::{Context, Result, anyhow};
 use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 /// Run your own command under every allocator: which one is better for it, by how much, and whether
 /// that matters
@@ -35,7 +36,8 @@ pub struct TryArgs {
     /// more such run)
     #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000), help_heading = "The command")]
     warmup: u32,
-    /// File for the command's stdin [default: empty]
+    /// File for the command's stdin [default: what is piped or redirected into heapmark; of a
+    /// terminal nothing]
     #[arg(long, value_name = "FILE", help_heading = "The command")]
     stdin: Option<PathBuf>,
     /// Compare what each allocator's check writes to stdout with what the baseline writes
@@ -69,9 +71,9 @@ pub struct TryArgs {
         help_heading = "Servers"
     )]
     client: Option<String>,
-    /// Port on this machine that answers when the server is ready
-    #[arg(long, value_name = "PORT", requires = "server", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Servers")]
-    ready: Option<u16>,
+    /// Port on this machine, or path of a Unix socket, that answers when the server is ready
+    #[arg(long, value_name = "PORT|PATH", requires = "server", value_parser = ready, help_heading = "Servers")]
+    ready: Option<Ready>,
 }
 
 /// The row of the command as the user runs it.
@@ -94,9 +96,15 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         let program = recognised.program().display();
         refuse!("{program}: {why}. No allocator can be tried on it");
     }
+    for file in &recognised.chain {
+        command.sha256.push(build::hash_of_file(file)?);
+    }
     let cautions = cautions(&recognised, &command.taken_out);
     cautions.iter().for_each(say);
 
+    if args.stdin.is_none() && !flags.dry_run {
+        command.piped = piped_input::read()?;
+    }
     let name = match &args.name {
         Some(name) if !is_name(name) => {
             refuse!("--name {name:?}: use a-z, 0-9, `_` and `-` only");
@@ -178,10 +186,13 @@ fn selection(args: &TryArgs) -> Result<Selection> {
 
 /// The words of the command line as a command that can be started.
 fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
-    let port = args.ready.unwrap_or_default();
+    let ready = args.ready.clone().unwrap_or_default().below(folder);
     let split = |flag: &str, line: &str| {
-        let words = shlex::split(&line.replace("{port}", &port.to_string()))
-            .filter(|words| !words.is_empty());
+        let line = match &ready {
+            Ready::Port(port) => line.replace("{port}", &port.to_string()),
+            Ready::Socket(_) => line.to_owned(),
+        };
+        let words = shlex::split(&line).filter(|words| !words.is_empty());
         words.with_context(|| format!("{flag} {line:?}: no command, or a quote that does not end"))
     };
     let start = |words: Vec<String>| -> Result<Vec<String>> {
@@ -215,15 +226,31 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
         check_output: args.check_output,
         expect_exit: args.expect_exit,
         tree_may_differ: args.tree_may_differ,
-        client: client.map(|command| Client { command, port }),
+        client: client.map(|command| Client { command, ready }),
         ..UserCommand::default()
     })
+}
+
+/// `6379`, or a path, which has a slash.
+fn ready(text: &str) -> Result<Ready, String> {
+    match text.parse() {
+        Ok(port @ 1..) => Ok(Ready::Port(port)),
+        _ if text.contains('/') => Ok(Ready::Socket(text.into())),
+        _ => Err("expected a port from 1 to 65535, or the path of a Unix socket (./socket)".into()),
+    }
 }
 
 /// What users should know before they read a number.
 fn cautions(recognised: &Recognised, taken_out: &BTreeMap<String, String>) -> Vec<String> {
     let program = recognised.program().display();
     let mut cautions = Vec::new();
+    if let Some(shim) = &recognised.shim {
+        let named = recognised.chain[0].display();
+        cautions.push(format!(
+            "{named} is {}. What it starts for that is in every number here.",
+            shim.advice()
+        ));
+    }
     if let Some(library) = recognised.linked.first() {
         cautions.push(format!(
             "{program} is linked to {library}. An allocator that is preloaded comes before it and serves instead; for the row \
@@ -239,6 +266,12 @@ fn cautions(recognised: &Recognised, taken_out: &BTreeMap<String, String>) -> Ve
     if !recognised.imports_malloc && recognised.inside.is_empty() {
         cautions.push(format!(
             "{program} itself calls no malloc: only its libraries can make a difference."
+        ));
+    }
+    if let Some(bytes) = getrlimit(Resource::As).current {
+        cautions.push(format!(
+            "ulimit -v is in force: {} of address space for each process, which some allocators reserve at once.",
+            units::bytes(bytes as f64)
         ));
     }
     if !taken_out.is_empty() {

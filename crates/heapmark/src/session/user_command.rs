@@ -147,19 +147,23 @@ impl Session {
                         format!("{line} ended with exit code {code} under {under}{words}; {meant}");
                     return Err(DoesNotRun(why).into());
                 }
-                outcome => {
-                    let hint = match outcome {
-                        Outcome::WrongResult { .. } if command.check_output => {
-                            "; what is not the same each time can be compared with nothing: leave out --check-output"
-                        }
-                        _ => "",
+                Outcome::WrongResult { what } => {
+                    let hint = if command.check_output {
+                        "; what is not the same each time can be compared with nothing: leave out --check-output"
+                    } else {
+                        ""
                     };
+                    let line = command.line();
                     bail!(
-                        "{} cannot be tried: under {} it ended {outcome}{hint}",
-                        command.line(),
+                        "{line} cannot be tried under {}: {what}{hint}",
                         check.allocator
                     )
                 }
+                outcome => bail!(
+                    "{} cannot be tried: under {} it ended {outcome}",
+                    command.line(),
+                    check.allocator
+                ),
             }
         }
         Ok(())
