@@ -1,7 +1,8 @@
 /* Adds up the time of malloc and free in the file HEAPMARK_TIMES: calls, timed calls, and their nanoseconds, for all
  * processes that share the file. One call in 64 on average is timed, at random, so that no pattern of the program can
  * bias the sample. Each timed call is added at once, so nothing is to do at the end of a thread or process. glibc
- * serves all calls. */
+ * serves all calls. HEAPMARK_SLOWER_NS makes each call take so much longer, until HEAPMARK_SLOWER_UNTIL_NS of the
+ * system's clock: a chosen one waits for all that it stands for. */
 #define _GNU_SOURCE
 #include "libc.h"
 #include <errno.h>
@@ -16,7 +17,7 @@ enum { EVERY = 64, CALIBRATION = 255, LONG_NS = 20000 };
 enum { CALLS, TIMED, NANOSECONDS, TOTALS };
 
 static _Atomic uint64_t *totals;
-static uint64_t empty_ns;
+static uint64_t empty_ns, slower_ns, slower_until_ns;
 static __thread uint32_t left __attribute__((tls_model("initial-exec"))), drawn __attribute__((tls_model("initial-exec")));
 static __thread uint64_t state __attribute__((tls_model("initial-exec")));
 
@@ -63,8 +64,16 @@ static int chosen(void) {
     return --left == 0;
 }
 
+/* By the thread's own clock: on a busy machine it must not take less. */
+static void wait_ns(uint64_t ns) {
+    if (clock_ns(CLOCK_MONOTONIC) >= slower_until_ns) return;
+    uint64_t until_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
+    while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until_ns) {}
+}
+
 static void add(const struct timer *timer) {
     uint64_t took_ns = stop(timer);
+    if (slower_ns) wait_ns(slower_ns * drawn);
     atomic_fetch_add_explicit(&totals[CALLS], drawn, memory_order_relaxed);
     atomic_fetch_add_explicit(&totals[TIMED], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&totals[NANOSECONDS], took_ns, memory_order_relaxed);
@@ -90,6 +99,8 @@ __attribute__((constructor)) static void begin(void) {
     }
     qsort(empty, CALIBRATION, sizeof *empty, ascending);
     empty_ns = empty[CALIBRATION / 2];
+    const char *slower = getenv("HEAPMARK_SLOWER_NS"), *until = getenv("HEAPMARK_SLOWER_UNTIL_NS");
+    if (slower && until) slower_ns = strtoull(slower, NULL, 10), slower_until_ns = strtoull(until, NULL, 10);
     totals = map;
 }
 

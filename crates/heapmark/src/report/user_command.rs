@@ -22,11 +22,14 @@ pub fn of(analysis: &Analysis) -> Option<(&Case, &CommandFacts)> {
 
 /// `python3 build.py`, or the server and its client.
 pub fn heading(tried: &CommandFacts) -> String {
-    let server = short(&tried.line);
-    match &tried.client {
-        Some(client) => format!("{server}, driven by {}", short(client)),
-        None => server,
+    let mut heading = short(&tried.line);
+    if let Some(client) = &tried.client {
+        heading += &format!(", driven by {}", short(client));
     }
+    if tried.processes > 1 {
+        heading += &format!(", {}", count(tried.processes, "process"));
+    }
+    heading
 }
 
 /// The time over the baseline's, which ranks the rows.
@@ -58,9 +61,15 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
         table
             .metric("largest process", "largest_process_rss_bytes", units::bytes)
             .spare = Spare::Early;
-        table
-            .metric("processes", "processes", |number| number.to_string())
-            .spare = Spare::Early;
+    }
+    // Otherwise the heading has their number.
+    let number = |n: &Numbers| n.median("processes");
+    if table
+        .rows
+        .windows(2)
+        .any(|pair| number(pair[0].1) != number(pair[1].1))
+    {
+        table.metric("processes", "processes", |number| number.to_string());
     }
 }
 
@@ -92,6 +101,20 @@ pub fn lines(tried: &CommandFacts) -> Vec<String> {
     let ceiling =
         ceiling(tried).or_else(|| Some(format!("not known; {}", tried.no_ceiling.as_ref()?)));
     let mut lines = Vec::from_iter(ceiling.map(|line| format!("ceiling: {line}")));
+    if let Some(program) = &tried.becomes {
+        lines.push(format!(
+            "most of its {} only find and start {program}, and what they take is in every number: name that instead to measure it alone",
+            count(tried.processes, "process")
+        ));
+    }
+    if let Some((first, last)) = tried.grows_ns {
+        lines.push(format!(
+            "its CPU time grows from run to run, with the baseline from {} to {}: each run seems to leave more work for \
+             the next one, so --prepare CMD must restore what it changes",
+            units::duration(first),
+            units::duration(last)
+        ));
+    }
     if let Some((code, said)) = &tried.exit {
         let said = enclosed(": ", &short(said), "");
         lines.push(format!(
@@ -132,6 +155,10 @@ pub fn lines(tried: &CommandFacts) -> Vec<String> {
         (
             "peak PSS is left out if it was read too rarely to show the peak",
             rows(list(pss_missed)),
+        ),
+        (
+            "peak RSS was read too rarely to show the peak of several processes, which peak PSS is closer to",
+            rows(list(&tried.rss_missed)),
         ),
     ] {
         lines.extend(found.map(|found| format!("{what}: {found}")));
@@ -184,6 +211,9 @@ fn ceiling(tried: &CommandFacts) -> Option<String> {
 /// A recommendation in a sentence; `None` if the blocks support none.
 pub fn recommendation(analysis: &Analysis) -> Option<String> {
     let (case, tried) = of(analysis)?;
+    if tried.fixed_time {
+        return Some(fixed_time(tried));
+    }
     let (Conclusion::Fastest(ranking) | Conclusion::Unclear(ranking)) = &analysis.conclusion else {
         return None;
     };
@@ -271,9 +301,23 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
 /// The ceiling as a separate sentence.
 pub fn limit(analysis: &Analysis) -> String {
     of(analysis)
+        .filter(|(_, tried)| !tried.fixed_time)
         .and_then(|(_, tried)| ceiling(tried))
         .map(|line| format!(" {}{}.", line[..1].to_uppercase(), &line[1..]))
         .unwrap_or_default()
+}
+
+/// Why no time is judged, and what can be measured instead.
+fn fixed_time(tried: &CommandFacts) -> String {
+    let which = match tried.client {
+        None => "this command",
+        Some(_) => "the client",
+    };
+    format!(
+        "No verdict by time: {which} runs for a fixed time and does as much as it can in it (with slower calls of malloc and free it \
+         made fewer of them in the same time). Give it a fixed amount of work instead (so many requests or iterations); memory \
+         can be compared."
+    )
 }
 
 /// A candidate and its verdict.
