@@ -1,7 +1,9 @@
 /* Adds up the time of malloc and free in the file HEAPMARK_TIMES: calls, and the nanoseconds that all of them take, for all
  * processes that share the file. Each of a thread's first calls is timed, so that the time of few calls is known, too; then
  * one call in 64 on average, at random, so that no pattern of the program can bias the sample, and it stands for 64. Each
- * timed call is added at once, so nothing is to do at the end of a thread or process. glibc serves all calls. */
+ * timed call is added at once, so nothing is to do at the end of a thread or process. glibc serves all calls.
+ * HEAPMARK_SLOWER_NS makes each call take so much longer, until HEAPMARK_SLOWER_UNTIL_NS of the system's clock: a timed one
+ * waits for all that it stands for. */
 #define _GNU_SOURCE
 #include "libc.h"
 #include <errno.h>
@@ -16,7 +18,7 @@ enum { FIRST = 256, EVERY = 64, CALIBRATION = 255, LONG_NS = 20000 };
 enum { CALLS, NANOSECONDS, TOTALS };
 
 static _Atomic uint64_t *totals;
-static uint64_t empty_ns;
+static uint64_t empty_ns, slower_ns, slower_until_ns;
 static __thread uint32_t left __attribute__((tls_model("initial-exec"))), drawn __attribute__((tls_model("initial-exec")));
 static __thread uint32_t firsts __attribute__((tls_model("initial-exec")));
 static __thread uint64_t state __attribute__((tls_model("initial-exec")));
@@ -65,9 +67,17 @@ static int chosen(void) {
     return --left == 0;
 }
 
+/* By the thread's own clock: on a busy machine it must not take less. */
+static void wait_ns(uint64_t ns) {
+    if (clock_ns(CLOCK_MONOTONIC) >= slower_until_ns) return;
+    uint64_t until_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
+    while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until_ns) {}
+}
+
 static void add(const struct timer *timer) {
     uint64_t took_ns = stop(timer);
     int is_first = firsts < FIRST;
+    if (slower_ns) wait_ns(slower_ns * (is_first ? 1 : drawn));
     atomic_fetch_add_explicit(&totals[CALLS], is_first ? 1 : drawn, memory_order_relaxed);
     atomic_fetch_add_explicit(&totals[NANOSECONDS], is_first ? took_ns : EVERY * took_ns, memory_order_relaxed);
     if (is_first) {
@@ -96,6 +106,8 @@ __attribute__((constructor)) static void begin(void) {
     }
     qsort(empty, CALIBRATION, sizeof *empty, ascending);
     empty_ns = empty[CALIBRATION / 2];
+    const char *slower = getenv("HEAPMARK_SLOWER_NS"), *until = getenv("HEAPMARK_SLOWER_UNTIL_NS");
+    if (slower && until) slower_ns = strtoull(slower, NULL, 10), slower_until_ns = strtoull(until, NULL, 10);
     totals = map;
 }
 

@@ -2,6 +2,7 @@
 //! leaves the row without processes.
 
 use super::failure::Failed;
+use super::fixed_time;
 use super::interference;
 use super::role::Role;
 use crate::execute::Measurement;
@@ -266,6 +267,13 @@ impl<'a> CaseGroups<'a> {
             .find(|group| group.allocator.name == name)
     }
 
+    /// Whether its times say nothing of an allocator: recorded ones, or those of a command that runs for
+    /// a fixed time.
+    pub fn is_paced(&self) -> bool {
+        let check = || self.baseline()?.check;
+        self.case.is_paced() || check().is_some_and(fixed_time::is_fixed)
+    }
+
     /// ln of a row's value over the baseline's, for each slot in which both have one.
     pub fn logs(&self, group: &Group, value: fn(&Process) -> Option<f64>) -> Vec<f64> {
         let baseline = self.baseline();
@@ -277,7 +285,7 @@ impl<'a> CaseGroups<'a> {
     /// The row of this role with the least median time, unless the times are the recorded ones.
     pub fn fastest(&self, role: Role) -> Option<&Group<'a>> {
         self.of(role)
-            .filter(|_| !self.case.is_paced())
+            .filter(|_| !self.is_paced())
             .filter_map(|row| Some((row.median_ns_per_op()?, row)))
             .min_by(|(a, _), (b, _)| a.total_cmp(b))
             .map(|(_, row)| row)

@@ -11,6 +11,7 @@ pub mod compare;
 pub mod conclusion;
 mod factor;
 pub mod failure;
+mod fixed_time;
 pub mod footprint;
 mod group;
 mod hardening;
@@ -380,7 +381,7 @@ pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64
     }
     for table in &tables {
         let has_no_ratios = |baseline: &Group| baseline.failed.is_some();
-        if table.baseline().is_none_or(has_no_ratios) || table.case.is_paced() {
+        if table.baseline().is_none_or(has_no_ratios) || table.is_paced() {
             continue;
         }
         for group in table.of(Role::Candidate) {
@@ -487,7 +488,7 @@ fn work_of(case: &PlannedCase) -> Vec<String> {
 
 fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -> Case {
     let case = table.case;
-    let paced = table.case.is_paced();
+    let paced = table.is_paced();
     let beside = Beside::new(table, all);
     let mut rows = Vec::new();
     for (group, calls) in table.groups.iter().zip(&calls.rows) {

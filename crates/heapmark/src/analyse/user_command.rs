@@ -2,13 +2,17 @@
 //! allocator reaches. From the check of its baseline. Must not judge.
 
 use super::group::{CaseGroups, Group};
+use super::numbers::Numbers;
 use super::role::Role;
 use super::row::Row;
+use crate::execute::Measurement;
 use crate::execute::user_command::{
-    ANONYMOUS, BEYOND, CALLS, CALLS_PER_S, EXIT_CODE, MIXED, OTHER_SIZES, PSS_MISSED, REACHED,
-    SAID, SERVED_BY, SHARE, SILENT, UNPROVEN, UNSEARCHED, UNTIMED,
+    ANONYMOUS, BECOMES, BEYOND, CALLS, CALLS_PER_S, EXIT_CODE, MIXED, OTHER_SIZES, PSS_MISSED,
+    REACHED, SAID, SERVED_BY, SHARE, SILENT, UNPROVEN, UNSEARCHED, UNTIMED,
 };
+use crate::metric::Process;
 use crate::plan::UserCommand;
+use heapmark_stats::median;
 use serde::Serialize;
 
 /// Below this, a process is mostly its own start.
@@ -24,6 +28,15 @@ pub struct CommandFacts {
     pub real: bool,
     /// The client that drives it, if it is a server.
     pub client: Option<String>,
+    /// How many programs its tree executed under the baseline.
+    pub processes: u64,
+    /// The program that its script becomes after it has started most of them.
+    pub becomes: Option<String>,
+    /// Whether it runs for a fixed time, so that its time says nothing of an allocator.
+    pub fixed_time: bool,
+    /// The baseline's CPU time in its first blocks and in its last ones, in nanoseconds, if it grows
+    /// from process to process.
+    pub grows_ns: Option<(f64, f64)>,
     /// The share of the baseline's CPU time that calls of the malloc family take.
     pub malloc_share: Option<f64>,
     /// Such calls for each second of CPU time.
@@ -55,6 +68,9 @@ pub struct CommandFacts {
     pub unsearched: Option<String>,
     /// Rows whose peak of PSS was not measured, and why.
     pub pss_missed: Vec<(String, String)>,
+    /// Rows of several processes whose timed processes were seen to hold less than the check: too few
+    /// samples.
+    pub rss_missed: Vec<String>,
     /// Rows whose command left processes behind, with how many.
     pub left_behind: Vec<(String, u64)>,
     /// Whether the baseline takes so little time that a process's start is most of it.
@@ -91,6 +107,17 @@ impl CommandFacts {
             line: command.line(),
             real: command.real.is_some(),
             client: command.client.as_ref().map(|client| client.line()),
+            processes: numbers
+                .and_then(|numbers| numbers.median("processes"))
+                .map_or(1, |median| median as u64),
+            becomes: told(BECOMES),
+            fixed_time: table.is_paced(),
+            grows_ns: baseline.and_then(|baseline| growth(&baseline.values(cpu_ns))),
+            rss_missed: rows
+                .iter()
+                .filter(|row| row.numbers().is_some_and(is_missed))
+                .map(|row| row.allocator.clone())
+                .collect(),
             malloc_share: figure(SHARE),
             calls: figure(CALLS),
             memory: figure(ANONYMOUS)
@@ -122,5 +149,64 @@ impl CommandFacts {
     pub fn is_reached_in_part(&self) -> bool {
         let is_little = |memory: ReachedMemory| memory.reached_bytes < memory.bytes / 2.0;
         self.beyond.is_some() || self.memory.is_some_and(is_little)
+    }
+}
+
+/// Whether the check saw more in memory, shared pages divided, than timed processes with all of them.
+fn is_missed(numbers: &Numbers) -> bool {
+    let pss_bytes = numbers.median("peak_pss_bytes");
+    pss_bytes > numbers.median("peak_rss_bytes")
+}
+
+/// The least number of times that show a trend.
+const LEAST_TIMES: usize = 6;
+/// What a normal variable exceeds by chance in 0.6 % of cases.
+const SURELY: f64 = 2.5;
+/// A smaller growth is not worth a word.
+const GROWTH: f64 = 1.2;
+
+/// Less than the wall time, it depends on what else the machine does.
+fn cpu_ns(_: &Measurement, process: &Process) -> Option<f64> {
+    process.cpu_ns_per_op
+}
+
+/// The medians of the first third and of the last, if times grow from process to process: more than
+/// that, and by the rank test of Mann and Kendall.
+fn growth(ns: &[f64]) -> Option<(f64, f64)> {
+    if ns.len() < LEAST_TIMES {
+        return None;
+    }
+    let mut score = 0.0;
+    for (place, earlier) in ns.iter().enumerate() {
+        let later = ns[place + 1..].iter();
+        score += later
+            .map(|later| later.total_cmp(earlier) as i32 as f64)
+            .sum::<f64>();
+    }
+    let n = ns.len() as f64;
+    let deviation = (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0).sqrt();
+    let third = ns.len() / 3;
+    let first = median(&ns[..third])?;
+    let last = median(&ns[ns.len() - third..])?;
+    ((score - 1.0) / deviation >= SURELY && last >= first * GROWTH).then_some((first, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_grow_are_told_from_those_that_vary() {
+        let of = growth;
+        assert_eq!(of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), Some((1.5, 5.5)));
+        assert_eq!(of(&[1.0, 2.0, 3.0, 4.0, 5.0]), None, "too few");
+        assert_eq!(of(&[1.0, 1.01, 1.02, 1.03, 1.04, 1.05]), None, "hardly");
+        assert_eq!(
+            of(&[2.0, 1.0, 3.0, 1.0, 2.0, 3.0, 2.0, 3.0]),
+            None,
+            "up and down"
+        );
+        assert_eq!(of(&[6.0, 5.0, 4.0, 3.0, 2.0, 1.0]), None, "they fall");
+        assert_eq!(of(&[1.0; 9]), None);
     }
 }

@@ -104,10 +104,7 @@ impl Verdicts {
 pub(super) fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
     let mut all = Vec::new();
     for table in tables {
-        let copy = table
-            .of(Role::AaCopy)
-            .next()
-            .filter(|_| !table.case.is_paced());
+        let copy = table.of(Role::AaCopy).next().filter(|_| !table.is_paced());
         all.push(Verdicts {
             rows: vec![RowVerdicts::new(); table.groups.len()],
             aa_copy: copy.and_then(|copy| shift(&table.logs(copy, TIME))),
@@ -116,7 +113,7 @@ pub(super) fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
     }
     for (table, _, call) in family(tables, Role::AaCopy, TIME, alpha) {
         let differs = matches!(call, Verdict::Faster | Verdict::Slower | Verdict::Small);
-        all[table].aa_copy_differs |= differs && !tables[table].case.is_paced();
+        all[table].aa_copy_differs |= differs && !tables[table].is_paced();
     }
     // Programs are a family of their own: they rank among themselves, not among allocators.
     for role in [Role::Candidate, Role::Program] {
@@ -125,7 +122,7 @@ pub(super) fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
                 continue;
             };
             for (table, row, call) in family(tables, role, value, alpha) {
-                if metric.unit == Unit::Ns && tables[table].case.is_paced() {
+                if metric.unit == Unit::Ns && tables[table].is_paced() {
                     continue;
                 }
                 let calls = &mut all[table];

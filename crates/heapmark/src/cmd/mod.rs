@@ -29,6 +29,7 @@ pub mod man;
 pub mod noise;
 pub mod open;
 mod output;
+mod piped_input;
 pub mod record;
 pub mod replay;
 pub mod report;

@@ -6,7 +6,7 @@ use super::signals::{self, Answer};
 use super::trace::finish::{finishing, say_earlier, warnings};
 use super::trace::in_file;
 use super::{say, usage, width_of};
-use crate::build::command::{find, recognise};
+use crate::build::command::{as_a_shell_starts, name_of, recognise_command};
 use crate::catalog::Catalog;
 use crate::catalog::folder::listing;
 use crate::execute::recording::{Cost, Recorded, Recorder, Recording};
@@ -76,13 +76,15 @@ const ONLY_STARTS: u64 = 100;
 const LONGEST_NAME: usize = 60;
 
 /// Runs the command; returns the program's exit code.
-pub fn run(args: RecordArgs) -> Result<u8> {
+pub fn run(mut args: RecordArgs) -> Result<u8> {
     let folder = env::current_dir().context("cannot tell where this is")?;
-    let word = args.command[0]
-        .to_str()
-        .with_context(|| format!("{} is no UTF-8", args.command[0].display()));
-    let file = word.and_then(|word| find(word, &folder)).map_err(usage)?;
-    let recognised = recognise(&file);
+    let words = as_a_shell_starts(args.command.clone(), &folder).map_err(usage)?;
+    let recognised = recognise_command(&words, &folder);
+    let file = PathBuf::from(name_of(&words));
+    // Otherwise it is called as it was typed.
+    if words.len() > args.command.len() {
+        args.command = words;
+    }
     let program = recognised.program().display();
     if let Some(why) = &recognised.unreachable {
         refuse!("{program}: {why}. It cannot be recorded");
@@ -170,7 +172,7 @@ fn tell_raw(recorded: &Recorded) {
             .map_or(String::new(), |words| format!(": {words}"));
         say!("{}{words}", from_here(capture).display());
     }
-    recorded.status.signal().map(killed).iter().for_each(say);
+    killed(recorded).iter().for_each(say);
 }
 
 /// Reports when the recording is over and the program is not, unless the returned value is dropped
@@ -497,7 +499,7 @@ fn process(
         None => {}
     }
     if main {
-        remarks.extend(recorded.status.signal().map(killed));
+        remarks.extend(killed(recorded));
     }
     let events = finished.own_events();
     let threads = finished.totals.threads;
@@ -520,16 +522,17 @@ fn process(
 }
 
 /// Explains a signal that the user did not send.
-fn killed(signal: i32) -> String {
+fn killed(recorded: &Recorded) -> Option<String> {
+    let signal = recorded.status.signal()?;
     let more = match signal {
-        libc::SIGKILL => ": if it was not sent on purpose, the kernel sent it, for lack of memory",
+        libc::SIGKILL if recorded.oom_kill => ": the kernel sent it, for lack of memory",
         libc::SIGSYS => {
             ": it forbids calls of the system (seccomp) that recording needs (openat, pwrite64, mmap); \
              switch its sandbox off to record it"
         }
         _ => "",
     };
-    format!("it was killed by {}{more}", signal_name(signal))
+    Some(format!("it was killed by {}{more}", signal_name(signal)))
 }
 
 /// Which memory of the process cannot be in the recording, as far as that shows.

@@ -4,17 +4,20 @@ use super::build::is_unbuilt;
 use super::run::comparison::Comparison;
 use super::run::resolve::OWN;
 use super::run::{controls, go, resolve, run_length, select};
-use super::{Exit, say, usage};
+use super::{Exit, piped_input, say, usage};
 use crate::build;
 use crate::build::command::{self, Linked, Recognised};
 use crate::catalog::allocators::is_name;
 use crate::catalog::{Allocator, Catalog, Settings, Source, joined, settings};
 use crate::execute::Subject;
 use crate::file::WithPath;
-use crate::plan::{Client, LimitKind, Mode, Plan, UserCommand, comparisons};
+use crate::plan::{Client, LimitKind, Mode, Plan, Ready, UserCommand, comparisons};
+use crate::report::units;
 use crate::session::Selection;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Run your own command under every allocator: which one is better for it, by how much, and whether
@@ -33,7 +36,8 @@ pub struct TryArgs {
     /// more such run)
     #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000), help_heading = "The command")]
     warmup: u32,
-    /// File for the command's stdin [default: empty]
+    /// File for the command's stdin [default: what is piped or redirected into heapmark; of a
+    /// terminal nothing]
     #[arg(long, value_name = "FILE", help_heading = "The command")]
     stdin: Option<PathBuf>,
     /// Compare what each allocator's check writes to stdout with what the baseline writes
@@ -67,9 +71,9 @@ pub struct TryArgs {
         help_heading = "Servers"
     )]
     client: Option<String>,
-    /// Port on this machine that answers when the server is ready
-    #[arg(long, value_name = "PORT", requires = "server", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Servers")]
-    ready: Option<u16>,
+    /// Port on this machine, or path of a Unix socket, that answers when the server is ready
+    #[arg(long, value_name = "PORT|PATH", requires = "server", value_parser = ready, help_heading = "Servers")]
+    ready: Option<Ready>,
 }
 
 /// The row of the command as the user runs it.
@@ -87,21 +91,27 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     let mut command = command(args, &folder).map_err(usage)?;
     command.settings = Settings::of(&catalog.allocators);
     command.taken_out = command.settings.split(std::env::vars_os()).1;
-    let recognised = command::recognise(Path::new(&command.command[0]));
+    let recognised = command::recognise_command(&command.command, &folder);
     if let Some(why) = &recognised.unreachable {
         let program = recognised.program().display();
         refuse!("{program}: {why}. No allocator can be tried on it");
+    }
+    for file in &recognised.chain {
+        command.sha256.push(build::hash_of_file(file)?);
     }
     let libraries = command::linked(recognised.program());
     let cautions = cautions(&recognised, &libraries, &command.taken_out);
     cautions.iter().for_each(say);
 
+    if args.stdin.is_none() && !flags.dry_run {
+        command.piped = piped_input::read()?;
+    }
     let name = match &args.name {
         Some(name) if !is_name(name) => {
             refuse!("--name {name:?}: use a-z, 0-9, `_` and `-` only");
         }
         Some(name) => name.clone(),
-        None => name_of(&command.command[0]),
+        None => name_of(&command::name_of(&command.command).to_string_lossy()),
     };
     let caution = (!cautions.is_empty()).then(|| cautions.join(" "));
     let as_called = args.keep_env.then(|| as_called(&command));
@@ -181,19 +191,23 @@ fn selection(args: &TryArgs) -> Result<Selection> {
 
 /// The words of the command line as a command that can be started.
 fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
-    let port = args.ready.unwrap_or_default();
+    let ready = args.ready.clone().unwrap_or_default().below(folder);
     let split = |flag: &str, line: &str| {
-        let words = shlex::split(&line.replace("{port}", &port.to_string()))
-            .filter(|words| !words.is_empty());
+        let line = match &ready {
+            Ready::Port(port) => line.replace("{port}", &port.to_string()),
+            Ready::Socket(_) => line.to_owned(),
+        };
+        let words = shlex::split(&line).filter(|words| !words.is_empty());
         words.with_context(|| format!("{flag} {line:?}: no command, or a quote that does not end"))
     };
-    let start = |mut words: Vec<String>| -> Result<Vec<String>> {
-        let path = command::find(&words[0], folder)?;
-        words[0] = path
-            .to_str()
-            .with_context(|| format!("{} is no UTF-8", path.display()))?
-            .to_owned();
-        Ok(words)
+    let start = |words: Vec<String>| -> Result<Vec<String>> {
+        let words = words.into_iter().map(OsString::from).collect();
+        let words = command::as_a_shell_starts(words, folder)?;
+        let text = |word: OsString| {
+            let text = word.into_string();
+            text.map_err(|word| anyhow!("{} is no UTF-8", word.display()))
+        };
+        words.into_iter().map(text).collect()
     };
     let command = start(match &args.server {
         Some(line) => split("--server", line)?,
@@ -217,9 +231,18 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
         check_output: args.check_output,
         expect_exit: args.expect_exit,
         tree_may_differ: args.tree_may_differ,
-        client: client.map(|command| Client { command, port }),
+        client: client.map(|command| Client { command, ready }),
         ..UserCommand::default()
     })
+}
+
+/// `6379`, or a path, which has a slash.
+fn ready(text: &str) -> Result<Ready, String> {
+    match text.parse() {
+        Ok(port @ 1..) => Ok(Ready::Port(port)),
+        _ if text.contains('/') => Ok(Ready::Socket(text.into())),
+        _ => Err("expected a port from 1 to 65535, or the path of a Unix socket (./socket)".into()),
+    }
 }
 
 /// What users should know before they read a number.
@@ -230,6 +253,13 @@ fn cautions(
 ) -> Vec<String> {
     let program = recognised.program().display();
     let mut cautions = Vec::new();
+    if let Some(shim) = &recognised.shim {
+        let named = recognised.chain[0].display();
+        cautions.push(format!(
+            "{named} is {}. What it starts for that is in every number here.",
+            shim.advice()
+        ));
+    }
     if let Some(library) = &libraries.serves {
         cautions.push(format!(
             "{program} is linked to {library}. An allocator that is preloaded comes before it and serves instead; for the row \
@@ -245,6 +275,12 @@ fn cautions(
         cautions.push(format!(
             "{program} has {allocator} inside: what it allocates there is out of reach of any preloaded allocator, and the \
              same in every row."
+        ));
+    }
+    if let Some(bytes) = getrlimit(Resource::As).current {
+        cautions.push(format!(
+            "ulimit -v is in force: {} of address space for each process, which some allocators reserve at once.",
+            units::bytes(bytes as f64)
         ));
     }
     if !taken_out.is_empty() {

@@ -200,8 +200,8 @@ fn by_itself(end: &End, lines: &ReportLines) -> Ended {
         )),
         (Some(code), _) => Ended::Broken(format!("exit code {code}{when}{}", last_words())),
         // If a library has killed its parent process, the launcher is gone and left no account.
-        (None, _) if signal == libc::SIGKILL && !end.unaccounted => {
-            Ended::NotLoaded("killed, most likely by the kernel for lack of memory".into())
+        (None, _) if end.killed_for_memory() => {
+            Ended::NotLoaded("killed by the kernel, for lack of memory".into())
         }
         (None, _) => Ended::Broken(format!("{}{when}{}", signal_name(signal), last_words())),
     }
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn ends_that_are_not_the_allocators_are_told_apart() {
-        let ended = |status: i32, unaccounted: bool, lines: &str| -> String {
+        let ended = |status: i32, unaccounted: bool, oom_kill: bool, lines: &str| -> String {
             let launched = Launched {
                 status,
                 ..Launched::default()
@@ -261,6 +261,7 @@ mod tests {
                 hang: None,
                 stderr: inherited_file("heapmark-stderr").unwrap(),
                 under_limit: None,
+                oom_kill,
                 unaccounted,
             };
             match by_itself(&end, &ReportLines::parse(lines)) {
@@ -271,7 +272,7 @@ mod tests {
                 Ended::Hung(_) | Ended::TooLarge => "of no status".into(),
             }
         };
-        let exit = |code: i32, lines: &str| ended(code << 8, false, lines);
+        let exit = |code: i32, lines: &str| ended(code << 8, false, false, lines);
         assert_eq!(exit(0, "end=reached\n"), "done");
         assert_eq!(exit(0, ""), "broken: exit code 0");
         assert_eq!(
@@ -283,11 +284,13 @@ mod tests {
             let expected = format!("error: the check itself failed: exit code {code}");
             assert_eq!(exit(code, ""), expected);
         }
-        assert_eq!(ended(libc::SIGABRT, false, ""), "broken: SIGABRT");
+        assert_eq!(ended(libc::SIGABRT, false, false, ""), "broken: SIGABRT");
         assert_eq!(
-            ended(libc::SIGKILL, false, ""),
-            "error: killed, most likely by the kernel for lack of memory"
+            ended(libc::SIGKILL, false, true, ""),
+            "error: killed by the kernel, for lack of memory"
         );
-        assert_eq!(ended(libc::SIGKILL, true, ""), "broken: SIGKILL");
+        assert_eq!(ended(libc::SIGKILL, false, false, ""), "broken: SIGKILL");
+        assert_eq!(ended(libc::SIGKILL, true, true, ""), "broken: SIGKILL");
+        assert_eq!(ended(libc::SIGABRT, false, true, ""), "broken: SIGABRT");
     }
 }

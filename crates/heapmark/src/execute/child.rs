@@ -5,6 +5,7 @@
 use super::exit::End;
 use super::memory_file::{inherited_file, stream_file, text};
 use super::memory_limit::{Limited, MemoryLimit};
+use super::oom_kills::OomKills;
 use super::tree::{held_descendants, threads};
 use crate::plan::{HugePages, Plan};
 use anyhow::{Context, Result, ensure};
@@ -100,6 +101,7 @@ impl Launch {
         stop: &AtomicBool,
         mut watch: Option<Look<'_>>,
     ) -> Result<End> {
+        let oom_kills = OomKills::now();
         let began = Instant::now();
         let launcher = Pid::from_child(&spawn(&mut self.command)?);
         let pid = launcher.as_raw_nonzero().get();
@@ -144,6 +146,7 @@ impl Launch {
         ensure!(!interrupted, Interrupted);
         let account = Launched::parse(&text(&self.account, 0));
         Ok(End {
+            oom_kill: OomKills::now().since(oom_kills),
             unaccounted: account.is_none(),
             launched: account.unwrap_or(own),
             hang,

@@ -42,6 +42,8 @@ pub struct End {
     pub stderr: File,
     /// What came of its limit, if it had one.
     pub under_limit: Option<UnderLimit>,
+    /// Whether the kernel killed a process for lack of memory meanwhile.
+    pub oom_kill: bool,
     /// Whether its launcher was ended before it could write its account. Unless the process hung,
     /// heapmark did not do that.
     pub unaccounted: bool,
@@ -74,6 +76,13 @@ impl End {
         ExitStatus::from_raw(self.launched.status)
             .code()
             .filter(|_| self.hang.is_none())
+    }
+
+    /// Whether it got SIGKILL while the kernel counted a kill for lack of memory. heapmark itself sends
+    /// that signal only after a process has ended.
+    pub fn killed_for_memory(&self) -> bool {
+        let signal = ExitStatus::from_raw(self.launched.status).signal();
+        signal == Some(libc::SIGKILL) && self.oom_kill && !self.unaccounted
     }
 
     /// CPU time of all its processes.
@@ -111,10 +120,8 @@ impl End {
         let status = self.launched.status;
         if libc::WIFSIGNALED(status) {
             let signal = libc::WTERMSIG(status);
-            // heapmark sends this signal only after the process has ended.
-            if signal == libc::SIGKILL && !self.unaccounted {
-                let what =
-                    format!("killed in phase {word}, most likely by the kernel for lack of memory");
+            if self.killed_for_memory() {
+                let what = format!("killed in phase {word} by the kernel, for lack of memory");
                 return Some(Outcome::Oom { what });
             }
             let mut signal = signal_name(signal);

@@ -45,6 +45,18 @@ impl Handed {
         text(&self.file, 0)
     }
 
+    /// Why nothing could be written into it by its path, if that shows.
+    pub fn trouble(&self) -> Option<String> {
+        let path = self.path.display();
+        let own = self.file.metadata().ok()?;
+        let there = self.path.metadata();
+        if !there.is_ok_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino())) {
+            return Some(format!("something has removed the file for it, {path}"));
+        }
+        let space = rustix::fs::fstatvfs(&self.file).ok()?;
+        (space.f_bavail == 0).then(|| format!("the disk of the file for it, {path}, is full"))
+    }
+
     /// The numbers at its beginning, eight bytes each.
     pub fn words(&self, count: usize) -> std::io::Result<Vec<u64>> {
         words(&self.file, count)
@@ -122,7 +134,11 @@ mod tests {
             .unwrap()
             .write_all(b"word")
             .unwrap();
-        assert_eq!(handed.text(), "word");
+        assert_eq!((handed.text().as_str(), handed.trouble()), ("word", None));
+        std::fs::remove_file(&path).unwrap();
+        assert!(handed.trouble().unwrap().contains("has removed the file"));
+        let handed = Handed::new(0o622).unwrap();
+        let path = PathBuf::from(handed.path());
         drop(handed);
         assert!(!path.exists());
     }

@@ -21,6 +21,7 @@ pub mod measurement;
 mod memory_file;
 mod memory_limit;
 pub mod misuse;
+mod oom_kills;
 pub mod outcome;
 mod page;
 mod patience;

@@ -154,6 +154,14 @@ impl Case {
         }
     }
 
+    /// The same, to be changed.
+    pub fn command_mut(&mut self) -> Option<&mut UserCommand> {
+        match &mut self.target {
+            Target::Command(command) => Some(command),
+            _ => None,
+        }
+    }
+
     /// Whether every allocator runs a real program of the catalogue.
     pub fn is_real_program(&self) -> bool {
         self.command().is_some_and(|command| command.real.is_some())

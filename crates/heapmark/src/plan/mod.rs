@@ -25,7 +25,7 @@ pub use limit::{Limit, LimitKind};
 pub use litter::{LITTER, Litter, OTHER_SIZES};
 pub use mode::Mode;
 pub use target::Target;
-pub use user_command::{Client, RealCommand, UserCommand};
+pub use user_command::{Client, PipedInput, Ready, RealCommand, UserCommand};
 
 use crate::catalog::Iterations;
 use heapmark_stats::{ALPHA, ALPHA_UNTIL_PRECISE};

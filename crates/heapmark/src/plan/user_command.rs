@@ -1,18 +1,26 @@
 //! A user's command and how it is run: everything that is needed to resume a run.
 
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The command that every allocator runs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct UserCommand {
     /// What is started, an absolute path, then its arguments.
     pub command: Vec<String>,
+    /// Hashes of its files: of a script and its interpreter, or of the program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sha256: Vec<String>,
     /// The folder in which it starts.
     pub folder: PathBuf,
-    /// Its standard input; empty by default.
+    /// The file of its standard input, if one was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<PathBuf>,
+    /// What heapmark's own stdin held, if that is its standard input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub piped: Option<PipedInput>,
     /// Run by `sh` before each process, and not timed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prepare: Option<String>,
@@ -43,6 +51,18 @@ pub struct UserCommand {
     pub real: Option<RealCommand>,
 }
 
+/// What was piped or redirected into heapmark.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PipedInput {
+    /// Its size.
+    pub bytes: u64,
+    /// Its hash.
+    pub sha256: String,
+    /// A file without a name that holds it; `None` in a run that was read from disk.
+    #[serde(skip)]
+    pub file: Option<Arc<File>>,
+}
+
 /// What belongs to a real program of the catalogue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RealCommand {
@@ -64,8 +84,44 @@ pub struct RealCommand {
 pub struct Client {
     /// What is started once the server answers, an absolute path, then its arguments.
     pub command: Vec<String>,
-    /// The port on which the server answers, on this machine.
-    pub port: u16,
+    /// Where the server answers.
+    #[serde(flatten)]
+    pub ready: Ready,
+}
+
+/// Where a server answers, on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ready {
+    /// A port.
+    Port(u16),
+    /// A Unix socket, by an absolute path.
+    Socket(PathBuf),
+}
+
+impl Default for Ready {
+    fn default() -> Ready {
+        Ready::Port(0)
+    }
+}
+
+impl std::fmt::Display for Ready {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Ready::Port(port) => write!(f, "port {port}"),
+            Ready::Socket(path) => write!(f, "socket {}", path.display()),
+        }
+    }
+}
+
+impl Ready {
+    /// With an absolute path.
+    pub fn below(self, folder: &Path) -> Ready {
+        match self {
+            Ready::Port(_) => self,
+            Ready::Socket(path) => Ready::Socket(folder.join(path)),
+        }
+    }
 }
 
 impl UserCommand {

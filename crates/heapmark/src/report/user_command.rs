@@ -26,11 +26,14 @@ pub fn of(analysis: &Analysis) -> Option<(&Case, &CommandFacts)> {
 
 /// `python3 build.py`, or the server and its client.
 pub fn heading(tried: &CommandFacts) -> String {
-    let server = short(&tried.line);
-    match &tried.client {
-        Some(client) => format!("{server}, driven by {}", short(client)),
-        None => server,
+    let mut heading = short(&tried.line);
+    if let Some(client) = &tried.client {
+        heading += &format!(", driven by {}", short(client));
     }
+    if tried.processes > 1 {
+        heading += &format!(", {}", count(tried.processes, "process"));
+    }
+    heading
 }
 
 /// The time over the baseline's, which ranks the rows.
@@ -62,9 +65,15 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
         table
             .metric("largest process", "largest_process_rss_bytes", units::bytes)
             .spare = Spare::Early;
-        table
-            .metric("processes", "processes", |number| number.to_string())
-            .spare = Spare::Early;
+    }
+    // Otherwise the heading has their number.
+    let number = |n: &Numbers| n.median("processes");
+    if table
+        .rows
+        .windows(2)
+        .any(|pair| number(pair[0].1) != number(pair[1].1))
+    {
+        table.metric("processes", "processes", |number| number.to_string());
     }
 }
 
@@ -155,6 +164,20 @@ pub fn lines(tried: &CommandFacts) -> Vec<String> {
                 )
             }),
     );
+    if let Some(program) = &tried.becomes {
+        lines.push(format!(
+            "most of its {} only find and start {program}, and what they take is in every number: name that instead to measure it alone",
+            count(tried.processes, "process")
+        ));
+    }
+    if let Some((first, last)) = tried.grows_ns {
+        lines.push(format!(
+            "its CPU time grows from run to run, with the baseline from {} to {}: each run seems to leave more work for \
+             the next one, so --prepare CMD must restore what it changes",
+            units::duration(first),
+            units::duration(last)
+        ));
+    }
     if let Some((code, said)) = &tried.exit {
         let said = enclosed(": ", &short(said), "");
         lines.push(format!(
@@ -195,6 +218,10 @@ pub fn lines(tried: &CommandFacts) -> Vec<String> {
         (
             "peak PSS is left out if it was read too rarely to show the peak",
             rows(list(pss_missed)),
+        ),
+        (
+            "peak RSS was read too rarely to show the peak of several processes, which peak PSS is closer to",
+            rows(list(&tried.rss_missed)),
         ),
     ] {
         lines.extend(found.map(|found| format!("{what}: {found}")));
@@ -237,7 +264,10 @@ fn in_malloc(tried: &CommandFacts) -> Option<String> {
 
 /// A recommendation in a sentence; `None` if the blocks support none.
 pub fn recommendation(analysis: &Analysis) -> Option<String> {
-    let (case, _) = of(analysis)?;
+    let (case, tried) = of(analysis)?;
+    if tried.fixed_time {
+        return Some(fixed_time(tried));
+    }
     let (Conclusion::Fastest(ranking) | Conclusion::Unclear(ranking)) = &analysis.conclusion else {
         return None;
     };
@@ -306,9 +336,23 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
 /// The time in malloc and free as a separate sentence.
 pub fn share(analysis: &Analysis) -> String {
     of(analysis)
+        .filter(|(_, tried)| !tried.fixed_time)
         .and_then(|(_, tried)| in_malloc(tried))
         .map(|line| format!(" In malloc and free: {line}."))
         .unwrap_or_default()
+}
+
+/// Why no time is judged, and what can be measured instead.
+fn fixed_time(tried: &CommandFacts) -> String {
+    let which = match tried.client {
+        None => "this command",
+        Some(_) => "the client",
+    };
+    format!(
+        "No verdict by time: {which} runs for a fixed time and does as much as it can in it (with slower calls of malloc and free it \
+         made fewer of them in the same time). Give it a fixed amount of work instead (so many requests or iterations); memory \
+         can be compared."
+    )
 }
 
 /// A candidate and its verdict.

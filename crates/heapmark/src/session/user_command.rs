@@ -152,15 +152,26 @@ impl Session {
                         format!("{line} ended with exit code {code} under {under}{words}; {meant}");
                     return Err(DoesNotRun(why).into());
                 }
+                Outcome::WrongResult { what } => {
+                    let hint = if command.check_output {
+                        "; what is not the same each time can be compared with nothing: leave out --check-output"
+                    } else {
+                        ""
+                    };
+                    let line = command.line();
+                    bail!(
+                        "{line} cannot be tried under {}: {what}{hint}",
+                        check.allocator
+                    )
+                }
                 outcome => {
                     let hint = match outcome {
-                        Outcome::WrongResult { .. } if command.check_output => {
-                            "; what is not the same each time can be compared with nothing: leave out --check-output".into()
-                        }
                         Outcome::NotLoaded { .. } => {
                             let by_system = super::preloaded::by_system();
                             let way_out = || OTHER_BASELINE.to_owned();
-                            Some(by_system).filter(|it| !it.is_empty()).unwrap_or_else(way_out)
+                            Some(by_system)
+                                .filter(|it| !it.is_empty())
+                                .unwrap_or_else(way_out)
                         }
                         _ => String::new(),
                     };

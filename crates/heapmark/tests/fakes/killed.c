@@ -1,4 +1,4 @@
-/* Fakes an allocator that the kernel kills after 1000 mallocs, as where memory has a limit. */
+/* Fakes an allocator that is killed after 1000 mallocs, and not for lack of memory. */
 #include "own.h"
 #include <signal.h>
 

@@ -1,7 +1,7 @@
 //! Compares two runs: the same rows, but no shared blocks.
 
 use super::counterpart::{counterpart, differences, library};
-use super::{Compared, Comparison, NO_EARLIER, NO_NUMBERS, PACED, Side};
+use super::{Compared, Comparison, FIXED_TIME, NO_EARLIER, NO_NUMBERS, PACED, Side};
 use crate::analyse::group::{CaseGroups, Group};
 use crate::analyse::ratio::Ratio;
 use crate::analyse::role::Role;
@@ -44,6 +44,7 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
             let name = group.allocator.name.as_str();
             let found = match &earlier {
                 _ if case.is_paced() => Err(PACED),
+                _ if table.is_paced() => Err(FIXED_TIME),
                 Err(why) => Err(why.as_str()),
                 Ok((earlier, before)) => {
                     tested(group, [earlier, table], anchor, value, threshold.ln_1p())

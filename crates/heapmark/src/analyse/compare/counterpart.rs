@@ -25,6 +25,11 @@ pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
             return Err(format!("{name} was {old} and is {new}: other work"));
         }
     }
+    let programs =
+        [&others[place], case].map(|case| case.command().map_or(&[][..], |it| &it.sha256));
+    if programs.iter().all(|hashes| !hashes.is_empty()) && programs[0] != programs[1] {
+        return Err("the programs differ (another file): other work".into());
+    }
     if work(&others[place]) != work(case) {
         return Err("its command has other arguments, or another input: other work".into());
     }
@@ -43,7 +48,8 @@ pub fn work(case: &Case) -> Vec<&str> {
     let client = command.client.iter().map(|client| &client.command);
     let all = [&command.command].into_iter().chain(client);
     let arguments = all.flat_map(|words| words.iter().skip(1));
-    arguments.map(String::as_str).collect()
+    let input = command.piped.iter().map(|input| &input.sha256);
+    arguments.chain(input).map(String::as_str).collect()
 }
 
 /// The versions and facts of the machine that differ.

@@ -99,6 +99,9 @@ pub struct Difference {
 /// Why the times of a paced row carry no information.
 pub(super) const PACED: &str = "it was replayed at the recorded times, which no allocator changes";
 
+/// The same of a command.
+const FIXED_TIME: &str = "it runs for a fixed time, which no allocator changes";
+
 /// Why a row cannot be compared with the baseline of its run.
 const NO_BASELINE: &str = "it has no numbers beside the baseline's";
 /// Why a row cannot be compared with an earlier run.
@@ -127,6 +130,8 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
             let name = &group.allocator.name;
             let tested = if case.is_paced() {
                 Err(PACED)
+            } else if table.is_paced() {
+                Err(FIXED_TIME)
             } else {
                 paired(&table.logs(group, value), small).ok_or(NO_BASELINE)
             };

@@ -3,6 +3,7 @@
 
 mod inside;
 mod linked;
+mod linker;
 mod shim;
 
 pub use inside::{allocators_inside, own_malloc};
@@ -11,6 +12,9 @@ pub use shim::Shim;
 
 use anyhow::{Context, Result, bail};
 use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -66,6 +70,64 @@ pub fn find(word: &str, folder: &Path) -> Result<PathBuf> {
     }
 }
 
+/// The words by which a shell would start a command: a file in place of its name, and behind `sh` if
+/// it is a script that names no interpreter.
+pub fn as_a_shell_starts(mut words: Vec<OsString>, folder: &Path) -> Result<Vec<OsString>> {
+    let named = &words[0];
+    let word = named
+        .to_str()
+        .with_context(|| format!("{} is no UTF-8", named.display()))?;
+    let file = find(word, folder)?;
+    let is_bare = is_bare_script(&file);
+    words[0] = file.into();
+    if is_bare {
+        words.insert(0, SHELL.into());
+    }
+    Ok(words)
+}
+
+/// What shells start scripts with that name no interpreter.
+const SHELL: &str = "/bin/sh";
+
+/// Whether it is text that the kernel refuses to execute, as shells judge it: by its first line.
+fn is_bare_script(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(256).read_to_end(&mut start));
+    let line = start
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    read.is_ok()
+        && !start.starts_with(b"#!")
+        && !line.contains(&0)
+        && !start.starts_with(b"\x7fELF")
+}
+
+/// The name of what a command executes: of the program, if a dynamic linker loads it.
+pub fn name_of<S: AsRef<OsStr>>(words: &[S]) -> &OsStr {
+    let behind = || linker::program(&words[1..]);
+    let program = Some(&words[0]).filter(|word| !linker::is_linker(Path::new(word)));
+    program.or_else(behind).unwrap_or(&words[0]).as_ref()
+}
+
+/// Reads the file of a command's first word, an absolute path; if that is a dynamic linker, of the
+/// program that it loads.
+pub fn recognise_command<S: AsRef<OsStr>>(words: &[S], folder: &Path) -> Recognised {
+    let first = Path::new(&words[0]);
+    if !linker::is_linker(first) {
+        return recognise(first);
+    }
+    let Some(program) = linker::program(&words[1..]) else {
+        return Recognised {
+            chain: vec![first.into()],
+            ..Recognised::refused("is the dynamic linker, and no program stands behind it")
+        };
+    };
+    let mut found = recognise(&folder.join(program.as_ref()));
+    found.chain.insert(0, first.into());
+    found
+}
+
 /// Whether a file can be executed.
 pub fn is_executable(path: &Path) -> bool {
     path.metadata()
@@ -80,6 +142,10 @@ pub fn recognise(path: &Path) -> Recognised {
         let file = &chain[chain.len() - 1];
         let (data, metadata) = match (std::fs::read(file), file.metadata()) {
             (Ok(data), Ok(metadata)) => (data, metadata),
+            (Err(error), _) | (_, Err(error)) if chain.len() > 1 => {
+                let interpreter = chain.pop().unwrap_or_default();
+                break no_interpreter(&interpreter, &error);
+            }
             (Err(error), _) | (_, Err(error)) => {
                 break Recognised::refused(format!("it cannot be read ({error})"));
             }
@@ -112,15 +178,33 @@ fn interpreter(data: &[u8]) -> Option<PathBuf> {
         .split(|byte| *byte == b'\n')
         .next()?;
     let line = String::from_utf8_lossy(line);
-    let mut words = line.split_whitespace();
+    // As the kernel reads it: what else is blank belongs to the name.
+    let mut words = line.split([' ', '\t']).filter(|word| !word.is_empty());
     let first = PathBuf::from(words.next()?);
     if !first.ends_with("env") {
         return Some(first);
     }
     let command = words.find(|word| !word.starts_with('-') && !word.contains('='));
-    command
-        .and_then(|command| find(command, Path::new("/")).ok())
-        .or(Some(first))
+    match command {
+        Some(command) if command.ends_with('\r') => Some(command.into()),
+        Some(command) => find(command, Path::new("/")).ok().or(Some(first)),
+        None => Some(first),
+    }
+}
+
+/// The kernel reports the missing file as if it were the script.
+fn no_interpreter(interpreter: &Path, error: &std::io::Error) -> Recognised {
+    let name = interpreter.display().to_string();
+    let why = match name.strip_suffix('\r') {
+        Some(_) => {
+            ": lines of this script end as on Windows; make them end as here: sed -i 's/\\r$//' FILE"
+        }
+        None => "",
+    };
+    let name = name.escape_default();
+    Recognised::refused(format!(
+        "its first line names the interpreter {name} ({error}){why}"
+    ))
 }
 
 fn is_privileged(path: &Path, file: &std::fs::Metadata) -> bool {
@@ -199,6 +283,62 @@ mod tests {
                 .unwrap()
                 .contains("no program that this machine knows")
         );
+    }
+
+    #[test]
+    fn an_interpreter_that_is_not_there_is_named_and_not_its_script() {
+        let dir = tempfile::tempdir().unwrap();
+        let why = |content: &[u8]| {
+            let found = recognise(&file(dir.path(), "run", content, 0o755));
+            assert!(found.program().ends_with("run"), "{:?}", found.chain);
+            found.unreachable.unwrap()
+        };
+        let windows = why(b"#!/bin/sh\r\necho hi\r\n");
+        let said = "its first line names the interpreter /bin/sh\\r (No such file";
+        assert!(
+            windows.starts_with(said) && windows.contains("sed -i"),
+            "{windows}"
+        );
+        let windows = why(b"#!/usr/bin/env sh\r\n");
+        assert!(windows.contains("the interpreter sh\\r"), "{windows}");
+        let gone = why(b"#!/opt/gone -x\n");
+        assert!(
+            gone.contains("/opt/gone (No such file") && !gone.contains("sed"),
+            "{gone}"
+        );
+    }
+
+    #[test]
+    fn a_script_without_an_interpreter_is_started_by_sh_and_nothing_else_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let started = |content: &[u8]| {
+            file(dir.path(), "run", content, 0o755);
+            let words = as_a_shell_starts(vec!["./run".into(), "a".into()], dir.path()).unwrap();
+            words.len() == 3 && words[0] == "/bin/sh" && words[2] == "a"
+        };
+        assert!(started(b"echo hi\n") && started(b""));
+        let elf = fs::read("/bin/true").unwrap();
+        assert!(!started(b"#!/bin/sh\n") && !started(&elf) && !started(b"MZ\0\n"));
+    }
+
+    #[test]
+    fn a_program_behind_the_dynamic_linker_is_recognised_in_its_place() {
+        let of = |words: &[&str]| recognise_command(words, Path::new("/bin"));
+        let found = of(&["/lib64/ld-linux-x86-64.so.2", "--argv0", "x", "./sh", "-c"]);
+        assert!(
+            found.program().ends_with("sh") && found.chain.len() == 2,
+            "{:?}",
+            found.chain
+        );
+        assert_eq!(found.unreachable, None);
+        let none = of(&["/lib64/ld-linux-x86-64.so.2", "--list"]);
+        assert!(
+            none.unreachable
+                .unwrap()
+                .contains("no program stands behind it")
+        );
+        assert_eq!(name_of(&["/lib64/ld-linux-x86-64.so.2", "./sh"]), "./sh");
+        assert_eq!(name_of(&["/bin/sh", "-c"]), "/bin/sh");
     }
 
     #[test]

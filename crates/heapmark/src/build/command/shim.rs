@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 pub struct Shim {
     /// The manager, as the script names it.
     manager: PathBuf,
+    /// The script.
+    path: PathBuf,
     /// The program's name.
     program: String,
 }
@@ -27,6 +29,7 @@ impl Shim {
         let name = manager.file_name()?.to_str()?;
         (name.ends_with("env") || name == "asdf").then_some(())?;
         Some(Shim {
+            path: path.to_owned(),
             program: path.file_name()?.to_str()?.to_owned(),
             manager,
         })
@@ -42,7 +45,9 @@ impl Shim {
             .output();
         let told = told.ok().filter(|end| end.status.success());
         let path = told.map(|end| String::from_utf8_lossy(&end.stdout).trim().to_owned());
-        let own = match path.filter(|path| Path::new(path).is_file()) {
+        // A manager that has lost its settings finds its own script.
+        let is_program = |path: &String| Path::new(path).is_file() && Path::new(path) != self.path;
+        let own = match path.filter(is_program) {
             Some(path) => format!("name {path} instead"),
             None => format!(
                 "name what `{manager} which {}` prints instead",

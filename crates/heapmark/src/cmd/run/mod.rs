@@ -15,7 +15,7 @@ mod traces;
 use super::output::Output;
 use super::report::beside;
 use super::signals::{self, Answer};
-use super::{Exit, export, note, print, say_damage, screen, usage};
+use super::{Exit, export, note, piped_input, print, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
 use crate::execute::{Guest, Subject, knows_huge_pages};
@@ -144,12 +144,15 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     if args.strict && is_refused(&Preflight::look(&root, When::Before)) {
         return Ok(Exit::Warned);
     }
-    let selection = match &args.resume {
+    let mut selection = match &args.resume {
         Some(run) => Selection::of_stored(run)?,
         None => select()?,
     };
     if args.dry_run {
         return plan_only(&selection, args);
+    }
+    if args.resume.is_some() {
+        piped_input::take_up(&mut selection.plan.cases)?;
     }
     if selection.plan.mode == Mode::Limit(LimitKind::Cgroup)
         && let Err(why) = Groups::for_limits(&root)

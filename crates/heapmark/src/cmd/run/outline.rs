@@ -169,6 +169,10 @@ fn described(command: &UserCommand) -> String {
         stdin
             .as_ref()
             .map(|file| format!("it reads {}", file.display())),
+        command
+            .piped
+            .as_ref()
+            .map(|input| format!("it reads {} from stdin", units::bytes(input.bytes as f64))),
         prepare
             .as_ref()
             .map(|line| format!("before each process: {line}")),
@@ -182,7 +186,7 @@ fn described(command: &UserCommand) -> String {
         command
             .tree_may_differ
             .then(|| "it may execute other programs".into()),
-        client.map(|client| format!("driven by {} at port {}", client.line(), client.port)),
+        client.map(|client| format!("driven by {} at {}", client.line(), client.ready)),
     ];
     joined(words.into_iter().flatten(), "; ")
 }

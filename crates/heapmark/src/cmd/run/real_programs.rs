@@ -9,7 +9,7 @@ use crate::catalog::{Catalog, RealProgram, Settings, did_you_mean};
 use crate::cmd::long::Long;
 use crate::cmd::usage;
 use crate::file::{Draft, WithPath};
-use crate::plan::{Case, Client, Mode, Override, RealCommand, Target, UserCommand};
+use crate::plan::{Case, Client, Mode, Override, Ready, RealCommand, Target, UserCommand};
 use anyhow::{Context, Result, anyhow, bail};
 use fast_glob::glob_match;
 use std::collections::BTreeSet;
@@ -249,7 +249,7 @@ fn command(
         client: match port {
             Some(port) => Some(Client {
                 command: words(&program.client)?,
-                port,
+                ready: Ready::Port(port),
             }),
             None => None,
         },

@@ -8,6 +8,7 @@ pub use cost::Cost;
 use super::Subject;
 use super::handed::Handed;
 use super::lender::Lender;
+use super::oom_kills::OomKills;
 use super::unrecorded::{Captured, Watch, silent};
 use crate::build;
 use crate::file::{WithPath, folder_of};
@@ -51,6 +52,8 @@ pub struct Recorded {
     pub pid: u32,
     /// How it ended.
     pub status: ExitStatus,
+    /// Whether the kernel killed a process for lack of memory meanwhile.
+    pub oom_kill: bool,
     /// The captures of it and its descendants, by name.
     pub captures: Vec<PathBuf>,
     /// The prefix of their names.
@@ -90,6 +93,7 @@ impl Recorder {
             .context("cannot watch signals")?;
         let lender = Lender::new(recording.stem)?;
         let programs = Handed::new(0o622)?;
+        let oom_kills = OomKills::now();
         let mut child = command
             .env(&*LOG.to_string_lossy(), programs.path())
             .env(&*VARIABLE.to_string_lossy(), &lender.word)
@@ -112,6 +116,7 @@ impl Recorder {
             }
         });
         let status = child.wait();
+        let oom_kill = OomKills::now().since(oom_kills);
         handle.close();
         let _ = watcher.join();
         let ours = || -> Result<Vec<PathBuf>> {
@@ -131,6 +136,7 @@ impl Recorder {
             goes_on,
             pid,
             status,
+            oom_kill,
             captures,
             stem: recording.stem.to_path_buf(),
             unrecorded,

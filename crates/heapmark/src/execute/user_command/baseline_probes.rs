@@ -3,7 +3,7 @@
 //! of their libraries, no allocator reaches.
 
 use super::aged::SizesFile;
-use super::in_malloc::Times;
+use super::in_malloc::{Calls, SLOWER_CALLS, SLOWER_WALL, Times};
 use super::malloc_probe::{self, Silent};
 use super::output::nowhere;
 use super::process::Ran;
@@ -13,10 +13,10 @@ use super::{CommandRunner, Tools};
 use crate::build::command::recognise;
 use crate::build::find_library;
 use crate::catalog::joined;
-use crate::execute::Measurement;
 use crate::execute::exec_tracer::{FoundPrograms, Preloaded, resolved, search};
 use crate::execute::handed::Handed;
 use crate::execute::reach::{Beyond, How};
+use crate::execute::{Measurement, Outcome};
 use anyhow::{Context, Result, bail};
 use heapmark_wire::Phase;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,27 +57,29 @@ impl CommandRunner<'_> {
         sizes.add_to(measurement)
     }
 
-    /// Runs one process in which glibc serves and its calls are timed.
+    /// Runs one process in which glibc serves and its calls are timed; and another one in which they
+    /// take longer, which shows whether the command's time follows from its work.
     pub(super) fn timed(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
-        self.prepare()?;
         let libc = libc()?;
-        let times = Times::new()?;
-        let variables = below(&self.tools.timer, &libc, times.variable());
-        let timed = self.start(variables, None, None, Some(&times))?;
-        let fault = match &timed.served {
-            Some(served) => served.fault.clone(),
-            None if timed.end.code().is_some() && timed.end.code() == plain.end.code() => None,
-            None => timed.end.outcome(Phase::Run, None),
+        let (timed, calls) = match self.timed_at(&libc, None, plain)? {
+            Ok(timed) => timed,
+            Err(outcome) => {
+                let why = format!("the process in which calls were timed ended {outcome}");
+                measurement.notes.insert(UNTIMED.into(), why);
+                return Ok(());
+            }
         };
-        if let Some(outcome) = fault {
-            let why = format!("the process in which calls were timed ended {outcome}");
-            measurement.notes.insert(UNTIMED.into(), why);
-            return Ok(());
+        // What has so much to do makes up for it afterwards, and takes longer than that in all.
+        let slow_for_ns = timed.end.launched.wall_ns * 3 / 2;
+        if let Some(slower_ns) = calls.slower_ns(timed.cpu_ns())
+            && let Ok((slower, fewer)) =
+                self.timed_at(&libc, Some((slower_ns, slow_for_ns)), plain)?
+        {
+            let wall = slower.wall_ns() as f64 / timed.wall_ns() as f64;
+            let figures = [(SLOWER_CALLS, fewer.over(calls)), (SLOWER_WALL, wall)];
+            let figures = figures.map(|(name, ratio)| (name.to_owned(), ratio));
+            measurement.figures.extend(figures);
         }
-        let calls = match &timed.served {
-            Some(served) => served.used.calls,
-            None => times.read()?,
-        };
         // Timing itself takes time. The plain process is free of it, but its CPU time is usable
         // only if glibc serves it.
         let mut cpu_ns = timed.cpu_ns();
@@ -86,6 +88,37 @@ impl CommandRunner<'_> {
         }
         measurement.figures.extend(calls.figures(cpu_ns));
         Ok(())
+    }
+
+    /// A process in which calls of glibc are timed, and take so much longer for so long; or its fault.
+    fn timed_at(
+        &self,
+        libc: &Path,
+        slower_ns: Option<(u64, u64)>,
+        plain: &Ran,
+    ) -> Result<Result<(Ran, Calls), Outcome>> {
+        self.prepare()?;
+        let times = Times::new()?;
+        let mut variables = below(&self.tools.timer, libc, times.variable());
+        if let Some((by_ns, for_ns)) = slower_ns {
+            let until_ns = monotonic_ns() + for_ns;
+            variables.insert("HEAPMARK_SLOWER_NS".into(), by_ns.to_string());
+            variables.insert("HEAPMARK_SLOWER_UNTIL_NS".into(), until_ns.to_string());
+        }
+        let timed = self.start(variables, None, None, Some(&times))?;
+        let fault = match &timed.served {
+            Some(served) => served.fault.clone(),
+            None if timed.end.code().is_some() && timed.end.code() == plain.end.code() => None,
+            None => timed.end.outcome(Phase::Run, None),
+        };
+        if let Some(outcome) = fault {
+            return Ok(Err(outcome));
+        }
+        let calls = match &timed.served {
+            Some(served) => served.used.calls,
+            None => times.read()?,
+        };
+        Ok(Ok((timed, calls)))
     }
 
     /// Runs one process that is traced through each fork and exec of its tree. glibc serves it, and
@@ -177,6 +210,11 @@ impl CommandRunner<'_> {
 fn listed(words: impl Iterator<Item = String>) -> Option<String> {
     let words = joined(words, ", ");
     (!words.is_empty()).then_some(words)
+}
+
+fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn libc() -> Result<PathBuf> {

@@ -39,7 +39,11 @@ impl CommandRunner<'_> {
         };
         if ran.witnessed.is_empty() {
             let outcome = ran.end.outcome(phase, None);
-            let why = "no process of the command reported which library serves its malloc".into();
+            let why = "no process of the command reported which library serves its malloc";
+            let why = match &ran.unreported {
+                Some(trouble) => format!("{why}: {trouble}"),
+                None => why.into(),
+            };
             return Ok(outcome
                 .filter(|outcome| code != 0 && matches!(outcome, Outcome::NotLoaded { .. }))
                 .or(Some(Outcome::NotLoaded { why })));
@@ -52,7 +56,19 @@ impl CommandRunner<'_> {
                 return Ok(Some(Outcome::Exit { code, phase }));
             }
             let (baseline, wanted) = (&reference.baseline.allocator.name, reference.code);
-            let what = format!("exit code {code}, under {baseline} {wanted}");
+            let words = ran.end.last_words();
+            let what = if self.is_baseline {
+                let what = format!(
+                    "a later run of it ended otherwise than its first: exit code {code}, not {wanted}"
+                );
+                with_words(&what, &words)
+                    + "; if the command changes what it works on: --prepare CMD restores that before each run"
+            } else {
+                with_words(
+                    &format!("exit code {code}, under {baseline} {wanted}"),
+                    &words,
+                )
+            };
             return Ok(Some(Outcome::WrongResult { what }));
         }
         self.other_output(ran, reference)

@@ -10,6 +10,15 @@ pub const SHARE: &str = "malloc_share";
 /// Calls of the malloc family for each second of CPU time.
 pub const CALLS_PER_S: &str = "malloc_calls_per_cpu_s";
 
+/// Calls of a process in which each took longer, and its wall time, over those of one in which none did.
+pub const SLOWER_CALLS: &str = "slower_calls_ratio";
+/// As [`SLOWER_CALLS`].
+pub const SLOWER_WALL: &str = "slower_wall_ratio";
+/// The CPU time that all calls together would then take more, over that of the process without.
+const SLOWER: f64 = 9.0;
+/// A command that spends less of its time in these calls is not asked.
+const LEAST_SHARE: f64 = 0.01;
+
 /// The file whose totals the processes of a tree add to.
 pub struct Times(Handed);
 
@@ -52,6 +61,19 @@ impl Calls {
         }
     }
 
+    /// How much longer each call must take for that, if the answer could matter; the process took this
+    /// much CPU time.
+    pub fn slower_ns(self, cpu_ns: u64) -> Option<u64> {
+        let matters = self.took_ns as f64 >= LEAST_SHARE * cpu_ns as f64;
+        let slower_ns = SLOWER * cpu_ns as f64 / self.calls as f64;
+        (matters && self.calls > 0).then_some(slower_ns.ceil() as u64)
+    }
+
+    /// These calls over those of another process.
+    pub fn over(self, other: Calls) -> f64 {
+        self.calls as f64 / other.calls as f64
+    }
+
     /// The figures for a command that takes this much CPU time when its calls are not timed.
     pub fn figures(self, cpu_ns: u64) -> Vec<(String, f64)> {
         if cpu_ns == 0 {
@@ -76,6 +98,17 @@ mod tests {
         assert_eq!(figures(2, 500, 1_000_000), both(2000.0, 0.0005));
         assert_eq!(figures(0, 0, 1_000_000), both(0.0, 0.0));
         assert_eq!(figures(0, 0, 0), []);
+    }
+
+    #[test]
+    fn calls_are_slowed_so_that_they_add_nine_times_the_cpu_time_if_they_matter_at_all() {
+        let of = |took_ns| Calls {
+            calls: 64_000,
+            took_ns,
+        };
+        assert_eq!(of(3_200_000).slower_ns(32_000_000), Some(4500));
+        assert_eq!(of(256_000).slower_ns(32_000_000), None, "less than 1 %");
+        assert_eq!(Calls::default().slower_ns(1000), None);
     }
 
     #[test]

@@ -27,6 +27,7 @@ use process::Ran;
 use server::Served;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use trees::{Trees, programs};
 
@@ -35,7 +36,7 @@ pub use super::early_end::{EarlyEnd, StepResult};
 pub use aged::{AGED_PROGRAM, ALLOCATING_THREADS, MOST_LIVE, SIZES};
 pub use baseline_probes::{SILENT, UNPROVEN, UNSEARCHED, UNTIMED};
 pub use command_runner::{Aging, CommandRunner, Tools};
-pub use in_malloc::{CALLS_PER_S, SHARE};
+pub use in_malloc::{CALLS_PER_S, SHARE, SLOWER_CALLS, SLOWER_WALL};
 pub use reached::{ANONYMOUS, BEYOND, CALLS, MIXED, OTHER_SIZES, REACHED};
 
 /// Note: the exit code that every process ends with, if not 0.
@@ -44,6 +45,8 @@ pub const EXIT_CODE: &str = "exit_code";
 pub const SAID: &str = "said";
 /// Note: which libraries serve the command as the user calls it.
 pub const SERVED_BY: &str = "served_by";
+/// Note: the program that a script becomes after it has started most of its processes.
+pub const BECOMES: &str = "becomes";
 /// Note: digests of what it printed and wrote, which are the baseline's.
 pub const DIGEST: &str = "digest";
 /// Note: why the peak of PSS was missed.
@@ -219,11 +222,25 @@ impl CommandRunner<'_> {
         }
         let is_aged = self.job.litter.as_ref().is_some_and(|it| it.bytes > 0);
         if self.job.check && !is_aged && allocator.name == reference.baseline.allocator.name {
+            let becomes = self.becomes(&ran.witnessed);
+            let becomes = becomes.map(|program| (BECOMES.into(), program.into()));
+            measurement.notes.extend(becomes);
             self.sized(&mut measurement)?;
             self.timed(&mut measurement, &ran)?;
             self.searched(&mut measurement, &ran)?;
         }
         Ok(self.attempt(Outcome::Ok, ran, measurement))
+    }
+
+    /// The program that a script becomes in the end, if most processes of its tree come before that.
+    fn becomes<'w>(&self, witnessed: &'w [Witnessed]) -> Option<&'w str> {
+        let first = witnessed.first()?;
+        let named = Path::new(&self.command.command[0]).canonicalize().ok()?;
+        let last = witnessed.iter().rposition(|it| it.pid == first.pid)?;
+        let starts_others = witnessed[..last].iter().any(|it| it.pid != first.pid);
+        let is_script = named != Path::new(&first.program);
+        let is_most = starts_others && last > witnessed.len() - last;
+        (is_script && is_most).then_some(witnessed[last].program.as_str())
     }
 
     fn attempt(&self, outcome: Outcome, mut ran: Ran, measurement: Measurement) -> Attempt {

@@ -19,6 +19,7 @@ use crate::file::WithPath;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,6 +31,8 @@ pub struct Ran {
     /// What it printed, if its output is read.
     pub output: Option<OutputReader>,
     pub witnessed: Vec<Witnessed>,
+    /// Why no process could report, if that shows.
+    pub unreported: Option<String>,
     /// What was resident at its end: of the largest of its processes that ended by itself.
     pub end_rss_bytes: Option<u64>,
     /// Digests of what it printed and wrote, once compared.
@@ -41,6 +44,12 @@ pub struct Ran {
 }
 
 impl Ran {
+    /// From its start to its end; of a server, of its client.
+    pub fn wall_ns(&self) -> u64 {
+        let served = self.served.as_ref();
+        served.map_or(self.end.launched.wall_ns, |served| served.client.wall_ns)
+    }
+
     /// CPU time of all its processes.
     pub fn cpu_ns(&self) -> u64 {
         let served = self.served.as_ref();
@@ -95,8 +104,11 @@ impl CommandRunner<'_> {
         let ran = self.start(variables, look, output, None)?;
         let told = log.text();
         let witnessed = malloc_probe::parse(&told);
+        let cut = || (!told.is_empty()).then(|| "the report was cut off".to_owned());
+        let unreported = witnessed.is_empty().then(|| log.trouble().or_else(cut));
         Ok(Ran {
             witnessed,
+            unreported: unreported.flatten(),
             end_rss_bytes: malloc_probe::resident_at_end(&told),
             litter,
             ..ran
@@ -167,11 +179,19 @@ impl CommandRunner<'_> {
         options: &[&str],
         variables: &BTreeMap<String, String>,
     ) -> Result<Launch> {
-        let stdin = match &self.command.stdin {
-            None => Stdio::null(),
-            Some(file) => File::open(file)
+        let stdin = match (&self.command.stdin, &self.command.piped) {
+            (None, None) => Stdio::null(),
+            (Some(file), _) => File::open(file)
                 .with_path("--stdin: cannot read", file)?
                 .into(),
+            (None, Some(piped)) => {
+                let file = piped.file.as_ref().context("stdin was not read again")?;
+                // Opened again: each process reads from the beginning.
+                let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+                File::open(path)
+                    .context("cannot read what came from stdin")?
+                    .into()
+            }
         };
         let variables = padded(variables, self.job.padding);
         let limit = self.job.limit.as_ref();
@@ -232,6 +252,7 @@ impl CommandRunner<'_> {
             end,
             output,
             witnessed: Vec::new(),
+            unreported: None,
             end_rss_bytes: None,
             digest: Vec::new(),
             litter: None,

@@ -29,6 +29,12 @@ impl ProcessFiles {
         resident_bytes(self.text("statm")?).filter(|bytes| *bytes > 0)
     }
 
+    /// Whether it executes a program of its own, and not its parent's since a fork; `None` once it has
+    /// ended.
+    pub fn has_executed(&mut self) -> Option<bool> {
+        has_executed(self.text("stat")?)
+    }
+
     /// What a walk of the page tables finds, which takes much longer.
     pub fn walked(&mut self) -> Option<Walked> {
         Walked::of(self.text("smaps_rollup")?)
@@ -60,6 +66,16 @@ pub fn resident_bytes(statm: &str) -> Option<u64> {
     Some(statm.split_whitespace().nth(1)?.parse::<u64>().ok()? * rustix::param::page_size() as u64)
 }
 
+/// From `/proc/PID/stat`, whose words are counted from behind the program's name: that may hold
+/// anything.
+fn has_executed(stat: &str) -> Option<bool> {
+    /// The kernel's `PF_FORKNOEXEC`.
+    const FORKED: u64 = 0x40;
+    let words = stat.rsplit_once(')')?.1;
+    let flags: u64 = words.split_whitespace().nth(6)?.parse().ok()?;
+    Some(flags & FORKED == 0)
+}
+
 /// The number of KiB after a key.
 fn kib_bytes(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
@@ -85,5 +101,18 @@ impl Walked {
             pss_bytes: bytes("Pss:")?,
             anon_huge_bytes: bytes("AnonHugePages:")?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forked_process_is_told_from_one_that_executes_its_own_program() {
+        let of = |flags: &str| has_executed(&format!("7 (a) b) S 1 7 7 0 -1 {flags} 100 0 0 0"));
+        assert_eq!(of("4194304"), Some(true));
+        assert_eq!(of("4194368"), Some(false));
+        assert_eq!(has_executed("7 (a"), None);
     }
 }

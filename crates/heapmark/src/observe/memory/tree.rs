@@ -4,12 +4,14 @@
 use super::pace::Pace;
 use super::process_files::{ProcessFiles, Walked};
 use crate::observe::clock::thread_cpu_ns;
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 /// What was sampled of a tree of processes.
 #[derive(Clone, Copy, Default)]
 pub struct Tree {
-    /// Highest sum of resident sets. Pages that processes share count once for each.
+    /// Highest sum of resident sets. Pages that processes share count once for each, except between a
+    /// fork and what is then executed.
     pub peak_rss_bytes: u64,
     /// Highest sum of PSS: resident sets with shared pages divided among the processes that share
     /// them; 0 if not sampled.
@@ -43,9 +45,38 @@ impl Tree {
     }
 }
 
+/// A forked process that has executed nothing for so long works as a copy of its parent. Any earlier
+/// it may be about to execute a program, and then it gives back all that it shares with its parent.
+const COPY: Duration = Duration::from_millis(100);
+
+/// Which of its memory counts for a process.
+#[derive(Clone, Copy)]
+enum Counted {
+    /// All of it.
+    All,
+    /// What it has beyond this, which it had when it was first seen: it was just forked.
+    Beyond(u64, Instant),
+}
+
+impl Counted {
+    /// Of a process, by what was known of it before. `None` if it has ended.
+    fn of(files: &mut ProcessFiles, before: Option<Counted>) -> Option<Counted> {
+        match before {
+            Some(Counted::All) => Some(Counted::All),
+            // Asked before its memory is read: what it executes in between holds little.
+            _ if files.has_executed()? => Some(Counted::All),
+            Some(Counted::Beyond(_, since)) if since.elapsed() >= COPY => Some(Counted::All),
+            Some(known) => Some(known),
+            None => Some(Counted::Beyond(files.resident_bytes()?, Instant::now())),
+        }
+    }
+}
+
 /// Samples a tree.
 pub struct TreeSampler {
     seen: Tree,
+    /// What is known of the processes of the last look.
+    known: BTreeMap<i32, Counted>,
     pace: Pace,
     /// Whether page tables are walked. That takes long and delays the process, so never in a timed
     /// one.
@@ -57,6 +88,7 @@ impl TreeSampler {
     pub fn new(walks: bool) -> TreeSampler {
         TreeSampler {
             seen: Tree::default(),
+            known: BTreeMap::new(),
             pace: Pace::default(),
             walks,
         }
@@ -65,12 +97,27 @@ impl TreeSampler {
     /// Samples these processes; returns the wait until the next look.
     pub fn look(&mut self, processes: &[i32]) -> Duration {
         // Not kept open: a tree may have more processes than heapmark may have open files.
-        let files = || processes.iter().copied().map(ProcessFiles::of);
-        let resident = files().filter_map(|mut files| files.resident_bytes());
+        let mut before = std::mem::take(&mut self.known);
+        let mut resident_bytes = 0;
+        for pid in processes {
+            let mut files = ProcessFiles::of(*pid);
+            let Some(counted) = Counted::of(&mut files, before.remove(pid)) else {
+                continue;
+            };
+            let bytes = files.resident_bytes().unwrap_or(0);
+            resident_bytes += match counted {
+                Counted::All => bytes,
+                Counted::Beyond(shared_bytes, _) => bytes.saturating_sub(shared_bytes),
+            };
+            self.known.insert(*pid, counted);
+        }
         let seen = &mut self.seen;
-        seen.peak_rss_bytes = seen.peak_rss_bytes.max(resident.sum());
+        seen.peak_rss_bytes = seen.peak_rss_bytes.max(resident_bytes);
         if self.walks {
-            let walked: Vec<Walked> = files().filter_map(|mut files| files.walked()).collect();
+            let is_all = |pid: &&i32| matches!(self.known.get(pid), Some(Counted::All));
+            let counted = processes.iter().filter(is_all);
+            let walked = counted.filter_map(|pid| ProcessFiles::of(*pid).walked());
+            let walked: Vec<Walked> = walked.collect();
             let sum = |bytes: fn(&Walked) -> u64| walked.iter().map(bytes).sum::<u64>();
             seen.peak_pss_bytes = seen.peak_pss_bytes.max(sum(|one| one.pss_bytes));
             seen.walked_rss_bytes = seen.walked_rss_bytes.max(sum(|one| one.rss_bytes));
@@ -94,6 +141,7 @@ const UNTIMED: u32 = 10;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
 
     #[test]
     fn a_peak_that_came_and_went_between_two_looks_is_missed() {
@@ -141,5 +189,40 @@ mod tests {
         timed.look(&[own, i32::MAX]);
         assert_eq!(timed.seen().peak_pss_bytes, 0, "no page table is walked");
         assert!(timed.seen().peak_rss_bytes > 0);
+    }
+
+    #[test]
+    fn what_was_just_forked_adds_nothing_until_it_works_as_a_copy() {
+        let own = std::process::id() as i32;
+        let (wait, go) = std::io::pipe().unwrap();
+        // SAFETY: the child makes async-signal-safe calls only, and ends when the pipe is closed.
+        let child = unsafe {
+            match libc::fork() {
+                0 => {
+                    libc::close(go.as_raw_fd());
+                    libc::read(wait.as_raw_fd(), [0_u8].as_mut_ptr().cast(), 1);
+                    libc::_exit(0)
+                }
+                child => child,
+            }
+        };
+        let mut watcher = TreeSampler::new(false);
+        watcher.look(&[own]);
+        let alone_bytes = watcher.seen().peak_rss_bytes;
+        watcher.look(&[own, child]);
+        let forked_bytes = watcher.seen().peak_rss_bytes;
+        let began = Instant::now();
+        while watcher.seen().peak_rss_bytes < alone_bytes * 3 / 2 && began.elapsed() < COPY * 100 {
+            watcher.look(&[own, child]);
+        }
+        let copied_bytes = watcher.seen().peak_rss_bytes;
+        drop(go);
+        // SAFETY: a plain system call on a child that has not been waited for.
+        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+        assert!(
+            child > 0 && forked_bytes < alone_bytes * 3 / 2,
+            "{forked_bytes}"
+        );
+        assert!(copied_bytes >= alone_bytes * 3 / 2, "{copied_bytes}");
     }
 }

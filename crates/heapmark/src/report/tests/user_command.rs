@@ -233,7 +233,7 @@ fn of_a_server_the_time_in_malloc_is_a_share_of_its_own_cpu_time() {
     let mut lab = tried(0.8, 0.25);
     let client = Client {
         command: vec!["/usr/bin/ask".into()],
-        port: 7,
+        ready: crate::plan::Ready::Port(7),
     };
     let Target::Command(command) = &mut lab.run.plan.cases[0].target else {
         panic!()

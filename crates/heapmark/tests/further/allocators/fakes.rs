@@ -38,12 +38,7 @@ const FAKES: [(&str, &str, &str, &str); 22] = [
         "load",
         "SIGKILL to its parent process",
     ),
-    (
-        "killed",
-        "oom",
-        "",
-        "most likely by the kernel for lack of memory",
-    ),
+    ("killed", "crash", "run", "SIGKILL"),
     ("starver", "oom", "", "malloc returned NULL"),
     ("slow", "ok", "", ""),
 ];

@@ -9,4 +9,5 @@ mod real_programs;
 mod rows;
 mod try_age;
 mod try_command;
+mod try_inputs;
 mod try_server;

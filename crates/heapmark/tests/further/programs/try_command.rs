@@ -653,7 +653,7 @@ fn a_command_that_does_not_run_under_the_baseline_is_not_measured() {
     assert_eq!(end.code, Some(1));
     assert!(
         end.stderr
-            .contains("under glibc it ended wrong-result: line 1 of the output"),
+            .contains("cannot be tried under glibc: line 1 of the output"),
         "{}",
         end.stderr
     );

@@ -1,21 +1,29 @@
-//! Which process answers on a port: the kernel lists the socket that listens there, and the sockets
-//! that the server's processes have open.
+//! Which process answers on a port or a Unix socket: the kernel lists the socket that listens there,
+//! and the sockets that the server's processes have open.
 
 use crate::execute::descendants;
+use crate::plan::Ready;
 use std::collections::BTreeSet;
 use std::fs::{read_dir, read_link, read_to_string};
+use std::path::Path;
 
 /// The state of a listening socket in the kernel's tables.
 const LISTENS: &str = "0A";
 
-/// Whether a process below this one listens on a port. `None` if that is unknown: the server runs
-/// as another user, or a network rule forwards the port.
-pub fn is_below(launcher: i32, port: u16) -> Option<bool> {
-    let tables =
-        ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| read_to_string(table).unwrap_or_default());
-    let wanted: BTreeSet<String> = listeners(&tables.concat(), port)
-        .map(|inode| format!("socket:[{inode}]"))
-        .collect();
+/// Whether a process below this one listens there. `None` if that is unknown: the server runs
+/// as another user, a network rule forwards the port, or the server names its socket otherwise.
+pub fn is_below(launcher: i32, ready: &Ready) -> Option<bool> {
+    let text = |table: &str| read_to_string(table).unwrap_or_default();
+    let inodes: Vec<String> = match ready {
+        Ready::Port(port) => {
+            let tables = text("/proc/net/tcp") + &text("/proc/net/tcp6");
+            listeners(&tables, *port).map(String::from).collect()
+        }
+        Ready::Socket(path) => unix_listeners(&text("/proc/net/unix"), path)
+            .map(String::from)
+            .collect(),
+    };
+    let wanted: BTreeSet<String> = inodes.iter().map(|it| format!("socket:[{it}]")).collect();
     if wanted.is_empty() {
         return None;
     }
@@ -44,6 +52,19 @@ fn listeners(table: &str, port: u16) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The inodes of the Unix sockets that were bound to a path, and listen.
+fn unix_listeners<'t>(table: &'t str, path: &Path) -> impl Iterator<Item = &'t str> {
+    /// Flags, type and state of a stream that accepts connections.
+    const LISTENS: [&str; 3] = ["00010000", "0001", "01"];
+    table.lines().filter_map(move |line| {
+        let fields: Vec<&str> = line.split_whitespace().skip(3).collect();
+        let (state, [inode, bound @ ..]) = fields.split_first_chunk::<3>()? else {
+            return None;
+        };
+        (*state == LISTENS && Path::new(&bound.join(" ")) == path).then_some(*inode)
+    })
+}
+
 /// Whether a process has one of these files open; `None` if it may not be read.
 fn has_any(pid: i32, wanted: &BTreeSet<String>) -> Option<bool> {
     let mut files = read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
@@ -65,6 +86,12 @@ mod tests {
                3: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 86 1 0\n";
         assert_eq!(listeners(table, 8080).collect::<Vec<_>>(), ["83", "86"]);
         assert_eq!(listeners("", 8080).count(), 0);
+        let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+               0: 00000002 00000000 00010000 0001 01 91 /run/a b\n\
+               0: 00000003 00000000 00000000 0001 03 92 /run/a b\n\
+               0: 00000003 00000000 00000000 0001 03 93\n";
+        let of = |path: &str| unix_listeners(table, Path::new(path)).collect::<Vec<_>>();
+        assert_eq!((of("/run/a b"), of("/run/a")), (vec!["91"], vec![]));
     }
 
     #[test]
@@ -72,7 +99,8 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let own = std::process::id() as i32;
-        assert_eq!(is_below(own, port), Some(false));
+        let ready = Ready::Port(port);
+        assert_eq!(is_below(own, &ready), Some(false));
         // A child inherits the socket, as a server's workers do.
         let file = std::os::fd::OwnedFd::from(listener.try_clone().unwrap());
         let mut child = std::process::Command::new("sleep")
@@ -80,7 +108,7 @@ mod tests {
             .stdin(file)
             .spawn()
             .unwrap();
-        assert_eq!(is_below(own, port), Some(true));
+        assert_eq!(is_below(own, &ready), Some(true));
         child.kill().unwrap();
         child.wait().unwrap();
     }

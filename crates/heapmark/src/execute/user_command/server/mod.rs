@@ -13,6 +13,7 @@ use crate::execute::Outcome;
 use crate::execute::child::end_tree;
 use crate::execute::exit::End;
 use crate::execute::tree::held_descendants;
+use crate::plan::Ready;
 use anyhow::{Context, Result, bail};
 use client::ClientProcess;
 use heapmark_wire::{Launched, Phase};
@@ -20,6 +21,7 @@ use listener::is_below;
 use rustix::process::{Pid, Signal, pidfd_send_signal};
 use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use usage::Used;
@@ -57,7 +59,7 @@ enum ServerStep {
 
 /// Drives one server.
 pub(super) struct Drive<'a> {
-    port: u16,
+    ready: Ready,
     times: Option<&'a Times>,
     step: ServerStep,
     began: Instant,
@@ -83,15 +85,15 @@ impl<'a> Drive<'a> {
         let Some(client) = &tried.command.client else {
             return Ok(None);
         };
-        let port = client.port;
-        if answers(port) {
+        let ready = client.ready.clone();
+        if answers(&ready) {
             bail!(
-                "port {port} is taken: something answers there before the server is started; end it, or take another port"
+                "{ready} is taken: something answers there before the server is started; end it, or take another one"
             );
         }
         let server = server.try_clone();
         Ok(Some(Drive {
-            port,
+            ready,
             times,
             step: ServerStep::Waits,
             began: Instant::now(),
@@ -114,7 +116,6 @@ impl<'a> Drive<'a> {
 
     /// Takes the next step if it is time to.
     fn go_on(&mut self, launcher: i32) -> Result<(), Outcome> {
-        let port = self.port;
         let patience_s = PATIENCE.as_secs();
         let server_has_ended = self.server.metadata().is_ok_and(|file| file.len() > 0);
         let step = self.step;
@@ -122,10 +123,10 @@ impl<'a> Drive<'a> {
             // The server has ended, so its launcher ends soon. What answers now could not be
             // measured to its end.
             ServerStep::Waits | ServerStep::Runs(_) if server_has_ended => {}
-            ServerStep::Waits if answers(port) => self.answered(launcher)?,
+            ServerStep::Waits if answers(&self.ready) => self.answered(launcher)?,
             ServerStep::Waits if self.began.elapsed() > PATIENCE => {
-                let what =
-                    format!("the server did not answer on port {port} within {patience_s} s");
+                let ready = &self.ready;
+                let what = format!("the server did not answer on {ready} within {patience_s} s");
                 return Err(Outcome::Error { what });
             }
             ServerStep::Runs(before) if self.driver.has_ended()? => {
@@ -181,24 +182,24 @@ impl<'a> Drive<'a> {
         };
         let why = || server.and_then(words).unwrap_or_else(|| STAY.into());
         let step = match self.step {
-            ServerStep::Waits => format!("it answered on port {}", self.port),
+            ServerStep::Waits => format!("it answered on {}", self.ready),
             ServerStep::Runs(_) => "its client".into(),
             ServerStep::Ends(_) => return self.driver.went_wrong(),
         };
         Some(format!("the server ended before {step}{}", why()))
     }
 
-    /// Called when a process answers on the port. Notes what the server has used, then starts the
+    /// Called when a process answers. Notes what the server has used, then starts the
     /// client.
     fn answered(&mut self, launcher: i32) -> Result<(), Outcome> {
-        let port = self.port;
-        if is_below(launcher, port) != Some(false) {
+        let ready = &self.ready;
+        if is_below(launcher, ready) != Some(false) {
             let before = Used::until_now(launcher, self.times)?;
             self.driver.start()?;
             self.step = ServerStep::Runs(before);
         } else if self.doubted.get_or_insert_with(Instant::now).elapsed() > DOUBT {
             let what = format!(
-                "what answers on port {port} is not the server, nor a process of it: end that, or take another port"
+                "what answers on {ready} is not the server, nor a process of it: end that, or take another one"
             );
             return Err(Outcome::Error { what });
         }
@@ -215,12 +216,14 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// Whether a process on this machine accepts connections on the port.
-fn answers(port: u16) -> bool {
-    [
-        SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
-        SocketAddr::from((Ipv6Addr::LOCALHOST, port)),
-    ]
-    .iter()
-    .any(|place| TcpStream::connect_timeout(place, ANSWER).is_ok())
+/// Whether a process on this machine accepts connections there.
+fn answers(ready: &Ready) -> bool {
+    let connects = |place| TcpStream::connect_timeout(&place, ANSWER).is_ok();
+    match ready {
+        Ready::Port(port) => {
+            connects(SocketAddr::from((Ipv4Addr::LOCALHOST, *port)))
+                || connects(SocketAddr::from((Ipv6Addr::LOCALHOST, *port)))
+        }
+        Ready::Socket(path) => UnixStream::connect(path).is_ok(),
+    }
 }

@@ -1,0 +1,44 @@
+//! Whether the kernel killed a process for lack of memory: it counts such kills. SIGKILL alone says
+//! nothing of its sender.
+
+/// The kernel's count at one moment; `None` if it shows none.
+#[derive(Clone, Copy)]
+pub struct OomKills(Option<u64>);
+
+impl OomKills {
+    /// Now. The count includes kills at limits of control groups.
+    pub fn now() -> OomKills {
+        OomKills(
+            std::fs::read_to_string("/proc/vmstat")
+                .ok()
+                .and_then(|text| count(&text)),
+        )
+    }
+
+    /// Whether there was one since then.
+    pub fn since(self, earlier: OomKills) -> bool {
+        self.0.zip(earlier.0).is_some_and(|(now, then)| now > then)
+    }
+}
+
+fn count(vmstat: &str) -> Option<u64> {
+    let mut counts = vmstat.lines().filter_map(|it| it.strip_prefix("oom_kill "));
+    counts.next()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_kernel_counted_is_one() {
+        let at = |text: &str| OomKills(count(text));
+        let none = at("nr_free_pages 5\noom_kill 3\ndrop_pagecache 0\n");
+        assert!(at("oom_kill 4\n").since(none));
+        assert!(!none.since(none));
+        assert!(
+            !at("nr_free_pages 5\n").since(none),
+            "a kernel that does not count"
+        );
+    }
+}
