@@ -31,7 +31,11 @@ const HOSTILE: [(&str, &str, &str); 12] = [
     ("lazy", "not-loaded", "libc served 100 % of the bytes"),
     ("indirect", "not-loaded", "free is served by /"),
     ("borrower", "not-loaded", "liblender.so"),
-    ("versioned", "not-loaded", "libc.so.6"),
+    (
+        "versioned",
+        "not-loaded",
+        "libc.so.6, and so is all else that the library exports",
+    ),
     ("recursive", "ok", ""),
     ("tuner", "ok", ""),
     ("holder", "ok", ""),
