@@ -4,7 +4,6 @@ group = "fork"
 standing = "gnu"
 source = "glibc and musl give more than POSIX asks for; glibc tst-malloc-fork-deadlock"
 why = "a lock that another thread held is held for ever in the child"
-full = true
 */
 #include "harness/check.h"
 #include <pthread.h>

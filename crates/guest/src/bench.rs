@@ -6,6 +6,7 @@ use crate::check::sizes;
 use crate::counted;
 use crate::cpus::Cpus;
 use crate::fail;
+use crate::held;
 use crate::job::{Job, c_str};
 use crate::measured::{Moment, Span};
 use crate::memory::{self, HarnessTable, Resident};
@@ -169,9 +170,10 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Bytes that were resident just before the first operation.
-    pub fn baseline_bytes(&self) -> u64 {
-        self.baseline_bytes.unwrap_or(0)
+    /// Bytes that were resident just before the first operation and are not the allocator's.
+    pub fn outside_bytes(&self) -> u64 {
+        let baseline = self.baseline_bytes.unwrap_or(0);
+        baseline.saturating_sub(held::before_bytes())
     }
 
     /// The rounds of this process: the cold ones first.
@@ -315,7 +317,8 @@ impl<'a> Bench<'a> {
             .for_each(|together| self.tell_round(false, together.get()));
         self.say("peak_rss_bytes", memory::peak_resident_bytes());
         self.say("cpus", self.cpus);
-        self.say("baseline_rss_bytes", self.baseline_bytes());
+        self.say("baseline_rss_bytes", self.baseline_bytes.unwrap_or(0));
+        self.say("held_before_bytes", held::before_bytes());
         retained::report(|key, value| self.say(key, value));
         counted::report(|key, value| self.say(key, value));
         for time in self.times.iter() {

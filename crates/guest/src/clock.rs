@@ -2,6 +2,7 @@
 //! page of code (the vDSO), found and called without the C library, and through system calls.
 
 use crate::elf::Image;
+use crate::fail;
 use crate::sys;
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::transmute;
@@ -21,6 +22,40 @@ pub fn now_ns() -> u64 {
     // SAFETY: a function kept by `find` has this signature; it writes into a local.
     unsafe { transmute::<*mut c_void, Read>(function)(libc::CLOCK_MONOTONIC, &mut time) };
     ns(time)
+}
+
+/// Two clocks of one kernel may differ by this much where the kernel is emulated; a natural one has
+/// no difference at all.
+const SLACK_NS: u64 = 100_000;
+
+/// Ends the process unless the clock and the kernel's own call agree. A library may have written
+/// over the kernel's page of code; over the kernel it cannot. The time of the call must lie between
+/// two readings of the clock: however long this thread waits for a CPU, it then does.
+pub fn must_agree() {
+    let before = now_ns();
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: writes into a local.
+    let error = unsafe { by_call(libc::CLOCK_MONOTONIC, &mut time) };
+    let after = now_ns();
+    if error == 0 && !lies_between(ns(time), before, after) {
+        let s = |ns: u64| ns as f64 / 1e9;
+        fail::give_up(
+            "wrong-result",
+            format_args!(
+                "its clocks contradict each other: the kernel's call says {:.6} s, and its code in this process, which the library can write over, {:.6} s before and {:.6} s after it",
+                s(ns(time)),
+                s(before),
+                s(after)
+            ),
+        );
+    }
+}
+
+fn lies_between(call: u64, before: u64, after: u64) -> bool {
+    (before.saturating_sub(SLACK_NS)..=after.saturating_add(SLACK_NS)).contains(&call)
 }
 
 /// CPU time of the calling thread.
@@ -99,6 +134,20 @@ mod tests {
         let (before, now, after) = (libc_ns(), now_ns(), libc_ns());
         assert!((before..=after).contains(&now), "{before} {now} {after}");
         assert!(kernels_own().is_some_and(|function| function == READ.load(Ordering::Relaxed)));
+    }
+
+    #[test]
+    fn a_wait_for_a_cpu_is_no_contradiction_and_a_clock_of_another_speed_is_one() {
+        const S: u64 = 1_000_000_000;
+        for (call, before, after, agree) in [
+            (100 * S, 100 * S, 100 * S, true),
+            (100 * S, 40 * S, 130 * S, true),
+            (100 * S, 50 * S, 50 * S + 100, false),
+            (100 * S, 100 * S + 1_000_000, 100 * S + 1_000_100, false),
+        ] {
+            assert_eq!(lies_between(call, before, after), agree, "{call} {before}");
+        }
+        must_agree();
     }
 
     #[test]

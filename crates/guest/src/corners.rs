@@ -36,14 +36,19 @@ const NONE: Block = Block {
     size: 0,
 };
 
+// Names that say what crashes, if a process crashes: ordinary calls do not.
+const CALLOC_OVERFLOW: &str = "calloc of a product that overflows";
+const MALLOC_OVERFLOW: &str = "malloc of more than any memory";
+const REALLOC_OVERFLOW: &str = "realloc to more than any memory";
+
 /// The checks. Each runs in a process of its own, so that an error in one does not affect another.
 pub const ALL: [&str; 8] = [
     "posix_memalign",
     "aligned_alloc",
     "memalign",
-    "calloc",
-    "malloc",
-    "realloc",
+    CALLOC_OVERFLOW,
+    MALLOC_OVERFLOW,
+    REALLOC_OVERFLOW,
     "malloc_usable_size",
     "realloc of large blocks",
 ];
@@ -65,9 +70,9 @@ pub fn look(page: &Page, api: &Api, corner: &str) {
         }),
         "aligned_alloc" => look.aligned_by(corner, c"aligned_alloc"),
         "memalign" => look.aligned_by(corner, c"memalign"),
-        "calloc" => look.calloc_overflow(),
-        "malloc" => look.malloc_overflow(),
-        "realloc" => look.realloc_overflow(),
+        CALLOC_OVERFLOW => look.calloc_overflow(),
+        MALLOC_OVERFLOW => look.malloc_overflow(),
+        REALLOC_OVERFLOW => look.realloc_overflow(),
         "malloc_usable_size" => look.usable_size(),
         _ => look.large_realloc(),
     }
@@ -200,7 +205,7 @@ impl CornerCheck<'_> {
         if beside_free(c"malloc_usable_size").is_none() {
             return;
         }
-        for size in [1, 8, 24, 100, 500, 3000, 20_000] {
+        for size in [1, 8, 24, 100, 500, 3000, 20_000, 150_000, 3_000_000] {
             let mut blocks = [NONE; LIVE];
             for block in &mut blocks {
                 // SAFETY: ordinary calls.

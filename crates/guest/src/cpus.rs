@@ -1,6 +1,7 @@
 //! The CPUs that this process may use, and pinning of threads to them.
 
 use crate::memory::{self, HarnessTable};
+use crate::scheduled;
 use crate::text::TextIn;
 use core::fmt::Write;
 
@@ -61,6 +62,7 @@ impl Cpus {
         let Some(cpu) = self.0.get(worker) else {
             return;
         };
+        scheduled::pins();
         // SAFETY: a set on the stack; the number came from one of the same size.
         unsafe {
             let mut set: libc::cpu_set_t = core::mem::zeroed();

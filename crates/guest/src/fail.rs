@@ -1,7 +1,7 @@
 //! How a guest reports a failure: one line in the report, a known exit code, at once and from any
 //! thread.
 
-use crate::api::Api;
+use crate::api::{self, Api};
 use core::ffi::c_int;
 use core::fmt;
 use core::ptr;
@@ -80,8 +80,9 @@ pub fn no_aligned(
 /// A block does not have the alignment that every block must have.
 #[cold]
 pub fn misaligned(call: fmt::Arguments<'_>, block: usize, alignment: usize) -> ! {
-    let hint = if block.is_multiple_of(8) {
-        "; built for 8? descendants of dlmalloc take -DMALLOC_ALIGNMENT=16"
+    let is_of_dlmalloc = || api::beside_free(c"independent_comalloc").is_some();
+    let hint = if block.is_multiple_of(8) && is_of_dlmalloc() {
+        "; built for 8? it is a descendant of dlmalloc, and takes -DMALLOC_ALIGNMENT=16"
     } else {
         ""
     };

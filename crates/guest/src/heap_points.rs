@@ -4,12 +4,11 @@
 use crate::bench::Bench;
 use crate::clock::now_ns;
 use crate::fail;
-use crate::memory::{self, HarnessTable, Resident};
-use crate::objects::Objects;
+use crate::held;
+use crate::memory::{HarnessTable, Resident};
 use crate::published;
 use core::cell::Cell;
-use core::ptr;
-use heapmark_wire::{HeapPoint, RangeKind};
+use heapmark_wire::HeapPoint;
 
 /// From this many live bytes on, a point's overhead describes the allocator.
 pub const OVERHEAD_FROM_BYTES: u64 = 1 << 20;
@@ -63,7 +62,9 @@ impl HeapPoints {
     /// page, without which `stranded` would find less memory than live bytes.
     pub fn begin(&self) {
         if self.wanted() {
-            let held_bytes = self.held_bytes() as i64;
+            let held =
+                published::page().map_or(0, |page| held::bytes(page, self.harness_file_bytes));
+            let held_bytes = held as i64;
             self.before.set(own(&Resident::now()) - held_bytes);
             self.began_ns.set(now_ns());
         }
@@ -101,35 +102,6 @@ impl HeapPoints {
             not_all_found(heap, touched);
         }
         heap
-    }
-
-    /// What the allocator holds now, by the mappings in which its blocks may lie. The data of
-    /// objects, libc's for one, is none of these.
-    fn held_bytes(&self) -> u64 {
-        let Some(page) = published::page() else {
-            return 0;
-        };
-        let objects = Objects::loaded();
-        let page_start = ptr::from_ref(page).addr();
-        let ranges = page.watched().ranges();
-        let table = |start| {
-            let mut shared = ranges.known().filter(|it| it.kind == RangeKind::Shared);
-            shared.find(|range| range.start == start as u64)
-        };
-        let mut all_bytes = 0;
-        let mut shared_table_bytes = 0;
-        memory::fileless_mappings(|mapping| match table(mapping.start) {
-            _ if mapping.start == page_start => {}
-            Some(range) => shared_table_bytes += range.end - range.start,
-            None if objects
-                .owner(ptr::without_provenance_mut(mapping.start))
-                .is_some() => {}
-            // The harness's private tables may lie in one mapping with the allocator's memory.
-            None => all_bytes += mapping.bytes,
-        });
-        let elsewhere_bytes = shared_table_bytes + self.harness_file_bytes;
-        let private_table_bytes = published::harness_bytes().saturating_sub(elsewhere_bytes);
-        all_bytes.saturating_sub(private_table_bytes)
     }
 
     /// What the allocator holds.

@@ -20,6 +20,7 @@ mod elf;
 mod exercise;
 mod fail;
 mod heap_points;
+mod held;
 mod job;
 pub mod kernels;
 mod latency;
@@ -38,6 +39,7 @@ mod published;
 mod purge;
 mod retained;
 pub mod rng;
+mod scheduled;
 mod served;
 mod shape_blocks;
 pub mod sizes;
@@ -105,6 +107,11 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         return 0;
     }
 
+    // Under valgrind most of what is there is valgrind's.
+    if !job.is("counter", "callgrind") {
+        held::before_the_workload(page);
+    }
+    scheduled::start();
     counted::start(&job);
     page.enter(Phase::Setup);
     let allocator = if job.is("allocator", "null") {
@@ -139,6 +146,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     (kernel.run)(&mut bench);
     page.enter(Phase::After);
     bench.finish();
+    scheduled::must_be_as_launched();
     // The checks that follow are in no series.
     page.enter(Phase::Verify);
     latency::report(page, &job);

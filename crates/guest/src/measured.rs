@@ -1,7 +1,7 @@
 //! The measured phase: its start, its end, and what it took in between. With it the counters of
 //! this process are switched on and off.
 
-use crate::clock::now_ns;
+use crate::clock::{must_agree, now_ns};
 use crate::counted;
 use crate::sys;
 use core::ops::Add;
@@ -41,8 +41,10 @@ impl Add for Span {
 }
 
 impl Moment {
-    /// The start of a phase: usage first, so that the wall clock starts last.
+    /// The start of a phase: usage first, so that the wall clock starts last. Here and at its end
+    /// the clock is compared with the kernel's call, off the clock.
     pub fn start() -> Moment {
+        must_agree();
         let mut moment = Moment::usage();
         counted::begin();
         moment.wall_ns = now_ns();
@@ -54,6 +56,7 @@ impl Moment {
         let wall_ns = now_ns();
         counted::end();
         let end = Moment::usage();
+        must_agree();
         Span {
             wall_ns: wall_ns - self.wall_ns,
             user_ns: end.user_ns - self.user_ns,

@@ -147,7 +147,7 @@ impl Replaced {
         bench.requested_peak(peak);
         let resident_bytes = self.resident_bytes.get();
         if resident_bytes > 0 {
-            let heap_bytes = resident_bytes.saturating_sub(bench.baseline_bytes());
+            let heap_bytes = resident_bytes.saturating_sub(bench.outside_bytes());
             bench.figure("aligned_overhead", heap_bytes as f64 / peak as f64);
         }
         seen

@@ -9,6 +9,7 @@ use crate::latency;
 use crate::measured::Moment;
 use crate::memory::{HarnessTable, Padded};
 use crate::null;
+use crate::scheduled;
 use crate::stack::Stack;
 use core::ffi::c_void;
 use core::ptr;
@@ -138,6 +139,7 @@ impl<'c, C: Sync> Team<'c, C> {
 
 /// By each thread that works, before the clock starts.
 pub fn make_ready() {
+    scheduled::must_be_as_launched();
     null::prepare();
     latency::prepare();
     aged::come();
@@ -150,6 +152,7 @@ extern "C" fn work<C: Sync>(seat: *mut c_void) -> *mut c_void {
     // SAFETY: the crew outlives its threads.
     unsafe { &*seat.crew }.gate.wait();
     seat.work();
+    scheduled::must_be_as_launched();
     ptr::null_mut()
 }
 

@@ -9,9 +9,13 @@ use super::role::Role;
 use super::spread::{Spread, TwoModes};
 use super::table_cell::TableCell;
 use super::verdict::{RowVerdicts, Verdict};
-use crate::metric::{self, Judged, Unit, Value, WALL};
+use crate::metric::{self, HELD_BEFORE, Judged, Unit, Value, WALL};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// From this much on a row says what its allocator held before the first block. A huge page that
+/// some take at their start is less.
+const MUCH_BEFORE_BYTES: f64 = 8_388_608.0;
 
 /// The numbers of a row. Medians over processes unless stated otherwise.
 #[derive(Clone, Debug, Serialize)]
@@ -167,6 +171,12 @@ impl Numbers {
         self.cell("mops_per_s")
             .expect("what has a time has a rate")
             .spread
+    }
+
+    /// What the allocator held before the first block, if that is worth a word.
+    pub fn held_before(&self) -> Option<f64> {
+        self.median(HELD_BEFORE)
+            .filter(|bytes| *bytes >= MUCH_BEFORE_BYTES)
     }
 
     /// Memory at its peak; `None` if no process reported a resident set.

@@ -23,12 +23,12 @@ use crate::report;
 use crate::session::{lanes, memory_left};
 use crate::store::check::{CHECK_FILE, CheckFile, CheckResult, CheckVerdict, CheckedAllocator};
 use crate::store::misuse::{MisuseCell, MisuseResult};
-use crate::store::{self, CheckedShelf};
+use crate::store::{self, AllocatorInfo, CheckedShelf};
 use anyhow::{Result, bail};
 use fast_glob::glob_match;
 use std::cmp::Reverse;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Check what a program may rely on, and what becomes of wrong programs: alignment, overflow,
 /// contents, threads, fork; double free, overflow, use after free
@@ -134,7 +134,7 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         timeout: args.timeout,
         stop: &stop,
     };
-    let mut file = CheckFile::new(&args.preset, described_machine());
+    let file = CheckFile::new(&args.preset, described_machine());
     let usual = checks.iter().map(|it| (it.name.as_str(), it.usual_time()));
     let usual = usual.chain(misuses.iter().map(|it| (it.name.as_str(), it.usual_time())));
     let is_hasty = |usual: Duration| args.timeout.is_some_and(|timeout| timeout < usual);
@@ -143,23 +143,26 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
     let shelf = CheckedShelf::open()
         .inspect_err(|error| note(format!("runs will not say what is found: {error:#}")))
         .ok();
-    for subject in &subjects {
-        match checked(&runner, subject, &checks, &misuses, &args) {
-            Ok(checked) => {
-                if let Some(shelf) = &shelf {
-                    keep_for_runs(shelf, subject, &file, &checked, &hasty);
-                }
-                file.allocators.push(checked);
-            }
-            Err(error) if error.is::<Interrupted>() => return Ok(Exit::Interrupted),
-            Err(error) => return Err(error),
-        }
-    }
     let folder = match &args.output {
         Some(folder) => make_folder(folder).map(|_| folder.clone())?,
         None => store::fresh(&format!("{}-check", today()))?,
     };
-    store::keep(&folder, CHECK_FILE, serde_json::to_vec_pretty(&file)?)?;
+    let mut kept = Kept::new(&folder, file)?;
+    let mut stopped = false;
+    for subject in &subjects {
+        let done = check_all(&runner, subject, &checks, &misuses, &args, &mut kept);
+        match done {
+            Err(error) if error.is::<Interrupted>() => stopped = true,
+            done => done?,
+        }
+        if let (Some(shelf), Some(checked)) = (&shelf, kept.file.allocators.last()) {
+            keep_for_runs(shelf, subject, &kept.file, checked, &hasty);
+        }
+        if stopped {
+            break;
+        }
+    }
+    let file = kept.end(stopped)?;
     let page = check_beside(&folder, &file)?;
     if args.json {
         print_json(&file)?;
@@ -170,6 +173,9 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
             folder.join(CHECK_FILE).display(),
             page.display()
         ));
+    }
+    if stopped {
+        return Ok(Exit::Interrupted);
     }
     let results = || file.allocators.iter().flat_map(|one| &one.results);
     let is_met = results().any(|result| {
@@ -254,14 +260,76 @@ enum Found {
     Misuse(MisuseResult),
 }
 
+/// A result in its folder, as complete as it is.
+struct Kept<'a> {
+    folder: &'a Path,
+    file: CheckFile,
+    at: Instant,
+}
+
+/// What has been found for so long is on the disk.
+const KEPT_EVERY: Duration = Duration::from_secs(1);
+
+impl<'a> Kept<'a> {
+    /// Before the first check.
+    fn new(folder: &'a Path, file: CheckFile) -> Result<Kept<'a>> {
+        let mut kept = Kept {
+            folder,
+            file,
+            at: Instant::now(),
+        };
+        kept.keep()?;
+        Ok(kept)
+    }
+
+    fn keep(&mut self) -> Result<()> {
+        store::keep(
+            self.folder,
+            CHECK_FILE,
+            serde_json::to_vec_pretty(&self.file)?,
+        )?;
+        self.at = Instant::now();
+        Ok(())
+    }
+
+    /// Before the first check of an allocator.
+    fn begin(&mut self, info: AllocatorInfo) -> Result<()> {
+        self.file.allocators.push(CheckedAllocator::new(info));
+        self.keep()
+    }
+
+    /// Adds a result of the last allocator.
+    fn add(&mut self, found: Found) -> Result<()> {
+        if let Some(checked) = self.file.allocators.last_mut() {
+            match found {
+                Found::Check(result) => checked.results.push(result),
+                Found::Misuse(result) => checked.hardening.push(result),
+            }
+            checked.sort();
+        }
+        match self.at.elapsed() < KEPT_EVERY {
+            true => Ok(()),
+            false => self.keep(),
+        }
+    }
+
+    /// After the last check.
+    fn end(mut self, stopped: bool) -> Result<CheckFile> {
+        self.file.unfinished = stopped;
+        self.keep()?;
+        Ok(self.file)
+    }
+}
+
 /// All checks of an allocator, side by side while there are idle CPUs: nothing is timed.
-fn checked(
+fn check_all(
     runner: &CheckRunner,
     subject: &Subject,
     checks: &[Check],
     misuses: &[Misuse],
     args: &CheckArgs,
-) -> Result<CheckedAllocator> {
+    kept: &mut Kept,
+) -> Result<()> {
     let name = &subject.allocator.name;
     note(format!("{name}: {} checks", checks.len() + misuses.len()));
     let is_thorough = args.is_full() || !args.only.is_empty();
@@ -281,21 +349,9 @@ fn checked(
             Work::Misuse(misuse) => Found::Misuse(misused(runner, subject, misuse, args)?),
         })
     };
-    let (mut results, mut hardening) = (Vec::new(), Vec::new());
-    side_by_side(lanes, &work, one, |_, found| {
-        match found {
-            Found::Check(result) => results.push(result),
-            Found::Misuse(result) => hardening.push(result),
-        }
-        Ok(())
-    })?;
-    results.sort_by(|a, b| (&a.group, &a.check).cmp(&(&b.group, &b.check)));
-    hardening.sort_by(|a, b| (&a.group, &a.check).cmp(&(&b.group, &b.check)));
-    Ok(CheckedAllocator {
-        info: select::info(&runner.guest, subject, &Plan::default())?,
-        hardening,
-        results,
-    })
+    let info = select::info(&runner.guest, subject, &Plan::default())?;
+    kept.begin(info)?;
+    side_by_side(lanes, &work, one, |_, found| kept.add(found))
 }
 
 /// Makes trials, until as many as one may wait for have hung.

@@ -48,10 +48,11 @@ impl Resident {
         self.rss_bytes.saturating_sub(self.harness_bytes)
     }
 
-    /// Growth of the resident set since then, both without the harness's tables.
-    pub fn grown_since(&self, begin: &Resident) -> u64 {
-        self.without_harness()
-            .saturating_sub(begin.without_harness())
+    /// The resident heap, if so much of what was there at the beginning was the allocator's: the
+    /// rest of that is not, and neither are the harness's tables.
+    pub fn grown_since(&self, begin: &Resident, held_before_bytes: u64) -> u64 {
+        let outside = begin.without_harness().saturating_sub(held_before_bytes);
+        self.without_harness().saturating_sub(outside)
     }
 }
 
@@ -96,9 +97,16 @@ mod tests {
         let grown: Vec<(u64, u64)> = footprint
             .retained
             .iter()
-            .map(|it| (it.after_ms, it.resident.grown_since(&footprint.begin)))
+            .map(|it| (it.after_ms, it.resident.grown_since(&footprint.begin, 0)))
             .collect();
         assert_eq!(grown, [(0, 50), (5000, 0)]);
+        let heap = |it: &Retained| it.resident.grown_since(&footprint.begin, 10);
+        let heaps: Vec<u64> = footprint.retained.iter().map(heap).collect();
+        assert_eq!(
+            heaps,
+            [60, 5],
+            "10 of the 60 at the beginning were the allocator's"
+        );
         assert_eq!(
             Footprint::of(&ReportLines::parse("resident=0 1 1 1 1\n")),
             None

@@ -17,6 +17,10 @@ pub struct Measurement {
     pub calls: BTreeMap<String, u64>,
     /// Resident set just before the first operation.
     pub baseline_rss_bytes: u64,
+    /// The part of it that the allocator held before its first block of the workload; 0 in results
+    /// from before this was stored.
+    #[serde(default)]
+    pub held_before_bytes: u64,
     /// Highest resident set of the process's life (its own `VmHWM`).
     pub peak_rss_bytes: u64,
     /// Highest sum of requested sizes of live blocks.
@@ -52,6 +56,18 @@ impl Measurement {
             purge: "none".into(),
             ..Measurement::default()
         }
+    }
+
+    /// What was resident just before the first operation and is not the allocator's.
+    pub fn outside_bytes(&self) -> u64 {
+        self.baseline_rss_bytes
+            .saturating_sub(self.held_before_bytes)
+    }
+
+    /// The allocator's memory when most was resident; `None` if less was than before the first
+    /// operation.
+    pub fn heap_peak_bytes(&self) -> Option<u64> {
+        self.peak_rss_bytes.checked_sub(self.outside_bytes())
     }
 
     /// The iterations that results come from: all but the cold ones.

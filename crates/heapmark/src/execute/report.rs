@@ -180,6 +180,7 @@ impl<'a> Report<'a> {
             threads: self.threads().collect(),
             calls: calls.collect(),
             baseline_rss_bytes: self.number("baseline_rss_bytes"),
+            held_before_bytes: self.number("held_before_bytes"),
             peak_rss_bytes: self.number("peak_rss_bytes"),
             requested_peak_bytes: self.number("requested_peak_bytes"),
             purge: self.lines.value("purge").unwrap_or("none").into(),

@@ -560,13 +560,13 @@ pub const BY_OTHERS: &[Metric] = &[
     .better(Neither),
 ];
 
-/// Growth of the resident set that is left so long after everything was freed.
+/// Resident heap that is left so long after everything was freed.
 const fn retained(key: &'static str, of: fn(&Sample) -> Option<f64>) -> Metric {
     described(
         key,
         "retained memory",
         Bytes,
-        "growth of the resident set that is left so long after everything was freed, without a call",
+        "resident heap that is left so long after everything was freed, without a call",
         Value::Sample(of),
     )
     .judged_by_range()
@@ -579,7 +579,10 @@ fn after(sample: &Sample, after_ms: u64) -> Option<f64> {
         .retained
         .iter()
         .find(|it| it.after_ms == after_ms)?;
-    Some(kept.resident.grown_since(&footprint.begin) as f64)
+    let grown = kept
+        .resident
+        .grown_since(&footprint.begin, sample.measurement.held_before_bytes);
+    Some(grown as f64)
 }
 
 fn mean_overhead(it: &MemoryProfile) -> Option<f64> {
@@ -622,15 +625,13 @@ pub fn blow_up(several: &MemoryProfile, one: &MemoryProfile) -> Option<f64> {
     ratio(most_heap_bytes(several), most_heap_bytes(one))
 }
 
-/// (Peak RSS - RSS before the first operation) / highest sum of requested bytes; `None` if the peak
-/// lies below the start, nothing was requested, or most of what has grown is litter.
+/// The allocator's memory at the peak of the resident set / highest sum of requested bytes; `None` if
+/// the peak lies below the start, nothing was requested, or most of what has grown is litter.
 pub fn overhead_of(measurement: &Measurement) -> Option<f64> {
     if measurement.figures.contains_key(LITTER[0]) {
         return None;
     }
-    let grown = measurement
-        .peak_rss_bytes
-        .checked_sub(measurement.baseline_rss_bytes)?;
+    let heap = measurement.heap_peak_bytes()?;
     (measurement.requested_peak_bytes > 0)
-        .then(|| grown as f64 / measurement.requested_peak_bytes as f64)
+        .then(|| heap as f64 / measurement.requested_peak_bytes as f64)
 }

@@ -13,7 +13,7 @@ mod whole;
 pub use memory::{OVERHEAD_FROM_BYTES, blow_up, overhead_of};
 pub use open_loop::LOAD;
 pub use process::Process;
-pub use time::WALL;
+pub use time::{HELD_BEFORE, WALL};
 
 use crate::execute::Measurement;
 use crate::observe::mean_heap::MeanHeap;

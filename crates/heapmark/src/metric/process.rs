@@ -16,7 +16,7 @@ pub struct Process {
     pub user_ns_per_op: Option<f64>,
     /// The kernel's part of it.
     pub kernel_ns_per_op: Option<f64>,
-    /// Growth of the resident set from the first operation to its peak; `None` if it did not grow.
+    /// The allocator's memory at the peak of the resident set; `None` if there was none.
     pub grown_bytes: Option<f64>,
     /// The purge's part of the wall time, 0 to 1; `None` if it exceeds the whole.
     pub purge_share: Option<f64>,
@@ -43,8 +43,7 @@ impl Process {
             user_ns_per_op: (user_ns > 0.0).then_some(user_ns / ops),
             kernel_ns_per_op: (cpu_ns > 0.0).then_some(kernel_ns / ops),
             grown_bytes: measurement
-                .peak_rss_bytes
-                .checked_sub(measurement.baseline_rss_bytes)
+                .heap_peak_bytes()
                 .filter(|bytes| *bytes > 0)
                 .map(|bytes| bytes as f64),
             purge_share: (purge_ns <= wall_ns).then_some(purge_ns / wall_ns),

@@ -8,6 +8,9 @@ use crate::execute::{Iteration, Measurement};
 /// Wall time, by which rows are compared unless another metric is named.
 pub const WALL: &Metric = &METRICS[0];
 
+/// What an allocator takes before it has to.
+pub const HELD_BEFORE: &str = "held_before_bytes";
+
 pub const METRICS: &[Metric] = &[
     described(
         "ns_per_op",
@@ -71,10 +74,19 @@ pub const METRICS: &[Metric] = &[
         "grown_bytes",
         "memory",
         Bytes,
-        "growth of the resident set from the first operation to its peak",
+        "growth of the resident set from the first operation to its peak, and what the allocator held before",
         Value::Process(|process| process.grown_bytes),
     )
     .judged_by_test("memory"),
+    described(
+        HELD_BEFORE,
+        "held before",
+        Bytes,
+        "what the allocator held before the first block of the workload",
+        Value::Sample(|sample| {
+            Some(sample.measurement.held_before_bytes as f64).filter(|bytes| *bytes > 0.0)
+        }),
+    ),
     described(
         "peak_rss_bytes",
         "peak RSS",
@@ -99,7 +111,7 @@ pub const METRICS: &[Metric] = &[
         "mean_footprint_bytes",
         "mean memory",
         Bytes,
-        "growth of the resident set, mean over the time of the measured iterations",
+        "growth of the resident set and what the allocator held before, mean over the time of the measured iterations",
         Value::Sample(|sample| sample.mean_heap.map(|mean| mean.bytes as f64)),
     ),
     described(

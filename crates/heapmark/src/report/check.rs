@@ -15,12 +15,17 @@ use crate::store::check::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator
 /// All of a result.
 pub fn check(file: &CheckFile, checks: &[Check], misuses: &[Misuse], screen: Screen) -> String {
     let head = format!(
-        "heapmark {}: {} of {}, preset {}, on {}",
+        "heapmark {}: {} of {}, preset {}, on {}{}",
         file.heapmark,
         count(checks.len() + misuses.len(), "check"),
         count(file.allocators.len(), "allocator"),
         file.preset,
-        machine_name(&file.machine)
+        machine_name(&file.machine),
+        if file.unfinished {
+            "; stopped before its end: checks are missing"
+        } else {
+            ""
+        }
     );
     let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2)), String::new()];
     if !checks.is_empty() {

@@ -149,7 +149,7 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
         ),
         (
             WATCHED,
-            "at peak demand, at peak RSS, mean: overhead there, which is the growth of the resident set over requested bytes.",
+            "at peak demand, at peak RSS, mean: overhead there: what the allocator has in memory over requested bytes.",
         ),
         (
             HUGE,

@@ -94,8 +94,12 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
         line(|_, _, numbers| numbers.time.ratio.is_some(), &ratio),
         line(
             |_, _, numbers| numbers.cell("overhead").is_some(),
-            "overhead: (peak RSS - RSS before the first operation) / peak of requested bytes. Where less than 1 MiB was \
-             requested, pages decide it and the peak RSS itself is shown.",
+            "overhead: (peak RSS - what was resident before the first operation and is not the allocator's) / peak of \
+             requested bytes. Where less than 1 MiB was requested, pages decide it and the peak RSS itself is shown.",
+        ),
+        line(
+            |_, row, _| holds_before(row),
+            "holds ... before its first block: memory that the allocator takes at its start; overhead includes it.",
         ),
         line(
             |_, _, numbers| numbers.floor_share.is_some(),
@@ -139,6 +143,11 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
     );
     lines.extend(after.into_iter().flatten());
     lines
+}
+
+fn holds_before(row: &Row) -> bool {
+    row.numbers()
+        .is_some_and(|numbers| numbers.held_before().is_some())
 }
 
 /// All rows with numbers.
@@ -205,6 +214,7 @@ pub fn marked(analysis: &Analysis) -> Option<String> {
         ("partial", names(|row| !row.left_to_libc.is_empty())),
         ("served by libc", names(|row| row.served.is_some())),
         ("flawed", names(|row| !row.findings.is_empty())),
+        ("memory held before the first block", names(holds_before)),
     ]
     .into_iter()
     .filter(|(_, names)| !names.is_empty())

@@ -104,8 +104,9 @@ ns/op: wall time x threads / operations; ops/s: of all threads. Medians over pro
 time / glibc: ns/op over glibc's in the same block, below 1 is faster; Hodges-Lehmann estimate and
   95 % interval ([n = 5]: too few pairs for one). CPU, user: the same of CPU time, and of its part
   outside the kernel.
-overhead: (peak RSS - RSS before the first operation) / peak of requested bytes. Where less than 1
-  MiB was requested, pages decide it and the peak RSS itself is shown.
+overhead: (peak RSS - what was resident before the first operation and is not the allocator's) /
+  peak of requested bytes. Where less than 1 MiB was requested, pages decide it and the peak RSS
+  itself is shown.
 floor: the harness without an allocator; the column is its share of a row's time.
 floor + kernel + rest: the parts of ns/op: the harness, system time above the floor's (page faults,
   system calls), and what the allocator takes.
@@ -221,7 +222,7 @@ fn a_failed_cell_yields_no_number_anywhere() {
     assert!(
         row.ends_with(&format!(
             "crash,SIGSEGV in phase run,crash{}",
-            ",".repeat(12)
+            ",".repeat(13)
         )),
         "{row}"
     );
@@ -325,10 +326,10 @@ fn raw_lines_have_every_iteration_and_fixed_units() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 1 + 2 * 3, "{text}");
     assert!(lines[0].contains(
-        ",wall_ns,purge_ns,user_ns,sys_ns,minor_faults,ops,baseline_rss_bytes,peak_rss_bytes,"
+        ",wall_ns,purge_ns,user_ns,sys_ns,minor_faults,ops,baseline_rss_bytes,held_before_bytes,peak_rss_bytes,"
     ));
     assert!(lines[2].ends_with(
-        ",ok,,ok,1,false,10000000,0,10000000,2500000,0,1000000,2097152,14680064,10485760,called"
+        ",ok,,ok,1,false,10000000,0,10000000,2500000,0,1000000,2097152,0,14680064,10485760,called"
     ));
 }
 

@@ -129,6 +129,8 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, analysis: &Analysis) -> Stri
     if !failed.is_empty() {
         notes.push(check::fails(failed));
     }
+    let held = numbers.held_before().map(units::bytes);
+    notes.extend(held.map(|held| format!("holds {held} before its first block")));
     match row.purge {
         _ if !case.counts_purge => {}
         Purge::None => notes.push("not purged".to_owned()),

@@ -249,10 +249,15 @@ fn seen(watcher: Option<Box<dyn Watcher>>, attempt: Attempt) -> Result<Observed>
         let (count, wall_ns) = measured
             .measured()
             .fold((0, 0), |(n, sum), it| (n + 1, sum + it.wall_ns));
-        watcher.mean_heap(measured.baseline_rss_bytes, wall_ns.checked_div(count)?)
+        watcher.mean_heap(measured.outside_bytes(), wall_ns.checked_div(count)?)
     });
     let footprint = measured.and_then(|measured| measured.footprint.as_ref());
-    let before_bytes = footprint.map_or(0, |told| told.begin.without_harness());
+    let held_before_bytes = measured.map_or(0, |measured| measured.held_before_bytes);
+    let before_bytes = footprint.map_or(0, |told| {
+        told.begin
+            .without_harness()
+            .saturating_sub(held_before_bytes)
+    });
     if let Some(told) = footprint
         && (told.peak.is_some() || !told.points.is_empty())
     {

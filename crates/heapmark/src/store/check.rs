@@ -26,6 +26,9 @@ pub struct CheckFile {
     pub preset: String,
     /// As in `run.json`: kernel, C library, processor.
     pub machine: BTreeMap<String, String>,
+    /// Whether checks are still to come, or never came, since something has stopped it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
     /// In the order in which they were checked.
     pub allocators: Vec<CheckedAllocator>,
 }
@@ -65,6 +68,25 @@ pub struct CheckResult {
     pub again: String,
 }
 
+impl CheckedAllocator {
+    /// Before its first check.
+    pub fn new(info: AllocatorInfo) -> CheckedAllocator {
+        CheckedAllocator {
+            info,
+            results: Vec::new(),
+            hardening: Vec::new(),
+        }
+    }
+
+    /// Puts its results into the order in which they are kept: not that in which they came.
+    pub fn sort(&mut self) {
+        self.results
+            .sort_by(|a, b| (&a.group, &a.check).cmp(&(&b.group, &b.check)));
+        self.hardening
+            .sort_by(|a, b| (&a.group, &a.check).cmp(&(&b.group, &b.check)));
+    }
+}
+
 impl CheckFile {
     /// Before the first check.
     pub fn new(preset: &str, machine: BTreeMap<String, String>) -> CheckFile {
@@ -74,6 +96,7 @@ impl CheckFile {
             started: jiff::Timestamp::now().to_string(),
             preset: preset.into(),
             machine,
+            unfinished: true,
             allocators: Vec::new(),
         }
     }

@@ -16,6 +16,7 @@ use crate::cpus::Cpus;
 use crate::fail;
 use crate::measured::Moment;
 use crate::memory::{HarnessTable, Padded};
+use crate::scheduled;
 use crate::stack::Stack;
 use crate::threads::{Gate, Semaphore, ThreadTime, create, make_ready, wait_until};
 use core::cell::Cell;
@@ -374,6 +375,7 @@ extern "C" fn enter(seat: *mut c_void) -> *mut c_void {
         stage.gate.wait();
     }
     stage.play(index);
+    scheduled::must_be_as_launched();
     if !seat.has_exited.get() {
         stage.curtain.wait();
     }

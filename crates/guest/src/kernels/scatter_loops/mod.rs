@@ -302,7 +302,7 @@ fn report(bench: &Bench, legacy: bool, totals: &Totals) {
     bench.figure("batches", totals.batches as f64);
     bench.figure("aborted_sequences", totals.aborted as f64);
     let over = |memory: u64, live: u64| 100.0 * (memory as f64 - live as f64) / live.max(1) as f64;
-    let grown = |memory: u64| memory.saturating_sub(bench.baseline_bytes());
+    let grown = |memory: u64| memory.saturating_sub(bench.outside_bytes());
     bench.figure(
         "peak_overhead_percent",
         over(grown(memory::peak_resident_bytes()), peak_bytes),

@@ -61,10 +61,8 @@ fn without_tables(measurement: &Measurement) -> Option<f64> {
     let figure = |name| measurement.figures.get(name).copied();
     let arrays = figure("arrays_bytes")?;
     let requested = figure("requested_sum_bytes")?;
-    let grown = measurement
-        .peak_rss_bytes
-        .checked_sub(measurement.baseline_rss_bytes)? as f64;
-    Some((grown - arrays) / requested).filter(|overhead| overhead.is_finite())
+    let heap = measurement.heap_peak_bytes()? as f64;
+    Some((heap - arrays) / requested).filter(|overhead| overhead.is_finite())
 }
 
 /// Of the timed processes; a figure that only the check reported is one number.

@@ -12,8 +12,8 @@ pub struct MeanHeap {
     pub looks: u64,
     /// Time from the first of them to the last.
     pub span_ns: u64,
-    /// Growth of the resident set since just before the first operation, interpolated linearly
-    /// between looks.
+    /// Growth of the resident set since just before the first operation, and what the allocator held
+    /// before; interpolated linearly between looks.
     pub bytes: u64,
     /// Wall time of a measured iteration, on average.
     pub iteration_ns: u64,

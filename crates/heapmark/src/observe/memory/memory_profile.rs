@@ -113,6 +113,6 @@ pub struct MemoryPoint {
     /// Bytes of the pages that hold any live block.
     pub occupied_bytes: u64,
     /// Growth of the resident set since just before the first operation, without the harness's
-    /// tables.
+    /// tables, and what the allocator held before.
     pub heap_bytes: u64,
 }

@@ -62,7 +62,12 @@ fn title(file: &CheckFile) -> String {
     let cpu = file.machine.get("cpu_model");
     let cpu = cpu.map(|cpu| format!(" on {cpu}")).unwrap_or_default();
     let date = file.started.split('T').next().unwrap_or_default();
-    plain(&format!("heapmark check: {what}{cpu}, {date}"))
+    let unfinished = if file.unfinished {
+        ", stopped before its end"
+    } else {
+        ""
+    };
+    plain(&format!("heapmark check: {what}{cpu}, {date}{unfinished}"))
 }
 
 fn names_of_checks(file: &CheckFile) -> Vec<&str> {

@@ -90,7 +90,7 @@ struct Curve<'a> {
     subject: Entry<'a>,
     row: &'a TableRow,
     series: &'a Series,
-    /// Its memory before the first operation.
+    /// Its memory before the first operation that is not the allocator's.
     before_bytes: u64,
     most_live: f64,
 }
@@ -118,7 +118,12 @@ impl<'a> Curve<'a> {
             },
             row,
             series,
-            before_bytes: measurement.footprint.as_ref()?.begin.without_harness(),
+            before_bytes: measurement
+                .footprint
+                .as_ref()?
+                .begin
+                .without_harness()
+                .saturating_sub(measurement.held_before_bytes),
             most_live,
         })
     }

@@ -245,7 +245,7 @@ fn a_second_run_takes_over_what_was_passed_and_a_changed_library_or_parameter_is
 #[test]
 fn a_library_that_is_wrong_in_rare_calls_only_has_numbers_and_its_row_says_what_is_wrong() {
     let place = Place::new();
-    let fakes = ["careless", "forgetter", "brittle"];
+    let fakes = ["careless", "forgetter", "brittle", "aborting"];
     let words: Vec<String> = fakes
         .iter()
         .map(|name| format!("{name}={}", place.fake(name).display()))
@@ -298,6 +298,15 @@ fn a_library_that_is_wrong_in_rare_calls_only_has_numbers_and_its_row_says_what_
         "{}",
         findings("brittle")
     );
+    // Ordinary calls of the same functions do not crash.
+    let aborting = findings("aborting");
+    for finding in [
+        "malloc of more than any memory: crash, SIGABRT",
+        "realloc to more than any memory: crash, SIGABRT",
+        "calloc of a product that overflows: crash, SIGABRT",
+    ] {
+        assert!(aborting.contains(finding), "{aborting}");
+    }
     assert_eq!(findings("glibc"), "");
 
     let page = place.run(&["report", "run", "-o", "-"]).stdout;

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Name, outcome, phase where the outcome has one, and words that its record must say.
-const FAKES: [(&str, &str, &str, &str); 22] = [
+const FAKES: [(&str, &str, &str, &str); 24] = [
     ("missing", "not-loaded", "", "there is no such file"),
     ("text", "not-loaded", "", "not an ELF file"),
     ("cut", "not-loaded", "", "cut off or damaged"),
@@ -30,7 +30,24 @@ const FAKES: [(&str, &str, &str, &str); 22] = [
     ("crasher", "crash", "run", ""),
     ("hanger", "hang", "run", ""),
     ("overlapper", "wrong-result", "", "overlaps a live block"),
-    ("misaligner", "wrong-result", "", "-DMALLOC_ALIGNMENT=16"),
+    (
+        "misaligner",
+        "wrong-result",
+        "",
+        "is not aligned to 16 bytes\"",
+    ),
+    (
+        "dlmalloc_of_8",
+        "wrong-result",
+        "",
+        "takes -DMALLOC_ALIGNMENT=16",
+    ),
+    (
+        "humble",
+        "unsupported",
+        "",
+        "SCHED_OTHER at nice 7 instead of",
+    ),
     ("scribbler", "wrong-result", "", "of a live block"),
     (
         "parricide",

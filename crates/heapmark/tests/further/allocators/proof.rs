@@ -29,9 +29,13 @@ const HOSTILE: [(&str, &str, &str); 12] = [
         "libc served 100 % of the bytes",
     ),
     ("lazy", "not-loaded", "libc served 100 % of the bytes"),
-    ("indirect", "not-loaded", "free is served by /"),
+    ("indirect", "not-loaded", "malloc is served by /"),
     ("borrower", "not-loaded", "liblender.so"),
-    ("versioned", "not-loaded", "libc.so.6"),
+    (
+        "versioned",
+        "not-loaded",
+        "libc.so.6, and so is all else that the library exports",
+    ),
     ("recursive", "ok", ""),
     ("tuner", "ok", ""),
     ("holder", "ok", ""),
@@ -209,6 +213,76 @@ fn no_library_stands_between_a_number_and_the_kernel() {
             "{measurement}"
         );
     }
+}
+
+#[test]
+fn a_library_that_slows_the_clock_or_pins_threads_has_no_number() {
+    let place = Place::new();
+    let names = ["slow_clock", "pinner"];
+    let end = place.run_small("run", &["-a", &words(&place, &names), "--blocks", "1"]);
+    assert_eq!(end.code, Some(4), "{}\n{}", end.stdout, end.stderr);
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    for (name, kind, says) in [
+        (
+            "slow_clock",
+            "wrong-result",
+            "its clocks contradict each other: the kernel's call says",
+        ),
+        ("pinner", "unsupported", "on other CPUs, 1 instead of"),
+    ] {
+        for record in &records_of(&place.at("run"), name) {
+            let outcome = &record["outcome"];
+            // The kernel may not let its code be written to, and one CPU is all that a pin can leave.
+            let is_prevented = outcome["code"] == 77 || name == "pinner" && cpus == 1;
+            if !is_prevented {
+                assert_eq!(word(outcome, "kind"), kind, "{name}: {outcome}");
+                assert!(outcome.to_string().contains(says), "{name}: {outcome}");
+                assert!(record.get("measurement").is_none(), "{name}: {record}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_an_allocator_takes_before_its_first_block_is_its_memory() {
+    const TAKEN: u64 = 9 * (8 << 20);
+    let place = Place::new();
+    let allocators = words(&place, &["prefilled", "honest"]);
+    let run = |name: &str, allocators: &str, flags: &[&str]| {
+        let one_thread = ["-t", "1", "--no-aa-copy", "--no-floor", "--no-repeat"];
+        let flags = [&one_thread[..], flags].concat();
+        let end = place.run_block(name, "same-thread", allocators, &flags);
+        assert_eq!(end.code, Some(0), "{}\n{}", end.stdout, end.stderr);
+        end
+    };
+    let end = run("run", &allocators, &[]);
+    assert!(
+        end.stdout.contains("before its first block"),
+        "{}",
+        end.stdout
+    );
+    let overhead = |name: &str| -> f64 {
+        let rows = place.rows("run");
+        let row = rows.iter().find(|row| row["allocator"] == name).unwrap();
+        row["overhead"].parse().unwrap()
+    };
+    let records = records_of(&place.at("run"), "prefilled");
+    let measurement = &of_purpose(&records, "sample")[0]["measurement"];
+    let number = |key: &str| measurement[key].as_u64().unwrap();
+    assert!(number("held_before_bytes") >= TAKEN, "{measurement}");
+    assert!(
+        overhead("prefilled") > TAKEN as f64 / number("requested_peak_bytes") as f64,
+        "{measurement}"
+    );
+    assert!(overhead("prefilled") > overhead("honest"));
+
+    // The same of memory that is sampled: all of it stays.
+    run("kept", &words(&place, &["prefilled"]), &["--retained"]);
+    let csv = place.run(&["export", "kept", "--to", "csv"]).stdout;
+    let is_kept = |line: &&str| line.contains("prefilled,retained_bytes_0_ms");
+    let row = csv.lines().find(is_kept).unwrap_or_else(|| panic!("{csv}"));
+    let median: f64 = row.split(',').nth(6).unwrap().parse().unwrap();
+    assert!(median >= TAKEN as f64, "{row}");
 }
 
 #[test]

@@ -5,10 +5,11 @@ use crate::support::live::{
     complete_lines, count, finish, guests, hanging, hanging_in, is_whole, lines, many,
     processes_of, send, start, wait_for,
 };
-use crate::support::{Place, SMALL, of_purpose, plan, samples, source};
+use crate::support::{End, Place, SMALL, of_purpose, plan, samples, source, word};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rustix::process::Signal;
+use serde_json::Value;
 use std::fs;
 use std::time::Duration;
 
@@ -290,4 +291,45 @@ fn twenty_kills_lose_and_double_nothing() {
         );
         is_whole(&place, name);
     }
+}
+
+/// `heapmark check` of an allocator that passes and of one that hangs, ended by a signal while it waits for that one.
+fn stopped_checks(place: &Place, name: &str, signal: Signal) -> (End, Value) {
+    let hanging = format!("glibc,stuck={}", place.fake("hanger").display());
+    let only = "free-null,free-errno,no-overlap";
+    let words = ["check", "-a", &hanging, "--only", only, "--timeout", "600s"];
+    let child = start(place, &[&words[..], &["-o", name]].concat());
+    let file = place.at(name).join("check.json");
+    let read = || -> Value {
+        let text = fs::read(&file).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    };
+    wait_for("the second allocator", || {
+        read()["allocators"].as_array().map_or(0, Vec::len) == 2
+    });
+    send(&child, signal);
+    (finish(child), read())
+}
+
+#[test]
+fn what_was_checked_survives_a_signal_and_a_kill() {
+    let place = Place::new();
+    let verdicts = |kept: &Value| -> Vec<String> {
+        let results = kept["allocators"][0]["results"].as_array().unwrap().iter();
+        results.map(|it| word(it, "verdict").to_owned()).collect()
+    };
+    let (end, kept) = stopped_checks(&place, "signalled", Signal::INT);
+    assert_eq!(end.code, Some(130), "{}", end.stderr);
+    assert_eq!(verdicts(&kept), ["pass"; 3]);
+    assert_eq!(kept["unfinished"], true);
+    for said in ["stopped before its end", "glibc"] {
+        assert!(end.stdout.contains(said), "{}", end.stdout);
+    }
+    assert!(place.at("signalled/check.html").is_file());
+
+    let (end, kept) = stopped_checks(&place, "killed", Signal::KILL);
+    assert_eq!(end.code, None, "{}", end.stderr);
+    assert_eq!(verdicts(&kept), ["pass"; 3]);
+    let end = place.run(&["report", "killed"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
 }

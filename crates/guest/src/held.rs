@@ -1,0 +1,49 @@
+//! The memory that an allocator holds, by the mappings in which its blocks may lie: also what it
+//! held before it was asked for any.
+
+use crate::memory;
+use crate::objects::Objects;
+use crate::published;
+use core::ptr;
+use core::sync::atomic::{AtomicU64, Ordering};
+use heapmark_wire::{Page, RangeKind};
+
+/// What the allocator held before the workload.
+static BEFORE: AtomicU64 = AtomicU64::new(0);
+
+/// Called when the allocator has served its first block, and neither a thread nor a table of the
+/// harness's is there. Growth alone would be the less, the more an allocator takes at its start.
+pub fn before_the_workload(page: &Page) {
+    BEFORE.store(bytes(page, 0), Ordering::Relaxed);
+}
+
+/// What the allocator held before the workload.
+pub fn before_bytes() -> u64 {
+    BEFORE.load(Ordering::Relaxed)
+}
+
+/// What the allocator holds now, if so many bytes that count as tables of the harness lie in a file.
+/// The data of objects, libc's for one, is none of it.
+pub fn bytes(page: &Page, harness_file_bytes: u64) -> u64 {
+    let objects = Objects::loaded();
+    let page_start = ptr::from_ref(page).addr();
+    let ranges = page.watched().ranges();
+    let table = |start| {
+        let mut shared = ranges.known().filter(|it| it.kind == RangeKind::Shared);
+        shared.find(|range| range.start == start as u64)
+    };
+    let mut all_bytes = 0;
+    let mut shared_table_bytes = 0;
+    memory::fileless_mappings(|mapping| match table(mapping.start) {
+        _ if mapping.start == page_start => {}
+        Some(range) => shared_table_bytes += range.end - range.start,
+        None if objects
+            .owner(ptr::without_provenance_mut(mapping.start))
+            .is_some() => {}
+        // The harness's private tables may lie in one mapping with the allocator's memory.
+        None => all_bytes += mapping.bytes,
+    });
+    let elsewhere_bytes = shared_table_bytes + harness_file_bytes;
+    let private_table_bytes = published::harness_bytes().saturating_sub(elsewhere_bytes);
+    all_bytes.saturating_sub(private_table_bytes)
+}

@@ -1,0 +1,216 @@
+//! How the kernel schedules a thread that measures: its policy, priority, nice value and CPUs. All
+//! processes of a run must have those of the launcher, which no allocator was loaded into: a library
+//! that raises its own priority would look fast, and one that pins itself slow.
+
+use crate::fail;
+use crate::memory;
+use crate::sys;
+use core::ffi::c_int;
+use core::fmt;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+/// How the launcher is scheduled; null if the kernel does not say.
+static LAUNCHED: AtomicPtr<Scheduling> = AtomicPtr::new(ptr::null_mut());
+/// A kernel has pinned threads itself: which CPUs they have is no longer the library's doing.
+static PINNED: AtomicBool = AtomicBool::new(false);
+
+/// Called by the main thread before the first block.
+pub fn start() {
+    if let Some(launched) = Scheduling::of_launcher() {
+        LAUNCHED.store(memory::keep(launched), Ordering::Release);
+        must_be_as_launched();
+    }
+}
+
+/// Called before a kernel pins a thread.
+pub fn pins() {
+    PINNED.store(true, Ordering::Relaxed);
+}
+
+/// Ends the process if the calling thread is not scheduled as the launcher is. Called by each
+/// thread that measures, before its work and after it.
+pub fn must_be_as_launched() {
+    // SAFETY: null, or kept until the process ends.
+    let Some(launched) = (unsafe { LAUNCHED.load(Ordering::Acquire).as_ref() }) else {
+        return;
+    };
+    let own = Scheduling::of(OWN);
+    // What changes the CPUs of a container changes the launcher's, too.
+    let is_as = |launched: &Scheduling| own.as_ref().is_some_and(|own| own.is_as(launched));
+    if !is_as(launched) && !Scheduling::of_launcher().as_ref().is_some_and(is_as) {
+        changed(launched, own);
+    }
+}
+
+fn changed(launched: &Scheduling, own: Option<Scheduling>) -> ! {
+    const WHAT: &str = "it is no longer scheduled as it was started";
+    const SO: &str =
+        "a library that changes this cannot be compared with those that leave it as it is";
+    match own {
+        None => fail::give_up(
+            "unsupported",
+            format_args!("{WHAT}: the kernel is kept from saying how; {SO}"),
+        ),
+        Some(own) if own.rank != launched.rank => fail::give_up(
+            "unsupported",
+            format_args!("{WHAT}: {} instead of {}; {SO}", own.rank, launched.rank),
+        ),
+        Some(own) => fail::give_up(
+            "unsupported",
+            format_args!(
+                "{WHAT}: on other CPUs, {} instead of {}; {SO}",
+                own.cpus(),
+                launched.cpus()
+            ),
+        ),
+    }
+}
+
+/// How a thread is scheduled.
+struct Scheduling {
+    rank: Rank,
+    cpus: libc::cpu_set_t,
+}
+
+impl Scheduling {
+    fn of_launcher() -> Option<Scheduling> {
+        // SAFETY: no pointers.
+        Scheduling::of(unsafe { sys::call(libc::SYS_getppid, [0; 6]) } as c_int)
+    }
+
+    /// Whether a thread is scheduled as the launcher, apart from the CPUs that a kernel gave it.
+    fn is_as(&self, launched: &Scheduling) -> bool {
+        // SAFETY: both sets are complete.
+        let same_cpus = unsafe { libc::CPU_EQUAL(&self.cpus, &launched.cpus) };
+        self.rank == launched.rank && (same_cpus || PINNED.load(Ordering::Relaxed))
+    }
+
+    /// How many CPUs it may use.
+    fn cpus(&self) -> c_int {
+        // SAFETY: the set is complete.
+        unsafe { libc::CPU_COUNT(&self.cpus) }
+    }
+
+    /// `None` if the kernel does not say.
+    fn of(thread: c_int) -> Option<Scheduling> {
+        Some(Scheduling {
+            rank: Rank::of(thread)?,
+            cpus: cpus_of(thread)?,
+        })
+    }
+}
+
+/// The calling thread, for the kernel.
+const OWN: c_int = 0;
+
+/// What decides which thread runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Rank {
+    policy: u32,
+    nice: i32,
+    priority: u32,
+}
+
+impl Rank {
+    /// `None` if the kernel does not say.
+    fn of(thread: c_int) -> Option<Rank> {
+        let mut told = Attributes::default();
+        // SAFETY: the kernel writes no more than this size into a local.
+        let error = unsafe {
+            let (place, size) = ((&raw mut told).addr(), size_of::<Attributes>());
+            sys::call(
+                libc::SYS_sched_getattr,
+                [thread as usize, place, size, 0, 0, 0],
+            )
+        };
+        (error == 0).then_some(Rank {
+            policy: told.policy,
+            nice: told.nice,
+            priority: told.priority,
+        })
+    }
+}
+
+impl fmt::Display for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.policy as c_int {
+            libc::SCHED_OTHER => "SCHED_OTHER",
+            libc::SCHED_FIFO => "SCHED_FIFO",
+            libc::SCHED_RR => "SCHED_RR",
+            libc::SCHED_BATCH => "SCHED_BATCH",
+            libc::SCHED_IDLE => "SCHED_IDLE",
+            _ => return write!(f, "policy {}", self.policy),
+        };
+        f.write_str(name)?;
+        match self.priority {
+            0 => write!(f, " at nice {}", self.nice),
+            priority => write!(f, " at priority {priority}"),
+        }
+    }
+}
+
+/// `struct sched_attr` of the kernel's first version.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// The CPUs that a thread may use; `None` if the kernel does not say.
+fn cpus_of(thread: c_int) -> Option<libc::cpu_set_t> {
+    // SAFETY: a set is valid when it is zero; the kernel writes no more than this size into it.
+    unsafe {
+        let mut set: libc::cpu_set_t = core::mem::zeroed();
+        let (place, size) = ((&raw mut set).addr(), size_of::<libc::cpu_set_t>());
+        let written = sys::call(
+            libc::SYS_sched_getaffinity,
+            [thread as usize, size, place, 0, 0, 0],
+        );
+        (written > 0).then_some(set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+
+    #[test]
+    fn a_test_is_scheduled_as_what_has_started_it() {
+        let own = Rank::of(OWN).unwrap();
+        // SAFETY: plain calls.
+        let (policy, nice) = unsafe {
+            (
+                libc::sched_getscheduler(0),
+                libc::getpriority(libc::PRIO_PROCESS, 0),
+            )
+        };
+        assert_eq!((own.policy as c_int, own.nice), (policy, nice));
+        assert!(cpus_of(OWN).is_some());
+    }
+
+    #[test]
+    fn a_policy_is_named_as_the_manual_does() {
+        let rank = |policy: c_int, nice, priority| Rank {
+            policy: policy as u32,
+            nice,
+            priority,
+        };
+        for (rank, words) in [
+            (rank(libc::SCHED_OTHER, -20, 0), "SCHED_OTHER at nice -20"),
+            (rank(libc::SCHED_FIFO, 0, 10), "SCHED_FIFO at priority 10"),
+            (rank(77, 0, 0), "policy 77"),
+        ] {
+            assert_eq!(std::format!("{rank}"), words);
+        }
+    }
+}
