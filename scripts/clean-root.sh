@@ -98,7 +98,7 @@ case $1 in
         types newcomer "cd heapmark-*; $try"
         types root 'apt-get install -qq libjemalloc2 libtbbmalloc2 >/dev/null'
         types newcomer "cd heapmark-*; $try | tee said"
-        for row in glibc jemalloc-debian tbbmalloc; do
+        for row in glibc jemalloc-debian tbbmalloc-debian; do
             types newcomer "grep '^ *$row  *[0-9.]' heapmark-*/said"
         done
         types root 'apt-get install -qq /dist/heapmark_*.deb >/dev/null'

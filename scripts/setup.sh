@@ -50,6 +50,7 @@ tools() {
         want "command -v npm" npm
         want "command -v python3" python3
         want "python3 -c 'import ensurepip, venv'" python3-venv
+        want "python3 -m pip --version" python3-pip
         want "test -f /usr/share/benchmark/compare.py" libbenchmark-tools
         want "command -v redis-server && command -v redis-benchmark" redis-server
         want "command -v sqlite3" sqlite3

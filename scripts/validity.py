@@ -352,8 +352,12 @@ def main():
     machine = "no run"
     for place in list(places.values()) + [folder / one.name for one in programs]:
         if (place / "run.json").exists():
-            told = json.loads((place / "run.json").read_text())["machine"]
+            head = json.loads((place / "run.json").read_text())
+            told = head["machine"]
             machine = f"{told['cpu_model']} with {told['usable_cpus']} CPUs, Linux {told['kernel']}"
+            releases = dict.fromkeys(one["release"] for one in head["allocators"] if one.get("release"))
+            if releases:
+                machine += f". Releases: {'; '.join(releases)}"
             break
     text = report(programs, answers, machine)
     print(text)

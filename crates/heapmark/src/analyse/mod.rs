@@ -70,11 +70,12 @@ use crate::execute::Measurement;
 use crate::metric::{Judged, Process};
 use crate::observe::Prices;
 use crate::plan::{Case as PlannedCase, Counter, Factor, HugePages, LimitKind, Mode};
-use crate::store::{Checked, Finding, Purpose, Record, RunFile};
+use crate::store::{AllocatorInfo, Checked, Finding, Purpose, Record, RunFile};
 use group::{CaseGroups, Group, RecordsByRow};
 use heapmark_stats::{half_width, shift};
 use measured_cell::Beside;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use verdict::Verdicts;
 
 /// All that is derived from a run.
@@ -131,6 +132,9 @@ pub struct Analysis {
     /// What `heapmark check` had found of allocators that rank; exports have it with each allocator.
     #[serde(skip)]
     pub checked: Vec<(String, Checked)>,
+    /// What each allocator's numbers are of; exports have it with each allocator.
+    #[serde(skip)]
+    pub releases: BTreeMap<String, String>,
 }
 
 /// The conclusion about later rounds of traces.
@@ -200,6 +204,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         huge_pages: run.plan.huge_pages,
         prices: run.preflights.prices.last().cloned(),
         checked: checked(run),
+        releases: releases(run),
         ..Analysis::default()
     };
     let counting = RecordsByRow::new(&counting);
@@ -230,6 +235,27 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         }
     }
     analysis
+}
+
+/// What the numbers of each allocator of a run are of.
+fn releases(run: &RunFile) -> BTreeMap<String, String> {
+    let of = |info: &AllocatorInfo| (info.name.clone(), info.released());
+    run.allocators.iter().map(of).collect()
+}
+
+/// `mimalloc2 (mimalloc 2.5.2, 2026-09)`, `glibc (2.36, 2022)`: a verdict holds for that release alone.
+fn with_release(name: &str, releases: &BTreeMap<String, String>) -> String {
+    let release = releases.get(name).map_or("", String::as_str);
+    let own = release.get(..name.len());
+    let own = own.filter(|own| own.eq_ignore_ascii_case(name));
+    let rest = own.map_or(release, |own| &release[own.len()..]);
+    let words = match rest.trim_start_matches([',', ' ']) {
+        "" => return name.to_owned(),
+        // Another name that begins like this one.
+        _ if own.is_some() && !rest.starts_with([',', ' ']) => release,
+        words => words,
+    };
+    format!("{name} ({words})")
 }
 
 fn checked(run: &RunFile) -> Vec<(String, Checked)> {
@@ -289,6 +315,11 @@ impl Analysis {
     pub fn failed_by(&self, allocator: &str) -> &[Finding] {
         let own = self.checked.iter().find(|(name, _)| name == allocator);
         own.map_or(&[], |(_, checked)| &checked.findings)
+    }
+
+    /// `mimalloc2 (mimalloc 2.5.2, 2026-09)`: a verdict holds for that release alone.
+    pub fn named(&self, allocator: &str) -> String {
+        with_release(allocator, &self.releases)
     }
 
     /// What an allocator holds, if the run measured that beside times.

@@ -5,7 +5,7 @@ use super::compare::{Difference, LeftAlone, PACED, Side, counterpart, library, v
 use super::group::{CaseGroups, Group};
 use super::role::Role;
 use super::verdict::{self, Verdict};
-use super::{counting, grid};
+use super::{counting, grid, releases, with_release};
 use crate::metric::{Metric, Process, Unit, Value};
 use crate::observe::preflight::ItemState;
 use crate::plan::Case;
@@ -33,6 +33,16 @@ pub struct Pool {
     /// Memory by the number of usable CPUs, if the machines differ in it: allocators keep arenas for
     /// each CPU.
     pub memory: Vec<MemoryByCpus>,
+    /// What each allocator's numbers are of, in the first run.
+    #[serde(skip)]
+    pub releases: BTreeMap<String, String>,
+}
+
+impl Pool {
+    /// `mimalloc2 (mimalloc 2.5.2, 2026-09)`.
+    pub fn named(&self, allocator: &str) -> String {
+        with_release(allocator, &self.releases)
+    }
 }
 
 /// Machines of one kind.
@@ -262,6 +272,7 @@ impl<'a> Pooling<'a> {
                 left_out: Vec::new(),
                 refused: Vec::new(),
                 memory: Vec::new(),
+                releases: BTreeMap::new(),
             },
         })
     }
@@ -274,7 +285,10 @@ impl<'a> Pooling<'a> {
             self.refuse(name, run.head, why);
             return;
         }
-        let first = self.first.get_or_insert_with(|| run.head.clone());
+        let first = self.first.get_or_insert_with(|| {
+            self.pool.releases = releases(run.head);
+            run.head.clone()
+        });
         let machine = machine_of(&mut self.by_id, &mut self.pool, name, label, run);
         let cpus = usable_cpus(&run.head.machine);
         let tables = grid(run.head, &counting(run.records));

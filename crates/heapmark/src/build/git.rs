@@ -3,8 +3,8 @@
 
 use super::paths::{absolute, in_path, name_of};
 use super::step::{Steps, output};
-use crate::catalog::Source;
 use crate::catalog::allocator::{Allocator, Commit, CommitBuild, OwnBuild, Tier};
+use crate::catalog::{Source, Sources};
 use crate::file::WithPath;
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs;
@@ -65,7 +65,11 @@ pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocato
         name,
         tier: Tier::User,
         about: format!("{revision} of {path}, from the command line"),
-        sources: month.trim().chars().take("2026-11".len()).collect(),
+        sources: Sources {
+            version: format!("commit {}", &hash[..hash.len().min(10)]),
+            date: month.trim().chars().take("2026-11".len()).collect(),
+            ..Sources::default()
+        },
         ..Allocator::default()
     };
     let commit = |build| {

@@ -28,6 +28,7 @@ mod system;
 mod toolchain;
 mod trace_pack;
 mod user;
+mod wheel;
 
 pub use cache::{
     SHELVES, change as change_in_cache, hash, hash_of_file, preloadable, root as cache_root,
@@ -49,8 +50,9 @@ pub use system::{libc_version, package_version};
 pub use toolchain::not_taken;
 pub use trace_pack::trace_of_pack;
 pub use user::{library as library_of_file, rejoined, user};
+pub use wheel::{from_wheel, version as wheel_version};
 
-use crate::catalog::Allocator;
+use crate::catalog::{Allocator, Source};
 use anyhow::{Result, anyhow};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,7 +64,8 @@ pub struct Library {
     /// The value of `LD_PRELOAD`, in order; absolute, links resolved. Empty for libc and for the
     /// null allocator.
     pub files: Vec<std::path::PathBuf>,
-    /// Where it comes from: `crate NAME VERSION`, `package NAME`, `libc6`, `guest` or `path`.
+    /// Where it comes from: `crate NAME VERSION`, `wheel NAME VERSION`, `package NAME`, `libc6`,
+    /// `guest` or `path`.
     pub origin: String,
     /// The version of the pinned crate or the installed package; empty if unknown.
     pub source_version: String,
@@ -141,26 +144,32 @@ fn build_one(
     progress: &MultiProgress,
 ) -> Built {
     let start = Instant::now();
+    let with_bar = |template: &str, work: &dyn Fn(&ProgressBar) -> Result<(Library, bool)>| {
+        let bar = progress.add(ProgressBar::new(0).with_prefix(allocator.name.clone()));
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(200));
+        let result = work(&bar);
+        bar.finish_and_clear();
+        result
+    };
     let outcome = match &allocator.source {
-        source if source.is_built() => library::Work::new(allocator).and_then(|work| {
+        Source::Crate { .. } | Source::Git(_) => library::Work::new(allocator).and_then(|work| {
             if let Some(library) = work.cached() {
                 return Ok((library, true));
             }
-            let bar = progress.add(ProgressBar::new(0).with_prefix(allocator.name.clone()));
-            if let Ok(style) =
-                ProgressStyle::with_template("{prefix:18} {wide_bar} {pos:>3}/{len:3} {msg}")
-            {
-                bar.set_style(style);
-            }
-            bar.enable_steady_tick(Duration::from_millis(200));
-            let result = work.build(slots, jobs, &bar);
-            bar.finish_and_clear();
-            result
+            with_bar("{prefix:18} {wide_bar} {pos:>3}/{len:3} {msg}", &|bar| {
+                work.build(slots, jobs, bar)
+            })
+        }),
+        Source::Wheel { .. } => wheel::Wheel::new(allocator).and_then(|wheel| {
+            with_bar("{prefix:18} {spinner} downloading", &|_| wheel.fetch(slots))
         }),
         _ => match state(allocator, &[]) {
             State::Ready(library) => Ok((library, true)),
             State::Absent { why, line } => Err(anyhow!("{why}; {line}")),
-            State::Refused { why } => Err(anyhow!(why)),
+            State::Unsupported { why } | State::Refused { why } => Err(anyhow!(why)),
             State::NotBuilt { line } => Err(anyhow!("not built; {line}")),
         },
     };

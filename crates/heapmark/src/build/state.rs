@@ -26,6 +26,11 @@ pub enum State<T = Library> {
         /// The command that installs it.
         line: String,
     },
+    /// It is known to fail on the kernel that runs here.
+    Unsupported {
+        /// Which kernels, and what happens there.
+        why: String,
+    },
     /// It is installed but cannot be used.
     Refused {
         /// What is wrong, where, and how to fix it.
@@ -56,7 +61,13 @@ pub fn original<'a>(allocator: &'a Allocator, all: &'a [Allocator]) -> &'a Alloc
 /// Finds the state. Builds nothing, and runs no more than the compilers' `--version` and one
 /// `dpkg-query`.
 pub fn state(allocator: &Allocator, all: &[Allocator]) -> State {
-    State::of(look(original(allocator, all), all))
+    let kernel = rustix::system::uname();
+    let kernel = kernel.release().to_string_lossy();
+    let mut ranges = allocator.not_on_linux.iter();
+    match ranges.find_map(|range| range.why_not_on(&kernel)) {
+        Some(why) => State::Unsupported { why },
+        None => State::of(look(original(allocator, all), all)),
+    }
 }
 
 fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
@@ -77,6 +88,7 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
             }
             State::Ready(library)
         }
+        Source::Wheel { .. } => super::wheel::Wheel::new(allocator)?.state(),
         Source::System { files, package } => {
             let found = files.iter().map(|file| system::find(file).ok_or(file));
             match found.collect::<Result<Vec<PathBuf>, _>>() {

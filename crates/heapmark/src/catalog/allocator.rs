@@ -1,6 +1,8 @@
 //! One allocator as data: the keys of `allocators/*.toml`. The README.md there explains each key to
 //! users; this file only defines the allowed values and refuses all others.
 
+use super::linux::NotOnLinux;
+use super::release::Sources;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -30,9 +32,9 @@ pub struct Allocator {
     pub source: Source,
     /// How to make a library from a crate's sources.
     pub build: Option<Recipe>,
-    /// The date of its sources: a year, or a year and a month.
+    /// What its sources are: name, version and date.
     #[serde(default)]
-    pub sources: String,
+    pub sources: Sources,
     /// The flags of its authors' own build, by the line that they come from: `FILE:LINE` of the
     /// crate, or an address.
     #[serde(default)]
@@ -73,6 +75,9 @@ pub struct Allocator {
     /// Known limits: workload name (or `fork`) and the reason; such cells end `unsupported`.
     #[serde(default)]
     pub except: BTreeMap<String, String>,
+    /// Releases of Linux on which it fails: it ends `unsupported` there.
+    #[serde(default)]
+    pub not_on_linux: Vec<NotOnLinux>,
     /// Addresses that it accesses on purpose to end a program that misuses it; a fault there is no
     /// accident.
     #[serde(default)]
@@ -108,7 +113,7 @@ pub enum Tier {
 /// Where the library comes from.
 ///
 /// A `same-as` or `built-as` entry takes these from the other unless it sets them itself: `home`, `licence`,
-/// `sources`, `purge`, `version`, `left-to-libc`, `except`, `stops-at` and `wrapper`.
+/// `sources`, `purge`, `version`, `left-to-libc`, `except`, `not-on-linux`, `stops-at` and `wrapper`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(
     tag = "kind",
@@ -131,6 +136,13 @@ pub enum Source {
         files: Vec<String>,
         /// The Debian/Ubuntu package.
         package: String,
+    },
+    /// In a Python package that `crates/sources` pins, as its authors built it.
+    Wheel {
+        /// The package's name.
+        name: String,
+        /// Names of files in it, in `LD_PRELOAD` order.
+        files: Vec<String>,
     },
     /// The library of another entry, under other options.
     SameAs {
@@ -162,10 +174,36 @@ pub enum Source {
     AsCalled,
 }
 
+impl Allocator {
+    /// `mimalloc 2.5.2, 2026-09`: what its numbers are of, if the library, its package or its commit
+    /// tells this version.
+    pub fn release(&self, told: Option<&str>) -> String {
+        self.sources.release(&self.family, told)
+    }
+}
+
 impl Source {
-    /// Whether heapmark builds the library from sources.
+    /// Where the library comes from, in a word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Source::Crate { .. } => "crate",
+            Source::Wheel { .. } => "wheel",
+            Source::System { .. } => "package",
+            Source::SameAs { .. } | Source::BuiltAs { .. } => "another entry",
+            Source::Path { .. } => "path",
+            Source::Libc => "libc6",
+            Source::Null => "guest",
+            Source::Git(_) => "commit",
+            Source::AsCalled => "as called",
+        }
+    }
+
+    /// Whether heapmark makes the library's file: from sources, or out of a wheel.
     pub fn is_built(&self) -> bool {
-        matches!(self, Source::Crate { .. } | Source::Git(_))
+        matches!(
+            self,
+            Source::Crate { .. } | Source::Wheel { .. } | Source::Git(_)
+        )
     }
 }
 

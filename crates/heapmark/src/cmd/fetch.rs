@@ -1,7 +1,7 @@
 //! `heapmark fetch`: the allocators' sources, before there is no network.
 
 use super::Exit;
-use crate::build;
+use crate::build::{self, State};
 use crate::catalog::{Catalog, Source};
 use crate::file::length;
 use crate::report::units::bytes;
@@ -25,6 +25,21 @@ pub fn run(_: FetchArgs) -> Result<Exit> {
         let archive = build::fetch(name)?;
         let size = bytes(length(&archive) as f64);
         say!("{name}: {size} in {}", archive.display());
+    }
+    for allocator in &catalog.allocators {
+        let Source::Wheel { name, .. } = &allocator.source else {
+            continue;
+        };
+        match build::state(allocator, &catalog.allocators) {
+            State::Absent { why, line } => say!("{name}: left out, {why}; {line}"),
+            State::Unsupported { why } | State::Refused { why } => say!("{name}: left out, {why}"),
+            State::Ready(_) | State::NotBuilt { .. } => {
+                for file in build::from_wheel(allocator)?.files {
+                    let size = bytes(length(&file) as f64);
+                    say!("{name}: {size} in {}", file.display());
+                }
+            }
+        }
     }
     Ok(Exit::Done)
 }

@@ -41,7 +41,7 @@ pub struct ListArgs {
 /// Kinds of things.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum What {
-    /// Name, version as the library reports it, date of the sources, origin, state, and the command
+    /// Name, release, version as the library reports it, origin, state, and the command
     /// that installs or builds what is absent
     Allocators,
     /// Workloads and their parameters
@@ -88,7 +88,7 @@ pub fn run(args: ListArgs) -> Result<Exit> {
     let (columns, entries): (&[&str], Vec<Value>) = match args.what {
         What::Allocators => (
             &[
-                "name", "aliases", "tier", "version", "sources", "origin", "state",
+                "name", "aliases", "tier", "release", "version", "origin", "state",
             ],
             allocators(&catalog)?,
         ),
@@ -202,6 +202,7 @@ fn readiness<T>(state: State<T>) -> Readiness {
         State::Ready(_) => READY,
         State::NotBuilt { line } => ("not built", None, Some(line)),
         State::Absent { why, line } => ("absent", Some(why), Some(line)),
+        State::Unsupported { why } => ("unsupported", Some(why), None),
         State::Refused { why } => ("refused", Some(why), None),
     }
 }
@@ -234,20 +235,17 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
                 (found, version, subject.library.origin)
             }
             state => {
-                let origin = match state {
-                    State::NotBuilt { .. } => "crate",
-                    State::Absent { .. } => "package",
-                    _ => "path",
-                };
-                (readiness(state), None, origin.to_owned())
+                let original = build::original(allocator, &catalog.allocators);
+                (readiness(state), None, original.source.kind().to_owned())
             }
         };
         let (state, why, remedy) = found;
-        // For a package the version shows when its sources were written.
-        let sources = Some(&allocator.sources).filter(|sources| !sources.is_empty());
+        let release = allocator.release(version.as_deref());
+        let release = Some(release).filter(|release| !release.is_empty());
+        let date = Some(&allocator.sources.date).filter(|date| !date.is_empty());
         Ok(json!({
             "name": allocator.name, "family": allocator.family, "aliases": allocator.aliases, "tier": allocator.tier, "version": version,
-            "sources": sources, "origin": origin, "state": state, "why": why,
+            "sources": date, "release": release, "origin": origin, "state": state, "why": why,
             "remedy": remedy, "about": allocator.about, "home": allocator.home,
             "licence": allocator.licence, "environment": allocator.environment, "leaves": allocator.left_to_libc,
             "except": allocator.except, "upstream_flags": allocator.upstream_flags, "differences": allocator.differences,

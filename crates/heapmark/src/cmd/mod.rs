@@ -268,15 +268,6 @@ fn width_of(stream: impl AsFd) -> usize {
     }
 }
 
-/// The version that the library reports; if it reports none, the pinned crate or the package it
-/// came from.
-fn version(guest: &Guest, subject: &Subject) -> Result<String> {
-    let pinned = subject.library.origin.strip_prefix("crate ");
-    // The crate's version is not the allocator's: name the crate.
-    let unknown = || pinned.map_or("-".into(), |pinned| format!("in {pinned}"));
-    Ok(told_version(guest, subject)?.unwrap_or_else(unknown))
-}
-
 /// The version that the library reports; if it reports none, that of the package it came from.
 fn told_version(guest: &Guest, subject: &Subject) -> Result<Option<String>> {
     let library = &subject.library;

@@ -88,7 +88,9 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
         build::State::NotBuilt { line } | build::State::Absent { line, .. } => {
             bail!("{} is not ready: {line}", args.allocator)
         }
-        build::State::Refused { why } => bail!("{}: {why}", args.allocator),
+        build::State::Unsupported { why } | build::State::Refused { why } => {
+            bail!("{}: {why}", args.allocator)
+        }
     };
     let original = Subject::new(allocator, library);
     let copy = controls::copy_of(&original)?;

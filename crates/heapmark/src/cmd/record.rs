@@ -220,7 +220,7 @@ fn allocator(word: &str) -> Result<Subject> {
         .with_context(|| format!("-a {word}: it is not ready"))
         .map_err(usage)?;
     match &subject.refused {
-        Some(why) => refuse!("-a {word}: {why}"),
+        Some(outcome) => refuse!("-a {word}: {}", outcome.reason()),
         None => Ok(subject),
     }
 }

@@ -6,7 +6,7 @@ use super::memory_file::{inherited_file, text};
 use super::patience::Patience;
 use super::report_lines::ReportLines;
 use super::tree::{descendants, field};
-use super::{Guest, LoadedObject, Proof, Subject, prove};
+use super::{Guest, LoadedObject, Outcome, Proof, Subject, prove};
 use crate::catalog::check::{Check, Language};
 use crate::plan::HugePages;
 use anyhow::Result;
@@ -101,10 +101,15 @@ impl CheckRunner<'_> {
         page: Option<(&File, &[String])>,
     ) -> Result<Process> {
         may_go_on(self.stop)?;
-        let replaced = || prove::are_as_first_seen(subject).err();
-        if let Some(why) = subject.refused.clone().or_else(replaced) {
+        let refused = match subject.refused.clone() {
+            Some(Outcome::Unsupported { why }) => Some(Ended::Unsupported(why)),
+            Some(outcome) => Some(Ended::NotLoaded(outcome.reason())),
+            None => None,
+        };
+        let replaced = || Some(Ended::NotLoaded(prove::are_as_first_seen(subject).err()?));
+        if let Some(ended) = refused.or_else(replaced) {
             return Ok(Process {
-                ended: Ended::NotLoaded(why),
+                ended,
                 signal: None,
                 text: String::new(),
             });

@@ -34,7 +34,7 @@ impl Program {
         may_go_on(stop)?;
         let excepted = || subject.allocator.except.get(&self.name).cloned();
         let obstacle = match (&subject.refused, &self.absent) {
-            (Some(why), _) => Some(Outcome::NotLoaded { why: why.clone() }),
+            (Some(outcome), _) => Some(outcome.clone()),
             (_, Some(why)) => Some(Outcome::Absent { why: why.clone() }),
             _ => self
                 .refused

@@ -70,9 +70,8 @@ pub struct Subject {
     pub allocator: Allocator,
     /// What is preloaded.
     pub library: Library,
-    /// Why nothing can be preloaded, if the user asked for a library that cannot be used: its cells
-    /// end `not-loaded`.
-    pub refused: Option<String>,
+    /// How its cells end, if the user asked for an allocator that cannot be measured here.
+    pub refused: Option<Outcome>,
 }
 
 impl Subject {
@@ -189,7 +188,7 @@ pub fn run(
     // counts.
     may_go_on(stop)?;
     let not_loaded = |why| Outcome::NotLoaded { why };
-    let refused = subject.refused.clone().map(not_loaded);
+    let refused = subject.refused.clone();
     let unsupported = || {
         subject
             .cannot_run(job)

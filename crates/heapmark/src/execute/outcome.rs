@@ -136,6 +136,14 @@ impl Outcome {
             other => other.to_string(),
         }
     }
+
+    /// As [`Outcome::in_words`], without the word for its kind where a reason says it all.
+    pub fn reason(&self) -> String {
+        match self {
+            Outcome::NotLoaded { why } | Outcome::Unsupported { why } => why.clone(),
+            other => other.in_words(),
+        }
+    }
 }
 
 /// Of heapmark itself.

@@ -1,7 +1,7 @@
 //! The allocators as a page, from the data files alone: `docs/ALLOCATORS.md` is this text.
 
 use super::text::{self, markdown};
-use crate::build::pin;
+use crate::build::{pin, wheel_version};
 use crate::catalog::{Allocator, Source, Tier};
 
 /// The tiers in the order of the page, each with its heading.
@@ -23,15 +23,18 @@ pub fn allocators(all: &[Allocator]) -> String {
     let mut page = String::from(
         "# Allocators\n\n\
          Written by `heapmark list allocators --markdown` from the files in `allocators/`; do not edit.\n\n\
-         heapmark builds those with a version from the sources of a crate that a lock file pins, with their authors' flags\n\
-         (`heapmark list allocators --flags` says where and why ours differ). The others come from a package of the system, with its\n\
-         version. `heapmark list allocators` shows the versions that the libraries themselves report, and what is missing on a machine.\n\
+         heapmark builds those of a crate from the sources that a lock file pins, with their authors' flags (`heapmark list allocators\n\
+         --flags` says where and why ours differ). Those of a wheel are as their authors built them for Python, and pinned, too. The\n\
+         others come from a package of the system, with its version. `heapmark list allocators` shows what is missing on a machine and the\n\
+         release of each library there: verdicts and tables name it, since numbers of one release say little of the next.\n\
+         **gperftools** and **tcmalloc** are two allocators: `libtcmalloc` of distributions and mimalloc-bench's `tc` are gperftools,\n\
+         and our `tcmalloc` is TCMalloc (Google), mimalloc-bench's `tcg`.\n\
          Any other library: `-a NAME=/path/lib.so`; a commit of a repository: `-a NAME=git:PATH@REF`. Short names are in brackets; one\n\
          that several have means all of them, as a family's name means its main ones: `-a mimalloc,je`.\n",
     );
     for (tier, heading) in TIERS {
         page += &format!(
-            "\n## {heading}\n\n| name | what it is | sources | year | options | licence |\n|---|---|---|---|---|---|\n"
+            "\n## {heading}\n\n| name | what it is | sources | release | options | licence |\n|---|---|---|---|---|---|\n"
         );
         for allocator in all.iter().filter(|allocator| allocator.tier == tier) {
             page += &row(allocator);
@@ -57,7 +60,7 @@ fn row(allocator: &Allocator) -> String {
         name,
         markdown(&allocator.about),
         sources(&allocator.source),
-        markdown(&allocator.sources),
+        markdown(&release(allocator)),
         options,
         markdown(&allocator.licence),
     ];
@@ -65,11 +68,23 @@ fn row(allocator: &Allocator) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
+/// Those of packages depend on the system.
+fn release(allocator: &Allocator) -> String {
+    match allocator.sources.dates.is_empty() {
+        true => allocator.release(None),
+        false => format!("{}, by version", allocator.sources.years()),
+    }
+}
+
 fn sources(source: &Source) -> String {
     match source {
         Source::Crate { name, .. } => match pin(name) {
             Ok(pin) => format!("crate {name} {}", without_commit(&pin.version)),
             Err(_) => format!("crate {name}"),
+        },
+        Source::Wheel { name, .. } => match wheel_version(name) {
+            Ok(version) => format!("wheel {name} {version}"),
+            Err(_) => format!("wheel {name}"),
         },
         Source::System { package, .. } => format!("package {package}"),
         Source::SameAs { name } | Source::BuiltAs { name, .. } => format!("as {name}"),

@@ -58,10 +58,12 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
         Conclusion::NothingOk if analysis.cases.is_empty() => "the run has no cases.",
         Conclusion::NothingOk => "no allocator has samples in every case that all ended ok.",
         Conclusion::OnlyOne { allocator } if left_out.is_empty() => {
-            return format!("Only {allocator} was measured: there is nothing to compare it with.");
+            let only = analysis.named(allocator);
+            return format!("Only {only} was measured: there is nothing to compare it with.");
         }
         Conclusion::OnlyOne { allocator } => {
-            &format!("only {allocator} can be judged, and there is nothing to compare it with.")
+            let only = analysis.named(allocator);
+            &format!("only {only} can be judged, and there is nothing to compare it with.")
         }
         Conclusion::Withheld(Withheld::Paced) => {
             "a paced replay takes the recorded time under every allocator. Compare the memory."
@@ -171,10 +173,18 @@ fn fastest(analysis: &Analysis, ranking: &Ranking) -> String {
         ""
     };
     let next = ranking.tests.first().filter(|next| !next.baseline);
-    let claims = [
-        against_baseline(analysis, ranking),
-        next.and_then(|next| takes(next, "the next, ")),
-    ];
+    let next = next.and_then(|next| {
+        let against = analysis.named(&next.against);
+        takes(
+            &PairwiseTest {
+                against,
+                ..next.clone()
+            },
+            "the next, ",
+        )
+    });
+    let claims = [against_baseline(analysis, ranking), next];
+    let leader = analysis.named(leader);
     format!(
         "{leader}{role} is the fastest here, over {} and {}: it takes {}{}.",
         count(ranking.cases, "case"),
@@ -232,8 +242,9 @@ fn unclear(analysis: &Analysis, ranking: &Ranking) -> String {
         };
         let verb = if ranking.blocks == 1 { "is" } else { "are" };
         format!(
-            "Unclear: {blocks} {verb} too few for a verdict ({needed} needed): {remedy}. So far {leader} is ahead, then {}.",
-            rivals[0].against
+            "Unclear: {blocks} {verb} too few for a verdict ({needed} needed): {remedy}. So far {} is ahead, then {}.",
+            analysis.named(leader),
+            analysis.named(&rivals[0].against)
         )
     } else {
         let others = rivals.iter().map(|contest| &contest.against);
@@ -254,7 +265,12 @@ fn unclear(analysis: &Analysis, ranking: &Ranking) -> String {
         };
         format!(
             "Unclear: {} cannot be told apart with {blocks}{}{advice}",
-            list([leader].into_iter().chain(others)),
+            list(
+                [leader]
+                    .into_iter()
+                    .chain(others)
+                    .map(|name| analysis.named(name))
+            ),
             closest(ranking)
         )
     };
@@ -397,7 +413,8 @@ pub fn smallest(analysis: &Analysis) -> String {
                 false => format!("{} what is live at the peak", times(memory)),
             };
             format!(
-                " The smallest is {name}: {}.",
+                " The smallest is {}: {}.",
+                analysis.named(&name),
                 join([Some(memory), price].iter().flatten(), ", ")
             )
         })

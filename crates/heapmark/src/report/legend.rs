@@ -40,12 +40,12 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
         )
     });
     let told = |of: &dyn Fn(&Row) -> Option<String>| told(&rows, of);
-    let sources = sources(analysis);
+    let versions = versions(analysis);
     if let Some((case, tried)) = user_command::of(analysis) {
         return user_command::legend(tried, &case.baseline)
             .into_iter()
             .chain(stalled)
-            .chain(sources)
+            .chain(versions)
             .collect();
     }
     let line = |marked: fn(&Case, &Row, &Numbers) -> bool, line: &str| {
@@ -132,7 +132,7 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
             "purge: its share of the row's time, or configured: without a call. Files have the time without it.",
         ),
         stalled,
-        sources,
+        versions,
         oversubscribed(analysis),
     ];
     lines.extend(before.into_iter().flatten());
@@ -168,13 +168,13 @@ fn told(rows: &[(&Case, &Row, &Numbers)], of: &dyn Fn(&Row) -> Option<String>) -
     rows.iter().filter_map(|(_, row, _)| of(row)).collect()
 }
 
-/// The age of the measured sources: a slow row may be years old.
-fn sources(analysis: &Analysis) -> Option<String> {
-    let sources = told(&measured(analysis), &|row| {
-        let dated = !row.sources.is_empty() && row.role != Role::AaCopy;
-        dated.then(|| format!("{} {}", row.allocator, row.sources))
+/// What the rows are of: a slow one may be years old, and `tcmalloc` is the name of two allocators.
+fn versions(analysis: &Analysis) -> Option<String> {
+    let versions = told(&measured(analysis), &|row| {
+        let named = analysis.named(&row.allocator);
+        (named != row.allocator && row.role != Role::AaCopy).then_some(named)
     });
-    (!sources.is_empty()).then(|| format!("sources of: {}.", text::list(&sources)))
+    (!versions.is_empty()).then(|| format!("versions: {}.", text::list(&versions)))
 }
 
 /// A sentence for each allocator that was known before the run not to pass some check.

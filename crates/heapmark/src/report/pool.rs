@@ -277,7 +277,8 @@ pub fn conclusion(pool: &Pool, by: &Metric, baseline: &str) -> String {
             "{machines}: no difference from {baseline} is sure to be there on the next one, too.{differing}"
         );
     }
-    let first = all.iter().take(MOST_NAMED).map(|it| it.words(ways(by)));
+    let first = all.iter().take(MOST_NAMED);
+    let first = first.map(|it| it.words(&pool.named(it.allocator), ways(by)));
     let more = match all.len().saturating_sub(MOST_NAMED) {
         0 => String::new(),
         more => format!("; {more} more in the matrix"),
@@ -311,15 +312,11 @@ impl Certain<'_> {
         }
     }
 
-    /// `hoard faster in 3 and slower in 1 of 6 cases`.
-    fn words(&self, [less, more]: [&str; 2]) -> String {
+    /// `hoard (2017) faster in 3 and slower in 1 of 6 cases`.
+    fn words(&self, named: &str, [less, more]: [&str; 2]) -> String {
         let parts = [(less, self.less), (more, self.more)];
         let parts = parts.iter().filter(|(_, cases)| *cases > 0);
         let parts = text::list(parts.map(|(way, cases)| format!("{way} in {cases}")));
-        format!(
-            "{} {parts} of {}",
-            self.allocator,
-            count(self.cases, "case")
-        )
+        format!("{named} {parts} of {}", count(self.cases, "case"))
     }
 }

@@ -141,13 +141,22 @@ fn versions(document: &Document, evidence: &Evidence) -> String {
             .iter()
             .find_map(|pattern| infos.iter().find(|info| matches(pattern, &info.name)));
         let (ours, version) = match found {
-            Some(info) => (&*info.name, &*info.version),
-            None if theirs.brought => ("not here: no registry has it", ""),
-            None => ("not here", ""),
+            Some(info) => (&*info.name, version(info)),
+            None if theirs.brought => ("not here: no registry has it", String::new()),
+            None => ("not here", String::new()),
         };
-        out += &row([name.as_str(), &theirs.version, ours, version]);
+        out += &row([name.as_str(), &theirs.version, ours, &version]);
     }
     out
+}
+
+/// The release, or what runs of before say instead.
+fn version(info: &AllocatorInfo) -> String {
+    match (info.release.as_str(), info.sources.as_str()) {
+        ("", "") => info.version.clone(),
+        ("", date) => format!("{}, {date}", info.version),
+        (release, _) => release.to_owned(),
+    }
 }
 
 /// Two lines per row: as published, and ours.

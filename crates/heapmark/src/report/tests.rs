@@ -124,13 +124,15 @@ hoard (not ok in 1 of 2 cases).
 }
 
 #[test]
-fn the_year_of_old_sources_stands_below_the_tables() {
+fn what_the_rows_are_of_stands_below_the_tables() {
     let mut lab = rich();
-    assert!(!on(WIDE, &lab).contains("sources of"), "none is known");
-    lab.allocator("hoard").sources = "2017".into();
+    assert!(!on(WIDE, &lab).contains("versions: "), "none is known");
+    // A run of today, and what is known of one of before.
+    lab.allocator("hoard").release = "Hoard, 2017".into();
     lab.allocator("rpmalloc").sources = "2021".into();
+    lab.allocator("glibc").version = "2.36".into();
     assert!(
-        on(WIDE, &lab).contains("\nsources of: hoard 2017 and rpmalloc 2021.\n"),
+        on(WIDE, &lab).contains("\nversions: glibc (2.36), hoard (2017) and rpmalloc (2021).\n"),
         "{}",
         on(WIDE, &lab)
     );

@@ -309,17 +309,18 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
         }
     }
     let baseline = &case.baseline;
+    let own = analysis.named(baseline);
     let all = spread(&candidates);
     Some(if !faster.is_empty() {
-        gain(ranking, &faster, baseline)
+        gain(analysis, ranking, &faster, baseline)
     } else if !promising.is_empty() {
         format!(
-            "Stay with {baseline} until more is known: no allocator was shown to be faster; {} may be ({all}).",
-            list(promising)
+            "Stay with {own} until more is known: no allocator was shown to be faster; {} may be ({all}).",
+            list(promising.iter().map(|name| analysis.named(name)))
         )
     } else if slower.is_empty() && near {
         format!(
-            "Stay with {baseline}: no allocator differs from it by more than {} ({all}).",
+            "Stay with {own}: no allocator differs from it by more than {} ({all}).",
             units::percent(farthest(&candidates))
         )
     } else {
@@ -329,7 +330,7 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
             1 => format!("1 of {of} is slower"),
             slower => format!("{slower} of {of} are slower"),
         };
-        format!("Stay with {baseline}: no allocator is faster here, and {slower} ({all}).")
+        format!("Stay with {own}: no allocator is faster here, and {slower} ({all}).")
     })
 }
 
@@ -358,8 +359,13 @@ fn fixed_time(tried: &CommandFacts) -> String {
 /// A candidate and its verdict.
 type JudgedRow<'a> = (&'a Row, &'a Numbers, Verdict);
 
-/// `Use mimalloc3: it takes 0.842x the time of glibc (95 % ...) and 1.12x its peak RSS.`
-fn gain(ranking: &Ranking, faster: &[(&Row, &Numbers)], baseline: &str) -> String {
+/// `Use mimalloc3 (mimalloc 3.6.0, 2026-10): it takes 0.842x the time of glibc (95 % ...) and 1.12x its peak RSS.`
+fn gain(
+    analysis: &Analysis,
+    ranking: &Ranking,
+    faster: &[(&Row, &Numbers)],
+    baseline: &str,
+) -> String {
     let (row, numbers) = faster[0];
     let interval = interval(numbers)
         .map(|(low, high)| format!(" (95 % interval {low:.3}-{high:.3})"))
@@ -373,12 +379,13 @@ fn gain(ranking: &Ranking, faster: &[(&Row, &Numbers)], baseline: &str) -> Strin
     let rivals = list(
         rivals
             .filter(|name| faster.iter().any(|(other, ..)| other.allocator == **name))
-            .filter(|_| leads),
+            .filter(|_| leads)
+            .map(|name| analysis.named(name)),
     );
     let like = enclosed(" ", &rivals, " cannot be told from it.");
     format!(
         "Use {}: it takes {:.3}x the time of {baseline}{interval}{memory}.{like}",
-        row.allocator,
+        analysis.named(&row.allocator),
         ratio(numbers)
     )
 }

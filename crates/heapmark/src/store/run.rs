@@ -1,5 +1,6 @@
 //! `run.json`: everything about a run that is known before its first sample.
 
+use crate::catalog::Sources;
 use crate::execute::{Program, Subject};
 use crate::plan::{Case, Plan};
 use crate::store::{Checked, Preflights};
@@ -94,6 +95,9 @@ pub struct AllocatorInfo {
     /// The date of its sources, from the catalogue; empty if the version contains it.
     #[serde(default)]
     pub sources: String,
+    /// What its numbers are of: `mimalloc 2.5.2, 2026-09`. Empty in runs of before.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub release: String,
     /// Preloaded files, in order, or the command that is started.
     pub files: Vec<String>,
     /// SHA-256 of each of `files`.
@@ -114,4 +118,18 @@ pub struct AllocatorInfo {
     /// reader needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<Checked>,
+}
+
+impl AllocatorInfo {
+    /// What its numbers are of, as far as the run tells it.
+    pub fn released(&self) -> String {
+        if !self.release.is_empty() {
+            return self.release.clone();
+        }
+        let sources = Sources {
+            date: self.sources.clone(),
+            ..Sources::default()
+        };
+        sources.release("", Some(&self.version))
+    }
 }

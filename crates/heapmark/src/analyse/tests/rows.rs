@@ -349,3 +349,26 @@ fn the_mean_footprint_is_that_of_the_samples_that_were_looked_at() {
         "memory was not sampled"
     );
 }
+
+#[test]
+fn a_release_is_told_without_the_name_that_the_row_has_anyway() {
+    let mut lab = FakeRun::new(&["glibc", "hoard", "g", "mine", "rpmalloc"], &["larson"], 1)
+        .fill(|_, _, _| 20.0);
+    lab.allocator("glibc").release = "glibc 2.36, 2022".into();
+    lab.allocator("hoard").release = "Hoard, 2017".into();
+    lab.allocator("g").release = "gperftools 2.10, 2022".into();
+    // Of a run of before: the version is that of the crate, not of the allocator.
+    lab.allocator("rpmalloc").version = "in rpmalloc-sys 0.2.3+b097fd0".into();
+    lab.allocator("rpmalloc").sources = "2021".into();
+    let analysis = run(&lab);
+    for (name, told) in [
+        ("glibc", "glibc (2.36, 2022)"),
+        ("hoard", "hoard (2017)"),
+        ("g", "g (gperftools 2.10, 2022)"),
+        ("mine", "mine"),
+        ("rpmalloc", "rpmalloc (2021)"),
+        ("not here", "not here"),
+    ] {
+        assert_eq!(analysis.named(name), told);
+    }
+}

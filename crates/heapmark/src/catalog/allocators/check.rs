@@ -89,6 +89,11 @@ pub fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
         (Source::System { files, .. }, _) if files.is_empty() => {
             add("source.files", "empty", "name at least one soname")
         }
+        (Source::Wheel { files, .. }, _) if files.is_empty() => add(
+            "source.files",
+            "empty",
+            "name at least one file of the wheel",
+        ),
         (Source::Path { files }, _) if files.is_empty() => {
             add("source.files", "empty", "name at least one file")
         }
@@ -128,6 +133,18 @@ pub fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
                     "use `x86_64` or `aarch64`",
                 );
             }
+        }
+    }
+    for range in &allocator.not_on_linux {
+        if range.why.trim().is_empty() {
+            add("not-on-linux.why", "no reason given", "say what happens");
+        }
+        if range.before.is_some_and(|before| before <= range.from) {
+            add(
+                "not-on-linux.before",
+                "no release lies between `from` and `before`",
+                "name the first release that is good again, or leave it out",
+            );
         }
     }
     let mut variables = allocator.environment.keys();

@@ -10,6 +10,7 @@ pub use embedded::extra;
 use super::allocator::{Allocator, Source};
 use super::faults::{Fault, Faults, read, suggestion};
 use super::folder;
+use super::release::Sources;
 use check::{check, check_place};
 use embedded::OURS;
 use std::collections::BTreeMap;
@@ -108,11 +109,16 @@ fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
         for (own, theirs) in [
             (&mut allocator.home, &original.home),
             (&mut allocator.licence, &original.licence),
-            (&mut allocator.sources, &original.sources),
         ] {
             if own.is_empty() {
                 own.clone_from(theirs);
             }
+        }
+        if allocator.sources == Sources::default() {
+            allocator.sources.clone_from(&original.sources);
+        }
+        if allocator.not_on_linux.is_empty() {
+            allocator.not_on_linux.clone_from(&original.not_on_linux);
         }
         if allocator.stops_at.is_empty() {
             allocator.stops_at.clone_from(&original.stops_at);
@@ -213,6 +219,59 @@ mod tests {
             find("mimalloc3-secure").source,
             Source::Crate { .. }
         ));
+    }
+
+    #[test]
+    fn an_entry_names_the_kernels_on_which_it_fails() {
+        let all = load_with(None).unwrap();
+        let percpu = all.iter().find(|a| a.name == "tcmalloc-percpu").unwrap();
+        let why = |kernel: &str| {
+            let mut ranges = percpu.not_on_linux.iter();
+            ranges.find_map(|range| range.why_not_on(kernel))
+        };
+        for good in [
+            "5.15.0-1053-aws",
+            "6.18.44",
+            "7.0.14",
+            "7.0.14-generic",
+            "7.1.0-rc1",
+        ] {
+            assert_eq!(why(good), None, "{good}");
+        }
+        for bad in [
+            "6.19.0-rc3",
+            "6.19.7",
+            "7.0.0",
+            "7.0.0-15-generic",
+            "7.0.13",
+        ] {
+            let why = why(bad).unwrap_or_else(|| panic!("{bad}"));
+            let told = format!("on Linux since 6.19 and before 7.0.14 (here {bad}): ");
+            assert!(why.starts_with(&told), "{why}");
+            assert!(why.ends_with("/google/tcmalloc/issues/292"), "{why}");
+        }
+        let faults = load_beside(&[
+            ("mine.toml", &with_range("from = \"7\", why = \"x\"")),
+            (
+                "other.toml",
+                &with_range("from = \"7.1\", before = \"7.1\", why = \" \""),
+            ),
+        ]);
+        let faults = faults.unwrap_err().to_string();
+        for told in [
+            "mine.toml: `7` is no release of Linux: write it as 6.19 or 7.0.14",
+            "other.toml: not-on-linux.before: no release lies between",
+            "other.toml: not-on-linux.why: no reason given; say what happens",
+        ] {
+            assert!(faults.contains(told), "missing {told:?} in\n{faults}");
+        }
+    }
+
+    fn with_range(range: &str) -> String {
+        format!(
+            "{}\nnot-on-linux = [{{ {range} }}]",
+            MINE.replace("\"mine\"", "\"other\"")
+        )
     }
 
     #[test]

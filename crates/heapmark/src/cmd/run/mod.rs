@@ -311,7 +311,8 @@ fn plan_only(selection: &Selection, args: &Comparison) -> Result<Exit> {
     print(outline::outline(selection, args, &dir))?;
     let mut end = Exit::Done;
     for subject in &selection.subjects {
-        if let Some(why) = &subject.refused {
+        if let Some(outcome) = &subject.refused {
+            let why = outcome.reason();
             say!("{} cannot be measured: {why}", subject.allocator.name);
             end = Exit::NotAllOk;
         }

@@ -49,7 +49,7 @@ pub fn ready(entry: &catalog::Program, dry_run: bool) -> Program {
         State::Ready(ready) => executable = ready,
         State::NotBuilt { line } => refused = told(format!("could not be built; {line}"), ""),
         State::Absent { why, line } => absent = told(format!("{why}; {line}"), "absent: "),
-        State::Refused { why } => refused = told(why, ""),
+        State::Unsupported { why } | State::Refused { why } => refused = told(why, ""),
     };
     let catalog::Program {
         name,
@@ -143,6 +143,7 @@ pub fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<AllocatorInfo>> 
                 version
             },
             sources: String::new(),
+            release: String::new(),
             sha256: started
                 .iter()
                 .map(|file| build::hash_of_file(Path::new(file)))

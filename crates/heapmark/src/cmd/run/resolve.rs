@@ -4,7 +4,7 @@ use crate::build::{self, State};
 use crate::catalog::{Allocator, Catalog, Source, Tier};
 use crate::cmd::build::{build_all, is_unbuilt, jobs};
 use crate::cmd::{unexpected, usage};
-use crate::execute::{Guest, Subject};
+use crate::execute::{Guest, Outcome, Subject};
 use anyhow::{Context, Result, bail};
 use fast_glob::glob_match;
 use std::path::PathBuf;
@@ -174,8 +174,8 @@ pub fn choose(
 }
 
 /// Builds what is not built yet. Reports what is absent: an allocator that the user named and that
-/// is not available stays in the run and ends `not-loaded`; for another one its distribution's build
-/// is taken.
+/// is not available stays in the run and ends `not-loaded`, or `unsupported` on this kernel; for
+/// another one its distribution's build is taken.
 pub fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<Subject>> {
     let missing: Vec<&Allocator> = chosen
         .iter()
@@ -202,7 +202,10 @@ pub fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<S
                 left_out.push(subject.allocator);
                 continue;
             }
-            subject.refused = Some(why);
+            subject.refused = Some(match word {
+                "unsupported" => Outcome::Unsupported { why },
+                _ => Outcome::NotLoaded { why },
+            });
         }
         subjects.push(subject);
     }
@@ -239,6 +242,7 @@ fn subject(
         State::NotBuilt { .. } if dry_run => None,
         State::NotBuilt { line } => Some(("could not be built", line)),
         State::Absent { why, line } => Some(("absent", format!("{why}; {line}"))),
+        State::Unsupported { why } => Some(("unsupported", why)),
         State::Refused { why } => Some(("refused", why)),
     };
     if refusal.is_some() {

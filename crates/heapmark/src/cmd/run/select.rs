@@ -8,8 +8,8 @@ use crate::build;
 use crate::catalog::allocator::Purge;
 use crate::catalog::malloc_api::FUNCTIONS;
 use crate::catalog::suite::{Suite, thread_counts};
-use crate::catalog::{Catalog, RealProgram, Workload, joined, real_program};
-use crate::cmd::{described_machine, note, say, usage, version};
+use crate::catalog::{Catalog, RealProgram, Source, Workload, joined, real_program};
+use crate::cmd::{described_machine, note, say, told_version, usage};
 use crate::execute::{Guest, Subject};
 use crate::file::Draft;
 use crate::observe::machine;
@@ -577,16 +577,23 @@ pub(crate) fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<Allo
         !library.files.is_empty() && **name != "reallocarray" && !library.exports.contains(**name)
     };
     let files = library.files.iter();
+    let told = match subject.refused {
+        Some(_) => None,
+        None => told_version(guest, subject)?,
+    };
+    let is_commit = matches!(allocator.source, Source::Git(_));
+    let release = allocator.release(told.as_deref().filter(|_| !is_commit));
+    // The crate's version is not the allocator's: name the crate.
+    let pinned = library.origin.strip_prefix("crate ");
+    let unknown = || pinned.map_or("-".into(), |pinned| format!("in {pinned}"));
     Ok(AllocatorInfo {
         name: allocator.name.clone(),
         family: allocator.family.clone(),
         tier,
         origin: library.origin.clone(),
-        version: match subject.refused {
-            Some(_) => "-".into(),
-            None => version(guest, subject)?,
-        },
-        sources: allocator.sources.clone(),
+        version: told.unwrap_or_else(unknown),
+        sources: allocator.sources.date.clone(),
+        release,
         files: files
             .clone()
             .map(|file| file.display().to_string())

@@ -154,8 +154,8 @@ impl CommandRunner<'_> {
     }
 
     fn measured(&self, reference: &Reference, look: Look<'_>) -> StepResult<Attempt> {
-        if let Some(why) = self.subject.refused.clone() {
-            return Err(Outcome::NotLoaded { why }.into());
+        if let Some(outcome) = self.subject.refused.clone() {
+            return Err(outcome.into());
         }
         let allocator = &self.subject.allocator;
         if allocator.single_threaded {

@@ -114,7 +114,10 @@ fn version(head: &RunFile, name: &str) -> String {
         .iter()
         .chain(&head.rows)
         .find(|info| info.name == name)
-        .map_or_else(String::new, |info| plain(&info.version))
+        .map_or_else(String::new, |info| match info.released() {
+            none if none.is_empty() => plain(&info.version),
+            release => plain(&release),
+        })
 }
 
 fn of_all(overall: &[Overall], analysis: &Analysis) -> Vec<Ranked> {

@@ -231,21 +231,14 @@ pub fn allocators_table<'a>(
     let rows = infos.map(|info| {
         vec![
             info.name.clone(),
+            info.released(),
             info.version.clone(),
-            info.sources.clone(),
             info.origin.clone(),
             info.build_ids.join(" "),
             info.sha256.join(" "),
         ]
     });
-    let columns = [
-        "name",
-        "version",
-        "sources of",
-        "from",
-        "build-id",
-        "SHA-256",
-    ];
+    let columns = ["name", "release", "version", "from", "build-id", "SHA-256"];
     PageTable::of_words(caption, &columns, rows)
 }
 

@@ -23,6 +23,44 @@ fn a_winner_is_named_with_what_it_won_by() {
 }
 
 #[test]
+fn a_verdict_names_the_releases_it_holds_for() {
+    let times = |mimalloc3: f64, rpmalloc: f64| {
+        let names = ["glibc", "mimalloc3", "rpmalloc"];
+        let mut lab = FakeRun::new(&names, &["larson"], 12).fill(|_, name, block| match name {
+            "mimalloc3" => mimalloc3 * noise("a", block),
+            "rpmalloc" => rpmalloc * noise("b", block),
+            _ => 15.0,
+        });
+        lab.allocator("glibc").release = "glibc 2.36, 2022".into();
+        lab.allocator("mimalloc3").release = "mimalloc 3.6.0, 2026-10".into();
+        lab.allocator("rpmalloc").release = "rpmalloc 1.4.3, 2021".into();
+        sentence(&lab)
+    };
+    let said = times(10.0, 12.0);
+    assert!(
+        said.starts_with("mimalloc3 (mimalloc 3.6.0, 2026-10) is the fastest here, over 1 case"),
+        "{said}"
+    );
+    assert!(
+        said.contains("x the time of the next, rpmalloc (1.4.3, 2021) (95 % interval"),
+        "{said}"
+    );
+    let said = times(10.0, 10.0);
+    let both = "mimalloc3 (mimalloc 3.6.0, 2026-10) and rpmalloc (1.4.3, 2021)";
+    let other = "rpmalloc (1.4.3, 2021) and mimalloc3 (mimalloc 3.6.0, 2026-10)";
+    assert!(
+        said.starts_with(&format!("Unclear: {both} cannot be told apart"))
+            || said.starts_with(&format!("Unclear: {other} cannot be told apart")),
+        "{said}"
+    );
+    let said = times(20.0, 20.0);
+    assert!(
+        said.starts_with("glibc (2.36, 2022), the baseline, is the fastest here"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_leading_baseline_is_called_so() {
     let lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 10)
         .fill(|_, name, _| if name == "glibc" { 10.0 } else { 20.0 });

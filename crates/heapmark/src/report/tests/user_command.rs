@@ -45,6 +45,26 @@ fn says(times: f64, share: f64) -> String {
 }
 
 #[test]
+fn a_recommendation_names_the_release_it_holds_for() {
+    let of = |times: f64| {
+        let mut lab = tried(times, 0.25);
+        lab.allocator("glibc").release = "glibc 2.36, 2022".into();
+        lab.allocator("other").release = "other 1.4.3, 2021".into();
+        conclusion(&analyse(&lab.run, &lab.records))
+    };
+    assert!(
+        of(0.8).starts_with("Use other (1.4.3, 2021): it takes"),
+        "{}",
+        of(0.8)
+    );
+    assert!(
+        of(1.2).starts_with("Stay with glibc (2.36, 2022): "),
+        "{}",
+        of(1.2)
+    );
+}
+
+#[test]
 fn an_allocator_is_recommended_where_it_is_faster_and_the_time_in_malloc_stands_beside_it() {
     let sentence = says(0.8, 0.25);
     assert!(

@@ -437,3 +437,49 @@ fn the_callers_environment_does_not_reach_a_measured_process() {
     }
     assert_eq!(head(&place.at("run"))["plan"]["baseline"], "glibc");
 }
+
+#[test]
+fn an_allocator_that_this_kernel_breaks_is_unsupported() {
+    let place = Place::new();
+    let library = place.fake("honest");
+    let why = "it crashes, see issue 7";
+    let not_on = |range: &str| format!("not-on-linux = [{{ from = {range}, why = \"{why}\" }}]");
+    entry(&place, "broken", &library, &not_on("\"2.6\""));
+    entry(
+        &place,
+        "mended",
+        &library,
+        &not_on("\"2.6\", before = \"2.6.39\""),
+    );
+    is_measured(&place, "mended", "mended");
+    let end = place.run_small("run", &["-a", "broken", "--blocks", "1"]);
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    let told = "on Linux since 2.6 (here ";
+    for part in ["broken: unsupported: ", told, why] {
+        assert!(end.stderr.contains(part), "no `{part}` in {}", end.stderr);
+    }
+    let row = &place.rows("run")[0];
+    assert_eq!(
+        (row["allocator"].as_str(), row["outcome"].as_str()),
+        ("broken", "unsupported"),
+        "{row:?}"
+    );
+    assert!(row["detail"].contains(told), "{row:?}");
+    // In place of an entry of ours, and in commands that run nothing.
+    let file = place.at("config/heapmark/allocators/broken.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let text = text.replace("\"broken\"", "\"tcmalloc-percpu\"");
+    let text = text.replace("tier = \"user\"", "tier = \"main\"") + "replace = true\n";
+    fs::write(file.with_file_name("tcmalloc-percpu.toml"), text).unwrap();
+    fs::remove_file(&file).unwrap();
+    let end = place.run(&["list", "allocators", "--json"]);
+    let listed: Vec<serde_json::Value> = serde_json::from_str(&end.stdout).unwrap();
+    let mut listed = listed.iter();
+    let percpu = listed.find(|it| it["name"] == "tcmalloc-percpu").unwrap();
+    assert_eq!(word(percpu, "state"), "unsupported");
+    assert!(word(percpu, "why").contains(told), "{percpu}");
+    let end = place.run_small("check", &["-a", "mended,tcmalloc-percpu", "--dry-run"]);
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    let told = "tcmalloc-percpu cannot be measured: on Linux since 2.6";
+    assert!(end.stderr.contains(told), "{}", end.stderr);
+}

@@ -11,3 +11,4 @@ mod inspection;
 mod libraries;
 mod noted;
 mod proof;
+mod wheels;

@@ -321,9 +321,9 @@ fn without_a_compiler(place: &Place, files: &[(&str, &str)]) -> End {
     let names = [
         "gperftools",
         "scudo",
-        "tbbmalloc",
         "jemalloc-debian",
         "mimalloc-debian",
+        "tbbmalloc-debian",
     ];
     for name in names {
         let there = files.iter().find(|(known, _)| *known == name);
@@ -372,6 +372,8 @@ fn glibc_alone_is_measured_where_nothing_else_is_ready() {
         "{}",
         lines[0]
     );
+    let wheel = "tbbmalloc: absent: pip for python3 is not there; apt-get install python3-pip";
+    assert!(lines.contains(&wheel), "{}", end.stderr);
     assert!(!end.stderr.contains("instead"), "{}", end.stderr);
     assert_eq!(plan(&place.at("run")).allocators, ["glibc"]);
     assert_eq!(place.rows("run")[0]["samples"], "2");
@@ -381,13 +383,17 @@ fn glibc_alone_is_measured_where_nothing_else_is_ready() {
 fn what_cannot_be_built_is_taken_from_the_distribution() {
     let place = Place::new();
     let library = place.fake("honest");
-    let end = without_a_compiler(&place, &[("mimalloc-debian", library.to_str().unwrap())]);
+    let library = library.to_str().unwrap();
+    let there = [("mimalloc-debian", library), ("tbbmalloc-debian", library)];
+    let end = without_a_compiler(&place, &there);
     // Two that are absent have one build.
     let told = "mimalloc: mimalloc-debian is taken instead";
     assert_eq!(end.stderr.matches(told).count(), 1, "{}", end.stderr);
+    let told = "tbbmalloc: tbbmalloc-debian is taken instead";
+    assert_eq!(end.stderr.matches(told).count(), 1, "{}", end.stderr);
     assert_eq!(
         plan(&place.at("run")).allocators,
-        ["glibc", "mimalloc-debian"]
+        ["glibc", "mimalloc-debian", "tbbmalloc-debian"]
     );
 }
 
