@@ -155,7 +155,9 @@ pub(super) fn read(dir: &Path) -> Result<Run> {
 fn failing(comparison: &Comparison, on: &[FailOn], by: &Metric) -> Vec<String> {
     let fails = |verdict: &Verdict| match verdict {
         Verdict::Slower => on.contains(&FailOn::Slower),
-        Verdict::Unclear { .. } | Verdict::AaCopyDiffers => on.contains(&FailOn::Unclear),
+        Verdict::Unclear { .. } | Verdict::TooFew { .. } | Verdict::AaCopyDiffers => {
+            on.contains(&FailOn::Unclear)
+        }
         Verdict::Faster | Verdict::Same | Verdict::Small => false,
     };
     let failing = comparison.rows.iter().filter_map(|row| {
