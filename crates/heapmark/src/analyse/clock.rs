@@ -4,11 +4,10 @@ use crate::metric::Process;
 use serde::Serialize;
 
 /// A clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clock {
     /// Wall time.
-    #[default]
     Wall,
     /// CPU time, if other programs disturbed everything: a process that waits for a CPU uses none.
     Cpu,

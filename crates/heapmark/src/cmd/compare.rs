@@ -24,7 +24,7 @@ pub struct CompareArgs {
     /// the same row of the older run
     #[arg(value_name = "RUN", default_value = "latest", num_args = 1..=2)]
     runs: Vec<String>,
-    /// Exit with code 3 if a row has one of these verdicts; `withheld` counts as `unclear`
+    /// Exit with code 3 if a row has one of these verdicts; `withheld` and `too few blocks` count as `unclear`
     #[arg(long, value_name = "WORD,...", value_delimiter = ',')]
     fail_on: Vec<FailOn>,
     /// Differences up to this are too small to matter

@@ -576,7 +576,7 @@ fn smallest_of(analysis: &Analysis, ranking: &Ranking, known: Vec<(f64, String)>
             .map(|(_, name)| name.clone())
             .chain((more > 0).then(|| count(more, "other")));
         format!(
-            " None is smaller than {name} ({}: as small, within 3 %): {rest}.",
+            " {name} is as small as any (within 3 %: {}): {rest}.",
             list(named)
         )
     }
