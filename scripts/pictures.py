@@ -29,7 +29,7 @@ def terminal(lines, theme):
     width, height, line_height = 8.43, 14, 18
     columns = max(map(len, lines))
     size = f'width="{columns * width + 32:.0f}" height="{len(lines) * line_height + 32}"'
-    answer = next((n for n, line in enumerate(lines) if " the fastest here" in line or line.startswith("Unclear")), len(lines))
+    answer = next((n for n, line in enumerate(lines) if " the fastest here" in line or line.startswith(("Unclear", "Noisy run"))), len(lines))
     end = next((n for n in range(answer, len(lines)) if not lines[n]), len(lines))
     rows = []
     for number, line in enumerate(lines):

@@ -10,7 +10,7 @@ hours on 2 CPUs with all programs.
 
 Regret: how much more time a program takes with the recommended allocator than with its own best one. The best one is
 chosen on every other block and compared on the rest, then the other way round: chosen and compared on the same blocks,
-the best of many equals would look better than it is.
+the best of many equals would look better than it is. With few blocks it comes out too small: docs/VALIDITY.md says why.
 """
 
 import argparse
@@ -299,8 +299,10 @@ Regret is how much more time a program takes with the allocator that an answer r
 program; the best one is chosen on every other block and compared on the rest, and the other way round. Of the programs,
 those count that are not in the pack of traces:
 {len(judged)} of {len(programs)}, in {" to ".join(map(str, sorted({min(blocks), max(blocks)})))} blocks each. Intervals: programs and blocks
-drawn again {RESAMPLES} times. A regret below 0: the best allocator of one half of the blocks was not the best of the other.
-Memory: peak RSS above the smallest allocator's.
+drawn again {RESAMPLES} times; they do not contain the estimate's bias: a half of few blocks often chooses another
+allocator than the best, so regrets come out too small, even below 0, which is impossible. The row *noise* should repeat
+that of staying with {BASELINE}: smaller differences between other rows mean nothing. The programs also served to choose the
+cases of the default run (docs/METHODOLOGY.md). Memory: peak RSS above the smallest allocator's.
 
 """
     return head + "\n\n".join(parts) + "\n"

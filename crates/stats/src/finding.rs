@@ -45,6 +45,8 @@ pub enum Finding {
     /// There is a difference, but perhaps none that matters: the estimate lies within the
     /// threshold.
     Small,
+    /// Too few blocks for any claim in a family of this size, whatever they show.
+    TooFew,
     /// Anything else.
     Unclear,
 }
@@ -58,7 +60,7 @@ pub struct Judgement {
     pub shift: Shift,
     /// Two-sided, adjusted for the family.
     pub adjusted_p: f64,
-    /// For an unclear finding: how many more blocks would make it clear.
+    /// For an unclear finding, or too few blocks: how many more would make it clear.
     pub blocks_more: Option<BlocksMore>,
 }
 
@@ -172,7 +174,8 @@ pub fn judge_tested(family: &[Option<Tested>], rule: &Rule) -> Vec<Option<Judgem
                 finding,
                 shift,
                 adjusted_p,
-                blocks_more: (finding == Finding::Unclear).then(|| blocks_more(&shift, rule)),
+                blocks_more: matches!(finding, Finding::Unclear | Finding::TooFew)
+                    .then(|| blocks_more(&shift, rule)),
             })
         })
         .collect()
@@ -186,7 +189,7 @@ fn find(shift: &Shift, adjusted_p: f64, adjusted_same_p: f64, rule: &Rule) -> Fi
         .interval
         .is_some_and(|i| -rule.threshold <= i.low && i.high <= rule.threshold);
     if shift.n < rule.least {
-        Finding::Unclear
+        Finding::TooFew
     } else if significant && shift.estimate < -rule.threshold {
         Finding::Lower
     } else if significant && shift.estimate > rule.threshold {

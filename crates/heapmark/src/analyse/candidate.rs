@@ -44,7 +44,7 @@ impl Candidate {
                 .iter()
                 .filter_map(|judged| {
                     let baseline = judged.table.named(&judged.case.baseline);
-                    Some(logs(judged.table.named(name)?, baseline, judged.floor_ns))
+                    Some(logs(judged.table.named(name)?, baseline, judged))
                 })
                 .collect(),
             memory,
@@ -52,14 +52,17 @@ impl Candidate {
     }
 }
 
-fn logs(group: &Group, baseline: Option<&Group>, floor_ns: f64) -> BTreeMap<u32, f64> {
+fn logs(group: &Group, baseline: Option<&Group>, judged: &JudgedCase) -> BTreeMap<u32, f64> {
+    let (clock, floor_ns) = (judged.clock, judged.floor_ns);
     if let Some(baseline) = baseline.filter(|baseline| !baseline.processes.is_empty()) {
-        return group.log_times(baseline, floor_ns);
+        return group.log_times(baseline, clock, floor_ns);
     }
     group
         .processes
         .iter()
-        .map(|((block, _), (_, process))| (*block, above_floor(process.ns_per_op, floor_ns).ln()))
+        .filter_map(|((block, _), (_, process))| {
+            Some((*block, above_floor(clock.of(process)?, floor_ns).ln()))
+        })
         .collect()
 }
 

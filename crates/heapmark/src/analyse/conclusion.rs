@@ -7,6 +7,7 @@
 
 use super::JudgedCase;
 use super::candidate::{Candidate, LeftOut, rank};
+use super::clock::Clock;
 use super::group::Group;
 use super::memory::MemoryRatio;
 use super::pairwise::{self, PairwiseTest};
@@ -48,6 +49,8 @@ pub enum Withheld {
     AaCopy {
         /// The copy's time over the baseline's.
         ratio: Ratio,
+        /// By this clock.
+        by: Clock,
     },
     /// In every case the times are the recorded ones.
     Paced,
@@ -58,6 +61,8 @@ pub enum Withheld {
 pub struct Ranking {
     /// Smallest geometric mean of ratios.
     pub leader: String,
+    /// The times that were compared.
+    pub by: Clock,
     /// All others, the fastest first.
     pub tests: Vec<PairwiseTest>,
     /// Cases that were compared.
@@ -95,6 +100,14 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     if any && tables.is_empty() {
         return (Conclusion::Withheld(Withheld::Paced), Vec::new());
     }
+    // If the copy's wall time differs in each case, nothing is claimed by any clock.
+    let in_each = tables.iter().all(|table| table.case.aa_copy_differs);
+    if in_each {
+        tables
+            .iter_mut()
+            .for_each(|table| *table = table.by(Clock::Wall));
+    }
+    let clock = tables.first().map_or(Clock::Wall, |table| table.clock);
     // With a single case the sentence must agree with the table, whose ratios include the floor.
     if let [only] = &mut tables[..]
         && !only.case.floor_is_high
@@ -105,7 +118,6 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     // cases, or in each, there is none at all.
     let aa_copy = run.plan.aa_copy.as_ref();
     let copy = aa_copy.and_then(|aa_copy| copy(aa_copy, &tables));
-    let in_each = tables.iter().all(|table| table.case.aa_copy_differs);
     let copy = copy.filter(|copy| in_each || copy.p < run.plan.alpha());
     let mut candidates = Vec::new();
     let mut left_out = Vec::new();
@@ -134,11 +146,12 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     let conclusion = match copy {
         Some(copy) if !candidates.is_empty() => Conclusion::Withheld(Withheld::AaCopy {
             ratio: Ratio::of_shift(copy.shift),
+            by: clock,
         }),
         _ if tables.is_empty() || candidates.is_empty() => Conclusion::NothingOk,
         _ => {
             let ranked = rank(&run.plan.baseline, candidates, &mut left_out);
-            settle(&run.plan.baseline, &ranked, run.plan.alpha())
+            settle(&run.plan.baseline, &ranked, run.plan.alpha(), clock)
         }
     };
     (conclusion, left_out)
@@ -170,7 +183,7 @@ fn copy(aa_copy: &str, tables: &[JudgedCase]) -> Option<Tested> {
     )
 }
 
-fn settle(baseline: &str, ranked: &[Candidate], alpha: f64) -> Conclusion {
+fn settle(baseline: &str, ranked: &[Candidate], alpha: f64, by: Clock) -> Conclusion {
     let (leader, others) = match ranked {
         [] => return Conclusion::NothingOk,
         [only] => {
@@ -186,6 +199,7 @@ fn settle(baseline: &str, ranked: &[Candidate], alpha: f64) -> Conclusion {
     let base = others.iter().find(|other| other.name == baseline);
     let ranking = Ranking {
         leader: leader.name.clone(),
+        by,
         cases,
         blocks: tests.iter().map(PairwiseTest::blocks).min().unwrap_or(0),
         blocks_needed,

@@ -1,6 +1,7 @@
 //! The records of one row, an allocator in a case, and the rule that one process that is not `ok`
 //! leaves the row without processes.
 
+use super::clock::Clock;
 use super::failure::Failed;
 use super::fixed_time;
 use super::interference;
@@ -216,9 +217,9 @@ impl<'a> Group<'a> {
 
     /// ln of its time over the other's, both without this floor, by block: a candidate runs once in a
     /// block, so its block identifies the pair.
-    pub fn log_times(&self, other: &Group, floor_ns: f64) -> BTreeMap<u32, f64> {
+    pub fn log_times(&self, other: &Group, clock: Clock, floor_ns: f64) -> BTreeMap<u32, f64> {
         self.log_ratios(other, |process| {
-            Some(above_floor(process.ns_per_op, floor_ns))
+            Some(above_floor(clock.of(process)?, floor_ns))
         })
         .into_iter()
         .map(|((block, _), log)| (block, log))
@@ -292,8 +293,9 @@ impl<'a> CaseGroups<'a> {
     }
 
     /// The harness's own time, if it was measured. A mean over cases takes it out of all times.
-    pub fn floor_ns(&self) -> Option<f64> {
-        self.fastest(Role::Floor)?.median_ns_per_op()
+    pub fn floor_ns(&self, clock: Clock) -> Option<f64> {
+        let floor = self.fastest(Role::Floor)?;
+        floor.median_of(|_, process| clock.of(process))
     }
 
     /// Whether the harness takes more than half of the fastest allocator's time.
@@ -302,7 +304,7 @@ impl<'a> CaseGroups<'a> {
             .into_iter()
             .filter_map(|role| self.fastest(role)?.median_ns_per_op())
             .min_by(f64::total_cmp);
-        self.floor_ns()
+        self.floor_ns(Clock::Wall)
             .zip(fastest_ns)
             .is_some_and(|(floor_ns, fastest_ns)| floor_ns > fastest_ns / 2.0)
     }

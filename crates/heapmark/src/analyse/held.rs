@@ -1,7 +1,7 @@
 //! What each allocator holds for what is live, in the cases whose memory a run measures beside its
 //! times: a few numbers for its first answer. Must not compare times.
 
-use super::Table;
+use super::{Table, TableRow};
 use crate::plan::Case;
 use heapmark_stats::geometric_mean;
 use serde::Serialize;
@@ -53,7 +53,7 @@ impl MemoryShape {
     ];
 }
 
-/// Below this many times the best allocator's, nothing is called bad.
+/// Below this many times the baseline's, nothing is called bad: a change makes it no worse.
 const BAD: f64 = 1.5;
 /// Shares that are returned differ by more than this if they differ at all.
 const LEAST_SHARE: f64 = 0.05;
@@ -85,9 +85,16 @@ impl Held {
 }
 
 /// What this allocator is worst at beside the best one, and that; `None` if it is not bad at
-/// anything.
-pub fn weakness<'a>(all: &'a [Held], allocator: &str) -> Option<(MemoryShape, &'a Held)> {
-    let own = all.iter().find(|held| held.allocator == allocator)?;
+/// anything. What the baseline is as bad at is no reason against another allocator; of a baseline
+/// without a number, or the baseline itself, the best allocator's takes its place.
+pub fn weakness<'a>(
+    all: &'a [Held],
+    allocator: &str,
+    baseline: &str,
+) -> Option<(MemoryShape, &'a Held)> {
+    let named = |name: &str| all.iter().find(|held| held.allocator == name);
+    let own = named(allocator)?;
+    let base = named(baseline).filter(|_| allocator != baseline);
     let (_, shape, best) = MemoryShape::ALL
         .into_iter()
         .filter_map(|shape| {
@@ -95,9 +102,10 @@ pub fn weakness<'a>(all: &'a [Held], allocator: &str) -> Option<(MemoryShape, &'
                 .iter()
                 .filter_map(|held| Some((held.burden(shape)?, held)))
                 .min_by(|(a, _), (b, _)| a.total_cmp(b))?;
-            Some((own.burden(shape)? / least, shape, best))
+            let own = own.burden(shape)?;
+            let base = base.and_then(|base| base.burden(shape)).unwrap_or(least);
+            (own / base >= BAD).then_some((own / least, shape, best))
         })
-        .filter(|(times, ..)| *times >= BAD)
         .max_by(|(a, ..), (b, ..)| a.total_cmp(b))?;
     Some((shape, best))
 }
@@ -109,6 +117,31 @@ pub fn none_returns(all: &[Held]) -> bool {
         && all
             .iter()
             .all(|held| held.returned.is_some_and(|share| share < LEAST_SHARE))
+}
+
+/// The highest resident heap over the most live bytes of each allocator that ranks, the least first:
+/// geometric mean over the cases without a factor that have one, whose number is second. An allocator
+/// that lacks one of these is left out.
+pub fn peaks(tables: &[Table]) -> (Vec<(&str, f64)>, usize) {
+    let has_peak = |row: &TableRow| row.role.ranks() && row.median(PEAK).is_some();
+    let cases: Vec<&Table> = tables
+        .iter()
+        .filter(|table| table.factor.is_none() && table.rows.iter().any(has_peak))
+        .collect();
+    let of = |name: &str| -> Option<f64> {
+        let own = cases.iter().map(|table| {
+            let row = table.rows.iter().find(|row| row.allocator == name)?;
+            row.median(PEAK)
+        });
+        geometric_mean(&own.collect::<Option<Vec<f64>>>()?)
+    };
+    let rows = cases.first().into_iter().flat_map(|table| &table.rows);
+    let mut peaks: Vec<(&str, f64)> = rows
+        .filter(|row| row.role.ranks())
+        .filter_map(|row| Some((row.allocator.as_str(), of(&row.allocator)?)))
+        .collect();
+    peaks.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    (peaks, cases.len())
 }
 
 /// The metric that a case is measured for; `None` if it is none of these.
@@ -179,10 +212,23 @@ mod tests {
             one("hoards", 1.9, Some(12.0), 0.9),
             one("keeps", 1.3, Some(1.6), 0.0),
             one("failed", 1.3, None, 0.9),
+            one("hoards as much", 1.2, Some(10.0), 0.9),
         ];
-        let of =
-            |name: &str| weakness(&all, name).map(|(shape, best)| (shape, best.allocator.as_str()));
+        let beside = |name: &str, baseline: &str| {
+            weakness(&all, name, baseline).map(|(shape, best)| (shape, best.allocator.as_str()))
+        };
+        let of = |name: &str| beside(name, "fair");
         assert_eq!(of("hoards"), Some((MemoryShape::Pool, "fair")));
+        assert_eq!(
+            beside("hoards", "hoards as much"),
+            Some((MemoryShape::Peak, "fair")),
+            "a baseline that is as bad at a pool is better at the peak"
+        );
+        assert_eq!(
+            beside("hoards", "failed"),
+            Some((MemoryShape::Pool, "fair")),
+            "beside a baseline without a number, the best one counts"
+        );
         assert_eq!(
             of("keeps").map(|(shape, _)| shape),
             Some(MemoryShape::Returned)

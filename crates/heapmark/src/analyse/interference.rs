@@ -8,7 +8,7 @@
 
 use crate::observe::interference::Interference;
 use crate::plan::CellId;
-use crate::store::Record;
+use crate::store::{Purpose, Record};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,6 +87,10 @@ pub struct InterferenceSummary {
     pub parts: usize,
     /// Parts among them with interference: none of their attempts was quiet.
     pub disturbed: usize,
+    /// Parts whose processes were timed; the others counted, or sampled memory.
+    pub timed: usize,
+    /// Parts among these with interference.
+    pub timed_disturbed: usize,
     /// Attempts that were repeated, not counting those that an interruption cut short.
     pub repeated: usize,
     /// The causes of interference in the parts that count, and the number of parts of each.
@@ -98,6 +102,18 @@ pub struct InterferenceSummary {
     /// Processes of attempts that do not count.
     #[serde(skip)]
     pub discarded: BTreeSet<CellId>,
+}
+
+impl InterferenceSummary {
+    /// Whether most of what was timed was disturbed each time.
+    pub fn is_noisy(&self) -> bool {
+        2 * self.timed_disturbed > self.timed
+    }
+
+    /// Whether nothing was timed undisturbed.
+    pub fn all_timed_is_disturbed(&self) -> bool {
+        self.timed > 0 && self.timed_disturbed == self.timed
+    }
 }
 
 /// A part of a block of a case.
@@ -129,6 +145,10 @@ pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, Interference
         let counting = &attempts[&chosen];
         let causes: BTreeSet<&str> = counting.iter().flat_map(|record| causes(record)).collect();
         interference.disturbed += usize::from(!causes.is_empty());
+        if counting.iter().any(|it| it.purpose == Purpose::Sample) {
+            interference.timed += 1;
+            interference.timed_disturbed += usize::from(!causes.is_empty());
+        }
         for cause in causes {
             *interference.causes.entry(cause.to_string()).or_default() += 1;
         }

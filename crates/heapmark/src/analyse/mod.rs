@@ -7,6 +7,7 @@
 mod candidate;
 pub mod check;
 pub mod claims;
+mod clock;
 pub mod compare;
 pub mod conclusion;
 mod factor;
@@ -16,6 +17,7 @@ pub mod footprint;
 mod group;
 mod hardening;
 pub mod held;
+mod huge_pages;
 pub mod interference;
 pub mod latency;
 mod limit;
@@ -44,6 +46,7 @@ pub(crate) mod fake_run;
 mod tests;
 
 pub use candidate::LeftOut;
+pub use clock::Clock;
 pub use conclusion::{Conclusion, Ranking, Withheld};
 pub use factor::FactorRatio;
 pub use failure::{Failed, Failure};
@@ -109,6 +112,9 @@ pub struct Analysis {
     /// What each allocator holds for what is live, if the run measured that beside times.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Held>,
+    /// The largest share of huge pages that each allocator was seen to have, if the run sampled memory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub huge_shares: Vec<(String, f64)>,
     /// Every process that failed, whatever its purpose: not `ok`, and under no limit that was tried.
     pub failures: Vec<Failure>,
     /// Checks and samples of a case or an allocator that the plan does not name; they are left out
@@ -126,6 +132,9 @@ pub struct Analysis {
     /// Which memory could be in transparent huge pages.
     #[serde(skip)]
     pub huge_pages: HugePages,
+    /// The machine's own setting of them; empty if it is not known. Exports have it with the machine.
+    #[serde(skip)]
+    pub transparent_huge_pages: String,
     /// What the machine's kernel costs, if it was measured; exports have it with the machine.
     #[serde(skip)]
     pub prices: Option<Prices>,
@@ -202,6 +211,9 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         unplanned: RecordsByRow::new(&records).unplanned(run),
         machine_warnings: run.preflights.warnings(),
         huge_pages: run.plan.huge_pages,
+        transparent_huge_pages: (run.machine.get("transparent_huge_pages"))
+            .cloned()
+            .unwrap_or_default(),
         prices: run.preflights.prices.last().cloned(),
         checked: checked(run),
         releases: releases(run),
@@ -217,6 +229,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
                 analysis.footprints = tables::of_memory(run, &counting);
                 let plan = &run.plan;
                 let tables = &analysis.footprints;
+                analysis.huge_shares = huge_pages::shares(tables);
                 if plan.cases.iter().all(|case| case.beside) {
                     analysis.held = held::held(&plan.allocators, &plan.cases, tables);
                 }
@@ -327,6 +340,17 @@ impl Analysis {
         self.held.iter().find(|held| held.allocator == allocator)
     }
 
+    /// The least and the most that a copy of the baseline took of its time in a case: what this run
+    /// calls a difference between equals. `None` if no case has a copy and times of its own.
+    pub fn copies(&self) -> Option<(f64, f64)> {
+        let judged = self.cases.iter().filter(|case| !case.paced);
+        let ratios = || judged.clone().filter_map(|case| Some(case.aa_copy?.ratio));
+        Some((
+            ratios().min_by(f64::total_cmp)?,
+            ratios().max_by(f64::total_cmp)?,
+        ))
+    }
+
     /// The real programs of the catalogue that it ran, with fresh heaps.
     pub fn real_programs(&self) -> Vec<(&Case, &CommandFacts)> {
         let real = |case: &'_ Case| {
@@ -345,13 +369,18 @@ impl Analysis {
         // What is said of allocators over all cases is said of those without a factor.
         let judged = self.cases.iter().zip(&tables);
         let judged = judged.filter(|(case, _)| case.factor.is_none());
-        let judged = judged.map(|(case, table)| JudgedCase {
-            case,
-            table,
-            floor_ns: table.floor_ns().unwrap_or_default(),
-        });
+        let judged = judged.map(|(case, table)| JudgedCase::new(case, table));
         let (mut later, mut rest): (Vec<JudgedCase>, Vec<JudgedCase>) =
             judged.partition(|judged| judged.table.case.plays_later_rounds());
+        // If everything was disturbed, wall times show others' load as much as allocators.
+        let clock = match self.interference.all_timed_is_disturbed() {
+            true => Clock::Cpu,
+            false => Clock::Wall,
+        };
+        let judge = |judged: &[JudgedCase]| {
+            let by_clock: Vec<_> = judged.iter().map(|judged| judged.by(clock)).collect();
+            conclusion::judge(run, &by_clock)
+        };
         // First and later rounds of one trace answer two questions: no verdict covers both. A suite
         // that plays each trace in one way asks one question.
         let of_one_trace = |later: &JudgedCase| {
@@ -368,7 +397,7 @@ impl Analysis {
             });
         }
         self.later_rounds = (!later.is_empty()).then(|| {
-            let (conclusion, left_out) = conclusion::judge(run, &later);
+            let (conclusion, left_out) = judge(&later);
             LaterRounds {
                 conclusion,
                 left_out,
@@ -378,7 +407,7 @@ impl Analysis {
         if self.real_programs().len() > 1 {
             rest.retain(|judged| judged.case.counts());
         }
-        (self.conclusion, self.left_out) = conclusion::judge(run, &rest);
+        (self.conclusion, self.left_out) = judge(&rest);
         self.overall = overall::overall(run, &rest);
     }
 }
@@ -454,8 +483,30 @@ fn counting(records: &[Record]) -> RecordsByRow<'_> {
 struct JudgedCase<'a> {
     case: &'a Case,
     table: &'a CaseGroups<'a>,
-    /// What a mean over cases takes out of its times.
+    /// The times that are compared.
+    clock: Clock,
+    /// What a mean over cases takes out of them.
     floor_ns: f64,
+}
+
+impl<'a> JudgedCase<'a> {
+    fn new(case: &'a Case, table: &'a CaseGroups<'a>) -> JudgedCase<'a> {
+        JudgedCase {
+            case,
+            table,
+            clock: Clock::Wall,
+            floor_ns: table.floor_ns(Clock::Wall).unwrap_or_default(),
+        }
+    }
+
+    /// The same, to be compared by this clock.
+    fn by(&self, clock: Clock) -> JudgedCase<'a> {
+        JudgedCase {
+            clock,
+            floor_ns: self.table.floor_ns(clock).unwrap_or_default(),
+            ..*self
+        }
+    }
 }
 
 fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<CaseGroups<'a>> {

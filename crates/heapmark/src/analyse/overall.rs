@@ -136,7 +136,7 @@ fn by_block(name: &str, judged: &JudgedCase) -> Option<BTreeMap<u32, f64>> {
     let logs = judged
         .table
         .named(name)?
-        .log_times(baseline, judged.floor_ns);
+        .log_times(baseline, judged.clock, judged.floor_ns);
     (!logs.is_empty()).then_some(logs)
 }
 

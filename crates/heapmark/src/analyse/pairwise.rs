@@ -71,7 +71,7 @@ pub(super) fn all(
     let mut judgements = judged(others.len());
     if judgements
         .iter()
-        .any(|judgement| doubt(judgement.as_ref(), needed).is_some())
+        .any(|judgement| doubt(judgement.as_ref()).is_some())
     {
         judgements = judged(pairs(others.len() + 1));
     }
@@ -83,20 +83,21 @@ pub(super) fn all(
             baseline: other.name == baseline,
             ratio: judgement.map(|judgement| Ratio::of_shift(judgement.shift)),
             corrected_p: judgement.map(|judgement| judgement.adjusted_p),
-            doubt: doubt(judgement.as_ref(), needed),
+            doubt: doubt(judgement.as_ref()),
             blocks_more: judgement.as_ref().and_then(blocks_more),
         })
         .collect()
 }
 
 /// An estimate that contradicts the ranking means that the order may be chance, however small p is.
-fn doubt(judgement: Option<&Judgement>, needed: usize) -> Option<Doubt> {
-    let Some(judgement) = judgement.filter(|judgement| judgement.shift.n >= needed) else {
+fn doubt(judgement: Option<&Judgement>) -> Option<Doubt> {
+    let Some(judgement) = judgement else {
         return Some(Doubt::FewBlocks);
     };
     match judgement.finding {
         Finding::Lower => None,
         Finding::Same | Finding::Small => Some(Doubt::Small),
+        Finding::TooFew => Some(Doubt::FewBlocks),
         Finding::Higher | Finding::Unclear => Some(Doubt::Chance),
     }
 }

@@ -8,7 +8,7 @@ use super::row::State;
 use super::table_cell::TableCell;
 use super::work_of;
 use crate::metric;
-use crate::plan::Case;
+use crate::plan::{Case, Factor};
 use crate::store::{AllocatorInfo, RunFile};
 use heapmark_wire::limit_search::does;
 use serde::Serialize;
@@ -26,6 +26,9 @@ pub struct Table {
     pub work: Vec<String>,
     /// More threads than usable CPUs.
     pub oversubscribed: bool,
+    /// What is different from the case before it, if only that is.
+    #[serde(skip)]
+    pub factor: Option<Factor>,
     /// The row that the others are compared with.
     pub baseline: String,
     /// A caution that the table must not be read without.
@@ -107,6 +110,7 @@ impl Table {
             threads: case.threads,
             work: work_of(case),
             oversubscribed: case.oversubscribed,
+            factor: case.factor,
             baseline: case.baseline(&run.plan.baseline).to_owned(),
             caution: case.caution.clone(),
             timing: None,

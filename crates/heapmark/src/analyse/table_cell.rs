@@ -56,8 +56,11 @@ const LEAST: u64 = 3;
 /// 13 %.
 pub fn by_range(ours: &TableCell, theirs: &TableCell, threshold: f64, exact: bool) -> Verdict {
     let unclear = Verdict::Unclear { blocks_more: None };
-    if !exact && ours.n.min(theirs.n) < LEAST {
-        return unclear;
+    let processes = ours.n.min(theirs.n);
+    if !exact && processes < LEAST {
+        return Verdict::TooFew {
+            blocks_more: Some((LEAST - processes) as u32),
+        };
     }
     let logs = |spread: &Spread| {
         (
@@ -135,7 +138,10 @@ mod tests {
     fn too_few_processes_show_no_range_unless_the_value_is_exact() {
         let word =
             |n, exact| by_range(&cell(120.0, 120.0, n), &cell(100.0, 100.0, n), 0.01, exact).word();
-        assert_eq!((word(2, false), word(3, false)), ("unclear", "slower"));
+        assert_eq!(
+            (word(2, false), word(3, false)),
+            ("too few blocks", "slower")
+        );
         assert_eq!(word(1, true), "slower");
     }
 }

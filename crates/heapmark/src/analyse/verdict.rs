@@ -22,6 +22,11 @@ pub enum Verdict {
     Same,
     /// A real difference, perhaps not more than 1 %.
     Small,
+    /// Too few blocks for any verdict in a run of this many rows, whatever they show.
+    TooFew {
+        /// About how many more blocks would decide; `None`: more than is reasonable.
+        blocks_more: Option<u32>,
+    },
     /// Anything else.
     Unclear {
         /// About how many more blocks would decide; `None`: more than is reasonable.
@@ -39,6 +44,7 @@ impl Verdict {
             Verdict::Slower => "slower",
             Verdict::Same => "same",
             Verdict::Small => "small",
+            Verdict::TooFew { .. } => "too few blocks",
             Verdict::Unclear { .. } => "unclear",
             Verdict::AaCopyDiffers => "withheld: A/A",
         }
@@ -59,6 +65,9 @@ impl Verdict {
             Finding::Higher => Verdict::Slower,
             Finding::Same => Verdict::Same,
             Finding::Small => Verdict::Small,
+            Finding::TooFew => Verdict::TooFew {
+                blocks_more: blocks_more(judgement),
+            },
             Finding::Unclear => Verdict::Unclear {
                 blocks_more: blocks_more(judgement),
             },

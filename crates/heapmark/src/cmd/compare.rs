@@ -24,7 +24,7 @@ pub struct CompareArgs {
     /// the same row of the older run
     #[arg(value_name = "RUN", default_value = "latest", num_args = 1..=2)]
     runs: Vec<String>,
-    /// Exit with code 3 if a row has one of these verdicts; `withheld` counts as `unclear`
+    /// Exit with code 3 if a row has one of these verdicts; `withheld` and `too few blocks` count as `unclear`
     #[arg(long, value_name = "WORD,...", value_delimiter = ',')]
     fail_on: Vec<FailOn>,
     /// Differences up to this are too small to matter
@@ -155,7 +155,9 @@ pub(super) fn read(dir: &Path) -> Result<Run> {
 fn failing(comparison: &Comparison, on: &[FailOn], by: &Metric) -> Vec<String> {
     let fails = |verdict: &Verdict| match verdict {
         Verdict::Slower => on.contains(&FailOn::Slower),
-        Verdict::Unclear { .. } | Verdict::AaCopyDiffers => on.contains(&FailOn::Unclear),
+        Verdict::Unclear { .. } | Verdict::TooFew { .. } | Verdict::AaCopyDiffers => {
+            on.contains(&FailOn::Unclear)
+        }
         Verdict::Faster | Verdict::Same | Verdict::Small => false,
     };
     let failing = comparison.rows.iter().filter_map(|row| {

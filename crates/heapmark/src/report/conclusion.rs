@@ -1,15 +1,22 @@
 //! The verdict as sentences that a reader can act on. Strings from outside are not yet escaped.
 
 use super::check;
+use super::sheet::{Floors, floors};
 use super::text::{count, enclosed, join, list, short};
 use super::units::{self, times};
 use super::user_command;
 use crate::analyse::{
-    Analysis, Case, Conclusion, Doubt, LeftOut, MemoryMeasure, MemoryShape, PairwiseTest, Purge,
-    Ranking, Ratio, Row, Withheld, distinct, held,
+    Analysis, Case, Clock, Conclusion, Doubt, LeftOut, MemoryMeasure, MemoryShape, PairwiseTest,
+    Purge, Ranking, Ratio, Row, Withheld, distinct, held,
 };
 use crate::store::RunFile;
+use heapmark_stats::geometric_mean;
 use std::collections::BTreeMap;
+
+/// Allocators whose memory differs by less are called as small as each other.
+const AS_SMALL: f64 = 1.03;
+/// Allocators that are named as being as small as another one.
+const MOST_NAMED: usize = 3;
 
 /// The conclusion of the run, and the allocators that it cannot include.
 pub fn conclusion(analysis: &Analysis) -> String {
@@ -26,7 +33,54 @@ pub fn conclusion(analysis: &Analysis) -> String {
     } else {
         smallest(analysis)
     };
-    sentence + &user_command::share(analysis) + &of_memory
+    noise(analysis)
+        + &sentence
+        + &user_command::share(analysis)
+        + &of_memory
+        + &huge_pages(analysis)
+}
+
+/// `Noisy run: 40 of 40 parts were disturbed (other programs), ...`: before anything is said by times
+/// of which most were disturbed.
+fn noise(analysis: &Analysis) -> String {
+    let by = match &analysis.conclusion {
+        Conclusion::Fastest(ranking) | Conclusion::Unclear(ranking) => ranking.by,
+        Conclusion::Withheld(Withheld::AaCopy { by, .. }) => *by,
+        _ => return String::new(),
+    };
+    let seen = &analysis.interference;
+    if !seen.is_noisy() {
+        return String::new();
+    }
+    let consequence = match by {
+        Clock::Wall => ".",
+        Clock::Cpu => ", so no winner is named by wall time. By CPU time:",
+    };
+    format!(
+        "Noisy run: {} of {} were disturbed each time ({}){consequence} ",
+        seen.timed_disturbed,
+        count(seen.timed, "part"),
+        list(seen.causes.keys())
+    )
+}
+
+/// ` Only mimalloc2 had huge pages here (THP madvise): ...`, if only some of the allocators had any.
+fn huge_pages(analysis: &Analysis) -> String {
+    let shares = &analysis.huge_shares;
+    let (with, without): (Vec<_>, Vec<_>) = shares.iter().partition(|(_, share)| *share > 0.0);
+    if with.is_empty() || without.is_empty() {
+        return String::new();
+    }
+    let names = |of: &[&(String, f64)]| list(of.iter().map(|(name, _)| name));
+    let these = if with.len() <= without.len() {
+        format!("Only {}", names(&with))
+    } else {
+        format!("All but {}", names(&without))
+    };
+    let setting = enclosed(" (THP ", &analysis.transparent_huge_pages, ")");
+    format!(
+        " {these} had huge pages here{setting}: with another setting, time and memory may differ."
+    )
 }
 
 fn without(left_out: &[LeftOut]) -> String {
@@ -46,9 +100,7 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
         Conclusion::NotAsked if !analysis.counts.is_empty() => {
             "this run counted, and timed nothing."
         }
-        Conclusion::NotAsked if !analysis.footprints.is_empty() => {
-            "this run sampled memory, and timed nothing."
-        }
+        Conclusion::NotAsked if !analysis.footprints.is_empty() => return at_peak(analysis),
         Conclusion::NotAsked if analysis.limit.is_some() => {
             "this run looked for the smallest limits on memory."
         }
@@ -68,12 +120,14 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
         Conclusion::Withheld(Withheld::Paced) => {
             "a paced replay takes the recorded time under every allocator. Compare the memory."
         }
-        Conclusion::Withheld(Withheld::AaCopy { ratio }) => {
+        Conclusion::Withheld(Withheld::AaCopy { ratio, by }) => {
             let (low, high) = ratio.interval.unwrap_or((ratio.ratio, ratio.ratio));
             &format!(
-                "a copy of {0} took {1:.3}x the time of {0} itself (95 % interval {low:.3}-{high:.3}), so this \
+                "a copy of {0} took {1:.3}x the {2} of {0} itself (95 % interval {low:.3}-{high:.3}), so this \
                  run calls equal things different. Run again on a quieter machine, or longer.",
-                analysis.baseline, ratio.ratio
+                analysis.baseline,
+                ratio.ratio,
+                by.noun()
             )
         }
         Conclusion::Fastest(ranking) => {
@@ -84,6 +138,38 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
         }
     };
     format!("No verdict: {why}")
+}
+
+/// `This run sampled memory, and timed nothing. At the peak glibc holds least: ...`
+fn at_peak(analysis: &Analysis) -> String {
+    const TOLD: &str = "This run sampled memory, and timed nothing.";
+    let (peaks, cases) = held::peaks(&analysis.footprints);
+    let [(_, least), _, ..] = peaks[..] else {
+        return format!("{TOLD} Its tables are the answer.");
+    };
+    let (small, others): (Vec<_>, Vec<_>) = peaks
+        .iter()
+        .partition(|(_, held)| *held <= least * AS_SMALL);
+    let own = list(small.iter().map(|(name, _)| name));
+    let verb = match small.len() {
+        1 => "holds least",
+        _ => "hold least, within 3 % of each other",
+    };
+    let others = join(
+        others
+            .iter()
+            .map(|(name, held)| format!("{name} {}", times(*held))),
+        ", ",
+    );
+    let mean = match cases {
+        1 => String::new(),
+        cases => format!(", the mean of {}", count(cases, "case")),
+    };
+    format!(
+        "{TOLD} At the peak {own} {verb}: {} what is live{mean}{}.",
+        times(least),
+        enclosed(" (", &others, ")")
+    )
 }
 
 /// What was run, and when.
@@ -180,6 +266,7 @@ fn fastest(analysis: &Analysis, ranking: &Ranking) -> String {
                 against,
                 ..next.clone()
             },
+            ranking.by,
             "the next, ",
         )
     });
@@ -191,7 +278,55 @@ fn fastest(analysis: &Analysis, ranking: &Ranking) -> String {
         count(ranking.blocks, "block"),
         join(claims.iter().flatten(), ", "),
         memory_claim(analysis, ranking)
+    ) + &without_harness(analysis, ranking)
+}
+
+/// ` These are times of malloc and free alone, ...: as measured, mimalloc2 takes 0.376x the time of
+/// glibc.`, if the ratios leave out the time of the harness.
+fn without_harness(analysis: &Analysis, ranking: &Ranking) -> String {
+    let which = match floors(analysis) {
+        Floors::None => return String::new(),
+        Floors::OfAll => "",
+        Floors::OfSome => ", in the cases where its time is known",
+    };
+    let single = analysis.only_case();
+    // The ratio of a single case is the table's unless the harness takes more than half of a time.
+    if ranking.cases == 1 && single.is_none_or(|case| !case.floor_is_high) {
+        return String::new();
+    }
+    let measured = as_measured(analysis, ranking)
+        .map(|(ratio, other)| {
+            format!(
+                ": as measured, {} takes {}x the {} of {other}",
+                ranking.leader,
+                units::ratio(ratio),
+                ranking.by.noun()
+            )
+        })
+        .unwrap_or_default();
+    format!(
+        " These are {}s of malloc and free alone, the loop around them left out{which}{measured}.",
+        ranking.by.noun()
     )
+}
+
+/// The leader over the baseline, or over the next if it is the baseline, with the harness: the
+/// geometric mean of the cases' own ratios. `None` if these are not the cases of the ranking.
+fn as_measured<'a>(analysis: &Analysis, ranking: &'a Ranking) -> Option<(f64, &'a str)> {
+    let contest = ranking.against_baseline().or(ranking.tests.first())?;
+    let cases = analysis.cases.iter();
+    let cases = cases.filter(|case| case.counts() && case.factor.is_none());
+    let ratios = cases.map(|case| {
+        let ratio = |name: &str| {
+            let row = case.rows.iter().find(|row| row.allocator == name)?;
+            Some(row.numbers()?.ratio(ranking.by.metric())?.ratio)
+        };
+        Some(ratio(&ranking.leader)? / ratio(&contest.against)?)
+    });
+    let ratios: Vec<f64> = ratios.collect::<Option<_>>()?;
+    let all = ratios.len() == ranking.cases && analysis.later_rounds.is_none();
+    let mean = geometric_mean(&ratios).filter(|_| all)?;
+    Some((mean, &contest.against))
 }
 
 /// The costs that a leader's numbers leave out.
@@ -283,7 +418,10 @@ fn unclear(analysis: &Analysis, ranking: &Ranking) -> String {
             memory_claim(analysis, ranking)
         );
     }
-    sentence
+    match doubts().any(|doubt| doubt == Some(Doubt::FewBlocks)) {
+        true => sentence,
+        false => sentence + &without_harness(analysis, ranking),
+    }
 }
 
 /// ` (mimalloc3 takes 0.996x the time of rpmalloc, 95 % interval 0.990-1.002)`.
@@ -297,22 +435,27 @@ fn closest(ranking: &Ranking) -> String {
                 .map(|(low, high)| format!(", 95 % interval {low:.3}-{high:.3}"))
                 .unwrap_or_default();
             Some(format!(
-                " ({} takes {:.3}x the time of {}{interval})",
-                ranking.leader, ratio.ratio, contest.against
+                " ({} takes {:.3}x the {} of {}{interval})",
+                ranking.leader,
+                ratio.ratio,
+                ranking.by.noun(),
+                contest.against
             ))
         })
         .unwrap_or_default()
 }
 
-/// The leader's time over the baseline's, the number of the table of all cases if there is one.
+/// The leader's time over the baseline's, the number of the table of all cases if there is one; that
+/// has wall times.
 fn against_baseline(analysis: &Analysis, ranking: &Ranking) -> Option<String> {
     let contest = ranking.against_baseline()?;
     let Some(overall) = analysis.overall.iter().find(|one| {
         one.allocator == ranking.leader
             && one.cases == ranking.cases
+            && ranking.by == Clock::Wall
             && analysis.later_rounds.is_none()
     }) else {
-        return takes(contest, "");
+        return takes(contest, ranking.by, "");
     };
     let ratio = contest.ratio.map(|ratio| Ratio {
         ratio: overall.ratio,
@@ -324,12 +467,13 @@ fn against_baseline(analysis: &Analysis, ranking: &Ranking) -> Option<String> {
             ratio,
             ..contest.clone()
         },
+        ranking.by,
         "",
     )
 }
 
 /// `0.704x the time of glibc (95 % interval 0.690-0.719)`.
-fn takes(contest: &PairwiseTest, introduction: &str) -> Option<String> {
+fn takes(contest: &PairwiseTest, by: Clock, introduction: &str) -> Option<String> {
     let ratio = contest.ratio?;
     let interval = ratio
         .interval
@@ -342,8 +486,9 @@ fn takes(contest: &PairwiseTest, introduction: &str) -> Option<String> {
         })
         .unwrap_or_default();
     Some(format!(
-        "{}x the time of {introduction}{}{interval}",
+        "{}x the {} of {introduction}{}{interval}",
         units::ratio(ratio.ratio),
+        by.noun(),
         contest.against
     ))
 }
@@ -376,8 +521,9 @@ fn memory_claim(analysis: &Analysis, ranking: &Ranking) -> String {
     )
 }
 
-/// ` The smallest is glibc: ...`: the allocator with the least memory over all cases and its price;
-/// nothing if that is the leader, of which this is said already. And what the leader is bad at.
+/// ` The smallest is glibc: ...`: the allocator with the least memory over all cases and its price; of
+/// several that are as small, the fastest. Nothing if the leader is among them, whose memory is said
+/// already. And what the leader is bad at.
 pub fn smallest(analysis: &Analysis) -> String {
     let (Conclusion::Fastest(ranking) | Conclusion::Unclear(ranking)) = &analysis.conclusion else {
         return String::new();
@@ -396,35 +542,67 @@ pub fn smallest(analysis: &Analysis) -> String {
             .filter_map(|held| Some((held.peak?, held.allocator.clone())))
             .collect()
     };
-    known
-        .into_iter()
-        .min_by(|(a, _), (b, _)| a.total_cmp(b))
-        .filter(|(_, name)| name != leader)
-        .map(|(memory, name)| {
-            let base = &analysis.baseline;
-            let price = analysis
-                .overall
-                .iter()
-                .find(|one| one.allocator == name && name != *base)
-                .map(|one| format!("at {}x {base}'s time", units::ratio(one.ratio)));
-            let memory = match analysis.held.is_empty() {
-                true if name == *base => "the baseline".to_owned(),
-                true => format!("{} {base}'s memory", times(memory)),
-                false => format!("{} what is live at the peak", times(memory)),
-            };
-            format!(
-                " The smallest is {}: {}.",
-                analysis.named(&name),
-                join([Some(memory), price].iter().flatten(), ", ")
-            )
-        })
-        .unwrap_or_default()
-        + &weakness(analysis, leader)
+    smallest_of(analysis, ranking, known) + &weakness(analysis, leader)
+}
+
+/// The sentence on the smallest of these, each with its memory.
+fn smallest_of(analysis: &Analysis, ranking: &Ranking, known: Vec<(f64, String)>) -> String {
+    let least = known
+        .iter()
+        .map(|(memory, _)| *memory)
+        .min_by(f64::total_cmp);
+    let as_small = |memory: f64| least.is_some_and(|least| memory <= least * AS_SMALL);
+    let mut small = known;
+    small.retain(|(memory, _)| as_small(*memory));
+    let overall = |name: &str| analysis.overall.iter().find(|one| one.allocator == name);
+    // Another one takes the baseline's place only if it is certainly faster, by more than 1 %.
+    let time = |name: &str| match overall(name) {
+        Some(one) if one.interval.is_some_and(|(_, high)| high >= 0.99) => one.ratio.max(1.0),
+        Some(one) => one.ratio,
+        None => f64::INFINITY,
+    };
+    small.sort_by(|(_, a), (_, b)| {
+        let is_other = |name: &str| name != analysis.baseline;
+        let order = time(a).total_cmp(&time(b));
+        order.then(is_other(a).cmp(&is_other(b)))
+    });
+    if small.iter().any(|(_, name)| *name == ranking.leader) {
+        return String::new();
+    }
+    let Some(((memory, name), others)) = small.split_first() else {
+        return String::new();
+    };
+    let base = &analysis.baseline;
+    // The table of all cases has wall times.
+    let price = overall(name)
+        .filter(|_| name != base && ranking.by == Clock::Wall)
+        .map(|one| format!("at {}x {base}'s time", units::ratio(one.ratio)));
+    let memory = match analysis.held.is_empty() {
+        true if name == base => "the baseline".to_owned(),
+        true => format!("{} {base}'s memory", times(*memory)),
+        false => format!("{} what is live at the peak", times(*memory)),
+    };
+    let rest = join([Some(memory), price].iter().flatten(), ", ");
+    if others.is_empty() {
+        format!(" The smallest is {}: {rest}.", analysis.named(name))
+    } else {
+        let more = others.len().saturating_sub(MOST_NAMED);
+        let named = others
+            .iter()
+            .take(MOST_NAMED)
+            .map(|(_, name)| name.clone())
+            .chain((more > 0).then(|| count(more, "other")));
+        format!(
+            " {} is as small as any (within 3 %: {}): {rest}.",
+            analysis.named(name),
+            list(named)
+        )
+    }
 }
 
 /// ` mimalloc2 is bad at ratchet: ...`: where the leader holds most beside the best allocator.
 fn weakness(analysis: &Analysis, leader: &str) -> String {
-    let Some((shape, best)) = held::weakness(&analysis.held, leader) else {
+    let Some((shape, best)) = held::weakness(&analysis.held, leader, &analysis.baseline) else {
         return String::new();
     };
     let number = |name: &str| Some(shape_number(shape, analysis.held_by(name)?.of(shape)?));

@@ -281,10 +281,12 @@ pub fn cell(row: &Row) -> Cell {
     }
 }
 
-/// `~` if the two cannot be told apart, `?` if nothing is claimed, or a bound.
+/// `~` if the two are not told apart, `…` if there are too few blocks to do so, `?` if nothing is
+/// claimed, or a bound.
 fn mark(numbers: &Numbers) -> &'static str {
     match numbers.time.verdict {
         Some(Verdict::Unclear { .. }) => "~",
+        Some(Verdict::TooFew { .. }) => "…",
         Some(Verdict::AaCopyDiffers) => "?",
         _ => bound(numbers).trim_end(),
     }
@@ -300,7 +302,8 @@ pub fn marks(analysis: &Analysis) -> impl Iterator<Item = String> {
     let is_there = |sign: &str| measured(analysis).any(|numbers| mark(numbers) == sign);
     let base = &analysis.baseline;
     let all = [
-        ("~", format!("~ cannot be told apart from {base}")),
+        ("~", format!("~ not told apart from {base}")),
+        ("…", "… too few blocks yet to tell".to_owned()),
         (
             "?",
             format!("? a copy of {base} differs from it there, so nothing is claimed"),
@@ -514,14 +517,7 @@ pub fn absent(analysis: &Analysis) -> Vec<String> {
 
 /// What the run calls a difference between equals.
 fn aa_copy(analysis: &Analysis) -> Option<String> {
-    let ratios: Vec<f64> = analysis
-        .cases
-        .iter()
-        .filter_map(|case| case.aa_copy)
-        .map(|copy| copy.ratio)
-        .collect();
-    let least = ratios.iter().copied().min_by(f64::total_cmp)?;
-    let most = ratios.iter().copied().max_by(f64::total_cmp)?;
+    let (least, most) = analysis.copies()?;
     let base = &analysis.baseline;
     Some(format!(
         "A/A: a copy of {base} takes {least:.3} to {most:.3} of {base}'s time in these cases."

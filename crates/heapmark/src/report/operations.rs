@@ -48,7 +48,7 @@ pub fn copy_latency(case: &Case) -> Option<String> {
     let cell = copy.numbers()?.cell(JUDGED_LATENCY)?;
     let ratio = units::digits(cell.ratio?.ratio);
     let differs = match cell.verdict {
-        None | Some(Verdict::Same | Verdict::Unclear { .. }) => "",
+        None | Some(Verdict::Same | Verdict::Unclear { .. } | Verdict::TooFew { .. }) => "",
         _ => ": different, so nothing is claimed by it here",
     };
     Some(format!(

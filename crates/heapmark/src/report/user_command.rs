@@ -7,7 +7,7 @@ use super::text::{count, enclosed, list, short};
 use super::units;
 use super::whole::seconds;
 use crate::analyse::{
-    Analysis, Case, CommandFacts, Conclusion, Numbers, Ranking, Role, Row, Verdict,
+    Analysis, Case, Clock, CommandFacts, Conclusion, Numbers, Ranking, Role, Row, Verdict,
 };
 
 /// No verdict covers a difference smaller than this.
@@ -275,16 +275,13 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
         .rows
         .iter()
         .filter(|row| row.role == Role::Candidate)
-        .filter_map(|row| {
-            let numbers = row.numbers()?;
-            Some((row, numbers, numbers.time.verdict?))
-        })
+        .filter_map(|row| JudgedRow::new(row, ranking.by))
         .collect();
     if candidates.is_empty() {
         return None;
     }
-    // As in the table.
-    candidates.sort_by(|(_, a, _), (_, b, _)| ratio(a).total_cmp(&ratio(b)));
+    // As in the table, unless that is by another clock.
+    candidates.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     if ranking.blocks < ranking.blocks_needed as usize {
         return None;
     }
@@ -292,17 +289,17 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
     let mut slower = vec![];
     let mut promising = vec![];
     let mut near = true;
-    for (row, numbers, call) in &candidates {
-        match call {
-            Verdict::Faster => faster.push((*row, *numbers)),
-            Verdict::Slower => slower.push(&row.allocator),
-            Verdict::Unclear { .. } | Verdict::Small => {
-                let (low, high) = interval(numbers).unwrap_or((0.0, f64::INFINITY));
+    for candidate in &candidates {
+        match candidate.verdict {
+            Verdict::Faster => faster.push(candidate),
+            Verdict::Slower => slower.push(candidate.allocator),
+            Verdict::Unclear { .. } | Verdict::TooFew { .. } | Verdict::Small => {
+                let (low, high) = candidate.interval.unwrap_or((0.0, f64::INFINITY));
                 near &= high <= 1.0 + 2.0 * HARDLY;
                 // An allocator whose interval excludes a relevant gain may be slower or as fast,
                 // but needs no further blocks.
                 if low < 1.0 - HARDLY {
-                    promising.push(&row.allocator);
+                    promising.push(candidate);
                 }
             }
             _ => {}
@@ -310,13 +307,19 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
     }
     let baseline = &case.baseline;
     let own = analysis.named(baseline);
-    let all = spread(&candidates);
+    let time = ranking.by.noun();
+    let all = spread(&candidates, baseline, time);
     Some(if !faster.is_empty() {
         gain(analysis, ranking, &faster, baseline)
     } else if !promising.is_empty() {
+        let slower = match slower.len() {
+            0 => String::new(),
+            1 => " 1 other is slower.".to_owned(),
+            slower => format!(" {slower} others are slower."),
+        };
         format!(
-            "Stay with {own} until more is known: no allocator was shown to be faster; {} may be ({all}).",
-            list(promising.iter().map(|name| analysis.named(name)))
+            "Stay with {own} until more is known: no allocator was shown to be faster; {} may be.{slower}",
+            may_be(&promising, baseline, time)
         )
     } else if slower.is_empty() && near {
         format!(
@@ -356,21 +359,35 @@ fn fixed_time(tried: &CommandFacts) -> String {
     )
 }
 
-/// A candidate and its verdict.
-type JudgedRow<'a> = (&'a Row, &'a Numbers, Verdict);
+/// A candidate: its time over the baseline's by the clock of the ranking, and the verdict on that.
+struct JudgedRow<'a> {
+    allocator: &'a str,
+    ratio: f64,
+    /// The ends of the 95 % interval of the ratio.
+    interval: Option<(f64, f64)>,
+    verdict: Verdict,
+}
+
+impl<'a> JudgedRow<'a> {
+    fn new(row: &'a Row, by: Clock) -> Option<JudgedRow<'a>> {
+        let cell = row.numbers()?.cell(by.metric())?;
+        Some(JudgedRow {
+            allocator: &row.allocator,
+            ratio: cell.ratio.map_or(1.0, |ratio| ratio.ratio),
+            interval: cell.ratio.and_then(|ratio| ratio.interval),
+            verdict: cell.verdict?,
+        })
+    }
+}
 
 /// `Use mimalloc3 (mimalloc 3.6.0, 2026-10): it takes 0.842x the time of glibc (95 % ...) and 1.12x its peak RSS.`
-fn gain(
-    analysis: &Analysis,
-    ranking: &Ranking,
-    faster: &[(&Row, &Numbers)],
-    baseline: &str,
-) -> String {
-    let (row, numbers) = faster[0];
-    let interval = interval(numbers)
+fn gain(analysis: &Analysis, ranking: &Ranking, faster: &[&JudgedRow], baseline: &str) -> String {
+    let best = faster[0];
+    let interval = best
+        .interval
         .map(|(low, high)| format!(" (95 % interval {low:.3}-{high:.3})"))
         .unwrap_or_default();
-    let leads = row.allocator == ranking.leader;
+    let leads = best.allocator == ranking.leader;
     let memory = ranking.memory.filter(|_| leads);
     let memory = memory
         .map(|memory| format!(" and {} its peak memory", units::times(memory.ratio)))
@@ -378,26 +395,40 @@ fn gain(
     let rivals = ranking.rivals().map(|contest| &contest.against);
     let rivals = list(
         rivals
-            .filter(|name| faster.iter().any(|(other, ..)| other.allocator == **name))
+            .filter(|name| faster.iter().any(|other| other.allocator == **name))
             .filter(|_| leads)
             .map(|name| analysis.named(name)),
     );
     let like = enclosed(" ", &rivals, " cannot be told from it.");
     format!(
-        "Use {}: it takes {:.3}x the time of {baseline}{interval}{memory}.{like}",
-        analysis.named(&row.allocator),
-        ratio(numbers)
+        "Use {}: it takes {:.3}x the {} of {baseline}{interval}{memory}.{like}",
+        analysis.named(best.allocator),
+        best.ratio,
+        ranking.by.noun()
     )
 }
 
-/// The ends of the 95 % interval of the ratio of times.
-fn interval(numbers: &Numbers) -> Option<(f64, f64)> {
-    numbers.time.ratio?.interval
+/// Rows that a sentence names with their intervals.
+const MOST_NAMED: usize = 3;
+
+/// `dlmalloc (95 % interval 0.928-1.077 of glibc's time)`: each with its own interval, the lowest ratio
+/// first.
+fn may_be(promising: &[&JudgedRow], baseline: &str, time: &str) -> String {
+    let named = promising.iter().take(MOST_NAMED).map(|row| {
+        let interval = row
+            .interval
+            .map(|(low, high)| format!("95 % interval {low:.3}-{high:.3} of {baseline}'s {time}"));
+        let interval = interval.unwrap_or("too few blocks for an interval".into());
+        format!("{} ({interval})", row.allocator)
+    });
+    let rest = promising.len().saturating_sub(MOST_NAMED);
+    let rest = (rest > 0).then(|| count(rest, "other"));
+    list(named.chain(rest))
 }
 
 /// The ends of the candidates' intervals.
 fn ends(candidates: &[JudgedRow]) -> Option<(f64, f64)> {
-    let intervals = || candidates.iter().filter_map(|(_, n, _)| interval(n));
+    let intervals = || candidates.iter().filter_map(|row| row.interval);
     let low = intervals().map(|(low, _)| low).min_by(f64::total_cmp);
     let high = intervals().map(|(_, high)| high).max_by(f64::total_cmp);
     low.zip(high)
@@ -410,10 +441,16 @@ fn farthest(candidates: &[JudgedRow]) -> f64 {
     ((1.0 - low).max(high - 1.0) * 1000.0).ceil() / 1000.0
 }
 
-/// The union of the candidates' intervals: `0.981 to 1.023 of its time`.
-fn spread(candidates: &[JudgedRow]) -> String {
-    match ends(candidates) {
-        Some((low, high)) => format!("95 % intervals from {low:.3} to {high:.3} of its time"),
-        None => "too few blocks for an interval".into(),
+/// The union of all candidates' intervals: `95 % intervals of all 12 from 0.981 to 1.023 of glibc's
+/// time`.
+fn spread(candidates: &[JudgedRow], baseline: &str, time: &str) -> String {
+    match (ends(candidates), candidates.len()) {
+        (Some((low, high)), 1) => {
+            format!("95 % interval {low:.3}-{high:.3} of {baseline}'s {time}")
+        }
+        (Some((low, high)), all) => {
+            format!("95 % intervals of all {all} from {low:.3} to {high:.3} of {baseline}'s {time}")
+        }
+        (None, _) => "too few blocks for an interval".into(),
     }
 }

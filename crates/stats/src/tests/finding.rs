@@ -71,10 +71,10 @@ fn up_and_down_have_the_same_threshold() {
 }
 
 #[test]
-fn too_few_blocks_are_unclear_whatever_they_say() {
+fn too_few_blocks_are_too_few_whatever_they_say() {
     for (place, blocks) in [(0.5, 9), (0.0, 9), (0.5, 3)] {
         let judgement = alone(&around(place, 1e-4, blocks));
-        assert_eq!(judgement.finding, Finding::Unclear);
+        assert_eq!(judgement.finding, Finding::TooFew);
         assert_eq!(more(&judgement), 10 - blocks as u32);
     }
 }

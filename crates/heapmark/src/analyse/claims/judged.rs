@@ -12,7 +12,7 @@ pub enum Verdict {
     Holds,
     /// Too close to call, or too few samples.
     Unclear,
-    /// Something that it needs is missing.
+    /// Something that it needs is missing, or what was measured cannot show it.
     NotTestable,
     /// Some part of it does not hold.
     DoesNotHold,

@@ -117,7 +117,28 @@ fn judged(document: &str, rows: &Rows, claim: &Claim, evidence: &Evidence) -> Ju
         list.sort();
         list.dedup();
     }
+    // What was not even measured has its own reason.
+    let measured = judged.verdict != Verdict::NotTestable;
+    if let Some(why) = not_comparable(claim, evidence).filter(|_| measured) {
+        judged.verdict = Verdict::NotTestable;
+        judged.explain = None;
+        judged.parts.insert(0, JudgedPart::lack(why));
+    }
     judged
+}
+
+/// Why what was measured here says nothing of the claim, if so.
+fn not_comparable(claim: &Claim, evidence: &Evidence) -> Option<String> {
+    let (needed, usable) = (claim.cores, evidence.cores);
+    if !claim.not_comparable.is_empty() {
+        Some(format!("not comparable: {}", claim.not_comparable))
+    } else if usable < needed {
+        Some(format!(
+            "not comparable: its rows keep {needed} cores busy, and {usable} are usable"
+        ))
+    } else {
+        None
+    }
 }
 
 /// The distributions that a claim is checked under, as far as they were run; all that were run if

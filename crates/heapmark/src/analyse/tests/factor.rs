@@ -62,7 +62,7 @@ fn few_blocks_decide_nothing_and_a_copy_that_differs_withholds_the_verdict() {
         let numbers = analysis.cases[1].rows[1].numbers();
         numbers.unwrap().factor.unwrap().verdict.unwrap()
     };
-    assert_eq!(verdict(&few).word(), "unclear");
+    assert_eq!(verdict(&few).word(), "too few blocks");
 
     let mut lab = FakeRun::new(&["glibc", "a", "copy"], &["churn"], 20);
     lab = with_tier(lab, "copy", "aa-copy");

@@ -141,3 +141,18 @@ fn blow_up_is_the_footprint_of_several_threads_over_that_of_one_in_the_same_bloc
         "a row that failed is no measure"
     );
 }
+
+#[test]
+fn an_allocator_has_huge_pages_or_none() {
+    let mut lab = lab(|_| Some((8, 16)));
+    for record in lab.records.iter_mut().filter(|it| it.allocator == "glibc") {
+        if let Some(memory) = &mut record.memory {
+            memory.most_anon_huge_bytes = 0;
+        }
+    }
+    let analysis = analyse(&lab.run, &lab.records);
+    let shares: Vec<(&str, f64)> = (analysis.huge_shares.iter())
+        .map(|(name, share)| (name.as_str(), *share))
+        .collect();
+    assert_eq!(shares, [("glibc", 0.0), ("hoard", 0.5)]);
+}

@@ -116,6 +116,13 @@ pub struct Claim {
     /// Why it may not hold; shown if it does not.
     #[serde(default)]
     pub explain: String,
+    /// Why no measurement here shows whether it is true: then it is not testable, whatever was measured.
+    #[serde(default)]
+    pub not_comparable: String,
+    /// Cores that its rows keep busy, whatever the workload's thread count; with fewer it is not
+    /// testable.
+    #[serde(default)]
+    pub cores: u32,
     /// The workloads that it is checked in.
     pub workloads: Vec<String>,
     /// The thread counts.

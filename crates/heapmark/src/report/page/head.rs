@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 /// Workloads that a title names.
 const MOST_NAMES: usize = 3;
 
-/// Equal things may be so far apart in a run without doubt about most of its verdicts.
-const MOST_APART: f64 = 0.1;
+/// Estimates of equal things may be so far apart in a run without doubt about most of its verdicts.
+const MOST_APART: f64 = 0.05;
 
 /// The head of a page, for each run.
 #[derive(Default, Serialize)]
@@ -138,20 +138,9 @@ fn badges(analysis: &Analysis) -> Vec<Badge> {
 /// How far the A/A copies are from the baseline; nothing for a run that compares no times.
 fn copies(analysis: &Analysis) -> Option<Badge> {
     let judged = analysis.cases.iter().filter(|case| !case.paced);
-    let copies = judged
-        .clone()
-        .filter_map(|case| Some((case, case.aa_copy?)));
-    let differing = copies
-        .clone()
-        .filter(|(case, _)| case.aa_copy_differs)
-        .count();
-    // The end of the interval that is further from 1.
-    let distances = copies.map(|(_, copy)| {
-        let (low, high) = copy.interval.unwrap_or((copy.ratio, copy.ratio));
-        low.ln().abs().max(high.ln().abs()).exp() - 1.0
-    });
+    let differing = judged.clone().filter(|case| case.aa_copy_differs).count();
     judged.clone().next()?;
-    Some(match distances.max_by(f64::total_cmp) {
+    Some(match analysis.copies() {
         None => Badge {
             words: "no A/A copy".into(),
             good: false,
@@ -163,9 +152,13 @@ fn copies(analysis: &Analysis) -> Option<Badge> {
             ),
             good: false,
         },
-        Some(most) => Badge {
-            words: format!("A/A within {}", units::percent(most)),
-            good: most <= MOST_APART,
+        Some((least, most)) => Badge {
+            words: if judged.count() == 1 {
+                format!("A/A {least:.3}")
+            } else {
+                format!("A/A {least:.3} to {most:.3}")
+            },
+            good: least >= 1.0 / (1.0 + MOST_APART) && most <= 1.0 + MOST_APART,
         },
     })
 }

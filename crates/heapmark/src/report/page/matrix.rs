@@ -15,7 +15,7 @@ const STRONGEST: f64 = 8.0;
 
 pub fn of_times(legend: &SeriesLegend) -> Section {
     let text = "Time over the baseline's: blue is faster, orange slower, the strongest colour is eight times. Grey with ~ is no \
-         difference that this run can tell, × a failure or a gap; \u{2264} and \u{2265} are bounds, where the harness takes \
+         difference that this run can tell, with … too few blocks to tell yet, × a failure or a gap; \u{2264} and \u{2265} are bounds, where the harness takes \
          more than half of the time; hatched: the A/A copy differs, so nothing is claimed.";
     let order = match has_overall(legend) {
         true => " The fastest allocator over all cases stands first.",
@@ -172,6 +172,7 @@ fn of_ratio(row: &Row, numbers: &Numbers, ratio: Ratio, by: &str) -> MatrixCell 
         Some(Verdict::Faster | Verdict::Slower | Verdict::Small) => (way(ratio.ratio), bound),
         // A row that is not judged has its interval.
         None if differs => (way(ratio.ratio), bound),
+        Some(Verdict::TooFew { .. }) => ("unclear", "…"),
         Some(Verdict::Unclear { .. }) | None => ("unclear", "~"),
     };
     let is_strong = matches!(class, "faster" | "slower");

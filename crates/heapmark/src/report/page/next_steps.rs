@@ -65,7 +65,7 @@ fn is_unclear(analysis: &Analysis) -> bool {
     analysis
         .rows()
         .filter_map(|row| row.numbers()?.time.verdict)
-        .any(|verdict| matches!(verdict, Verdict::Unclear { .. }))
+        .any(|verdict| matches!(verdict, Verdict::Unclear { .. } | Verdict::TooFew { .. }))
 }
 
 /// As a shell takes it.

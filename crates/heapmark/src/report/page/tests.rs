@@ -202,7 +202,7 @@ fn the_head_names_machine_suite_and_workloads_and_badges_say_how_far_to_trust_it
         texts(page, &start).join(", ")
     };
     let good = badges(&page, "good");
-    assert!(good.starts_with("A&#x2f;A within 0."), "{good}");
+    assert!(good.starts_with("A&#x2f;A 1.000 to 1.0"), "{good}");
     assert!(
         good.ends_with("0 of 24 parts disturbed, 0 failures"),
         "{good}"

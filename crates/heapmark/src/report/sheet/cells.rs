@@ -39,6 +39,9 @@ pub fn verdict(verdict: Option<Verdict>) -> String {
         Some(Verdict::Unclear {
             blocks_more: Some(more),
         }) => format!("unclear (+{more})"),
+        Some(Verdict::TooFew {
+            blocks_more: Some(more),
+        }) => format!("too few (+{more})"),
         Some(verdict) => verdict.word().into(),
         None => String::new(),
     }

@@ -1,6 +1,71 @@
 //! Interference in every form of the report.
 
 use super::*;
+use crate::store::Record;
+
+/// Another program takes half a core beside these processes.
+fn disturb(lab: &mut FakeRun, which: impl Fn(&Record) -> bool) {
+    let samples = lab.records.iter_mut();
+    for record in samples.filter(|record| record.purpose == Purpose::Sample && which(record)) {
+        record.interference =
+            serde_json::from_str(r#"{"wall_ns": 10000000000, "foreign_cpu_share": 0.5}"#).unwrap();
+    }
+}
+
+/// The same beside all.
+pub(super) fn disturb_all(lab: &mut FakeRun) {
+    disturb(lab, |_| true);
+}
+
+/// `quick` takes half of glibc's time, but of CPU time twice as much.
+fn two_clocks() -> FakeRun {
+    let mut lab = FakeRun::new(&["glibc", "quick"], &["larson", "churn"], 12)
+        .fill(|_, name, _| if name == "quick" { 10.0 } else { 20.0 });
+    for record in &mut lab.records {
+        let (Some(measurement), "quick") = (&mut record.measurement, record.allocator.as_str())
+        else {
+            continue;
+        };
+        for iteration in &mut measurement.iterations {
+            iteration.user_ns *= 4;
+            iteration.sys_ns *= 4;
+        }
+    }
+    lab
+}
+
+#[test]
+fn a_noisy_run_says_so_first_and_names_no_winner_by_wall_time_if_all_was_disturbed() {
+    let mut lab = two_clocks();
+    let fastest =
+        "quick is the fastest here, over 2 cases and 12 blocks: it takes 0.500x the time of glibc";
+    assert!(sentence(&lab).starts_with(fastest), "{}", sentence(&lab));
+    disturb(&mut lab, |record| record.block < 6);
+    assert!(
+        sentence(&lab).starts_with(fastest),
+        "half is not most: {}",
+        sentence(&lab)
+    );
+    disturb(&mut lab, |record| record.block < 7);
+    let most =
+        format!("Noisy run: 14 of 24 parts were disturbed each time (other programs). {fastest}");
+    assert!(sentence(&lab).starts_with(&most), "{}", sentence(&lab));
+    disturb_all(&mut lab);
+    let told = sentence(&lab);
+    let cpu = "Noisy run: 24 of 24 parts were disturbed each time (other programs), so no winner is named by wall \
+               time. By CPU time: glibc, the baseline, is the fastest here, over 2 cases and 12 blocks: it takes \
+               0.500x the CPU time of the next, quick";
+    assert!(told.starts_with(cpu), "{told}");
+    let analysis = analyse(&lab.run, &lab.records);
+    assert_eq!(
+        analysis.overall[0].allocator, "quick",
+        "the table keeps wall times"
+    );
+    for text in [exported(Format::Markdown, &lab), on(WIDE, &lab)] {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("Noisy run: 24 of 24 parts"), "{text}");
+    }
+}
 
 /// Five of twelve processes of `greedy` waited for memory.
 fn stalled() -> FakeRun {

@@ -112,7 +112,8 @@ fn where_none_is_faster_the_sentence_says_stay_and_how_far_the_others_are() {
     let faster = wide(0.7);
     assert!(
         faster.starts_with("Stay with glibc until more is known")
-            && faster.contains("other may be"),
+            && faster.contains("other (95 % interval 0.8")
+            && faster.contains(" of glibc's time) may be."),
         "{faster}"
     );
     // Too few blocks support no recommendation, whatever they show.
@@ -165,6 +166,109 @@ fn what_allocators_reach_only_in_part_is_said_above_the_table() {
     let sentence =
         "No row's allocator reaches all of it: it does not serve /x/plugin.so in /x/host (calls";
     assert!(text.contains(sentence), "{text}");
+}
+
+/// A command under glibc and several others, each with its times over glibc's.
+fn tried_under_several(others: &[(&str, &dyn Fn(u32) -> f64)]) -> FakeRun {
+    let names = others.iter().map(|(name, _)| *name);
+    let names: Vec<&str> = std::iter::once("glibc").chain(names).collect();
+    let mut lab = FakeRun::new(&names, &["build"], 20).fill(|_, name, block| {
+        let of = others.iter().find(|(other, _)| *other == name);
+        10.0 * of.map_or(1.0, |(_, times)| times(block))
+    });
+    let case = &mut lab.run.plan.cases[0];
+    case.whole_process = true;
+    case.target = Target::Command(Box::new(UserCommand {
+        command: vec!["/bin/x".into()],
+        ..UserCommand::default()
+    }));
+    lab
+}
+
+/// Every `NAME (95 % interval LOW-HIGH` of a sentence, each name with its ends.
+fn intervals_of(sentence: &str) -> Vec<(String, String)> {
+    let parts: Vec<&str> = sentence.split(" (95 % interval ").collect();
+    let named = |before: &str| before.rsplit(' ').next().unwrap_or_default().to_owned();
+    parts
+        .windows(2)
+        .map(|pair| {
+            let ends = pair[1].split([' ', ')']).next().unwrap_or_default();
+            (named(pair[0]), ends.to_owned())
+        })
+        .collect()
+}
+
+#[test]
+fn each_interval_of_the_sentence_is_that_of_the_row_that_it_names() {
+    let far = |block: u32| 1.5 + 0.01 * f64::from(block % 5);
+    // Most blocks are level, every fourth is quick: it may be faster, and by how much is unclear.
+    let may_be = |least: f64| move |block: u32| if block % 4 == 3 { least } else { 1.002 };
+    let (first, second) = (may_be(0.8), may_be(0.9));
+    let lab = tried_under_several(&[
+        ("slow", &far),
+        ("maybe", &first),
+        ("perhaps", &second),
+        ("slower", &far),
+    ]);
+    let analysis = analyse(&lab.run, &lab.records);
+    let sentence = conclusion(&analysis);
+    let named = intervals_of(&sentence);
+    assert_eq!(named.len(), 2, "{sentence}");
+    for (name, ends) in &named {
+        let row = analysis.cases[0]
+            .rows
+            .iter()
+            .find(|row| row.allocator == *name);
+        let ratio = row.unwrap().numbers().unwrap().time.ratio.unwrap();
+        let (low, high) = ratio.interval.unwrap();
+        assert_eq!(*ends, format!("{low:.3}-{high:.3}"), "{name}: {sentence}");
+    }
+    assert!(!sentence.contains("1.5"), "no other row's end: {sentence}");
+    assert!(
+        sentence.contains("may be. 2 others are slower."),
+        "{sentence}"
+    );
+}
+
+/// Where other programs disturbed every part, `other` is slower by wall time and quicker by CPU time.
+#[test]
+fn of_a_command_that_was_always_disturbed_nothing_is_said_by_wall_time() {
+    let mut lab = tried_under(|block| 10.0 * (1.5 + 0.01 * f64::from(block % 5)), 0.25);
+    for record in &mut lab.records {
+        let (Some(measurement), "other") = (&mut record.measurement, record.allocator.as_str())
+        else {
+            continue;
+        };
+        for iteration in &mut measurement.iterations {
+            iteration.user_ns /= 3;
+            iteration.sys_ns /= 3;
+        }
+    }
+    let wall = conclusion(&analyse(&lab.run, &lab.records));
+    assert!(wall.starts_with("Stay with glibc"), "{wall}");
+    interference::disturb_all(&mut lab);
+    let cpu = conclusion(&analyse(&lab.run, &lab.records));
+    assert!(
+        cpu.starts_with(
+            "Noisy run: 20 of 20 parts were disturbed each time (other programs), so no winner is named by wall time. \
+             By CPU time: Use other: it takes 0.5"
+        ) && cpu.contains("x the CPU time of glibc"),
+        "{cpu}"
+    );
+}
+
+#[test]
+fn a_span_of_many_rows_is_said_to_be_of_all() {
+    let level = |times: f64| move |block: u32| times + 0.001 * f64::from(block % 3);
+    let (one, other) = (level(1.3), level(1.2));
+    let sentence = {
+        let lab = tried_under_several(&[("one", &one), ("other", &other)]);
+        conclusion(&analyse(&lab.run, &lab.records))
+    };
+    assert!(
+        sentence.contains("2 of 2 are slower (95 % intervals of all 2 from 1.20"),
+        "{sentence}"
+    );
 }
 
 #[test]

@@ -33,6 +33,35 @@ fn number(line: &Line, column: &str) -> f64 {
         .unwrap_or_else(|why| panic!("{column}: {why} in {line:?}"))
 }
 
+/// Most parts of this run were disturbed, and all of another one.
+#[test]
+fn the_answer_has_the_named_rows_own_interval_and_says_how_noisy_the_run_was() {
+    let place = unpacked();
+    let sentence = |run: &str| {
+        let end = place.run(&["export", run, "--to", "md"]);
+        end.stdout.lines().next().unwrap_or_default().to_owned()
+    };
+    let tried = sentence("tried");
+    let all = lines("tried");
+    let own = of(&all, "mimalloc3", "ns_per_op")[0];
+    let named = format!(
+        "mimalloc3 (95 % interval {:.3}-{:.3} of glibc's time) may be",
+        number(own, "low"),
+        number(own, "high")
+    );
+    assert!(tried.contains(&named), "{named} in {tried}");
+    assert!(
+        tried.starts_with("**Noisy run: 6 of 10 parts were disturbed each time (other programs). "),
+        "{tried}"
+    );
+    let timed = sentence("timed");
+    let by_cpu = "so no winner is named by wall time. By CPU time: mimalloc3 is the fastest here";
+    assert!(
+        timed.starts_with("**Noisy run: 40 of 40 parts") && timed.contains(by_cpu),
+        "{timed}"
+    );
+}
+
 #[test]
 fn a_timed_run_has_times_ratios_intervals_and_verdicts() {
     let all = lines("timed");

@@ -278,7 +278,7 @@ impl CheckedPlaces<'_> {
 }
 
 impl JudgedPart {
-    fn lack(lack: impl ToString) -> JudgedPart {
+    pub(super) fn lack(lack: impl ToString) -> JudgedPart {
         JudgedPart {
             verdict: Verdict::NotTestable,
             place: String::new(),

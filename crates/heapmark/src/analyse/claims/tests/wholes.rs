@@ -162,6 +162,36 @@ fn an_explanation_stands_only_where_it_does_not_hold_and_sizes_are_said() {
 }
 
 #[test]
+fn what_cannot_show_a_claim_neither_confirms_nor_refutes_it() {
+    let judge = |key: &str, a: f64| {
+        let claim = document(&format!("workloads = [\"churn\"]\n{key}\n{AHEAD}"));
+        let run = Stage::of(&[("a", "churn@1", a), ("b", "churn@1", 20.0)], 5).measured;
+        judge_document(&claim, &[run])
+    };
+    // The machine has 8 cores.
+    for (key, why) in [
+        (
+            "not-comparable = \"of another system\"",
+            "of another system",
+        ),
+        ("cores = 9", "its rows keep 9 cores busy, and 8 are usable"),
+    ] {
+        for a in [10.0, 40.0] {
+            let judged = judge(key, a);
+            assert_eq!(judged.verdict, NotTestable);
+            let first = &judged.parts[0].said[0];
+            assert_eq!(*first, Said::Words(format!("not comparable: {why}")));
+            assert!(
+                judged.parts.len() > 1,
+                "what was measured stays in the files"
+            );
+        }
+    }
+    assert_eq!(judge("cores = 8", 10.0).verdict, Holds);
+    assert_eq!(judge("cores = 8", 40.0).verdict, DoesNotHold);
+}
+
+#[test]
 fn a_claim_that_does_not_hold_is_checked_with_the_settings_of_its_time_if_they_were_measured() {
     let mut claim = document(&format!("workloads = [\"churn\"]\n{AHEAD}"));
     claim.rows.get_mut("b").unwrap().as_then = Some("d".into());
