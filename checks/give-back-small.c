@@ -1,5 +1,5 @@
 /*
-about = "how much memory is held after 200000 blocks of 1 KiB were freed"
+about = "how much memory is held after 200000 blocks of 1 KiB were freed, and no block above them lives"
 group = "memory"
 standing = "observe"
 source = "malloc_trim(3), the decay of jemalloc, the purge delay of mimalloc"

@@ -17,9 +17,7 @@ static PINNED: AtomicBool = AtomicBool::new(false);
 
 /// Called by the main thread before the first block.
 pub fn start() {
-    // SAFETY: no pointers.
-    let launcher = unsafe { sys::call(libc::SYS_getppid, [0; 6]) } as c_int;
-    if let Some(launched) = Scheduling::of(launcher) {
+    if let Some(launched) = Scheduling::of_launcher() {
         LAUNCHED.store(memory::keep(launched), Ordering::Release);
         must_be_as_launched();
     }
@@ -37,29 +35,36 @@ pub fn must_be_as_launched() {
     let Some(launched) = (unsafe { LAUNCHED.load(Ordering::Acquire).as_ref() }) else {
         return;
     };
-    let Some(own) = Scheduling::of(OWN) else {
-        changed(format_args!("the kernel no longer says how"));
-    };
-    if launched.rank != own.rank {
-        changed(format_args!("{} instead of {}", own.rank, launched.rank));
-    }
-    // SAFETY: both sets are complete.
-    let has_other_cpus = !unsafe { libc::CPU_EQUAL(&launched.cpus, &own.cpus) };
-    if has_other_cpus && !PINNED.load(Ordering::Relaxed) {
-        // SAFETY: as above.
-        let count = |of: &Scheduling| unsafe { libc::CPU_COUNT(&of.cpus) };
-        let (count, of) = (count(&own), count(launched));
-        changed(format_args!("on other CPUs, {count} instead of {of}"));
+    let own = Scheduling::of(OWN);
+    // What changes the CPUs of a container changes the launcher's, too.
+    let is_as = |launched: &Scheduling| own.as_ref().is_some_and(|own| own.is_as(launched));
+    if !is_as(launched) && !Scheduling::of_launcher().as_ref().is_some_and(is_as) {
+        changed(launched, own);
     }
 }
 
-fn changed(what: fmt::Arguments<'_>) -> ! {
-    fail::give_up(
-        "unsupported",
-        format_args!(
-            "the library changes how the kernel schedules this process ({what}), so its times cannot be compared"
+fn changed(launched: &Scheduling, own: Option<Scheduling>) -> ! {
+    const WHAT: &str = "it is no longer scheduled as it was started";
+    const SO: &str =
+        "a library that changes this cannot be compared with those that leave it as it is";
+    match own {
+        None => fail::give_up(
+            "unsupported",
+            format_args!("{WHAT}: the kernel is kept from saying how; {SO}"),
         ),
-    )
+        Some(own) if own.rank != launched.rank => fail::give_up(
+            "unsupported",
+            format_args!("{WHAT}: {} instead of {}; {SO}", own.rank, launched.rank),
+        ),
+        Some(own) => fail::give_up(
+            "unsupported",
+            format_args!(
+                "{WHAT}: on other CPUs, {} instead of {}; {SO}",
+                own.cpus(),
+                launched.cpus()
+            ),
+        ),
+    }
 }
 
 /// How a thread is scheduled.
@@ -69,6 +74,24 @@ struct Scheduling {
 }
 
 impl Scheduling {
+    fn of_launcher() -> Option<Scheduling> {
+        // SAFETY: no pointers.
+        Scheduling::of(unsafe { sys::call(libc::SYS_getppid, [0; 6]) } as c_int)
+    }
+
+    /// Whether a thread is scheduled as the launcher, apart from the CPUs that a kernel gave it.
+    fn is_as(&self, launched: &Scheduling) -> bool {
+        // SAFETY: both sets are complete.
+        let same_cpus = unsafe { libc::CPU_EQUAL(&self.cpus, &launched.cpus) };
+        self.rank == launched.rank && (same_cpus || PINNED.load(Ordering::Relaxed))
+    }
+
+    /// How many CPUs it may use.
+    fn cpus(&self) -> c_int {
+        // SAFETY: the set is complete.
+        unsafe { libc::CPU_COUNT(&self.cpus) }
+    }
+
     /// `None` if the kernel does not say.
     fn of(thread: c_int) -> Option<Scheduling> {
         Some(Scheduling {

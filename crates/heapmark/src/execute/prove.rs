@@ -46,13 +46,26 @@ pub fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
             return Err(format!("{} was not loaded", file.display()));
         }
     }
+    let is_ours = |owner: &LoadedObject| wanted.iter().any(|(_, identity)| is(owner, *identity));
+    let exported = proof
+        .owners
+        .iter()
+        .filter(|(function, _)| !wanted.is_empty() && subject.library.exports.contains(*function));
+    let exported = exported.map(|(function, index)| (function, &proof.objects[*index]));
+    let (ours, others): (Vec<_>, Vec<_>) = exported.partition(|(_, owner)| is_ours(owner));
+    // Where malloc is among them, the others follow from that.
+    let malloc = others.iter().find(|(function, _)| *function == "malloc");
+    if let Some((function, owner)) = malloc.or(others.first()) {
+        let versions = match ours.is_empty() && is_libc(Path::new(&owner.path)) {
+            true => {
+                ", and so is all else that the library exports: programs ask for other versions of these symbols"
+            }
+            false => "",
+        };
+        return Err(format!("{function} is served by {}{versions}", owner.path));
+    }
     for (function, index) in &proof.owners {
-        let owner = &proof.objects[*index];
-        let path = &owner.path;
-        let ours = wanted.iter().any(|(_, identity)| is(owner, *identity));
-        if !wanted.is_empty() && !ours && subject.library.exports.contains(function) {
-            return Err(format!("{function} is served by {path}"));
-        }
+        let path = &proof.objects[*index].path;
         // C++ operators may come from any C++ runtime.
         let is_c = !function.starts_with('_');
         if wanted.is_empty() && !is_libc(Path::new(path)) && is_c {

@@ -9,7 +9,7 @@ use crate::catalog::allocator::Purge;
 use crate::catalog::malloc_api::FUNCTIONS;
 use crate::catalog::suite::{Suite, thread_counts};
 use crate::catalog::{Catalog, RealProgram, Workload, joined, real_program};
-use crate::cmd::{described_machine, say, usage, version};
+use crate::cmd::{described_machine, note, say, usage, version};
 use crate::execute::{Guest, Subject};
 use crate::file::Draft;
 use crate::observe::machine;
@@ -23,6 +23,7 @@ use rand::Rng;
 use rand::rand_core::UnwrapErr;
 use rand::rngs::SysRng;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 impl Selection {
@@ -452,6 +453,7 @@ fn refuse_idle(args: &RunFlags, mode: Mode, workloads: &[&Workload], cases: &[Ca
     let threads =
         !args.threads.is_empty() && workloads.iter().all(|workload| workload.threads.is_some());
     let target = args.target_ms.is_some();
+    let is_fixed = |case: &Case| !(case.is_calibrated() || traces::has_later(case));
     let refusals = [
         (
             args.preset.is_some() && are_traces,
@@ -470,7 +472,7 @@ fn refuse_idle(args: &RunFlags, mode: Mode, workloads: &[&Workload], cases: &[Ca
             "--target-ms: --counter callgrind counts one iteration, however long it takes",
         ),
         (
-            target && !(cases.iter()).any(|case| case.is_calibrated() || traces::has_later(case)),
+            target && cases.iter().all(is_fixed),
             "--target-ms: the work of these workloads is fixed, so no process is made longer or shorter",
         ),
         (
@@ -482,10 +484,21 @@ fn refuse_idle(args: &RunFlags, mode: Mode, workloads: &[&Workload], cases: &[Ca
             "--series: memory over time is followed in kernels only, and these workloads are programs",
         ),
     ];
-    match refusals.into_iter().find(|(is_idle, _)| *is_idle) {
-        Some((_, why)) => refuse!("{why}"),
-        None => Ok(()),
+    if let Some((_, why)) = refusals.into_iter().find(|(is_idle, _)| *is_idle) {
+        refuse!("{why}");
     }
+    let fixed = cases
+        .iter()
+        .filter(|case| is_fixed(case))
+        .map(|case| &case.workload);
+    let fixed: BTreeSet<&String> = fixed.collect();
+    if target && !fixed.is_empty() {
+        let names = joined(fixed, ", ");
+        note(format!(
+            "--target-ms changes nothing for {names}: that work is fixed"
+        ));
+    }
+    Ok(())
 }
 
 fn is_workload(name: &str, catalog: &Catalog) -> bool {

@@ -230,6 +230,11 @@ fn every_time_is_written_in_one_notation() {
         let text = plan(&[flag, value]);
         assert!(text.contains(says), "{flag} {value}: {text}");
     }
+    // Where it holds for some workloads only, the others are named.
+    let both = ["-w", "churn,same-thread", "-a", "glibc", "--dry-run"];
+    let end = place.run(&[&["run", "--target-ms", "20"], &both[..]].concat());
+    let says = "--target-ms changes nothing for same-thread: that work is fixed";
+    assert!(end.stderr.contains(says), "{}", end.stderr);
     for args in [
         &["run", "--timeout", "soon"][..],
         &["run", "--budget", "0"],
