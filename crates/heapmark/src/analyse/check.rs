@@ -6,6 +6,7 @@ use crate::execute::check::{Ended, Trial};
 use crate::store::check::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator};
 use crate::store::misuse::MisuseCell;
 use crate::store::{Checked, Detection, Finding};
+use heapmark_stats::wilson;
 
 /// Reasons that are kept: a check of thousands of blocks may find each of them wrong.
 const MOST_REASONS: usize = 5;
@@ -146,7 +147,7 @@ pub fn changes<'a>(old: &'a CheckFile, new: &'a CheckFile) -> Vec<Changed<'a>> {
 }
 
 /// The cells of hardening that ended otherwise, or with another impact. If chance decides, they
-/// have to differ in what happens most often.
+/// have to differ in more than it explains.
 pub fn changed_cells<'a>(old: &'a CheckFile, new: &'a CheckFile) -> Vec<ChangedCell<'a>> {
     let mut all = Vec::new();
     for (old, new) in pairs(old, new) {
@@ -157,8 +158,10 @@ pub fn changed_cells<'a>(old: &'a CheckFile, new: &'a CheckFile) -> Vec<ChangedC
             for cell in &result.cells {
                 let is_same =
                     |it: &&MisuseCell| it.size_bytes == cell.size_bytes && it.form == cell.form;
-                let differs =
-                    |it: &&MisuseCell| it.outcome != cell.outcome || it.impact != cell.impact;
+                let differs = |it: &&MisuseCell| match it.outcome == cell.outcome {
+                    true => it.impact != cell.impact,
+                    false => !(by_chance(it, cell) || by_chance(cell, it)),
+                };
                 if let Some(before) = before.cells.iter().find(is_same).filter(differs) {
                     all.push(ChangedCell {
                         allocator: &new.info.name,
@@ -173,9 +176,58 @@ pub fn changed_cells<'a>(old: &'a CheckFile, new: &'a CheckFile) -> Vec<ChangedC
     all
 }
 
+/// Whether the most frequent outcome of one result may be as frequent in the other, where that has
+/// several.
+fn by_chance(one: &MisuseCell, other: &MisuseCell) -> bool {
+    let of = |cell: &MisuseCell| {
+        let times = cell.tally.get(&one.outcome).copied().unwrap_or(0);
+        (times, cell.tally.values().sum::<u32>())
+    };
+    let ((times, trials), (others, of_others)) = (of(one), of(other));
+    let has_several = one.tally.len() > 1 || other.tally.len() > 1;
+    has_several
+        && wilson(times, trials).is_some_and(|(low, high)| {
+            let share = f64::from(others) / f64::from(of_others.max(1));
+            (low..=high).contains(&share)
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    fn cell(tally: &[(&str, u32)]) -> MisuseCell {
+        let tally: std::collections::BTreeMap<_, _> = tally.iter().copied().collect();
+        let (outcome, _) = tally.iter().max_by_key(|(_, times)| **times).unwrap();
+        serde_json::from_value(json!({
+            "size_bytes": 24, "form": "naive", "outcome": outcome, "tally": tally, "impact": "none",
+            "notes": [], "reasons": [], "again": "",
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn one_of_two_processes_is_chance_and_one_of_twenty_is_a_change() {
+        for (old, new, is_chance) in [
+            (
+                &[("crashed", 1), ("stopped", 1)][..],
+                &[("stopped", 2)][..],
+                true,
+            ),
+            (&[("stopped", 2)], &[("stopped", 1), ("hang", 1)], true),
+            (&[("stopped", 2)], &[("crashed", 2)], false),
+            (
+                &[("stopped", 20)],
+                &[("stopped", 1), ("absorbed", 19)],
+                false,
+            ),
+        ] {
+            let (old, new) = (cell(old), cell(new));
+            let found = by_chance(&old, &new) || by_chance(&new, &old);
+            assert_eq!(found, is_chance, "{:?} {:?}", old.tally, new.tally);
+        }
+    }
 
     #[test]
     fn what_failed_before_a_check_found_that_it_cannot_apply_is_a_failure() {
