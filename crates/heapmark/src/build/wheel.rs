@@ -1,6 +1,6 @@
 //! Allocators in wheels of Python packages, as their authors built them. pip downloads the wheel
-//! that a lock file pins, once; the libraries are taken out of it. Installs nothing, and runs none of
-//! the package's code.
+//! that a lock file pins, once; the libraries are taken out of it. Installs nothing, and runs none
+//! of the package's code.
 
 use super::cache::{CachePlace, hash_of_file, short_hash};
 use super::inspect::inspect_any;
@@ -134,8 +134,8 @@ impl<'a> Wheel<'a> {
         Ok(library)
     }
 
-    /// Downloads the wheel and takes the libraries out of it unless the cache has them; also returns
-    /// whether it had.
+    /// Downloads the wheel and takes the libraries out of it, unless the cache has them; also
+    /// returns whether it had.
     pub fn fetch(&self, slots: &Slots) -> Result<(Library, bool)> {
         match self.state() {
             State::Absent { why, line } => bail!("{why}; {line}"),

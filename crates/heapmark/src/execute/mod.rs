@@ -58,7 +58,7 @@ use exit::End;
 use heapmark_wire::Page;
 use page::SharedPage;
 use report::Report;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -71,7 +71,22 @@ pub struct Subject {
     /// What is preloaded.
     pub library: Library,
     /// How its cells end, if the user asked for an allocator that cannot be measured here.
+    #[serde(default, deserialize_with = "refused")]
     pub refused: Option<Outcome>,
+}
+
+/// Runs of before have the reason of a library that was not loaded.
+fn refused<'de, D: Deserializer<'de>>(stored: D) -> Result<Option<Outcome>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Stored {
+        NotLoaded(String),
+        Outcome(Outcome),
+    }
+    Ok(Option::deserialize(stored)?.map(|stored| match stored {
+        Stored::NotLoaded(why) => Outcome::NotLoaded { why },
+        Stored::Outcome(outcome) => outcome,
+    }))
 }
 
 impl Subject {
@@ -248,4 +263,27 @@ pub fn run(
         callgrind::note(&mut attempt, &stderr);
     }
     Ok(attempt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_runs_of_before_are_read() {
+        let read = |refused: serde_json::Value| {
+            let mut stored = serde_json::to_value(Subject::libc()).unwrap();
+            stored["allocator"]["sources"] = "2021".into();
+            stored["refused"] = refused;
+            serde_json::from_value::<Subject>(stored).unwrap()
+        };
+        let why = || "apt-get install it".to_owned();
+        let subject = read(why().into());
+        assert_eq!(subject.refused, Some(Outcome::NotLoaded { why: why() }));
+        assert_eq!(subject.allocator.sources.date, "2021");
+        assert_eq!(read(serde_json::Value::Null).refused, None);
+        let unsupported = Outcome::Unsupported { why: why() };
+        let stored = serde_json::to_value(&unsupported).unwrap();
+        assert_eq!(read(stored).refused, Some(unsupported));
+    }
 }
