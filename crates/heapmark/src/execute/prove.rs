@@ -47,16 +47,16 @@ pub fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
         }
     }
     // Its functions may have versions that no program asks for.
-    let is_of_libc = |place: &usize| is_libc(Path::new(&proof.objects[*place].path));
-    if !wanted.is_empty()
+    let path_of = |place: &usize| proof.objects[*place].path.as_str();
+    let mut owners = proof.owners.values().map(path_of);
+    if let Some((file, _)) = wanted.first()
         && subject.library.exports.contains("malloc")
-        && !proof.owners.is_empty()
-        && proof.owners.values().all(is_of_libc)
         && !wanted.iter().any(|(file, _)| is_libc(file))
-        && let Some((file, _)) = wanted.first()
+        && let Some(libc) = owners.next().filter(|first| is_libc(Path::new(first)))
+        && owners.all(|other| other == libc)
     {
         return Err(format!(
-            "every function is served by the C library, though {} was loaded: its functions may have symbol versions, which no program asks for",
+            "every function is served by {libc}, though {} was loaded: its functions may have symbol versions, which no program asks for",
             file.display()
         ));
     }
