@@ -1,6 +1,6 @@
 //! Which objects in a process call a malloc that no preloaded library serves: one that was opened
-//! with RTLD_DEEPBIND or in a namespace of its own calls libc's, one with an allocator inside calls
-//! that. Read from outside, while the process runs or has stopped: where the dynamic linker has
+//! with RTLD_DEEPBIND or in a namespace of its own calls libc's, and one may have an allocator
+//! inside. Read from outside, while the process runs or has stopped: where the dynamic linker has
 //! bound each object's malloc lies in its memory.
 
 use super::tree::{field, program};
@@ -42,6 +42,11 @@ pub enum How {
 }
 
 impl Beyond {
+    /// Whether it calls another file's malloc.
+    pub fn is_bound(&self) -> bool {
+        matches!(self.how, How::Bound(_))
+    }
+
     /// In words, with the program of the process.
     pub fn words_in(&self, program: &str) -> String {
         let mut object = self.object.clone();
@@ -187,7 +192,7 @@ impl ElfObject {
         let endian = elf.endian();
         let mut loaded = elf.elf_program_headers().iter();
         let first = loaded.find(|header| header.p_type(endian) == PT_LOAD)?;
-        let first = first.p_vaddr(endian) - first.p_offset(endian);
+        let first = first.p_vaddr(endian).wrapping_sub(first.p_offset(endian));
         let mut object = ElfObject {
             first,
             ..ElfObject::default()

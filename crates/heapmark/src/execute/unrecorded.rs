@@ -1,9 +1,8 @@
 //! Finds processes of a recorded tree that ran unrecorded, and why. Recorded processes note the
-//! programs that they execute, and `/proc` shows running processes, and libraries in them whose calls
-//! pass the recorder by. The tree is read there up to
-//! fifty times a second, less often if it is large; no process is stopped. Processes that an
-//! unrecorded process starts, and processes that have left the tree, are missed if they live
-//! shorter than that.
+//! programs that they execute, and `/proc` shows running processes, and libraries in them whose
+//! calls pass the recorder by. The tree is read there up to fifty times a second, less often if it
+//! is large; no process is stopped. Processes that an unrecorded process starts, and processes that
+//! have left the tree, are missed if they live shorter than that.
 
 use super::exec_tracer::{Executed, holds, resolved};
 use super::handed::Handed;
@@ -21,9 +20,8 @@ use std::time::{Duration, Instant};
 
 /// How long a daemon may take until its first call.
 const GRACE: Duration = Duration::from_millis(200);
-/// The shortest time from one look to the next, but for the first ones: a program may be short.
+/// The shortest time from one look to the next.
 const WAIT: Duration = Duration::from_millis(20);
-const FIRST_WAIT: Duration = Duration::from_millis(1);
 /// At least this many times the duration of a look.
 const WAITS: u32 = 200;
 
@@ -126,15 +124,13 @@ impl Watch {
         let look = move || {
             let mut seen = Seen::default();
             let mut reader = Reader::default();
-            let mut shortest = FIRST_WAIT;
-            let mut wait = FIRST_WAIT;
+            let mut wait = WAIT;
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(wait) {
                 let began = Instant::now();
                 for pid in std::iter::once(root).chain(descendants(root)) {
                     look(pid, &library, &mut seen, &mut reader);
                 }
-                shortest = WAIT.min(shortest * 2);
-                wait = shortest.max(began.elapsed() * WAITS);
+                wait = WAIT.max(began.elapsed() * WAITS);
             }
             seen
         };

@@ -15,7 +15,7 @@ use crate::build::find_library;
 use crate::catalog::joined;
 use crate::execute::exec_tracer::{FoundPrograms, Preloaded, resolved, search};
 use crate::execute::handed::Handed;
-use crate::execute::reach::{Beyond, How};
+use crate::execute::reach::Beyond;
 use crate::execute::{Measurement, Outcome};
 use anyhow::{Context, Result, bail};
 use heapmark_wire::Phase;
@@ -147,15 +147,20 @@ impl CommandRunner<'_> {
         let found = search(launch.command, preloaded, limit, self.stop, &mut look)?;
         let witnessed = malloc_probe::parse(&log.text());
         let silent = Silent::among(&found.executed, &witnessed);
-        self.add_reach(measurement, &counts, &found)?;
         let undriven = || Some(drive.as_mut()?.fault(None)?.to_string());
+        let unsearched = found.cut.clone().or_else(undriven);
+        self.add_beyond(measurement, &found);
+        // Of a part of the command there are no figures.
+        if unsearched.is_none() {
+            add_reach(measurement, &counts, &found)?;
+        }
         let told = [
             (
                 UNPROVEN,
                 listed(malloc_probe::with_own_malloc(&witnessed).chain(silent.out_of_reach)),
             ),
             (SILENT, silent.unknown),
-            (UNSEARCHED, found.cut.or_else(undriven)),
+            (UNSEARCHED, unsearched),
         ];
         measurement.notes.extend(
             told.into_iter()
@@ -164,38 +169,15 @@ impl CommandRunner<'_> {
         Ok(())
     }
 
-    /// Adds what a preloaded allocator reaches of the command.
-    fn add_reach(
-        &self,
-        measurement: &mut Measurement,
-        counts: &ReachFile,
-        found: &FoundPrograms,
-    ) -> Result<()> {
-        let is_bound = |one: &Beyond| matches!(one.how, How::Bound(_));
-        let passes = found.beyond.iter().any(|(_, one)| is_bound(one));
-        let reach = counts.read(&found.anonymous_bytes, passes)?;
-        let figures = &mut measurement.figures;
-        figures.insert(CALLS.into(), reach.calls as f64);
-        if reach.anonymous_bytes > 0 {
-            figures.insert(ANONYMOUS.into(), reach.anonymous_bytes as f64);
-            figures.insert(REACHED.into(), reach.reached_bytes as f64);
-        }
-        if reach.other_sizes > 0 {
-            figures.insert(OTHER_SIZES.into(), reach.other_sizes as f64);
-        }
+    /// Adds the objects that no preloaded allocator serves.
+    fn add_beyond(&self, measurement: &mut Measurement, found: &FoundPrograms) {
         // What the program itself has inside was said before anything ran.
         let own = resolved(recognise(Path::new(&self.command.command[0])).program());
-        let is_told = |one: &Beyond| !is_bound(one) && Path::new(&one.object) == own;
-        let words = |(program, one): &(String, Beyond)| one.words_in(program);
-        let told = found.beyond.iter().filter(|(_, one)| !is_told(one));
+        let is_told = |one: &Beyond| !one.is_bound() && Path::new(&one.object) == own;
+        let untold = found.beyond.iter().filter(|(_, one)| !is_told(one));
+        let words = listed(untold.map(|(program, one)| one.words_in(program)));
         let notes = &mut measurement.notes;
-        notes.extend(listed(told.map(words)).map(|words| (BEYOND.into(), words)));
-        let bound = found.beyond.iter().filter(|(_, one)| is_bound(one));
-        if reach.frees_of_others {
-            let objects: BTreeSet<&str> = bound.map(|(_, one)| one.object.as_str()).collect();
-            notes.insert(MIXED.into(), joined(objects, ", "));
-        }
-        Ok(())
+        notes.extend(words.map(|words| (BEYOND.into(), words)));
     }
 
     fn prepare(&self) -> Result<()> {
@@ -204,6 +186,34 @@ impl CommandRunner<'_> {
         }
         Ok(())
     }
+}
+
+/// Adds how much a preloaded allocator reaches of the command, and faults of it that only another
+/// allocator than glibc shows.
+fn add_reach(
+    measurement: &mut Measurement,
+    counts: &ReachFile,
+    found: &FoundPrograms,
+) -> Result<()> {
+    let bound = found.beyond.iter().filter(|(_, one)| one.is_bound());
+    let bound: BTreeSet<&str> = bound.map(|(_, one)| one.object.as_str()).collect();
+    let reach = counts.read(&found.anonymous_bytes, !bound.is_empty())?;
+    let mut add = |name: &str, value: u64| {
+        measurement.figures.insert(name.into(), value as f64);
+    };
+    add(CALLS, reach.calls);
+    if reach.anonymous_bytes > 0 {
+        add(ANONYMOUS, reach.anonymous_bytes);
+        add(REACHED, reach.reached_bytes);
+    }
+    if reach.other_sizes > 0 {
+        add(OTHER_SIZES, reach.other_sizes);
+    }
+    if reach.frees_of_others {
+        let notes = &mut measurement.notes;
+        notes.insert(MIXED.into(), joined(bound, ", "));
+    }
+    Ok(())
 }
 
 /// In words; `None` if there are none.

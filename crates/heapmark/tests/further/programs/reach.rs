@@ -57,7 +57,7 @@ int main(int count, char **words) {
     void (*work)(long) = (void (*)(long))dlsym(opened, "work");
     void *(*make)(void) = (void *(*)(void))dlsym(opened, "make");
     for (int i = 0; words[1] && i < 1000; i++) free(make());
-    work(2000000);
+    work(4000000);
     return count < 1;
 }
 "#;
@@ -315,6 +315,14 @@ fn it_is_what_a_library_defines_that_makes_it_an_allocator_and_not_its_name() {
         &end,
         "libmine.so. An allocator that is preloaded comes before it",
     );
+    // In a tree the way out is named.
+    let (end, _) = run(
+        &place,
+        &["-a", "glibc", "--", "/bin/sh", "-c", "./counts; exit 0"],
+    );
+    assert_eq!(end.code, Some(1), "{}{}", end.stdout, end.stderr);
+    says(&end, "libmine.so, not by the C library in ");
+    says(&end, "--baseline mimalloc3");
     // A collector of that name that maps its memory.
     let collector = "void *GC_malloc(unsigned long size) { return (void *)size; }\n";
     build(&place, "libgc.so.1", collector, &["cc", "-shared", "-fPIC"]);

@@ -3,7 +3,7 @@
 
 use crate::support::tried::TRUE;
 use crate::support::{End, SMALL, repository};
-use heapmark::build::{GUEST, TIMER, WITNESS, in_path};
+use heapmark::build::{GUEST, REACH, TIMER, WITNESS, in_path};
 use heapmark::catalog::{Catalog, Source};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -156,7 +156,7 @@ fn the_environment_goes_before_the_layout_of_a_distribution_and_that_before_what
 fn nothing_is_unpacked_of_what_a_distribution_installs() {
     let machine = Machine::new();
     fs::create_dir_all(machine.at("lib/heapmark")).unwrap();
-    for file in [GUEST, WITNESS, TIMER] {
+    for file in [GUEST, WITNESS, TIMER, REACH] {
         let path = file.find().unwrap();
         let name = path.file_name().unwrap();
         fs::copy(&path, machine.at("lib/heapmark").join(name)).unwrap();
