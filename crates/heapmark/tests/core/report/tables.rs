@@ -55,7 +55,7 @@ fn the_answer_has_the_named_rows_own_interval_and_says_how_noisy_the_run_was() {
         "{tried}"
     );
     let timed = sentence("timed");
-    let by_cpu = "so no winner is named by wall time. By CPU time: mimalloc3 is the fastest here";
+    let by_cpu = "so no winner is named by wall time. By CPU time: mimalloc3 (3.6.0, 2026) is the fastest here";
     assert!(
         timed.starts_with("**Noisy run: 40 of 40 parts") && timed.contains(by_cpu),
         "{timed}"
