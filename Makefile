@@ -20,8 +20,8 @@ languages: setup-languages build ## the languages of the measured programs that 
 programs: setup-programs build ## the packages of the real programs that suite programs runs
 	$(HEAPMARK) list programs
 
-# Half of a test is waiting: four times as many at a time as there are CPUs.
-export RUST_TEST_THREADS ?= $(shell echo $$((4 * $$(nproc))))
+# Most of a test is waiting: six times as many at a time as there are CPUs.
+export RUST_TEST_THREADS ?= $(shell echo $$((6 * $$(nproc))))
 TEST = $(CARGO) test --locked --workspace
 
 # All is compiled at once, and documentation examples come first, so that the last line is the summary of the last test program.
