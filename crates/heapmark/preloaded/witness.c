@@ -1,6 +1,6 @@
 /* Writes to the file HEAPMARK_WITNESS which object serves the malloc family in this process: for each function the first
- * object, in the dynamic linker's search order, that defines it; and when the process ends by itself, what is resident
- * then. Preloaded behind an allocator; defines nothing that a program could call, does not allocate, and writes everything
+ * object, in the dynamic linker's search order, that defines it; and when the process ends by itself, how it is scheduled
+ * and what is resident then. Preloaded behind an allocator; defines nothing that a program could call, does not allocate, and writes everything
  * at once, so that processes of one tree do not write into each other's lines. */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static const char *const FAMILY[] = {"malloc", "free", "calloc", "realloc"};
@@ -195,6 +196,31 @@ __attribute__((constructor)) static void tell(void) {
     close(file);
 }
 
+/* Policy, nice value, priority, and the CPUs in words of 64: what a library could change to look fast. */
+static void scheduling(void) {
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } told = {0};
+    uint64_t cpus[128];
+    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof cpus, cpus);
+    if (syscall(SYS_sched_getattr, 0, &told, sizeof told, 0) || bytes < 0) return;
+    word("scheduled=");
+    number(told.policy);
+    word(told.nice < 0 ? " -" : " ");
+    number((unsigned long)(told.nice < 0 ? -told.nice : told.nice));
+    word(" ");
+    number(told.priority);
+    for (long i = 0; i < bytes / 8; i++) {
+        word(" ");
+        number(cpus[i]);
+    }
+    word("\n");
+}
+
 __attribute__((destructor)) static void tell_the_end(void) {
     char statm[128], *rest;
     int source = *log_path ? open("/proc/self/statm", O_RDONLY | O_CLOEXEC) : -1;
@@ -207,6 +233,7 @@ __attribute__((destructor)) static void tell_the_end(void) {
     word("resident=");
     number(strtoul(rest, NULL, 10) * (unsigned long)sysconf(_SC_PAGESIZE));
     word("\n");
+    scheduling();
     int file = open(log_path, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (file >= 0 && write(file, text, length) < 0) text[0] = 0;
     close(file);

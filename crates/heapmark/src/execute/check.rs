@@ -208,6 +208,9 @@ fn by_itself(end: &End, lines: &ReportLines) -> Ended {
         (None, _) if end.killed_for_memory() => {
             Ended::NotLoaded("killed by the kernel, for lack of memory".into())
         }
+        (None, _) if signal == libc::SIGKILL && !end.unaccounted => {
+            Ended::NotLoaded("killed by SIGKILL, and not for lack of memory".into())
+        }
         (None, _) => Ended::Broken(format!("{}{when}{}", signal_name(signal), last_words())),
     }
 }
@@ -294,7 +297,10 @@ mod tests {
             ended(libc::SIGKILL, false, true, ""),
             "error: killed by the kernel, for lack of memory"
         );
-        assert_eq!(ended(libc::SIGKILL, false, false, ""), "broken: SIGKILL");
+        assert_eq!(
+            ended(libc::SIGKILL, false, false, ""),
+            "error: killed by SIGKILL, and not for lack of memory"
+        );
         assert_eq!(ended(libc::SIGKILL, true, true, ""), "broken: SIGKILL");
         assert_eq!(ended(libc::SIGABRT, false, true, ""), "broken: SIGABRT");
     }

@@ -1,6 +1,7 @@
 //! Reads what the witness in each process reported about its allocator, and explains missing
 //! reports.
 
+use super::scheduling::Scheduling;
 use crate::build::command::recognise;
 use crate::execute::exec_tracer::Executed;
 use crate::execute::report::Report;
@@ -17,6 +18,7 @@ pub struct Witnessed {
 }
 
 const RESIDENT: &str = "resident=";
+const SCHEDULED: &str = "scheduled=";
 
 /// From the file that every witness writes into: the most that was resident when one of the processes
 /// ended by itself; `None` if none did.
@@ -25,10 +27,17 @@ pub fn resident_at_end(text: &str) -> Option<u64> {
     numbers.filter_map(|number| number.parse().ok()).max()
 }
 
+/// From the same file: how the processes that ended by themselves were scheduled then.
+pub fn scheduled_at_end(text: &str) -> BTreeSet<Scheduling> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix(SCHEDULED));
+    lines.filter_map(Scheduling::parse).collect()
+}
+
 /// From the same file. Incomplete reports prove nothing.
 pub fn parse(text: &str) -> Vec<Witnessed> {
     let lines = text.split_inclusive('\n');
-    let text: String = lines.filter(|line| !line.starts_with(RESIDENT)).collect();
+    let is_end = |line: &str| line.starts_with(RESIDENT) || line.starts_with(SCHEDULED);
+    let text: String = lines.filter(|line| !is_end(line)).collect();
     let parts = text
         .split("process=")
         .skip(1)
@@ -177,7 +186,9 @@ mod tests {
     #[test]
     fn what_is_resident_at_an_end_is_the_largest_and_hides_no_process() {
         assert_eq!(resident_at_end(TWO), None);
-        let ended = TWO.replace("end=1\n", "end=1\nresident=4096\n") + "resident=8192\nresident=4";
+        let ended = TWO.replace("end=1\n", "end=1\nresident=4096\nscheduled=0 0 0 3\n")
+            + "resident=8192\nresident=4";
+        assert_eq!(scheduled_at_end(&ended).len(), 1, "the same twice");
         assert_eq!(resident_at_end(&ended), Some(8192));
         assert_eq!(parse(&ended), parse(TWO));
     }

@@ -14,6 +14,7 @@ mod malloc_probe;
 mod output;
 mod process;
 mod reached;
+mod scheduling;
 mod server;
 mod trees;
 
@@ -24,6 +25,7 @@ use heapmark_wire::{Launched, Phase};
 use malloc_probe::Witnessed;
 use output::Printed;
 use process::Ran;
+use scheduling::Scheduling;
 use server::Served;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -52,15 +54,17 @@ pub const DIGEST: &str = "digest";
 /// Note: why the peak of PSS was missed.
 pub const PSS_MISSED: &str = "peak_pss_missed";
 
-/// Before a different tree of programs counts against an allocator, the baseline runs up to this
-/// many more times, to show whether its own tree varies.
-const TREES: usize = 3;
+/// Before a difference counts against an allocator, the baseline runs up to this many more times, to
+/// show whether it varies itself.
+const REPEATS: usize = 3;
 
 /// What the command does under the baseline: it must do the same under every allocator.
 pub struct Reference {
     baseline: Subject,
     code: i32,
     trees: RefCell<Trees>,
+    /// How its processes were scheduled.
+    scheduled: RefCell<BTreeSet<Scheduling>>,
     /// What it prints, if output is compared.
     printed: Option<Arc<Printed>>,
     /// The digest of what it writes, if that is compared.
@@ -68,8 +72,9 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Adds the programs that one more process of the baseline has executed.
+    /// Adds the programs that one more process of the baseline has executed, and how it was scheduled.
     fn learn(&self, ran: &Ran) {
+        self.scheduled.borrow_mut().extend(ran.scheduled.clone());
         if ran.end.launched.left_behind == 0 {
             self.trees.borrow_mut().add(programs(&ran.witnessed));
         }
@@ -99,6 +104,7 @@ impl CommandRunner<'_> {
             baseline: self.subject.clone(),
             code,
             trees: RefCell::default(),
+            scheduled: RefCell::default(),
             printed,
             written: self.written()?,
         };
@@ -118,23 +124,12 @@ impl CommandRunner<'_> {
         }
         let ours = programs(&ran.witnessed);
         let difference = || reference.trees.borrow().difference(&ours);
-        let free = Job {
-            limit: None,
-            ..self.job.clone()
-        };
-        for _ in 0..TREES {
+        for _ in 0..REPEATS {
             if difference().is_none() {
                 return Ok(None);
             }
-            let baseline = CommandRunner {
-                subject: &reference.baseline,
-                is_baseline: true,
-                job: &free,
-                ..*self
-            };
-            match baseline.plain(None, reference.printed.as_ref()) {
-                Err(EarlyEnd::Attempt(attempt)) => return Ok(Some(attempt.outcome)),
-                ran => reference.learn(&ran?),
+            if let Some(outcome) = self.learn_more(reference)? {
+                return Ok(Some(outcome));
             }
         }
         let baseline = &reference.baseline.allocator.name;
@@ -143,6 +138,54 @@ impl CommandRunner<'_> {
                 "other programs than under {baseline} each time: {words}; if that may be: --tree-may-differ"
             ),
         }))
+    }
+
+    /// Whether a process was scheduled otherwise than all of the baseline's. Commands that change it
+    /// themselves are not compared.
+    fn other_scheduling(&self, ran: &Ran, reference: &Reference) -> StepResult<Option<Outcome>> {
+        let difference = || {
+            let known = reference.scheduled.borrow();
+            let known = known.first().filter(|_| known.len() == 1)?;
+            let new = ran.scheduled.iter().find(|new| *new != known)?;
+            Some((new.clone(), known.clone()))
+        };
+        // The CPUs of a container may have changed meanwhile.
+        for _ in 0..REPEATS {
+            if difference().is_none() {
+                return Ok(None);
+            }
+            if let Some(outcome) = self.learn_more(reference)? {
+                return Ok(Some(outcome));
+            }
+        }
+        let baseline = &reference.baseline.allocator.name;
+        Ok(difference().map(|(new, known)| Outcome::Unsupported {
+            why: format!(
+                "it ends scheduled as {new}, under {baseline} as {known}; a library that changes this cannot be compared \
+                 with those that leave it as it is"
+            ),
+        }))
+    }
+
+    /// Runs one more process of the baseline, which the reference learns from; its fault, if it has one.
+    fn learn_more(&self, reference: &Reference) -> StepResult<Option<Outcome>> {
+        let free = Job {
+            limit: None,
+            ..self.job.clone()
+        };
+        let baseline = CommandRunner {
+            subject: &reference.baseline,
+            is_baseline: true,
+            job: &free,
+            ..*self
+        };
+        match baseline.plain(None, reference.printed.as_ref()) {
+            Err(EarlyEnd::Attempt(attempt)) => Ok(Some(attempt.outcome)),
+            ran => {
+                reference.learn(&ran?);
+                Ok(None)
+            }
+        }
     }
 
     /// Runs a timed process, or a check.
@@ -186,6 +229,9 @@ impl CommandRunner<'_> {
         }
         if fault.is_none() {
             fault = self.other_tree(&ran, reference)?;
+        }
+        if fault.is_none() && !self.is_baseline {
+            fault = self.other_scheduling(&ran, reference)?;
         }
         if let Some(outcome) = fault {
             return Ok(self.attempt(outcome, ran, Measurement::default()));

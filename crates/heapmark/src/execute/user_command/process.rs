@@ -6,6 +6,7 @@ use super::in_malloc::Times;
 use super::last_words::with_words;
 use super::malloc_probe::{self, Witnessed};
 use super::output::{OutputReader, Printed, nowhere};
+use super::scheduling::Scheduling;
 use super::server::{Drive, Served};
 use crate::build::input::renew;
 use crate::catalog::settings;
@@ -17,7 +18,7 @@ use crate::execute::handed::Handed;
 use crate::execute::memory_file::{keep_last, stream_file, text};
 use crate::file::WithPath;
 use anyhow::{Context, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
@@ -35,6 +36,8 @@ pub struct Ran {
     pub unreported: Option<String>,
     /// What was resident at its end: of the largest of its processes that ended by itself.
     pub end_rss_bytes: Option<u64>,
+    /// How its processes that ended by themselves were scheduled then.
+    pub scheduled: BTreeSet<Scheduling>,
     /// Digests of what it printed and wrote, once compared.
     pub digest: Vec<String>,
     /// What its client measured, for a server.
@@ -110,6 +113,7 @@ impl CommandRunner<'_> {
             witnessed,
             unreported: unreported.flatten(),
             end_rss_bytes: malloc_probe::resident_at_end(&told),
+            scheduled: malloc_probe::scheduled_at_end(&told),
             litter,
             ..ran
         })
@@ -254,6 +258,7 @@ impl CommandRunner<'_> {
             witnessed: Vec::new(),
             unreported: None,
             end_rss_bytes: None,
+            scheduled: BTreeSet::new(),
             digest: Vec::new(),
             litter: None,
         })

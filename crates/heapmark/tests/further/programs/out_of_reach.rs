@@ -79,7 +79,7 @@ fn who_cannot_be_recorded_or_tried_is_told_before_it_runs() {
         "script",
         format!("#!{}\n", place.text("static")).as_bytes(),
     );
-    executable(&place, "text", b"neither a script nor a program\n");
+    executable(&place, "text", b"neither a script \0 nor a program\n");
     let privileged = privileged(&place);
     for (program, why) in [
         (

@@ -460,6 +460,21 @@ fn a_library_that_does_not_serve_is_found_out() {
 }
 
 #[test]
+fn a_library_that_changes_how_it_is_scheduled_has_no_numbers_and_a_command_that_does_has() {
+    let place = Place::new();
+    let humble = format!("glibc,humble={}", place.fake("humble").display());
+    let (end, records) = run(&place, &["-a", &humble, "--", "/bin/true"]);
+    assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
+    let humbled = record(&records, "check", "humble");
+    assert_eq!(humbled["outcome"]["kind"], "unsupported", "{humbled}");
+    let why = humbled["outcome"]["why"].as_str().unwrap();
+    assert!(why.contains("scheduled as SCHED_OTHER at nice 7"), "{why}");
+    let (end, records) = tried(&place, &[], &["nice", "-n", "3", "/bin/true"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    assert_eq!(outcome(&records), "ok");
+}
+
+#[test]
 fn a_child_that_another_allocator_serves_is_named() {
     let place = Place::new();
     let other = place.fake("honest").with_file_name("libother.so");
@@ -699,8 +714,13 @@ fn prepare_stdin_and_the_environment_reach_the_command_and_no_secret_is_stored()
         end.stderr
     );
     let lines = |name: &str| fs::read_to_string(place.at(name)).unwrap().lines().count();
-    // The reference, the counted and the traced one; of each allocator a warm-up, a check and two samples.
-    assert_eq!((lines("ran"), lines("prepared")), (3 + 2 * 4, 3 + 2 * 4));
+    // The reference, the counted and the traced one, and one whose calls are slowed if they took 1 % of
+    // its time; of each allocator a warm-up, a check and two samples.
+    let baseline = samples(&place.at("run"));
+    let figures = &record(&baseline, "check", "glibc")["measurement"]["figures"];
+    let slowed = usize::from(figures.get("slower_calls_ratio").is_some());
+    let all = 3 + slowed + 2 * 4;
+    assert_eq!((lines("ran"), lines("prepared")), (all, all));
     let stored = fs::read_to_string(place.at("run/samples.jsonl")).unwrap()
         + &fs::read_to_string(place.at("run/run.json")).unwrap();
     assert!(

@@ -1,0 +1,65 @@
+//! How a command's processes are scheduled: a library that raises their priority would look fast,
+//! and one that pins them slow. What the command does itself, it does under every allocator.
+
+use std::fmt;
+
+/// Of one process.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Scheduling {
+    policy: i32,
+    nice: i32,
+    priority: u32,
+    /// The CPUs that it may use, in words of 64.
+    cpus: Vec<u64>,
+}
+
+impl Scheduling {
+    /// From what the witness wrote: `0 -5 0 3`.
+    pub fn parse(text: &str) -> Option<Scheduling> {
+        let mut words = text.split(' ');
+        Some(Scheduling {
+            policy: words.next()?.parse().ok()?,
+            nice: words.next()?.parse().ok()?,
+            priority: words.next()?.parse().ok()?,
+            cpus: words.map(|word| word.parse().ok()).collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl fmt::Display for Scheduling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.policy {
+            libc::SCHED_OTHER => f.write_str("SCHED_OTHER")?,
+            libc::SCHED_FIFO => f.write_str("SCHED_FIFO")?,
+            libc::SCHED_RR => f.write_str("SCHED_RR")?,
+            libc::SCHED_BATCH => f.write_str("SCHED_BATCH")?,
+            libc::SCHED_IDLE => f.write_str("SCHED_IDLE")?,
+            policy => write!(f, "policy {policy}")?,
+        }
+        match self.priority {
+            0 => write!(f, " at nice {}", self.nice)?,
+            priority => write!(f, " at priority {priority}")?,
+        }
+        let cpus: u32 = self.cpus.iter().map(|word| word.count_ones()).sum();
+        let noun = if cpus == 1 { "CPU" } else { "CPUs" };
+        write!(f, " on {cpus} {noun}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_witness_wrote_is_said_in_words() {
+        let words = |text: &str| Scheduling::parse(text).map(|it| it.to_string());
+        let said = words("0 -5 0 3 18446744073709551615");
+        assert_eq!(said.unwrap(), "SCHED_OTHER at nice -5 on 66 CPUs");
+        let said = words("1 0 10 2").unwrap();
+        assert_eq!(said, "SCHED_FIFO at priority 10 on 1 CPU");
+        assert_eq!(words("77 0 0 1").unwrap(), "policy 77 at nice 0 on 1 CPU");
+        for torn in ["", "0", "0 -5", "0 -5 x 3"] {
+            assert_eq!(words(torn), None, "{torn}");
+        }
+    }
+}
