@@ -11,6 +11,17 @@ use heapmark_stats::wilson;
 /// Reasons that are kept: a check of thousands of blocks may find each of them wrong.
 const MOST_REASONS: usize = 5;
 
+/// What is no chance.
+const UNLIKELY: f64 = 0.05;
+/// Fewer processes of a cell of hardening do not show its worst impact.
+const FEW: u32 = 4;
+
+/// Whether a process shows that the allocator does not do what is asked.
+pub fn has_failed(trial: &Trial) -> bool {
+    use CheckVerdict::{Crash, Fail, Hang};
+    matches!(verdict(trial), Fail | Crash | Hang)
+}
+
 /// The result of a check: the worst of its processes, and how many ended so.
 pub fn of_trials(check: &Check, allocator: &str, trials: &[Trial]) -> CheckResult {
     let verdicts = trials.iter().map(verdict);
@@ -26,6 +37,7 @@ pub fn of_trials(check: &Check, allocator: &str, trials: &[Trial]) -> CheckResul
         standing: check.standing,
         verdict: worst,
         times: (times as u32, trials.len() as u32),
+        failed: trials.iter().filter(|trial| has_failed(trial)).count() as u32,
         reasons,
         notes: example.map(|it| it.notes.clone()).unwrap_or_default(),
         again: format!("heapmark check -a {allocator} --only {}", check.name),
@@ -109,6 +121,8 @@ pub struct ChangedCell<'a> {
     pub old: &'a MisuseCell,
     /// How it ends now.
     pub new: &'a MisuseCell,
+    /// Whether chance may have made the difference.
+    pub by_chance: bool,
 }
 
 /// Allocators that both results have; the only one of each, if they have different names.
@@ -128,13 +142,13 @@ fn pairs<'a>(
     }
 }
 
-/// The checks that ended otherwise.
+/// The checks that ended otherwise, unless chance explains it.
 pub fn changes<'a>(old: &'a CheckFile, new: &'a CheckFile) -> Vec<Changed<'a>> {
     let mut all = Vec::new();
     for (old, new) in pairs(old, new) {
         for result in &new.results {
             let before = old.results.iter().find(|it| it.check == result.check);
-            if let Some(before) = before.filter(|it| it.verdict != result.verdict) {
+            if let Some(before) = before.filter(|it| differs(it, result)) {
                 all.push(Changed {
                     allocator: &new.info.name,
                     old: before,
@@ -146,8 +160,24 @@ pub fn changes<'a>(old: &'a CheckFile, new: &'a CheckFile) -> Vec<Changed<'a>> {
     all
 }
 
-/// The cells of hardening that ended otherwise, or with another impact. If chance decides, they
-/// have to differ in more than it explains.
+/// Whether a check ended otherwise, and the better of both would probably have shown what the worse
+/// one did, if it were the same.
+fn differs(old: &CheckResult, new: &CheckResult) -> bool {
+    let (better, worse) = match old.verdict < new.verdict {
+        true => (old, new),
+        false => (new, old),
+    };
+    let (worst, of) = worse.times;
+    let times = match better.verdict {
+        CheckVerdict::Pass => worse.failed.max(worst),
+        _ => worst,
+    };
+    let share = f64::from(times) / f64::from(of.max(1));
+    let missed = (1.0 - share).powf(better.times.1.into());
+    old.verdict != new.verdict && missed < UNLIKELY
+}
+
+/// The cells of hardening that ended otherwise, or with another impact.
 pub fn changed_cells<'a>(old: &'a CheckFile, new: &'a CheckFile) -> Vec<ChangedCell<'a>> {
     let mut all = Vec::new();
     for (old, new) in pairs(old, new) {
@@ -158,16 +188,19 @@ pub fn changed_cells<'a>(old: &'a CheckFile, new: &'a CheckFile) -> Vec<ChangedC
             for cell in &result.cells {
                 let is_same =
                     |it: &&MisuseCell| it.size_bytes == cell.size_bytes && it.form == cell.form;
-                let differs = |it: &&MisuseCell| match it.outcome == cell.outcome {
-                    true => it.impact != cell.impact,
-                    false => !(by_chance(it, cell) || by_chance(cell, it)),
-                };
+                let differs =
+                    |it: &&MisuseCell| it.outcome != cell.outcome || it.impact != cell.impact;
                 if let Some(before) = before.cells.iter().find(is_same).filter(differs) {
+                    let trials = |cell: &MisuseCell| cell.tally.values().sum::<u32>();
                     all.push(ChangedCell {
                         allocator: &new.info.name,
                         check: &result.check,
                         old: before,
                         new: cell,
+                        by_chance: match before.outcome == cell.outcome {
+                            true => trials(before).min(trials(cell)) < FEW,
+                            false => by_chance(before, cell),
+                        },
                     });
                 }
             }
@@ -176,20 +209,15 @@ pub fn changed_cells<'a>(old: &'a CheckFile, new: &'a CheckFile) -> Vec<ChangedC
     all
 }
 
-/// Whether the most frequent outcome of one result may be as frequent in the other, where that has
-/// several.
-fn by_chance(one: &MisuseCell, other: &MisuseCell) -> bool {
-    let of = |cell: &MisuseCell| {
-        let times = cell.tally.get(&one.outcome).copied().unwrap_or(0);
-        (times, cell.tally.values().sum::<u32>())
+/// Whether chance may have made all the difference: the intervals of how often either ends as the
+/// old one mostly did overlap. Two processes of each never tell.
+fn by_chance(old: &MisuseCell, new: &MisuseCell) -> bool {
+    let share = |cell: &MisuseCell| {
+        let times = cell.tally.get(&old.outcome).copied().unwrap_or(0);
+        wilson(times, cell.tally.values().sum()).unwrap_or((0.0, 1.0))
     };
-    let ((times, trials), (others, of_others)) = (of(one), of(other));
-    let has_several = one.tally.len() > 1 || other.tally.len() > 1;
-    has_several
-        && wilson(times, trials).is_some_and(|(low, high)| {
-            let share = f64::from(others) / f64::from(of_others.max(1));
-            (low..=high).contains(&share)
-        })
+    let ((_, high), (low, _)) = (share(new), share(old));
+    low <= high
 }
 
 #[cfg(test)]
@@ -208,15 +236,16 @@ mod tests {
     }
 
     #[test]
-    fn one_of_two_processes_is_chance_and_one_of_twenty_is_a_change() {
+    fn two_processes_are_chance_and_four_a_change() {
         for (old, new, is_chance) in [
             (
                 &[("crashed", 1), ("stopped", 1)][..],
                 &[("stopped", 2)][..],
                 true,
             ),
-            (&[("stopped", 2)], &[("stopped", 1), ("hang", 1)], true),
-            (&[("stopped", 2)], &[("crashed", 2)], false),
+            (&[("stopped", 2)], &[("crashed", 2)], true),
+            (&[("stopped", 4)], &[("crashed", 4)], false),
+            (&[("stopped", 4)], &[("crashed", 2), ("stopped", 2)], true),
             (
                 &[("stopped", 20)],
                 &[("stopped", 1), ("absorbed", 19)],
@@ -224,8 +253,34 @@ mod tests {
             ),
         ] {
             let (old, new) = (cell(old), cell(new));
-            let found = by_chance(&old, &new) || by_chance(&new, &old);
+            let found = by_chance(&old, &new);
             assert_eq!(found, is_chance, "{:?} {:?}", old.tally, new.tally);
+        }
+    }
+
+    #[test]
+    fn what_fails_each_time_differs_from_a_pass_and_what_fails_sometimes_may_not() {
+        let result = |verdict: &str, times: (u32, u32), failed: u32| -> CheckResult {
+            serde_json::from_value(json!({
+                "check": "", "group": "", "standing": "std", "verdict": verdict, "times": times,
+                "failed": failed, "reasons": [], "again": "",
+            }))
+            .unwrap()
+        };
+        let pass = |of| result("pass", (of, of), 0);
+        for (old, new, expected) in [
+            (pass(1), result("fail", (4, 4), 4), true),
+            (pass(1), result("hang", (1, 4), 1), false),
+            (pass(1), result("crash", (1, 4), 4), true),
+            (pass(8), result("hang", (4, 8), 4), true),
+            (result("fail", (4, 4), 4), result("crash", (1, 4), 4), false),
+            (result("fail", (4, 4), 4), result("crash", (4, 4), 4), true),
+            (pass(1), pass(1), false),
+            // Of before, when one process was enough.
+            (pass(1), result("fail", (1, 1), 0), true),
+        ] {
+            assert_eq!(differs(&old, &new), expected, "{old:?} {new:?}");
+            assert_eq!(differs(&new, &old), expected, "{new:?} {old:?}");
         }
     }
 

@@ -4,14 +4,14 @@ use super::report::check_beside;
 use super::run::comparison::patience;
 use super::run::{resolve, select, stop_on_signals, today};
 use super::{Exit, described_machine, note, print, print_json, screen, usage};
-use crate::analyse::check::{changed_cells, changes, kept, of_trials};
+use crate::analyse::check::{changed_cells, changes, has_failed, kept, of_trials};
 use crate::analyse::misuse::{no_cells, of_attempts, why_not_well};
 use crate::build;
 use crate::catalog::check::{self, Check, Standing};
 use crate::catalog::claim::HardeningDocument;
 use crate::catalog::misuse::{self, Misuse};
 use crate::catalog::{Catalog, Tier, did_you_mean};
-use crate::execute::check::{CheckRunner, Ended};
+use crate::execute::check::{CheckRunner, Ended, Trial};
 use crate::execute::child::{Interrupted, adopt_orphans};
 use crate::execute::lanes::side_by_side;
 use crate::execute::misuse::Attempt;
@@ -78,6 +78,8 @@ enum CheckCommand {
 const QUICK: &str = "quick";
 const FULL: &str = "full";
 
+/// Processes of a check of which one has failed.
+const TRIALS_OF_A_FAILURE: u32 = 4;
 /// After so many processes of a check that hang no more are started: each takes its whole time.
 const MOST_HANGS: u32 = 4;
 /// The free memory that a process needs to run beside others.
@@ -354,21 +356,19 @@ fn check_all(
     side_by_side(lanes, &work, one, |_, found| kept.add(found))
 }
 
-/// Makes trials, until as many as one may wait for have hung.
+/// Makes as many trials as are wanted after those that were made, or until as many as one may wait
+/// for have hung.
 fn until_hangs<T>(
-    processes: u32,
+    wanted: impl Fn(&[T]) -> u32,
     trial: impl Fn(u32) -> Result<T>,
     ended: impl Fn(&T) -> &Ended,
 ) -> Result<Vec<T>> {
     let mut trials = Vec::new();
     let mut hangs = 0;
-    for number in 0..processes {
-        let trial = trial(number)?;
+    while (trials.len() as u32) < wanted(&trials) && hangs < MOST_HANGS {
+        let trial = trial(trials.len() as u32)?;
         hangs += u32::from(matches!(ended(&trial), Ended::Hung(_)));
         trials.push(trial);
-        if hangs == MOST_HANGS {
-            break;
-        }
     }
     Ok(trials)
 }
@@ -381,7 +381,15 @@ fn tried(
     is_thorough: bool,
 ) -> Result<CheckResult> {
     let trial = |_| runner.trial(subject, check);
-    let trials = until_hangs(check.processes(is_thorough), trial, |trial| &trial.ended)?;
+    // What fails is asked whether it does so each time.
+    let wanted = |made: &[Trial]| {
+        let processes = check.processes(is_thorough);
+        match made.iter().any(has_failed) {
+            true => processes.max(TRIALS_OF_A_FAILURE),
+            false => processes,
+        }
+    };
+    let trials = until_hangs(wanted, trial, |trial| &trial.ended)?;
     Ok(of_trials(check, &subject.allocator.name, &trials))
 }
 
@@ -417,7 +425,7 @@ fn misused(
             None => misuse.processes(is_full),
             Some(_) => 0,
         };
-        let attempts = until_hangs(processes, |seed| attempt(true, seed), |it| &it.ended)?;
+        let attempts = until_hangs(|_| processes, |seed| attempt(true, seed), |it| &it.ended)?;
         let cell = (size_bytes, form);
         let cell = of_attempts(misuse, cell, twin.as_ref(), &attempts, again.clone());
         result.cells.push(cell);

@@ -238,8 +238,16 @@ pub fn day(moment: &str) -> &str {
 
 /// What differs between two results.
 pub fn check_changes(changes: &[Changed], cells: &[ChangedCell], screen: Screen) -> String {
+    let (perhaps, cells): (Vec<_>, Vec<_>) = cells.iter().partition(|cell| cell.by_chance);
+    let by_chance = match perhaps.as_slice() {
+        [] => String::new(),
+        _ => format!(
+            "{} of hardening ended otherwise in so few processes that chance may have done it: --preset full tells\n",
+            count(perhaps.len(), "cell")
+        ),
+    };
     if changes.is_empty() && cells.is_empty() {
-        return "no check ended otherwise\n".into();
+        return format!("no check ended otherwise\n{by_chance}");
     }
     let line = |one: &Changed| {
         let (old, new) = (one.old, one.new);
@@ -261,7 +269,7 @@ pub fn check_changes(changes: &[Changed], cells: &[ChangedCell], screen: Screen)
         );
         screen.paint(colour, &screen.wrap(&text, 2)) + "\n"
     };
-    let cell = |one: &ChangedCell| {
+    let cell = |one: &&ChangedCell| {
         let text = format!(
             "{} {} {} {}: {} -> {}",
             one.allocator,
@@ -277,6 +285,7 @@ pub fn check_changes(changes: &[Changed], cells: &[ChangedCell], screen: Screen)
         .iter()
         .map(line)
         .chain(cells.iter().map(cell))
+        .chain([by_chance])
         .collect()
 }
 

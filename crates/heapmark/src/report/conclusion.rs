@@ -52,9 +52,12 @@ fn noise(analysis: &Analysis) -> String {
     if !seen.is_noisy() {
         return String::new();
     }
-    let consequence = match by {
-        Clock::Wall => ".",
-        Clock::Cpu => ", so no winner is named by wall time. By CPU time:",
+    let consequence = match (by, &analysis.conclusion) {
+        (Clock::Wall, _) => ".",
+        (Clock::Cpu, Conclusion::Fastest(_)) => {
+            ", so no winner is named by wall time. By CPU time:"
+        }
+        (Clock::Cpu, _) => ", so nothing is claimed by wall time.",
     };
     format!(
         "Noisy run: {} of {} were disturbed each time ({}){consequence} ",

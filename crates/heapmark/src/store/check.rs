@@ -59,6 +59,9 @@ pub struct CheckResult {
     pub verdict: CheckVerdict,
     /// How many of its processes had that verdict, and of how many.
     pub times: (u32, u32),
+    /// How many did not hold, with whatever verdict; 0 in results of before.
+    #[serde(default)]
+    pub failed: u32,
     /// What did not hold, the first few; how it ended, if not at its own end.
     pub reasons: Vec<String>,
     /// Values, where standards leave it open.
