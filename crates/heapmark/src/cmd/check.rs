@@ -79,7 +79,7 @@ const QUICK: &str = "quick";
 const FULL: &str = "full";
 
 /// Processes of a check of which one has failed.
-const TRIALS_OF_A_FAILURE: u32 = 4;
+const TRIALS_OF_A_FAILURE: u32 = 3;
 /// After so many processes of a check that hang no more are started: each takes its whole time.
 const MOST_HANGS: u32 = 4;
 /// The free memory that a process needs to run beside others.

@@ -239,16 +239,10 @@ pub fn day(moment: &str) -> &str {
 /// What differs between two results.
 pub fn check_changes(changes: &[Changed], cells: &[ChangedCell], screen: Screen) -> String {
     let (perhaps, cells): (Vec<_>, Vec<_>) = cells.iter().partition(|cell| cell.by_chance);
-    let by_chance = match perhaps.as_slice() {
-        [] => String::new(),
-        _ => format!(
-            "{} of hardening ended otherwise in so few processes that chance may have done it: --preset full tells\n",
-            count(perhaps.len(), "cell")
-        ),
+    let none = match changes.is_empty() && cells.is_empty() {
+        true => "no check ended otherwise\n".to_owned(),
+        false => String::new(),
     };
-    if changes.is_empty() && cells.is_empty() {
-        return format!("no check ended otherwise\n{by_chance}");
-    }
     let line = |one: &Changed| {
         let (old, new) = (one.old, one.new);
         let why = match new.reasons.first() {
@@ -281,12 +275,20 @@ pub fn check_changes(changes: &[Changed], cells: &[ChangedCell], screen: Screen)
         );
         screen.wrap(&text, 2) + "\n"
     };
-    changes
-        .iter()
-        .map(line)
-        .chain(cells.iter().map(cell))
-        .chain([by_chance])
-        .collect()
+    let by_chance = match perhaps.as_slice() {
+        [] => String::new(),
+        _ => {
+            screen.wrap(
+                "perhaps by chance, since so few processes ended so (--preset full tells):",
+                2,
+            ) + "\n"
+        }
+    };
+    let changes = changes.iter().map(line);
+    let cells = cells.iter().map(cell);
+    let perhaps = perhaps.iter().map(cell);
+    let all = [none].into_iter().chain(changes).chain(cells);
+    all.chain([by_chance]).chain(perhaps).collect()
 }
 
 #[cfg(test)]

@@ -179,7 +179,7 @@ fn what_hangs_within_less_time_than_usual_is_not_kept() {
     let place = Place::new();
     let library = place.fake("waits_in_calloc");
     let (text, printed) = hastily(&place, &library, "calloc-overflow,free-null", "1s");
-    assert!(printed.contains("own: hang: "), "{printed}");
+    assert!(printed.contains("own: hang 3 of 3 times: "), "{printed}");
     assert!(
         text.contains("free-null") && !text.contains("calloc-overflow"),
         "{text}"

@@ -323,6 +323,7 @@ fn a_page_of_checks_has_no_fault_in_a_browser_and_report_makes_it_again() {
 }
 
 #[test]
+#[ignore = "make test-all"]
 fn a_damaged_page_is_seen_to_be_damaged() {
     let page = fs::read_to_string(place().at("run/report.html")).unwrap();
     let csp = page

@@ -281,13 +281,19 @@ fn taken() -> Vec<Line> {
             &["true", "--flag-of-true"],
         ),
         line("clean", &[&[("--yes", "")]], &["cache"]),
+        line("check", &[CHECK], &[]),
+        line("check", &[&[("--program", "free-null")]], &[]),
+    ]
+}
+
+/// As [`taken`], of commands that take many seconds.
+fn taken_slowly() -> Vec<Line> {
+    vec![
         line(
             "trace make-pack",
             &[&[("--output", "pack"), ("--force", "")]],
             &["perl-hash"],
         ),
-        line("check", &[CHECK], &[]),
-        line("check", &[&[("--program", "free-null")]], &[]),
         line(
             "selftest",
             &[&[("--blocks", "1"), ("--seed", "7"), ("--output", "selftest")]],
@@ -511,8 +517,18 @@ fn a_flag_that_is_left_out_makes_something_else_come_out() {
 
 #[test]
 fn what_measures_and_what_records_takes_its_flags_together() {
+    are_taken(taken());
+}
+
+#[test]
+#[ignore = "make test-all"]
+fn what_takes_long_takes_its_flags_together() {
+    are_taken(taken_slowly());
+}
+
+fn are_taken(lines: Vec<Line>) {
     let place = place();
-    for line in taken() {
+    for line in lines {
         for name in ["out", "noise", "selftest", "checked"] {
             let _ = fs::remove_dir_all(place.at(name));
         }
@@ -533,8 +549,14 @@ fn what_measures_and_what_records_takes_its_flags_together() {
 
 #[test]
 fn every_pair_of_flags_is_used_or_refused() {
-    let (place, lines): (Place, Vec<Line>) =
-        (place(), lines().into_iter().chain(taken()).collect());
+    let (place, lines): (Place, Vec<Line>) = (
+        place(),
+        lines()
+            .into_iter()
+            .chain(taken())
+            .chain(taken_slowly())
+            .collect(),
+    );
     let (mut refused, mut wrong) = (0, Vec::new());
     for command in commands(&place) {
         let flags = flags_of(&place, &command);
