@@ -5,7 +5,7 @@
 
 Each program runs with its quick input under each allocator with agreement.c before it, which notes the highest resident heap. Its
 recording is replayed in recorded order under the same libraries (`replay --retained`). Prints the peak of each (of programs with several
-threads the median of five runs, and of the replays of five recordings), the replay's error, and whether both have the same order of
+threads the median of five runs, and of the replays of five recordings, with the least and the most of each), the replay's error, and whether both have the same order of
 allocators that differ by more than 10 %. Exit code 1 if the median of the errors is above 5 %, the worst above 15 %, or an order differs.
 """
 
@@ -130,11 +130,13 @@ def main():
                 # With several threads a program's own memory varies.
                 runs = 5 if program.get("threads", 1) > 1 else 1
                 replays = [place.replayed(program, source, arguments.touch) for _ in range(runs)]
-                replay = {it: statistics.median(peaks[it] for peaks, _ in replays) for it in ALLOCATORS}
-                noted = {}
+                replayed = {it: [peaks[it] for peaks, _ in replays] for it in ALLOCATORS}
+                replay = {it: statistics.median(replayed[it]) for it in ALLOCATORS}
+                noted, ran = {}, {}
                 for it in ALLOCATORS:
                     library = replays[0][1].get(it, [])
-                    noted[it] = statistics.median_low(place.own(program, source, library) for _ in range(runs))
+                    ran[it] = [place.own(program, source, library) for _ in range(runs)]
+                    noted[it] = statistics.median_low(ran[it])
             except (RuntimeError, OSError, KeyError, ValueError) as error:
                 print(f"{name}: {error}", file=sys.stderr)
                 continue
@@ -148,7 +150,9 @@ def main():
             errors += error.values()
             orders.append(order)
             mib = lambda number: f"{number / (1 << 20):.1f}"
-            cells = [f"{mib(own[it])}, {mib(replay[it])} MiB ({100 * error[it]:+.1f} %)" for it in ALLOCATORS]
+            span = lambda peaks: f" ({mib(min(peaks))} to {mib(max(peaks))})" if runs > 1 else ""
+            peaks = lambda it: [peak for peak, _ in ran[it]]
+            cells = [f"{mib(own[it])}{span(peaks(it))}, {mib(replay[it])}{span(replayed[it])} MiB ({100 * error[it]:+.1f} %)" for it in ALLOCATORS]
             worst = max(abs(it) for it in error.values())
             print(f"| {name} | {mib(live)} MiB | " + " | ".join(cells) + f" | {100 * worst:.1f} % | {'same' if order else 'differs'} |", flush=True)
     if not errors:
