@@ -31,7 +31,7 @@ mod user;
 mod wheel;
 
 pub use cache::{
-    SHELVES, change as change_in_cache, hash, hash_of_file, preloadable, root as cache_root,
+    SHELVES, change as change_in_cache, hash, hash_of_file, hex, preloadable, root as cache_root,
     short_hash, write as write_to_cache,
 };
 pub use cargo_sources::{directory as sources_of, fetch, pin};

@@ -1,6 +1,7 @@
 //! What is piped or redirected into heapmark: read once into a file without a name, from which every
 //! process of a command then reads.
 
+use crate::build::hex;
 use crate::plan::{Case, PipedInput};
 use crate::report::units;
 use anyhow::{Context, Result, bail};
@@ -111,11 +112,7 @@ fn keep(mut input: File, most_bytes: u64, patience: Duration) -> Result<Option<P
     }
     Ok(kept.map(|file| PipedInput {
         bytes,
-        sha256: hash
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect(),
+        sha256: hex(&hash.finalize()),
         file: Some(Arc::new(file)),
     }))
 }

@@ -286,3 +286,10 @@ fn reap(pid: i32, began: Instant) -> Result<Launched> {
     }
     Ok(account(status, began.elapsed().as_nanos() as u64, &usage))
 }
+
+/// So much later, on the clock that a library in a child reads, in nanoseconds.
+pub fn monotonic_ns_after(duration: Duration) -> u128 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
+    (now + duration).as_nanos()
+}

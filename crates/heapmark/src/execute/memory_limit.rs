@@ -1,6 +1,7 @@
 //! A limit on the memory of a measured process, in force from its first instruction on, and for all
 //! that it starts. The launcher puts the process under it; the launcher itself has none.
 
+use super::oom_kills;
 use super::outcome::Outcome;
 use crate::file::WithPath;
 use crate::plan::LimitKind;
@@ -170,8 +171,7 @@ impl Group {
 
     fn was_killed(&self) -> bool {
         let events = fs::read_to_string(self.folder.join("memory.events")).unwrap_or_default();
-        let mut counts = events.lines().filter_map(|it| it.strip_prefix("oom_kill "));
-        counts.any(|count| count != "0")
+        oom_kills::count(&events).is_some_and(|kills| kills > 0)
     }
 }
 

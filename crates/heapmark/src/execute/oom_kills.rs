@@ -21,8 +21,9 @@ impl OomKills {
     }
 }
 
-fn count(vmstat: &str) -> Option<u64> {
-    let mut counts = vmstat.lines().filter_map(|it| it.strip_prefix("oom_kill "));
+/// In the kernel's `vmstat`, or a control group's `memory.events`.
+pub fn count(events: &str) -> Option<u64> {
+    let mut counts = events.lines().filter_map(|it| it.strip_prefix("oom_kill "));
     counts.next()?.trim().parse().ok()
 }
 

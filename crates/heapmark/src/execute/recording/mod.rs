@@ -6,6 +6,7 @@ mod cost;
 pub use cost::Cost;
 
 use super::Subject;
+use super::child::monotonic_ns_after;
 use super::handed::Handed;
 use super::lender::Lender;
 use super::oom_kills::OomKills;
@@ -80,12 +81,8 @@ impl Recorder {
             command.env("HEAPMARK_RECORD_MAX_BYTES", bytes.to_string());
         }
         if let Some(duration) = recording.duration {
-            let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-            let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
-            command.env(
-                "HEAPMARK_RECORD_UNTIL_NS",
-                (now + duration).as_nanos().to_string(),
-            );
+            let until_ns = monotonic_ns_after(duration);
+            command.env("HEAPMARK_RECORD_UNTIL_NS", until_ns.to_string());
         }
         // A terminal sends Ctrl-C to all of us: the program decides whether that ends it. Other
         // signals are sent to heapmark alone and are meant for the program.

@@ -13,6 +13,7 @@ use super::{CommandRunner, Tools};
 use crate::build::command::recognise;
 use crate::build::find_library;
 use crate::catalog::joined;
+use crate::execute::child::monotonic_ns_after;
 use crate::execute::exec_tracer::{FoundPrograms, Preloaded, resolved, search};
 use crate::execute::handed::Handed;
 use crate::execute::reach::Beyond;
@@ -101,7 +102,7 @@ impl CommandRunner<'_> {
         let times = Times::new()?;
         let mut variables = below(&self.tools.timer, libc, times.variable());
         if let Some((by_ns, for_ns)) = slower_ns {
-            let until_ns = monotonic_ns() + for_ns;
+            let until_ns = monotonic_ns_after(Duration::from_nanos(for_ns));
             variables.insert("HEAPMARK_SLOWER_NS".into(), by_ns.to_string());
             variables.insert("HEAPMARK_SLOWER_UNTIL_NS".into(), until_ns.to_string());
         }
@@ -220,11 +221,6 @@ fn add_reach(
 fn listed(words: impl Iterator<Item = String>) -> Option<String> {
     let words = joined(words, ", ");
     (!words.is_empty()).then_some(words)
-}
-
-fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn libc() -> Result<PathBuf> {

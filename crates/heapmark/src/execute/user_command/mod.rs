@@ -123,33 +123,40 @@ impl CommandRunner<'_> {
             return Ok(None);
         }
         let ours = programs(&ran.witnessed);
-        let difference = || reference.trees.borrow().difference(&ours);
-        for _ in 0..REPEATS {
-            if difference().is_none() {
-                return Ok(None);
-            }
-            if let Some(outcome) = self.learn_more(reference)? {
-                return Ok(Some(outcome));
-            }
-        }
         let baseline = &reference.baseline.allocator.name;
-        Ok(difference().map(|words| Outcome::WrongResult {
-            what: format!(
+        self.unless_the_baseline_varies(reference, || {
+            let words = reference.trees.borrow().difference(&ours)?;
+            let what = format!(
                 "other programs than under {baseline} each time: {words}; if that may be: --tree-may-differ"
-            ),
-        }))
+            );
+            Some(Outcome::WrongResult { what })
+        })
     }
 
     /// Whether a process was scheduled otherwise than all of the baseline's. Commands that change it
     /// themselves are not compared.
     fn other_scheduling(&self, ran: &Ran, reference: &Reference) -> StepResult<Option<Outcome>> {
-        let difference = || {
+        let baseline = &reference.baseline.allocator.name;
+        // The CPUs of a container may have changed meanwhile.
+        self.unless_the_baseline_varies(reference, || {
             let known = reference.scheduled.borrow();
             let known = known.first().filter(|_| known.len() == 1)?;
             let new = ran.scheduled.iter().find(|new| *new != known)?;
-            Some((new.clone(), known.clone()))
-        };
-        // The CPUs of a container may have changed meanwhile.
+            let why = format!(
+                "it ends scheduled as {new}, under {baseline} as {known}; a library that changes this cannot be compared \
+                 with those that leave it as it is"
+            );
+            Some(Outcome::Unsupported { why })
+        })
+    }
+
+    /// A difference that more processes of the baseline do not show to be its own; or the fault of
+    /// one of those.
+    fn unless_the_baseline_varies(
+        &self,
+        reference: &Reference,
+        difference: impl Fn() -> Option<Outcome>,
+    ) -> StepResult<Option<Outcome>> {
         for _ in 0..REPEATS {
             if difference().is_none() {
                 return Ok(None);
@@ -158,13 +165,7 @@ impl CommandRunner<'_> {
                 return Ok(Some(outcome));
             }
         }
-        let baseline = &reference.baseline.allocator.name;
-        Ok(difference().map(|(new, known)| Outcome::Unsupported {
-            why: format!(
-                "it ends scheduled as {new}, under {baseline} as {known}; a library that changes this cannot be compared \
-                 with those that leave it as it is"
-            ),
-        }))
+        Ok(difference())
     }
 
     /// Runs one more process of the baseline, which the reference learns from; its fault, if it has one.

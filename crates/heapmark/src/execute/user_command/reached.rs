@@ -83,33 +83,23 @@ fn sum(words: &[u64], anonymous: &BTreeMap<i32, u64>, passes: bool) -> Reach {
     // By process: the last program that it executed.
     let mut last: BTreeMap<i32, Counted> = BTreeMap::new();
     for one in words[EACH..].chunks_exact(EACH) {
-        let [
-            pid,
-            began_bytes,
-            began_live,
-            calls,
-            live,
-            most_live,
-            taken,
-            other_sizes,
-        ] = <[u64; EACH]>::try_from(one)
-            .unwrap_or_default()
-            .map(|it| it as i64);
+        let word = |place: usize| one[place] as i64;
+        let pid = word(0);
         if pid == 0 {
             continue;
         }
         let counted = Counted {
-            began_bytes,
-            began_live,
-            calls,
-            live,
-            most_live,
-            taken,
-            other_sizes,
+            began_bytes: word(1),
+            began_live: word(2),
+            calls: word(3),
+            live: word(4),
+            most_live: word(5),
+            taken: word(6),
+            other_sizes: word(7),
         };
-        reach.calls += calls as u64;
-        reach.other_sizes += other_sizes as u64;
-        reach.frees_of_others |= live < 0;
+        reach.calls += counted.calls as u64;
+        reach.other_sizes += counted.other_sizes as u64;
+        reach.frees_of_others |= counted.live < 0;
         last.insert(pid as i32, counted);
     }
     // A tree in a namespace of its own has other numbers: nothing can be said of its memory.
