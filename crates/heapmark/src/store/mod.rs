@@ -54,6 +54,14 @@ pub struct Store {
     samples: File,
 }
 
+/// A child that another thread has forked and that has not yet executed its program holds the lock,
+/// too: it ends here, not with the last copy of the descriptor.
+impl Drop for Store {
+    fn drop(&mut self) {
+        let _ = flock(&self.samples, FlockOperation::Unlock);
+    }
+}
+
 impl Store {
     /// A new run directory; refuses one that already holds a run.
     pub fn create(dir: &Path, head: &RunFile) -> Result<Store> {
