@@ -110,7 +110,8 @@ fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, analysis: &Analysis) -> Vec
     table.columns
 }
 
-/// A row with a larger share of kernel time has its page faults in the notes.
+/// A row with a larger share of kernel time in its CPU time has its page faults in the notes: wall time would have the
+/// waits for a CPU of a busy machine in it.
 const KERNEL_SHARE: f64 = 0.1;
 
 fn notes(row: &Row, numbers: &Numbers, case: &Case, analysis: &Analysis) -> String {
@@ -165,7 +166,8 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, analysis: &Analysis) -> Stri
         ));
     }
     if let Some(parts) = numbers.parts
-        && parts.kernel_ns > KERNEL_SHARE * numbers.time.spread.median
+        && let Some(cpu_ns) = numbers.median("cpu_ns_per_op")
+        && parts.kernel_ns > KERNEL_SHARE * cpu_ns
         && parts.faults > 0.0
     {
         notes.push(format!("{} faults/op", units::digits(parts.faults)));

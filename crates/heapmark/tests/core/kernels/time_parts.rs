@@ -25,7 +25,6 @@ fn what_a_library_that_returns_memory_costs_more_is_the_kernels_part() {
     let place = Place::new();
     let library = |name: &str| format!("{name}={}", place.fake(name).display());
     let both = format!("{},{}", library("honest"), library("returner"));
-    // The kernel counts its own time in ticks of 4 ms: 25 or more in each process.
     let choice = [
         "-a",
         &both,
@@ -34,7 +33,7 @@ fn what_a_library_that_returns_memory_costs_more_is_the_kernels_part() {
         "--blocks",
         "3",
         "--target-ms",
-        "100",
+        "10",
         "-o",
         "run",
     ];
