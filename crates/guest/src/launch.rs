@@ -1,9 +1,12 @@
-//! `heapmark-guest launch FD [inherit] [held] [thp RULE] [LIMIT NUMBER] NAME=VALUE... -- COMMAND ARGUMENT...`:
+//! `heapmark-guest launch FD [inherit] [held] [thp RULE] [turns CPU NS] [LIMIT NUMBER] NAME=VALUE... -- COMMAND
+//! ARGUMENT...`:
 //! runs another program as a child of this small process and writes what the kernel counted for it
 //! to a file. The peak resident set that `wait4` reports includes the process before `exec`; a child
 //! of heapmark itself would have been a copy of heapmark. With `inherit` the variables are added to
 //! the launcher's own; without, the program has no others. With `held` this process first stops
-//! itself, so that a tracer can attach. The rule for transparent huge pages is `never` or `advised`. It
+//! itself, so that a tracer can attach. With `turns` this process and all below it run on that CPU alone, where the
+//! kernel lets them run for so long before another one's turn (0: as it likes), and the command has a process group of
+//! its own, which can be stopped without this process. The rule for transparent huge pages is `never` or `advised`. It
 //! and a limit hold for the command and all that it starts, not
 //! for this process: `data` and `as` bytes, or the control `group` behind a descriptor of its
 //! `cgroup.procs`.
@@ -14,6 +17,7 @@
 
 use crate::clock::now_ns;
 use crate::fail;
+pub use crate::scheduled::set_slice;
 use core::ffi::{CStr, c_char, c_int};
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -47,6 +51,16 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         huge_pages = Some(argument(options + 1));
         options += 2;
     }
+    let mut turns = None;
+    if argument(options) == c"turns" {
+        let number = |index| argument(index).to_str().ok()?.parse::<u64>().ok();
+        let numbers = number(options + 1).zip(number(options + 2));
+        let Some((cpu, slice_ns)) = numbers else {
+            return fail::usage();
+        };
+        turns = Some((cpu as usize, slice_ns));
+        options += 3;
+    }
     let limit = match Limit::named(argument(options)) {
         None => None,
         Some(of) => {
@@ -75,6 +89,8 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         // SAFETY: a plain system call.
         unsafe { libc::raise(libc::SIGSTOP) };
     }
+    // Before the fork: the command is scheduled as this process is, and it checks that.
+    let takes_turns = turns.is_none_or(|(cpu, slice_ns)| take_turns(cpu, slice_ns));
     let masks = end_with_heapmark();
     let start_ns = now_ns();
     // SAFETY: plain system calls; the child only executes.
@@ -86,7 +102,10 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         if child == 0 {
             libc::sigprocmask(libc::SIG_SETMASK, &masks.before, core::ptr::null_mut());
             let is_ruled = huge_pages.is_none_or(|rule| forbid_huge_pages(rule == c"advised"));
-            if !is_ruled || limit.is_some_and(|limit| !limit.hold()) {
+            if turns.is_some() {
+                libc::setpgid(0, 0);
+            }
+            if !takes_turns || !is_ruled || limit.is_some_and(|limit| !limit.hold()) {
                 report_errno(file);
             }
             execute(parent, command, environment, inherits, file);
@@ -115,6 +134,21 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         ..account(status, wall_ns, &usage)
     };
     c_int::from(write!(OutputFile(file), "{launched}").is_err())
+}
+
+/// Lets this process, and all that it will start, run on this CPU alone, for so long at a time; 0: for as long as the
+/// kernel likes. Returns whether that worked.
+pub fn take_turns(cpu: usize, slice_ns: u64) -> bool {
+    // SAFETY: plain system calls on locals, for which zeros are valid.
+    unsafe {
+        let mut cpus: libc::cpu_set_t = core::mem::zeroed();
+        if cpu >= libc::CPU_SETSIZE as usize {
+            return false;
+        }
+        libc::CPU_SET(cpu, &mut cpus);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &cpus) == 0
+            && (slice_ns == 0 || set_slice(slice_ns))
+    }
 }
 
 /// Forbids this process, and all that it will execute, transparent huge pages; or all but those of

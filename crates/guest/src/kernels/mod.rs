@@ -132,6 +132,20 @@ pub const ALL: &[Kernel] = &[
     replay::KERNEL,
 ];
 
+/// Kernels with figures that are times of their own clock: those would have the turns of another process in them.
+pub const WITH_OWN_CLOCKS: [&str; 10] = [
+    "batch-order",
+    "fork-cow",
+    "idle-return",
+    "late-free",
+    "open-loop",
+    "ratchet-latency",
+    "sized",
+    "start",
+    "thread-churn",
+    "traverse",
+];
+
 /// The kernel of this name.
 pub fn find(name: &str) -> Option<&'static Kernel> {
     ALL.iter().find(|kernel| kernel.name == name)

@@ -6,7 +6,7 @@ use super::failure::Failed;
 use super::fixed_time;
 use super::interference;
 use super::role::Role;
-use crate::execute::Measurement;
+use crate::execute::{Measurement, Outcome};
 use crate::metric::{Process, Sample};
 use crate::observe::mean_heap::MeanHeap;
 use crate::plan::Case as PlannedCase;
@@ -29,18 +29,25 @@ pub struct RecordsByRow<'a> {
     rows: HashMap<(&'a str, u32, &'a str), Vec<&'a Record>>,
     /// Faults found in functions that few workloads call, by allocator.
     findings: HashMap<&'a str, Vec<&'a String>>,
+    /// Cases that could take no turns, and why.
+    alone: HashMap<(&'a str, u32), &'a str>,
 }
 
 impl<'a> RecordsByRow<'a> {
     pub fn new(records: &[&'a Record]) -> RecordsByRow<'a> {
         let mut rows: HashMap<_, Vec<&Record>> = HashMap::new();
         let mut findings: HashMap<&str, Vec<&String>> = HashMap::new();
+        let mut alone = HashMap::new();
         for record in records {
             let allocator = record.allocator.as_str();
             let checks = [Purpose::Check, Purpose::Search];
             if checks.contains(&record.purpose) || record.purpose.is_of_a_block() {
                 let row = (record.workload.as_str(), record.threads, allocator);
                 rows.entry(row).or_default().push(*record);
+            } else if let (Purpose::Trial, Outcome::Unsupported { why }) =
+                (record.purpose, &record.outcome)
+            {
+                alone.insert((record.workload.as_str(), record.threads), why.as_str());
             } else if record.purpose == Purpose::Corners {
                 findings
                     .entry(allocator)
@@ -48,7 +55,11 @@ impl<'a> RecordsByRow<'a> {
                     .extend(&record.findings);
             }
         }
-        RecordsByRow { rows, findings }
+        RecordsByRow {
+            rows,
+            findings,
+            alone,
+        }
     }
 
     /// The checks of a row, and its processes of one kind; records with another purpose are
@@ -71,6 +82,11 @@ impl<'a> RecordsByRow<'a> {
             .copied()
             .filter(|record| record.purpose == Purpose::Check || record.purpose == purpose)
             .collect()
+    }
+
+    /// Why the processes of a case took no turns, if they were to.
+    pub fn alone(&self, workload: &str, threads: u32) -> Option<&'a str> {
+        self.alone.get(&(workload, threads)).copied()
     }
 
     /// Counts the checks and samples that belong to no row of the plan.

@@ -171,13 +171,13 @@ pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, Interference
     (counting, interference)
 }
 
-/// The causes of interference with a process; empty if it was not observed.
+/// The causes of interference with a process; empty if it was not observed, or took turns with the one that it is
+/// compared with: both met the same.
 pub(super) fn causes(record: &Record) -> Vec<&'static str> {
-    record
-        .interference
-        .as_ref()
-        .map(disturbed_by)
-        .unwrap_or_default()
+    match &record.interference {
+        Some(interference) if !record.took_turns() => disturbed_by(interference),
+        _ => Vec::new(),
+    }
 }
 
 /// The stalls of a process that may be its own doing; empty if it was not observed.

@@ -366,6 +366,16 @@ impl Analysis {
     fn judge_times(&mut self, run: &RunFile, records: &RecordsByRow) {
         let tables = grid(run, records);
         self.cases = judged_cases(run, &tables, false);
+        for case in &mut self.cases {
+            let why = records.alone(&case.workload, case.threads);
+            let alone = why.map(|why| format!("Measured alone, {why}."));
+            case.caution = case
+                .caution
+                .take()
+                .into_iter()
+                .chain(alone)
+                .reduce(|own, alone| own + " " + &alone);
+        }
         // What is said of allocators over all cases is said of those without a factor.
         let judged = self.cases.iter().zip(&tables);
         let judged = judged.filter(|(case, _)| case.factor.is_none());

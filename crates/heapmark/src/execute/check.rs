@@ -1,6 +1,6 @@
 //! One process of `heapmark check`.
 
-use super::child::{Launch, Look, end_tree, may_go_on, padded};
+use super::child::{Launch, Look, Rules, end_tree, may_go_on, padded};
 use super::exit::{End, signal_name};
 use super::memory_file::{inherited_file, text};
 use super::patience::Patience;
@@ -8,7 +8,6 @@ use super::report_lines::ReportLines;
 use super::tree::{descendants, field};
 use super::{Guest, LoadedObject, Outcome, Proof, Subject, prove};
 use crate::catalog::check::{Check, Language};
-use crate::plan::HugePages;
 use anyhow::Result;
 use rustix::process::Pid;
 use std::fs::File;
@@ -118,7 +117,7 @@ impl CheckRunner<'_> {
         let environment = subject.environment();
         let variables = padded(&environment, 0);
         let launcher = self.guest.path();
-        let mut launch = Launch::new(launcher, &[], HugePages::Machine, None, variables)?;
+        let mut launch = Launch::new(launcher, &[], &Rules::default(), variables)?;
         launch
             .command
             .arg(program)

@@ -7,6 +7,7 @@ use super::memory_file::{inherited_file, stream_file, text};
 use super::memory_limit::{Limited, MemoryLimit};
 use super::oom_kills::OomKills;
 use super::tree::{held_descendants, threads};
+use super::turns::{Over, Side};
 use crate::plan::{HugePages, Plan};
 use anyhow::{Context, Result, ensure};
 use heapmark_guest::launch::{account, forbid_huge_pages};
@@ -28,6 +29,9 @@ use std::time::{Duration, Instant};
 const END_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a signal may go unnoticed.
 const SHORT_WAIT: Duration = Duration::from_millis(200);
+
+/// The same in a duet, whose other side may have done enough.
+const TURN_WAIT: Duration = Duration::from_millis(5);
 
 /// A callback that looks at a running process from time to time. Returns the wait until the next
 /// look.
@@ -60,6 +64,16 @@ pub(super) struct Launch {
     /// What the program writes to stderr.
     pub stderr: File,
     limited: Option<Limited>,
+    side: Option<Side>,
+}
+
+/// What holds for a program and all that it starts.
+#[derive(Default)]
+pub(super) struct Rules<'a> {
+    pub huge_pages: HugePages,
+    pub limit: Option<&'a MemoryLimit>,
+    /// Its place in a duet.
+    pub side: Option<&'a Side>,
 }
 
 impl Launch {
@@ -67,11 +81,10 @@ impl Launch {
     pub fn new(
         launcher: &Path,
         options: &[&str],
-        huge_pages: HugePages,
-        limit: Option<&MemoryLimit>,
+        rules: &Rules,
         variables: impl IntoIterator<Item = String>,
     ) -> Result<Launch> {
-        let limited = limit.map(MemoryLimit::set).transpose()?;
+        let limited = rules.limit.map(MemoryLimit::set).transpose()?;
         let account = inherited_file("heapmark-account")?;
         let stderr = stream_file("heapmark-stderr")?;
         let mut command = Command::new(launcher);
@@ -79,7 +92,8 @@ impl Launch {
             .arg("launch")
             .arg(account.as_raw_fd().to_string())
             .args(options)
-            .args(permit(huge_pages))
+            .args(permit(rules.huge_pages))
+            .args(rules.side.iter().flat_map(|side| side.words()))
             .args(limited.iter().flat_map(|limited| &limited.words))
             .args(variables)
             .arg("--")
@@ -90,6 +104,7 @@ impl Launch {
             account,
             stderr,
             limited,
+            side: rules.side.cloned(),
         })
     }
 
@@ -105,19 +120,25 @@ impl Launch {
         let began = Instant::now();
         let launcher = Pid::from_child(&spawn(&mut self.command)?);
         let pid = launcher.as_raw_nonzero().get();
+        let runs = self.side.as_ref().map(|side| side.runs(launcher));
         let exited =
             pidfd_open(launcher, PidfdFlags::empty()).context("cannot watch a measured process")?;
         let mut hang = None;
         let mut next_look = watch.as_ref().map(|_| began);
+        let is_over = || self.side.as_ref().is_some_and(|side| side.is_over());
+        let longest = match &self.side {
+            Some(_) => TURN_WAIT,
+            None => SHORT_WAIT,
+        };
         let interrupted = loop {
             let left = timeout.saturating_sub(began.elapsed());
             // Short waits, so that a signal that arrives between the check and the poll is noticed
             // soon.
-            let until_look = next_look.map_or(SHORT_WAIT, |next| {
+            let until_look = next_look.map_or(longest, |next| {
                 next.saturating_duration_since(Instant::now())
             });
             let wait = left
-                .min(SHORT_WAIT)
+                .min(longest)
                 .min(until_look)
                 .try_into()
                 .context("a timeout out of range")?;
@@ -132,7 +153,7 @@ impl Launch {
                 // Counted from the end of a look: slow looks must leave the guest time to run.
                 next_look = Instant::now().checked_add(wait);
             }
-            if stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) || is_over() {
                 break true;
             }
             if left.is_zero() {
@@ -142,7 +163,10 @@ impl Launch {
             }
         };
         end_tree(launcher);
+        // Before its number can belong to another process.
+        drop(runs);
         let own = reap(pid, began)?;
+        ensure!(!interrupted || !is_over(), Over);
         ensure!(!interrupted, Interrupted);
         let account = Launched::parse(&text(&self.account, 0));
         Ok(End {

@@ -1,14 +1,13 @@
 //! The guest program, and two questions it answers before a run: whether the proof can fail
 //! (negative control), and which version a library reports.
 
-use super::child::{Launch, padded};
+use super::child::{Launch, Rules, padded};
 use super::exit::End;
 use super::page::SharedPage;
 use super::report::Report;
 use super::{Attempt, Job, Outcome, Subject};
 use crate::build::{self, Library};
 use crate::catalog::{Allocator, Source, Tier};
-use crate::plan::HugePages;
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -93,8 +92,7 @@ impl Guest {
         let mut launch = Launch::new(
             &self.path,
             &[],
-            HugePages::Machine,
-            None,
+            &Rules::default(),
             padded(&subject.environment(), 0),
         )?;
         page.to(launch.command.arg(&self.path));

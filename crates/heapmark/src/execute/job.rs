@@ -1,5 +1,7 @@
 //! What a process gets: the job's text, and the environment of its allocator.
 
+use super::child::Rules;
+use super::turns::Side;
 use super::{MemoryLimit, Subject};
 use crate::catalog::allocator::{Argument, Purge, VersionKind, VersionProbe};
 use crate::catalog::{Source, joined};
@@ -46,6 +48,8 @@ pub struct Job {
     pub huge_pages: HugePages,
     /// The limit on its memory, in a run that looks for the smallest one.
     pub limit: Option<MemoryLimit>,
+    /// Its place in a duet.
+    pub side: Option<Side>,
     /// Parameters of the kernel.
     pub parameters: BTreeMap<String, String>,
 }
@@ -75,6 +79,15 @@ impl Job {
             parameters,
             ..Job::default()
         })
+    }
+
+    /// What holds for its process and all that it starts.
+    pub(super) fn rules(&self) -> Rules<'_> {
+        Rules {
+            huge_pages: self.huge_pages,
+            limit: self.limit.as_ref(),
+            side: self.side.as_ref(),
+        }
     }
 
     /// A few calls, for the negative control.

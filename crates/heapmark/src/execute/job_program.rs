@@ -75,7 +75,7 @@ impl Program {
         let command = &self.executable.command;
         let program = command.first().context("a program without a command")?;
         let variables = padded(&environment, job.padding);
-        let mut launch = Launch::new(guest.path(), &[], job.huge_pages, None, variables)?;
+        let mut launch = Launch::new(guest.path(), &[], &job.rules(), variables)?;
         launch
             .command
             .args(command)

@@ -1,7 +1,7 @@
 //! What one process measured about itself, as its guest reported it, and what the kernel counted
 //! for it. Raw data: nothing here is averaged or compared.
 
-use super::{Footprint, Latency};
+use super::{Footprint, Latency, TurnsTaken};
 use heapmark_wire::Launched;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,6 +38,10 @@ pub struct Measurement {
     /// Its memory, if the process was sampled for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footprint: Option<Box<Footprint>>,
+    /// The turns that it took with the process that it is compared with: then its time is its CPU time, since the wall
+    /// time has the other's turns in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<TurnsTaken>,
 }
 
 impl Measurement {
@@ -56,6 +60,19 @@ impl Measurement {
             purge: "none".into(),
             ..Measurement::default()
         }
+    }
+
+    /// It, and that of a later process that did the same: further iterations.
+    pub(super) fn add(&mut self, later: Measurement) {
+        self.iterations.extend(later.iterations);
+        for (own, later) in self.threads.iter_mut().zip(later.threads) {
+            own.wall_ns += later.wall_ns;
+            own.cpu_ns += later.cpu_ns;
+        }
+        for (function, calls) in later.calls {
+            *self.calls.entry(function).or_default() += calls;
+        }
+        self.peak_rss_bytes = self.peak_rss_bytes.max(later.peak_rss_bytes);
     }
 
     /// What was resident just before the first operation and is not the allocator's.
@@ -129,6 +146,27 @@ pub struct Usage {
     /// `ru_maxrss`: includes what the child inherited before it executed the guest, so read
     /// [`Measurement::peak_rss_bytes`] instead.
     pub max_rss_bytes: u64,
+}
+
+impl Usage {
+    /// CPU time.
+    pub fn cpu_ns(&self) -> u64 {
+        self.user_ns + self.sys_ns
+    }
+
+    /// Both together.
+    pub(super) fn and(&self, later: &Usage) -> Usage {
+        Usage {
+            wall_ns: self.wall_ns + later.wall_ns,
+            user_ns: self.user_ns + later.user_ns,
+            sys_ns: self.sys_ns + later.sys_ns,
+            minor_faults: self.minor_faults + later.minor_faults,
+            major_faults: self.major_faults + later.major_faults,
+            voluntary_switches: self.voluntary_switches + later.voluntary_switches,
+            involuntary_switches: self.involuntary_switches + later.involuntary_switches,
+            max_rss_bytes: self.max_rss_bytes.max(later.max_rss_bytes),
+        }
+    }
 }
 
 impl From<Launched> for Usage {

@@ -33,6 +33,7 @@ mod report;
 mod report_lines;
 mod stdout_program;
 mod tree;
+pub mod turns;
 mod unrecorded;
 pub mod user_command;
 
@@ -49,6 +50,7 @@ pub use memory_limit::MemoryLimit;
 pub use outcome::Outcome;
 pub use program::Program;
 pub use tree::descendants;
+pub use turns::{Duet, TurnsTaken};
 
 use crate::build::Library;
 use crate::catalog::Allocator;
@@ -61,6 +63,7 @@ use report::Report;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// An allocator and the files that implement it.
@@ -165,6 +168,23 @@ impl Attempt {
         Attempt::of_process(outcome, end, measurement, report, proof, environment, job)
     }
 
+    /// The result of processes that did the same one after the other: the last one's, if that failed.
+    pub fn followed_by(mut self, later: Attempt) -> Attempt {
+        let usage = self.usage.zip(later.usage.as_ref());
+        let usage = usage.map(|(usage, later)| usage.and(later));
+        match (&mut self.measurement, later.measurement) {
+            (Some(measurement), Some(more)) => measurement.add(more),
+            (_, measurement) => {
+                return Attempt {
+                    usage,
+                    measurement,
+                    ..later
+                };
+            }
+        }
+        Attempt { usage, ..self }
+    }
+
     /// A result without a process.
     pub fn without_process(outcome: Outcome) -> Attempt {
         Attempt {
@@ -185,6 +205,11 @@ impl Attempt {
 /// process and the page that the guest shares, and returns the wait from the end of this look to
 /// the next.
 pub type Watch<'a> = &'a mut dyn FnMut(i32, &Page) -> Duration;
+
+/// What a lock guards. No invariant spans two changes: what a thread that panicked has left is as good as any.
+pub fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// How long to wait for a launcher to start its process.
 const NOT_YET: Duration = Duration::from_micros(100);
@@ -224,13 +249,7 @@ pub fn run(
         }
     });
     let variables = padded(&environment, job.padding);
-    let mut launch = Launch::new(
-        guest.path(),
-        &[],
-        job.huge_pages,
-        job.limit.as_ref(),
-        variables,
-    )?;
+    let mut launch = Launch::new(guest.path(), &[], &job.rules(), variables)?;
     let valgrind = job
         .below
         .iter()

@@ -192,6 +192,7 @@ impl<'a> Report<'a> {
                 .collect(),
             latency: Latency::of(&self.lines).map(Box::new),
             footprint: Footprint::of(&self.lines).map(Box::new),
+            turns: None,
         };
         let operations: u64 = measurement.measured().map(|one| one.ops).sum();
         let counts = self.lines.named("count").filter_map(|(event, number)| {

@@ -6,9 +6,10 @@ use crate::execute::{Iteration, Measurement};
 /// Derived from the iterations of one process that are not cold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Process {
-    /// Wall time x threads / operations: what one thread spends on one operation.
+    /// Wall time x threads / operations: what one thread spends on one operation. CPU time in a process that took turns
+    /// with another one.
     pub ns_per_op: f64,
-    /// Operations of all threads per microsecond of wall time.
+    /// Operations of all threads per microsecond of that time.
     pub mops_per_s: f64,
     /// CPU time / operations; `None` if the kernel's clock counted none.
     pub cpu_ns_per_op: Option<f64>,
@@ -33,12 +34,15 @@ impl Process {
         let user_ns = sum(|iteration| iteration.user_ns as f64);
         let kernel_ns = sum(|iteration| iteration.sys_ns as f64);
         let cpu_ns = user_ns + kernel_ns;
-        if ops == 0.0 || wall_ns == 0.0 || threads == 0 {
+        // The wall time of a process that took turns has the other's turns in it.
+        let took_turns = measurement.turns.is_some();
+        let ns = if took_turns { cpu_ns } else { wall_ns };
+        if ops == 0.0 || ns == 0.0 || threads == 0 {
             return None;
         }
         Some(Process {
-            ns_per_op: wall_ns * f64::from(threads) / ops,
-            mops_per_s: ops / wall_ns * 1e3,
+            ns_per_op: ns * f64::from(threads) / ops,
+            mops_per_s: ops / ns * 1e3,
             cpu_ns_per_op: (cpu_ns > 0.0).then_some(cpu_ns / ops),
             user_ns_per_op: (user_ns > 0.0).then_some(user_ns / ops),
             kernel_ns_per_op: (cpu_ns > 0.0).then_some(kernel_ns / ops),
@@ -46,7 +50,7 @@ impl Process {
                 .heap_peak_bytes()
                 .filter(|bytes| *bytes > 0)
                 .map(|bytes| bytes as f64),
-            purge_share: (purge_ns <= wall_ns).then_some(purge_ns / wall_ns),
+            purge_share: (purge_ns <= wall_ns && !took_turns).then_some(purge_ns / wall_ns),
         })
     }
 

@@ -64,6 +64,9 @@ pub struct Case {
     /// before the blocks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside: bool,
+    /// Whether its processes were seen to take no turns with each other. Follows from the stored trial.
+    #[serde(skip)]
+    pub runs_alone: bool,
 }
 
 /// `larson@2`.
@@ -176,6 +179,23 @@ impl Case {
     pub fn may_share_the_machine(&self) -> bool {
         let kernel = self.kernel().and_then(kernels::find);
         kernel.is_some_and(|kernel| kernel.memory.may_share_the_machine()) || self.is_replay()
+    }
+
+    /// Whether two of its processes may take turns on one CPU: those of one thread that do the same work at any time, and
+    /// that are judged by that time alone.
+    pub fn may_take_turns(&self) -> bool {
+        let has_own_clock = |name: &str| kernels::WITH_OWN_CLOCKS.contains(&name);
+        match &self.target {
+            Target::Kernel(name) => {
+                self.threads == 1
+                    && self.rows.is_empty()
+                    && self.series_ns.is_none()
+                    && !self.is_paced()
+                    && !has_own_clock(name)
+            }
+            Target::Command(command) => command.may_take_turns(),
+            Target::Program(_) | Target::Rows => false,
+        }
     }
 
     /// Whether it plays a trace.
@@ -318,6 +338,7 @@ impl UserCommand {
             factor: None,
             at_once: None,
             beside: false,
+            runs_alone: false,
         }
     }
 }
@@ -443,6 +464,7 @@ pub fn cases(
             factor: None,
             at_once,
             beside: false,
+            runs_alone: false,
         };
         for &threads in implied.as_ref().map_or(threads, std::slice::from_ref) {
             if threads > 1 && first.has("thread", "main") {

@@ -33,6 +33,11 @@ impl CellId {
         CellId(format!("{case}/calibration"))
     }
 
+    /// The first duet of a case: the baseline with itself.
+    pub fn of_trial(case: &str, row: &str) -> CellId {
+        CellId(format!("{case}/duet/{row}"))
+    }
+
     /// One of the processes that look for the smallest limit; `bytes` is `None` without a limit.
     pub fn of_search(case: &str, bytes: Option<u64>, which: u32, row: &str) -> CellId {
         match bytes {

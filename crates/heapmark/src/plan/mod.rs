@@ -14,6 +14,7 @@ mod mode;
 mod target;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod user_command;
 
 pub use case::{Case, Override, case_name, cases, row_name};
@@ -25,6 +26,7 @@ pub use limit::{Limit, LimitKind};
 pub use litter::{LITTER, Litter, OTHER_SIZES};
 pub use mode::Mode;
 pub use target::Target;
+pub use turns::Turns;
 pub use user_command::{Client, PipedInput, Ready, RealCommand, UserCommand};
 
 use crate::catalog::Iterations;
@@ -56,6 +58,9 @@ pub struct Plan {
     pub repeats: bool,
     /// What is measured.
     pub mode: Mode,
+    /// Who gives the two processes of a comparison their turns on one CPU; `None`: each runs alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<Turns>,
     /// Which memory may be in transparent huge pages, in cases whose factor is not that.
     #[serde(default, skip_serializing_if = "HugePages::is_machines")]
     pub huge_pages: HugePages,
@@ -118,6 +123,18 @@ impl Plan {
     /// The most blocks that may be run.
     pub fn most_blocks(&self) -> u32 {
         self.most_blocks.unwrap_or(self.blocks).max(self.blocks)
+    }
+
+    /// Who gives the processes of a case their turns; `None`: each runs alone, as all do that must have the CPUs or the
+    /// clock for themselves.
+    pub fn turns_of(&self, case: &Case) -> Option<Turns> {
+        let has_factor = self.cases.iter().any(|case| case.factor.is_some());
+        self.turns.filter(|_| {
+            self.mode_of(case) == Mode::Time
+                && !has_factor
+                && !case.runs_alone
+                && case.may_take_turns()
+        })
     }
 
     /// What the processes of a case measure.
@@ -256,9 +273,13 @@ impl Plan {
     /// In how many parts a block runs the rows of a case. Memory does not depend on what ran just
     /// before; under limits a row is compared with itself.
     fn parts_for(&self, case: usize, others: usize) -> usize {
+        let most = match self.turns_of(&self.cases[case]) {
+            Some(_) => 2,
+            None => MOST_IN_A_PART,
+        };
         match self.mode_of(&self.cases[case]) {
             Mode::Memory | Mode::Limit(_) => 1,
-            _ => others.div_ceil(MOST_IN_A_PART - 1).max(1),
+            _ => others.div_ceil(most - 1).max(1),
         }
     }
 
@@ -359,6 +380,22 @@ impl Plan {
             .iter()
             .flat_map(|allocator| heapmark_guest::corners::ALL.map(|corner| of(allocator, corner)))
             .collect()
+    }
+
+    /// Two processes of a case's baseline that show whether two can take turns.
+    pub fn trial(&self, case: usize) -> Cell {
+        let planned = &self.cases[case];
+        let baseline = planned.baseline(&self.baseline);
+        unmeasured(case, baseline, CellId::of_trial(&planned.label(), baseline))
+    }
+
+    /// The same plan in which these cases take no turns.
+    pub fn with_alone(&self, cases: &[usize]) -> Plan {
+        let mut plan = self.clone();
+        for case in cases {
+            plan.cases[*case].runs_alone = true;
+        }
+        plan
     }
 
     /// The checked process of the case's baseline.

@@ -125,6 +125,12 @@ impl Ready {
 }
 
 impl UserCommand {
+    /// Whether two of its processes may take turns on one CPU: a server's client would wait, and what is made ready
+    /// before each process is made ready for one.
+    pub fn may_take_turns(&self) -> bool {
+        self.client.is_none() && self.prepare.is_none() && self.real.is_none()
+    }
+
     /// As typed in a shell.
     pub fn line(&self) -> String {
         typed(&self.command)

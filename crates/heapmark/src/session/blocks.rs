@@ -7,8 +7,8 @@ use super::{Progress, Session};
 use crate::analyse::half_widths;
 use crate::analyse::interference::disturbed_by;
 use crate::execute::Job;
-use crate::plan::{Cell, Counter, Mode, Part};
-use crate::store::{Purpose, RunFile};
+use crate::plan::{Cell, Counter, Mode, Part, Turns};
+use crate::store::{Purpose, Record, RunFile};
 use anyhow::Result;
 use heapmark_stats::{Next, Stopping};
 use std::time::Duration;
@@ -26,10 +26,10 @@ impl Session {
     ) -> Result<()> {
         let mut left_over = Vec::new();
         let mut had_intervals = false;
-        for block in 0..self.selection.plan.most_blocks() {
+        for block in 0..self.plan.most_blocks() {
             let mut disturbed = Vec::new();
-            let parts = self.selection.plan.block(block);
-            if self.selection.plan.mode == Mode::Memory {
+            let parts = self.plan.block(block);
+            if self.plan.mode == Mode::Memory {
                 self.followed(parts.concat(), paces, progress)?;
             } else {
                 for part in parts {
@@ -43,7 +43,7 @@ impl Session {
             let bare: Vec<Option<f64>> = widths.iter().map(|(_, width)| *width).collect();
             let blocks = block as usize + 1;
             let next = self.stopping().after(blocks, &bare, self.over_budget());
-            progress.block(block, &self.selection.plan, &widths, next);
+            progress.block(block, &self.plan, &widths, next);
             if next != Next::GoOn {
                 break;
             }
@@ -61,7 +61,7 @@ impl Session {
     /// it: processes that are compared must run close together in time.
     fn whole(&self, mut part: Part) -> Part {
         while self.is_torn(&part) {
-            part = self.selection.plan.again(&part);
+            part = self.plan.again(&part);
         }
         part
     }
@@ -81,7 +81,7 @@ impl Session {
         paces: &[Pace],
         progress: &mut dyn Progress,
     ) -> Result<Vec<Part>> {
-        let plan = &self.selection.clone().plan;
+        let plan = self.plan.clone();
         let planned = plan.blocks as usize * plan.block(0).len();
         let mut still = Vec::new();
         for part in parts {
@@ -105,6 +105,13 @@ impl Session {
         paces: &[Pace],
         progress: &mut dyn Progress,
     ) -> Result<bool> {
+        let case = &self.plan.cases[part[0].case];
+        if let Some(turns) = self.plan.turns_of(case)
+            && let [one, other] = part
+        {
+            self.duet(turns, [one, other], paces, progress)?;
+            return Ok(true);
+        }
         for cell in part {
             progress.begin(&cell.id);
             let run = !self.known.has(&cell.id) && !self.failures.are_enough(self.case(cell), cell);
@@ -119,6 +126,38 @@ impl Session {
             .iter()
             .filter_map(|cell| self.known.get(&cell.id)?.interference.as_ref());
         Ok(found.all(|one| disturbed_by(one).is_empty()))
+    }
+
+    /// Runs two that take turns, unless one of them is known or has failed too often: alone it would be compared with
+    /// nothing.
+    fn duet(
+        &mut self,
+        turns: Turns,
+        pair: [&Cell; 2],
+        paces: &[Pace],
+        progress: &mut dyn Progress,
+    ) -> Result<()> {
+        progress.begin(&pair[1].id);
+        let is_due = |cell: &&Cell| {
+            !self.known.has(&cell.id) && !self.failures.are_enough(self.case(cell), cell)
+        };
+        let runs = pair.iter().all(is_due);
+        if runs {
+            let due = |cell: &Cell| {
+                let pace = &paces[cell.case];
+                self.measured(cell, pace.iterations, pace.timeout)
+            };
+            let dues = [due(pair[0])?, due(pair[1])?];
+            let largest_bytes = self.largest_bytes(pair[0]);
+            let sides = self.runner.duet(turns, dues.each_ref(), largest_bytes)?;
+            for (due, side) in dues.iter().zip(sides) {
+                if let Some((started, observed)) = side {
+                    self.ended(due, started, observed, progress)?;
+                }
+            }
+        }
+        pair.iter().for_each(|_| progress.step(runs));
+        Ok(())
     }
 
     /// Runs processes whose memory is followed: no clock runs, so they may run side by side.
@@ -141,7 +180,7 @@ impl Session {
     }
 
     fn stopping(&self) -> Stopping {
-        let plan = &self.selection.plan;
+        let plan = &self.plan;
         Stopping {
             least: plan.blocks as usize,
             most: plan.most_blocks() as usize,
@@ -152,13 +191,18 @@ impl Session {
     /// Counted over all processes, so that a resumed run ends where it would have ended without the
     /// interruption.
     fn over_budget(&self) -> bool {
-        self.selection.plan.budget_s.is_some_and(|budget_s| {
-            let usages = self
-                .known
-                .all()
-                .iter()
-                .filter_map(|record| record.usage.as_ref());
-            usages.map(|usage| usage.wall_ns).sum::<u64>() as f64 / 1e9 >= budget_s
+        self.plan.budget_s.is_some_and(|budget_s| {
+            // The two that take turns are there at the same time.
+            let wall_ns = |record: &Record| {
+                let wall_ns = record.usage.as_ref().map_or(0, |usage| usage.wall_ns);
+                if record.took_turns() {
+                    wall_ns / 2
+                } else {
+                    wall_ns
+                }
+            };
+            let all = self.known.all().iter();
+            all.map(wall_ns).sum::<u64>() as f64 / 1e9 >= budget_s
         })
     }
 
@@ -166,7 +210,7 @@ impl Session {
     /// a warm-up: the growth of the heap is a part of the tail.
     pub(super) fn measured(&self, cell: &Cell, iterations: u32, timeout: Duration) -> Result<Due> {
         let case = self.case(cell);
-        let mode = self.selection.plan.mode_of(case);
+        let mode = self.plan.mode_of(case);
         let slow = iterations.min(SLOW_ITERATIONS);
         let (purpose, cold, iterations) = match mode {
             Mode::Time => (Purpose::Sample, case.cold, iterations),

@@ -7,6 +7,7 @@
 mod blocks;
 mod calibrate;
 mod checks;
+mod duets;
 mod factor;
 mod failures;
 mod lanes;
@@ -21,6 +22,7 @@ mod runner;
 mod selection;
 #[cfg(test)]
 mod tests;
+mod trials;
 mod user_command;
 
 pub use crate::execute::Interrupted;

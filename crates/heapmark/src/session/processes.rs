@@ -4,44 +4,43 @@ use super::Selection;
 use super::passed::Shelf;
 use super::present::make_present;
 use super::run::now;
-use super::runner::{Due, Ending, Observed, Runner};
+use super::runner::{Due, Ending, Observed, Runner, SideEnded};
 use crate::execute::child::{adopt_orphans, end_orphans};
 use crate::execute::lanes::side_by_side;
 use crate::execute::user_command::Reference;
 use crate::execute::{
-    self, Attempt, Corner, Guest, Job, MemoryLimit, Outcome, Subject, Watch, callgrind, descendants,
+    self, Attempt, Corner, Guest, Job, MemoryLimit, Outcome, Subject, Watch, callgrind,
+    descendants, held,
 };
 use crate::observe::{
     Counters, DemandSampler, Groups, Interference, MemoryProfile, MemorySampler, Root,
     SeriesSampler, Watcher, csv_of_points,
 };
-use crate::plan::{Case, Cell, Counter, Limit, LimitKind, Mode};
+use crate::plan::{Case, Cell, Counter, Limit, LimitKind, Mode, Turns};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The processes of a selection.
 pub struct Processes {
     pub(super) guest: Guest,
-    pub(super) selection: Rc<Selection>,
+    pub(super) selection: Arc<Selection>,
     pub(super) stop: Arc<AtomicBool>,
     /// What each case's command does under the baseline; measured once in each session, by a process
     /// of its own.
-    pub(super) references: RefCell<BTreeMap<usize, Rc<Reference>>>,
-    counters: RefCell<Counters>,
+    pub(super) references: Mutex<BTreeMap<usize, Arc<Reference>>>,
+    pub(super) counters: Mutex<Counters>,
     /// Where control groups may be made, if those limit.
     groups: Option<PathBuf>,
 }
 
 impl Processes {
     /// Ended early once `stop` is set.
-    pub fn new(guest: Guest, selection: Rc<Selection>, stop: Arc<AtomicBool>) -> Processes {
+    pub fn new(guest: Guest, selection: Arc<Selection>, stop: Arc<AtomicBool>) -> Processes {
         adopt_orphans();
         let root = Root::machine();
         let groups = match selection.plan.mode {
@@ -53,13 +52,13 @@ impl Processes {
             groups,
             selection,
             stop,
-            references: RefCell::default(),
-            counters: RefCell::new(Counters::open(&root)),
+            references: Mutex::default(),
+            counters: Mutex::new(Counters::open(&root)),
         }
     }
 
     /// Runs the guest under an allocator, a program under one, or a program by itself.
-    fn start(&self, due: &Due, job: &Job, watch: Option<Watch>) -> Result<Attempt> {
+    pub(super) fn start(&self, due: &Due, job: &Job, watch: Option<Watch>) -> Result<Attempt> {
         let timeout = due.timeout;
         let guest = &self.guest;
         let stop = &*self.stop;
@@ -131,7 +130,7 @@ impl Processes {
         })
     }
 
-    fn case(&self, due: &Due) -> &Case {
+    pub(super) fn case(&self, due: &Due) -> &Case {
         &self.selection.plan.cases[due.cell.case]
     }
 }
@@ -170,18 +169,28 @@ impl Runner for Processes {
         };
         let mut job = due.job.clone();
         job.limit = self.limit(&due.cell);
-        let before = self.counters.borrow_mut().snapshot();
+        let before = held(&self.counters).snapshot();
         let attempt = below(&mut watcher, &job, |job, watch| self.start(due, job, watch));
         // Also after an error: nothing of a process may run beside the next one.
         end_orphans();
         let attempt = attempt?;
         let counts = attempt.usage.is_some() && purpose.is_of_a_block();
         let interference =
-            counts.then(|| Interference::between(&before, &self.counters.borrow_mut().snapshot()));
+            counts.then(|| Interference::between(&before, &held(&self.counters).snapshot()));
         Ok(Observed {
             interference,
             ..seen(watcher, attempt)?
         })
+    }
+
+    fn duet(
+        &self,
+        turns: Turns,
+        pair: [&Due; 2],
+        largest_bytes: u64,
+    ) -> Result<[Option<SideEnded>; 2]> {
+        make_present(&Root::machine(), 2 * largest_bytes);
+        self.take_turns(turns, pair)
     }
 
     fn side_by_side(

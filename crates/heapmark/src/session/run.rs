@@ -8,15 +8,18 @@ use super::{Progress, Selection};
 use crate::execute::{Attempt, Interrupted, Outcome, Subject};
 use crate::observe::Root;
 use crate::observe::preflight::{Preflight, When};
-use crate::plan::{Case, Cell, Litter, Mode, OTHER_SIZES};
+use crate::plan::{Case, Cell, Litter, Mode, OTHER_SIZES, Plan};
 use crate::store::{Purpose, Record, Records, RunFile, Store};
 use anyhow::{Result, bail};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A run in progress.
 pub struct Session {
-    pub(super) selection: Rc<Selection>,
+    pub(super) selection: Arc<Selection>,
+    /// Its plan, less the turns of cases that cannot take any.
+    pub(super) plan: Rc<Plan>,
     pub(super) runner: Rc<dyn Runner>,
     store: Option<Store>,
     pub(super) known: Records,
@@ -49,12 +52,13 @@ pub struct Ended {
 impl Session {
     /// A run that knows these records of an earlier session; without a store nothing is kept.
     pub fn new(
-        selection: Rc<Selection>,
+        selection: Arc<Selection>,
         runner: impl Runner + 'static,
         store: Option<Store>,
         known: Vec<Record>,
     ) -> Session {
         Session {
+            plan: Rc::new(selection.plan.clone()),
             selection,
             runner: Rc::new(runner),
             store,
@@ -104,6 +108,7 @@ impl Session {
         self.refuse_what_does_not_run()?;
         self.checks(&paces, progress)?;
         self.corners(progress)?;
+        self.trials(&paces, progress)?;
         self.followed(self.selection.plan.beside(), &paces, progress)?;
         // So that the first block does not pay for pages that no program has touched since the
         // machine started. The checks have shown how many the largest process needs.
@@ -226,7 +231,7 @@ impl Session {
 
     /// The largest resident set that any process of this case has had. Whole programs of a case are
     /// of many sizes, one in Java twenty times as large as one in C: of those, any of its own row.
-    fn largest_bytes(&self, cell: &Cell) -> u64 {
+    pub(super) fn largest_bytes(&self, cell: &Cell) -> u64 {
         let case = self.case(cell);
         let of_case = self
             .known

@@ -3,7 +3,7 @@
 use super::passed::Shelf;
 use crate::execute::{Attempt, Corner, Job, Subject};
 use crate::observe::{Demand, Interference, MeanHeap, MemoryProfile};
-use crate::plan::Cell;
+use crate::plan::{Cell, Turns};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
 use std::path::PathBuf;
@@ -56,6 +56,9 @@ impl From<Attempt> for Observed {
 /// A process that has ended beside others: its index, when it began, what was seen of it.
 pub type Ending = (usize, String, Observed);
 
+/// A side of a duet that has ended: when it began, what was seen of it.
+pub type SideEnded = (String, Observed);
+
 /// Starts processes. Each method fails with [`crate::execute::Interrupted`] if a signal has stopped
 /// the run.
 pub trait Runner {
@@ -67,6 +70,13 @@ pub trait Runner {
     fn make_present(&self, bytes: u64);
     /// One process, by itself. No process of its case has had a larger resident set than this.
     fn run(&self, due: &Due, largest_bytes: u64) -> Result<Observed>;
+    /// Two streams of processes that take turns; `None` for a side that did nothing before the other failed.
+    fn duet(
+        &self,
+        turns: Turns,
+        pair: [&Due; 2],
+        largest_bytes: u64,
+    ) -> Result<[Option<SideEnded>; 2]>;
     /// Processes of kernels in which nothing is timed, this many at a time; `ended` gets each as soon
     /// as it has ended.
     fn side_by_side(

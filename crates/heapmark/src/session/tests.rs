@@ -17,6 +17,7 @@ use heapmark_stats::Next;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 const CALIBRATED: Iterations = Iterations::Calibrated(Calibrated::Calibrated);
 
@@ -137,6 +138,18 @@ impl Runner for Script {
         })
     }
 
+    fn duet(
+        &self,
+        _: crate::plan::Turns,
+        pair: [&Due; 2],
+        largest_bytes: u64,
+    ) -> Result<[Option<super::runner::SideEnded>; 2]> {
+        let side = |due| Ok(Some((String::new(), self.run(due, largest_bytes)?)));
+        self.log.borrow_mut().push("duet".into());
+        let sides: Result<Vec<_>> = pair.into_iter().map(side).collect();
+        Ok(sides?.try_into().ok().unwrap())
+    }
+
     fn side_by_side(
         &self,
         _: usize,
@@ -226,7 +239,7 @@ impl Stage {
             library: Default::default(),
             refused: None,
         };
-        let selection = Rc::new(Selection {
+        let selection = Arc::new(Selection {
             plan: head.plan.clone(),
             subjects: head.plan.allocators.iter().map(subject).collect(),
             pinned: Vec::new(),

@@ -4,11 +4,11 @@
 use super::{Processes, Session};
 use crate::build;
 use crate::execute::user_command::{Aging, CommandRunner, EarlyEnd, PSS_MISSED, Tools};
-use crate::execute::{Attempt, Job, Outcome, descendants, last_useful_line};
+use crate::execute::{Attempt, Job, Outcome, descendants, held, last_useful_line};
 use crate::observe::TreeSampler;
 use crate::plan::{Cell, UserCommand};
 use anyhow::{Result, bail};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 impl Processes {
@@ -27,10 +27,13 @@ impl Processes {
         let stop = &*self.stop;
         let is_baseline = cell.allocator == *baseline
             || self.selection.plan.aa_copy.as_ref() == Some(&cell.allocator);
+        let plan = &self.selection.plan;
+        let may_take_turns = plan.turns_of(&plan.cases[cell.case]).is_some();
         let of = |subject, job| CommandRunner {
             command,
             tools: &tools,
             subject,
+            may_take_turns,
             is_baseline,
             job,
             launcher,
@@ -44,13 +47,13 @@ impl Processes {
         };
         // A case with a factor does the work of the one without.
         let case = self.selection.plan.plain(cell.case);
-        let known = self.references.borrow().get(&case).cloned();
+        let known = held(&self.references).get(&case).cloned();
         let reference = match known {
             Some(reference) => reference,
             None => match of(self.selection.subject(baseline)?, &free).reference() {
                 Ok(reference) => {
-                    let reference = Rc::new(reference);
-                    self.references.borrow_mut().insert(case, reference.clone());
+                    let reference = Arc::new(reference);
+                    held(&self.references).insert(case, reference.clone());
                     reference
                 }
                 Err(EarlyEnd::Error(error)) => return Err(error),
@@ -86,6 +89,10 @@ impl Processes {
             let mut add = |name: &str, value: u64| _ = figures.insert(name.into(), value as f64);
             add("processes_at_once", seen.processes as u64);
             add("looks", seen.looks);
+            if job.check {
+                add("idle_looks", seen.idle_looks);
+                add("parallel_looks", seen.parallel_looks);
+            }
             match missed {
                 _ if !job.check => {}
                 None => add("peak_pss_bytes", seen.peak_pss_bytes),

@@ -28,7 +28,7 @@ pub use read::{Run, head, read, read_for_tables};
 pub use record::{Passed, Purpose, Record};
 pub use record_index::Lines;
 pub use records::Records;
-pub use run::{AllocatorInfo, RunFile, SCHEMA};
+pub use run::{AllocatorInfo, OLDEST_SCHEMA, RunFile, SCHEMA};
 pub use series::{Columns, Point, Series, columns, series};
 
 use crate::file::{self, PUBLIC, WithPath, is_there, make_folder, mode_of};

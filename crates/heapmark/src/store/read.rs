@@ -4,8 +4,8 @@
 use super::checksum::is_intact;
 use super::line::next_line;
 use super::{
-    Lines, Record, Records, RunFile, SCHEMA, latency, light_record, no_run, preflights, samples_of,
-    tables,
+    Lines, OLDEST_SCHEMA, Record, Records, RunFile, SCHEMA, latency, light_record, no_run,
+    preflights, samples_of, tables,
 };
 use crate::file::WithPath;
 use anyhow::{Context, Result, bail};
@@ -82,7 +82,7 @@ pub fn head(dir: &Path) -> Result<RunFile> {
     let value: Value = serde_json::from_slice(&text).with_context(damaged)?;
     let schema = value["schema"].as_u64().with_context(damaged)?;
     // Before the checksum, which a newer schema may place elsewhere.
-    if schema != u64::from(SCHEMA) {
+    if !(u64::from(OLDEST_SCHEMA)..=u64::from(SCHEMA)).contains(&schema) {
         let age = if schema > u64::from(SCHEMA) {
             "a newer"
         } else {

@@ -30,6 +30,9 @@ pub enum Purpose {
     Search,
     /// Timed under a multiple of that limit, or in the same block without one.
     Limited,
+    /// Two processes of the baseline that show whether two can take turns; `unsupported` says why not: then the case is
+    /// measured alone.
+    Trial,
     /// Calls of functions that few workloads call, once for each allocator: a fault found there is
     /// reported, and is no failure.
     Corners,
@@ -154,10 +157,17 @@ impl Record {
     /// under such a limit a result.
     pub fn has_failed(&self) -> bool {
         !self.outcome.is_ok()
+            && self.purpose != Purpose::Trial
             && self
                 .limit
                 .as_ref()
                 .is_none_or(|limit| limit.bytes.is_none())
+    }
+
+    /// Whether it took turns with the process that it is compared with.
+    pub fn took_turns(&self) -> bool {
+        let measured = self.measurement.as_ref();
+        measured.is_some_and(|it| it.turns.is_some())
     }
 
     /// From spawn to reaped, or that of the earlier check that replaces it.

@@ -7,8 +7,11 @@ use crate::store::{Checked, Preflights};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The version of the store's format. Readers refuse all others: what was stored is never read as something else.
-pub const SCHEMA: u32 = 5;
+/// The version of the store's format. Readers refuse newer ones, and those from before the oldest that they know: what
+/// was stored is never read as something else.
+pub const SCHEMA: u32 = 6;
+/// The oldest that is read: 6 only added processes that take turns.
+pub const OLDEST_SCHEMA: u32 = 5;
 
 /// The head of a run directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]

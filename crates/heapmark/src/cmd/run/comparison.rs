@@ -1,7 +1,7 @@
 //! The flags of every command that compares allocators.
 
 use crate::catalog::time::{SECONDS, between};
-use crate::plan::HugePages;
+use crate::plan::{HugePages, Turns};
 use clap::builder::RangedU64ValueParser;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -64,6 +64,10 @@ pub struct Comparison {
     /// replaced and freed before the clock starts, until P % of them are left
     #[arg(long, value_name = "P", value_parser = age, help_heading = "What is measured")]
     pub age: Option<u8>,
+    /// Let the two processes of a comparison take turns on one CPU, so that both meet the same machine; who gives the
+    /// turns. Their CPU time is compared then
+    #[arg(long, value_name = "BY", help_heading = "What is measured")]
+    pub turns: Option<Turns>,
     /// Run directory to create [default: heapmark-results/DATE-N]
     #[arg(short, long, value_name = "DIR", help_heading = "Results")]
     pub output: Option<PathBuf>,

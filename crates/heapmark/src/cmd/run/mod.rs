@@ -30,7 +30,6 @@ use anyhow::{Result, anyhow};
 use comparison::{AnswerFormat, Comparison, listed, target};
 use progress::TerminalProgress;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 pub(super) use traces::choices;
@@ -283,7 +282,7 @@ fn measure(
     root: &Root,
     check_again: bool,
 ) -> Result<Ended> {
-    let selection = Rc::new(selection);
+    let selection = Arc::new(selection);
     let plan = &selection.plan;
     knows_huge_pages(plan).map_err(usage)?;
     let mut progress = TerminalProgress::new(plan.checks().len() + plan.cells().len());

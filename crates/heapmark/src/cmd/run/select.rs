@@ -549,6 +549,7 @@ pub(crate) fn plan(
         seed: flags.seed.unwrap_or(seed),
         mode,
         repeats: !flags.no_repeat,
+        turns: flags.turns,
         huge_pages: flags.thp.map_or(HugePages::Machine, |_| HugePages::Never),
         baseline,
         cases,

@@ -7,7 +7,6 @@ use crate::report::plain;
 use crate::session::{Interrupted, Processes, Selection, Session};
 use crate::store::Record;
 use anyhow::Result;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -33,7 +32,7 @@ pub fn run(
         );
     };
     knows_huge_pages(plan).map_err(usage)?;
-    let selection = Rc::new(selection);
+    let selection = Arc::new(selection);
     let processes = Processes::new(guest, selection.clone(), stop);
     let mut session = Session::new(selection, processes, None, known);
     let attempt = match session.single(&cell, &TerminalProgress::new(0)) {

@@ -211,7 +211,7 @@ impl Printed<'_> {
         let said = stream_file("heapmark-stdout")?;
         let command: Vec<String> = command.iter().map(|word| fill(word, parameters)).collect();
         let variables = padded(environment, self.job.padding);
-        let mut launch = Launch::new(self.launcher, &[], self.job.huge_pages, None, variables)?;
+        let mut launch = Launch::new(self.launcher, &[], &self.job.rules(), variables)?;
         launch
             .command
             .args(&command)

@@ -17,8 +17,9 @@ mod reached;
 mod scheduling;
 mod server;
 mod trees;
+mod written_files;
 
-use super::{Attempt, Job, Measurement, Outcome, Subject, last_useful_line};
+use super::{Attempt, Job, Measurement, Outcome, Subject, held, last_useful_line};
 use crate::catalog::{Source, joined};
 use anyhow::Result;
 use heapmark_wire::{Launched, Phase};
@@ -27,11 +28,11 @@ use output::Printed;
 use process::Ran;
 use scheduling::Scheduling;
 use server::Served;
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use trees::{Trees, programs};
+use written_files::Files;
 
 pub use super::child::Look;
 pub use super::early_end::{EarlyEnd, StepResult};
@@ -51,6 +52,8 @@ pub const SERVED_BY: &str = "served_by";
 pub const BECOMES: &str = "becomes";
 /// Note: digests of what it printed and wrote, which are the baseline's.
 pub const DIGEST: &str = "digest";
+/// Note: a file that it writes below its folder, if that was looked for.
+pub const WRITES: &str = "writes";
 /// Note: why the peak of PSS was missed.
 pub const PSS_MISSED: &str = "peak_pss_missed";
 
@@ -62,21 +65,23 @@ const REPEATS: usize = 3;
 pub struct Reference {
     baseline: Subject,
     code: i32,
-    trees: RefCell<Trees>,
+    trees: Mutex<Trees>,
     /// How its processes were scheduled.
-    scheduled: RefCell<BTreeSet<Scheduling>>,
+    scheduled: Mutex<BTreeSet<Scheduling>>,
     /// What it prints, if output is compared.
     printed: Option<Arc<Printed>>,
     /// The digest of what it writes, if that is compared.
     written: Option<String>,
+    /// A file that it writes below its folder, if it may take turns with another process.
+    writes: Option<String>,
 }
 
 impl Reference {
     /// Adds the programs that one more process of the baseline has executed, and how it was scheduled.
     fn learn(&self, ran: &Ran) {
-        self.scheduled.borrow_mut().extend(ran.scheduled.clone());
+        held(&self.scheduled).extend(ran.scheduled.clone());
         if ran.end.launched.left_behind == 0 {
-            self.trees.borrow_mut().add(programs(&ran.witnessed));
+            held(&self.trees).add(programs(&ran.witnessed));
         }
     }
 }
@@ -84,7 +89,13 @@ impl Reference {
 impl CommandRunner<'_> {
     /// Runs the command to define what every allocator must reproduce.
     pub fn reference(&self) -> StepResult<Reference> {
+        let folder = Path::new(&self.command.folder);
+        let files = || self.may_take_turns.then(|| Files::below(folder));
+        let before = files();
         let mut ran = self.plain(None, None)?;
+        let changed = before
+            .zip(files())
+            .and_then(|(before, after)| before.changed(&after));
         let code = ran.end.code().unwrap_or_default();
         let wanted = self.command.expect_exit.unwrap_or(0);
         let mut fault = self.fault(&mut ran, None)?;
@@ -103,10 +114,14 @@ impl CommandRunner<'_> {
         let reference = Reference {
             baseline: self.subject.clone(),
             code,
-            trees: RefCell::default(),
-            scheduled: RefCell::default(),
+            trees: Mutex::default(),
+            scheduled: Mutex::default(),
             printed,
             written: self.written()?,
+            writes: changed.map(|path| {
+                let below = path.strip_prefix(folder).unwrap_or(&path);
+                below.display().to_string()
+            }),
         };
         reference.learn(&ran);
         Ok(reference)
@@ -125,7 +140,7 @@ impl CommandRunner<'_> {
         let ours = programs(&ran.witnessed);
         let baseline = &reference.baseline.allocator.name;
         self.unless_the_baseline_varies(reference, || {
-            let words = reference.trees.borrow().difference(&ours)?;
+            let words = held(&reference.trees).difference(&ours)?;
             let what = format!(
                 "other programs than under {baseline} each time: {words}; if that may be: --tree-may-differ"
             );
@@ -139,7 +154,7 @@ impl CommandRunner<'_> {
         let baseline = &reference.baseline.allocator.name;
         // The CPUs of a container may have changed meanwhile.
         self.unless_the_baseline_varies(reference, || {
-            let known = reference.scheduled.borrow();
+            let known = held(&reference.scheduled);
             let known = known.first().filter(|_| known.len() == 1)?;
             let new = ran.scheduled.iter().find(|new| *new != known)?;
             let why = format!(
@@ -269,6 +284,10 @@ impl CommandRunner<'_> {
         }
         let is_aged = self.job.litter.as_ref().is_some_and(|it| it.bytes > 0);
         if self.job.check && !is_aged && allocator.name == reference.baseline.allocator.name {
+            let writes = reference.writes.clone();
+            measurement
+                .notes
+                .extend(writes.map(|file| (WRITES.into(), file)));
             let becomes = self.becomes(&ran.witnessed);
             let becomes = becomes.map(|program| (BECOMES.into(), program.into()));
             measurement.notes.extend(becomes);

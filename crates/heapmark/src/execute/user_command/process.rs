@@ -109,11 +109,16 @@ impl CommandRunner<'_> {
         let witnessed = malloc_probe::parse(&told);
         let cut = || (!told.is_empty()).then(|| "the report was cut off".to_owned());
         let unreported = witnessed.is_empty().then(|| log.trouble().or_else(cut));
+        let mut scheduled = malloc_probe::scheduled_at_end(&told);
+        if let Some(side) = &self.job.side {
+            let outside = |it: Scheduling| it.outside_of_duet(side.cpu(), side.allowed());
+            scheduled = scheduled.into_iter().map(outside).collect();
+        }
         Ok(Ran {
             witnessed,
             unreported: unreported.flatten(),
             end_rss_bytes: malloc_probe::resident_at_end(&told),
-            scheduled: malloc_probe::scheduled_at_end(&told),
+            scheduled,
             litter,
             ..ran
         })
@@ -198,14 +203,7 @@ impl CommandRunner<'_> {
             }
         };
         let variables = padded(variables, self.job.padding);
-        let limit = self.job.limit.as_ref();
-        let mut launch = Launch::new(
-            self.launcher,
-            options,
-            self.job.huge_pages,
-            limit,
-            variables,
-        )?;
+        let mut launch = Launch::new(self.launcher, options, &self.job.rules(), variables)?;
         launch
             .command
             .args(&self.command.command)

@@ -26,6 +26,25 @@ impl Scheduling {
     }
 }
 
+impl Scheduling {
+    /// The same without the one CPU that its duet gave it, among those that heapmark may use: what is left is its own doing.
+    pub fn outside_of_duet(mut self, cpu: usize, allowed: &[usize]) -> Scheduling {
+        let only = |cpus: &[usize], words: usize| {
+            let mut set = vec![0; words];
+            for cpu in cpus {
+                if let Some(word) = set.get_mut(cpu / 64) {
+                    *word |= 1 << (cpu % 64);
+                }
+            }
+            set
+        };
+        if self.cpus == only(&[cpu], self.cpus.len()) {
+            self.cpus = only(allowed, self.cpus.len());
+        }
+        self
+    }
+}
+
 impl fmt::Display for Scheduling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.policy {

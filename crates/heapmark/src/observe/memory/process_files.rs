@@ -1,10 +1,12 @@
 //! What the kernel tells about the memory of a running process: `/proc/PID/statm`, `smaps_rollup` and
 //! `maps`.
 
+use crate::catalog::folder::listing;
 use crate::observe::machine::root::reread;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fs::File;
+use std::fs::{File, read_to_string};
+use std::path::PathBuf;
 
 /// The files of one process. Each is opened when it is first read, and kept open: opening one costs
 /// as much as reading it.
@@ -59,6 +61,17 @@ impl ProcessFiles {
         };
         reread(file, &mut self.text)
     }
+}
+
+/// How many threads of a process run, or would if they had a CPU.
+pub fn ready_threads(pid: i32) -> usize {
+    let is_ready = |task: &PathBuf| {
+        let stat = read_to_string(task.join("stat")).unwrap_or_default();
+        let state = stat.rsplit_once(')').map(|(_, words)| words.trim_start());
+        state.is_some_and(|state| state.starts_with('R'))
+    };
+    let tasks = listing(format!("/proc/{pid}/task"));
+    tasks.filter(is_ready).count()
 }
 
 /// The second word of statm.

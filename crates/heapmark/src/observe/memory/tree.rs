@@ -2,7 +2,7 @@
 //! half a per cent of a core.
 
 use super::pace::Pace;
-use super::process_files::{ProcessFiles, Walked};
+use super::process_files::{ProcessFiles, Walked, ready_threads};
 use crate::observe::clock::thread_cpu_ns;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -22,6 +22,10 @@ pub struct Tree {
     pub processes: usize,
     /// How often it was sampled.
     pub looks: u64,
+    /// How often no thread of it ran or was ready to run; 0 if page tables were not walked.
+    pub idle_looks: u64,
+    /// How often two or more did.
+    pub parallel_looks: u64,
 }
 
 /// The walks must have seen at least this share of a known peak, for their own peak to be one.
@@ -121,6 +125,9 @@ impl TreeSampler {
             let sum = |bytes: fn(&Walked) -> u64| walked.iter().map(bytes).sum::<u64>();
             seen.peak_pss_bytes = seen.peak_pss_bytes.max(sum(|one| one.pss_bytes));
             seen.walked_rss_bytes = seen.walked_rss_bytes.max(sum(|one| one.rss_bytes));
+            let ready: usize = processes.iter().map(|pid| ready_threads(*pid)).sum();
+            seen.idle_looks += u64::from(ready == 0);
+            seen.parallel_looks += u64::from(ready > 1);
         }
         seen.processes = seen.processes.max(processes.len());
         seen.looks += 1;

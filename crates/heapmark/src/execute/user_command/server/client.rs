@@ -1,11 +1,10 @@
 //! The client of a server: one process below its own launcher, which measures its time.
 
-use crate::execute::child::{Launch, end_tree, spawn};
+use crate::execute::child::{Launch, Rules, end_tree, spawn};
 use crate::execute::exit::STDERR_BYTES;
 use crate::execute::memory_file::{keep_last, text};
 use crate::execute::user_command::command_runner::CommandRunner;
 use crate::execute::user_command::last_words::with_words;
-use crate::plan::HugePages;
 use anyhow::{Context, Result};
 use heapmark_wire::Launched;
 use rustix::process::Pid;
@@ -25,7 +24,7 @@ impl ClientProcess {
         words: &[String],
         stdout: Stdio,
     ) -> Result<ClientProcess> {
-        let mut launch = Launch::new(tried.launcher, &["inherit"], HugePages::Machine, None, [])?;
+        let mut launch = Launch::new(tried.launcher, &["inherit"], &Rules::default(), [])?;
         launch
             .command
             .args(words)

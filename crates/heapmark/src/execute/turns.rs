@@ -1,0 +1,277 @@
+//! Two processes that take turns on one CPU, so that both meet the same machine: the one that is measured, and the one
+//! that it is compared with.
+//!
+//! Either the scheduler gives them turns of the length that they ask for, or they are stopped and continued from here,
+//! where the kernel has no such turns.
+
+use super::held;
+use super::tree::descendants;
+use crate::plan::Turns;
+use rustix::process::{Pid, Signal, getpgid, kill_process, kill_process_group};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Two streams of processes: each side starts its process again until both have done about as much, so that also
+/// processes of unlike length have the other side beside them from start to end.
+pub struct Duet {
+    turns: Turns,
+    /// The CPUs that heapmark may use, and the one of them on which it takes place.
+    allowed: Vec<usize>,
+    cpu: usize,
+    slice: Duration,
+    sides: Mutex<[Progress; 2]>,
+    changed: Condvar,
+}
+
+/// How far one of the two is.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    /// The launcher of its process, while that runs.
+    launcher: Option<i32>,
+    /// Processes that have ended by themselves, and their CPU time.
+    runs: u32,
+    cpu_ns: u64,
+    /// How often it was continued.
+    turns: u64,
+    /// Nothing more of it is wanted, or of the other.
+    is_over: bool,
+}
+
+/// Both have done about as much if one has at least this share of the other's CPU time.
+const ALIKE: f64 = 0.9;
+/// The most processes of the side whose processes are longer.
+const MOST_RUNS: u32 = 4;
+
+/// One of the two, as its process is started.
+#[derive(Clone)]
+pub struct Side {
+    duet: Arc<Duet>,
+    index: usize,
+}
+
+/// The other side has done enough: what still runs is ended, and counts for nothing.
+#[derive(Debug)]
+pub struct Over;
+
+impl std::fmt::Display for Over {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str("the duet is over")
+    }
+}
+
+impl std::error::Error for Over {}
+
+/// The turns that a process took; stored as it was seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnsTaken {
+    /// Who gave them.
+    pub by: Turns,
+    /// The CPU.
+    pub cpu: usize,
+    /// What was asked for.
+    pub slice_ns: u64,
+    /// What it got: its CPU time while both were there, over its turns; absent if it took none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_ns: Option<u64>,
+}
+
+impl TurnsTaken {
+    /// Whether they were about as long as asked for: half to twice as long.
+    pub fn are_as_asked(&self) -> bool {
+        let range = self.slice_ns / 2..=self.slice_ns * 2;
+        self.turn_ns.is_some_and(|turn_ns| range.contains(&turn_ns))
+    }
+}
+
+impl Duet {
+    /// Of two processes on one of these CPUs, which this number chooses; `None` if there is none.
+    pub fn new(
+        turns: Turns,
+        slice: Duration,
+        allowed: Vec<usize>,
+        choice: u64,
+    ) -> Option<Arc<Duet>> {
+        let place = choice.checked_rem(allowed.len() as u64)?;
+        Some(Arc::new(Duet {
+            turns,
+            cpu: allowed[place as usize],
+            allowed,
+            slice,
+            sides: Mutex::default(),
+            changed: Condvar::new(),
+        }))
+    }
+
+    /// One side: 0 or 1.
+    pub fn side(self: &Arc<Duet>, index: usize) -> Side {
+        Side {
+            duet: self.clone(),
+            index,
+        }
+    }
+
+    /// Gives turns until the duet is over; at once if the scheduler does that.
+    pub fn conduct(&self) {
+        if self.turns == Turns::Slices {
+            return;
+        }
+        let is_over = |sides: &[Progress; 2]| sides[0].is_over;
+        let has_both = |sides: &[Progress; 2]| sides.iter().all(|side| side.launcher.is_some());
+        let mut sides = held(&self.sides);
+        while !has_both(&sides) && !is_over(&sides) {
+            sides = self
+                .changed
+                .wait(sides)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        for turn in 0.. {
+            if is_over(&sides) {
+                break;
+            }
+            let [runs, waits] = [turn % 2, 1 - turn % 2];
+            signal(&sides[waits], Signal::STOP);
+            signal(&sides[runs], Signal::CONT);
+            sides[runs].turns += 1;
+            let end = Instant::now() + self.slice;
+            while !is_over(&sides) && Instant::now() < end {
+                let left = end.saturating_duration_since(Instant::now());
+                let waited = self.changed.wait_timeout(sides, left);
+                sides = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+    }
+
+    /// Nothing more of it is wanted.
+    pub fn end(&self) {
+        held(&self.sides)
+            .iter_mut()
+            .for_each(|side| side.is_over = true);
+        self.changed.notify_all();
+    }
+
+    /// The turns of both, from the CPU time of their processes and how often these were preempted.
+    pub fn taken(&self, usages: [(u64, u64); 2]) -> [TurnsTaken; 2] {
+        // While both are there each gets half of the CPU.
+        let both_ns = usages[0].0.min(usages[1].0);
+        let conducted = held(&self.sides).map(|side| side.turns);
+        [0, 1].map(|side| {
+            let turns = match self.turns {
+                Turns::Slices => usages[side].1,
+                Turns::Stop => conducted[side],
+            };
+            TurnsTaken {
+                by: self.turns,
+                cpu: self.cpu,
+                slice_ns: self.slice.as_nanos() as u64,
+                turn_ns: both_ns.checked_div(turns),
+            }
+        })
+    }
+}
+
+/// Sends a signal to all processes of a side but its launcher, which must hear of heapmark's end.
+fn signal(side: &Progress, signal: Signal) {
+    let Some(launcher) = side.launcher else {
+        return;
+    };
+    let processes = descendants(launcher);
+    let mut groups = BTreeSet::new();
+    let mut alone = Vec::new();
+    for process in processes.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+        match getpgid(Some(process)) {
+            // Of a group that began in this tree: nobody else is in it.
+            Ok(group) if processes.contains(&group.as_raw_nonzero().get()) => {
+                groups.insert(group.as_raw_nonzero());
+            }
+            _ => alone.push(process),
+        }
+    }
+    for group in groups.into_iter().filter_map(|it| Pid::from_raw(it.get())) {
+        let _ = kill_process_group(group, signal);
+    }
+    for process in alone {
+        let _ = kill_process(process, signal);
+    }
+}
+
+impl Side {
+    /// The launcher's words.
+    pub(super) fn words(&self) -> [String; 3] {
+        let slice = match self.duet.turns {
+            Turns::Slices => self.duet.slice,
+            Turns::Stop => Duration::ZERO,
+        };
+        let slice_ns = slice.as_nanos();
+        [
+            "turns".into(),
+            self.duet.cpu.to_string(),
+            slice_ns.to_string(),
+        ]
+    }
+
+    /// The CPU that its process may use.
+    pub(super) fn cpu(&self) -> usize {
+        self.duet.cpu
+    }
+
+    /// The CPUs that it may use when it is in no duet.
+    pub(super) fn allowed(&self) -> &[usize] {
+        &self.duet.allowed
+    }
+
+    /// Its process runs until the result is dropped.
+    pub(super) fn runs(&self, launcher: Pid) -> Running<'_> {
+        self.change(|side| side.launcher = Some(launcher.as_raw_nonzero().get()));
+        Running(self)
+    }
+
+    /// Whether nothing more is wanted.
+    pub(super) fn is_over(&self) -> bool {
+        held(&self.duet.sides)[self.index].is_over
+    }
+
+    /// A process of it has ended by itself. Returns whether the duet is over.
+    pub fn has_done(&self, cpu_ns: u64) -> bool {
+        self.change(|side| {
+            side.runs += 1;
+            side.cpu_ns += cpu_ns;
+        });
+        let [own, other] = *held(&self.duet.sides);
+        let (less, more) = (own.cpu_ns.min(other.cpu_ns), own.cpu_ns.max(other.cpu_ns));
+        let alike = own.runs.min(other.runs) > 0 && less as f64 >= ALIKE * more as f64;
+        let is_long = own.runs.min(other.runs) >= MOST_RUNS;
+        if alike || is_long {
+            self.duet.end();
+        }
+        self.is_over()
+    }
+
+    /// Its process has failed: nothing can be compared with it.
+    pub fn has_failed(&self) {
+        self.duet.end();
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Progress)) {
+        change(&mut held(&self.duet.sides)[self.index]);
+        self.duet.changed.notify_all();
+    }
+}
+
+/// A side whose process runs.
+pub(super) struct Running<'a>(&'a Side);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.change(|side| side.launcher = None);
+    }
+}
+
+/// Whether this kernel's scheduler gives turns of this length.
+pub fn scheduler_gives(slice: Duration) -> bool {
+    let ns = slice.as_nanos() as u64;
+    // A thread's own scheduling ends with it.
+    let asked = std::thread::spawn(move || heapmark_guest::launch::set_slice(ns)).join();
+    asked.unwrap_or(false)
+}

@@ -1,0 +1,50 @@
+//! Which files below its folder a command writes: two of its processes at a time would write the same.
+
+use crate::catalog::folder::listing;
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// More files are not looked at: the walk would take longer than the command.
+const MOST: usize = 200_000;
+
+/// What changes of a file that is written: its inode, size and times.
+type Seen = (u64, u64, i64, i64);
+
+/// The files below a folder at one moment.
+pub struct Files(BTreeMap<PathBuf, Seen>);
+
+impl Files {
+    /// Links are files, too, and are not followed.
+    pub fn below(folder: &Path) -> Files {
+        let mut seen = BTreeMap::new();
+        let mut folders = vec![folder.to_path_buf()];
+        while let Some(folder) = folders.pop().filter(|_| seen.len() < MOST) {
+            for path in listing(folder) {
+                let Ok(metadata) = path.symlink_metadata() else {
+                    continue;
+                };
+                if metadata.is_dir() {
+                    folders.push(path);
+                } else {
+                    let of_file = (
+                        metadata.ino(),
+                        metadata.size(),
+                        metadata.mtime(),
+                        metadata.mtime_nsec(),
+                    );
+                    seen.insert(path, of_file);
+                }
+            }
+        }
+        Files(seen)
+    }
+
+    /// One that was made, changed or removed until then.
+    pub fn changed(&self, then: &Files) -> Option<PathBuf> {
+        let other = |(path, seen): &(&PathBuf, &Seen)| then.0.get(*path) != Some(*seen);
+        let gone = self.0.iter().find(other);
+        let made = || then.0.iter().find(|(path, _)| !self.0.contains_key(*path));
+        gone.or_else(made).map(|(path, _)| path.clone())
+    }
+}

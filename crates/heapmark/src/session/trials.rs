@@ -1,0 +1,146 @@
+//! Before its first duet each case shows in one of the baseline with itself that two of its processes can take turns.
+//! Those that cannot run alone, and the stored trial says why.
+
+use super::Progress;
+use super::calibrate::Pace;
+use super::run::{Session, now};
+use super::runner::Due;
+use crate::execute::user_command::WRITES;
+use crate::execute::{Outcome, TurnsTaken};
+use crate::plan::{Cell, Turns};
+use crate::store::{Purpose, Record};
+use anyhow::Result;
+use std::rc::Rc;
+
+/// A command in which several threads or processes are ready at once for more than this share of its time would be
+/// another program on one CPU.
+const MOST_PARALLEL: f64 = 0.1;
+/// What matters of a command that does nothing for more than this share of its time is its wall time.
+const MOST_IDLE: f64 = 0.5;
+/// Fewer looks at its check show neither.
+const LEAST_LOOKS: f64 = 5.0;
+
+impl Session {
+    /// Tries all cases that are to take turns.
+    pub(super) fn trials(&mut self, paces: &[Pace], progress: &mut dyn Progress) -> Result<()> {
+        let mut alone = Vec::new();
+        for place in 0..paces.len() {
+            let plan = self.plan.clone();
+            let Some(turns) = plan.turns_of(&plan.cases[place]) else {
+                continue;
+            };
+            let cell = plan.trial(place);
+            if !self.known.has(&cell.id) {
+                progress.begin(&cell.id);
+                self.trial(&cell, turns, &paces[place], progress)?;
+            }
+            let trial = self.known.get(&cell.id);
+            if let Some(Outcome::Unsupported { why }) = trial.map(|trial| &trial.outcome) {
+                progress.say(&format!(
+                    "{}: measured alone, {why}",
+                    plan.cases[place].label()
+                ));
+                alone.push(place);
+            }
+        }
+        if !alone.is_empty() {
+            self.plan = Rc::new(self.plan.with_alone(&alone));
+        }
+        Ok(())
+    }
+
+    fn trial(
+        &mut self,
+        cell: &Cell,
+        turns: Turns,
+        pace: &Pace,
+        progress: &mut dyn Progress,
+    ) -> Result<()> {
+        let case = self.case(cell);
+        let (workload, threads) = (case.workload.clone(), case.threads);
+        let check = self.known.get(&self.plan.check_of_baseline(cell.case).id);
+        if check.is_none_or(|check| !check.outcome.is_ok()) {
+            return Ok(());
+        }
+        let is_command = case.command().is_some();
+        if let Some(why) = check.filter(|_| is_command).and_then(cannot_take_turns) {
+            let outcome = Outcome::Unsupported { why };
+            let record = Record {
+                started: now(),
+                ..Record::new(Purpose::Trial, cell, &workload, threads, outcome)
+            };
+            return self.keep(record, None);
+        }
+        let due = Due {
+            purpose: Purpose::Trial,
+            ..self.measured(cell, pace.iterations, pace.timeout)?
+        };
+        let sides = self
+            .runner
+            .duet(turns, [&due, &due], self.largest_bytes(cell))?;
+        let failed = sides.iter().flatten().find_map(|(_, observed)| {
+            let outcome = &observed.attempt.outcome;
+            (!outcome.is_ok()).then(|| format!("two of it at a time: {outcome}"))
+        });
+        let has_both = sides.iter().all(Option::is_some);
+        let took = |observed: &super::runner::Observed| {
+            observed.attempt.measurement.as_ref()?.turns.clone()
+        };
+        let longest = sides
+            .iter()
+            .flatten()
+            .filter_map(|(_, observed)| took(observed))
+            .max_by_key(|it| it.turn_ns);
+        let why = failed.or_else(|| match longest {
+            Some(taken) if has_both => not_taken(&taken),
+            _ => Some("its processes took no turns".into()),
+        });
+        let Some((started, mut observed)) = sides.into_iter().flatten().next() else {
+            return Ok(());
+        };
+        if let Some(why) = why {
+            observed.attempt.outcome = Outcome::Unsupported { why };
+            observed.attempt.measurement = None;
+        }
+        self.ended(&due, started, observed, progress)
+    }
+}
+
+/// Why two processes of a command cannot take turns, as its check shows.
+fn cannot_take_turns(check: &Record) -> Option<String> {
+    let measured = check.measurement.as_ref()?;
+    if let Some(file) = measured.notes.get(WRITES) {
+        return Some(format!("since two of it at a time would both write {file}"));
+    }
+    let looks = *measured.figures.get("looks")?;
+    let share = |of: &str| measured.figures.get(of).map_or(0.0, |count| count / looks);
+    let (parallel, idle) = (share("parallel_looks"), share("idle_looks"));
+    if looks < LEAST_LOOKS {
+        Some("since it is too short for turns".into())
+    } else if parallel > MOST_PARALLEL {
+        let percent = parallel * 100.0;
+        Some(format!(
+            "since several of its threads or processes work at once for {percent:.0} % of its time"
+        ))
+    } else if idle > MOST_IDLE {
+        Some(format!(
+            "since it waits for {:.0} % of its time",
+            idle * 100.0
+        ))
+    } else {
+        None
+    }
+}
+
+/// Why these turns are none. Shorter ones than asked for are those of a machine whose other programs interrupt them.
+fn not_taken(taken: &TurnsTaken) -> Option<String> {
+    match taken.turn_ns {
+        Some(turn_ns) if turn_ns <= 2 * taken.slice_ns => None,
+        Some(turn_ns) => Some(format!(
+            "since its turns took {:.0} ms instead of {:.0} ms",
+            turn_ns as f64 / 1e6,
+            taken.slice_ns as f64 / 1e6
+        )),
+        None => Some("since its processes are too short for turns".into()),
+    }
+}
