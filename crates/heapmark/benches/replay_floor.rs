@@ -110,6 +110,7 @@ fn floor(events: u64, consumer: u32) -> Result<(f64, f64, f64)> {
         factor: None,
         at_once: None,
         beside: false,
+        turns: None,
     };
     let guest = Guest::find()?;
     let allocator = Catalog::load()?.allocator("null")?.clone();

@@ -265,7 +265,7 @@ pub(crate) fn case(name: &str) -> PlannedCase {
         factor: None,
         at_once: None,
         beside: false,
-        runs_alone: false,
+        turns: None,
     }
 }
 

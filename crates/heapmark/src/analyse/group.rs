@@ -270,6 +270,15 @@ pub struct CaseGroups<'a> {
 }
 
 impl<'a> CaseGroups<'a> {
+    /// Whether its processes took turns.
+    pub fn took_turns(&self) -> bool {
+        let mut all = self
+            .groups
+            .iter()
+            .flat_map(|group| group.processes.values());
+        all.any(|(measurement, _)| measurement.turns.is_some())
+    }
+
     pub fn baseline(&self) -> Option<&Group<'a>> {
         self.of(Role::Baseline).next()
     }

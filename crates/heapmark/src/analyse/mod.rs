@@ -175,6 +175,9 @@ pub struct Case {
     pub whole_process: bool,
     /// Whether its times are the recorded ones, which no allocator changes: only memory can differ.
     pub paced: bool,
+    /// Whether each allocator took turns with the baseline on one CPU: then all times are CPU times.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub took_turns: bool,
     /// What is different from the case before it, if only that is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factor: Option<Factor>,
@@ -606,6 +609,7 @@ fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -
         counts_purge: case.counts_purge,
         whole_process: case.whole_process,
         paced,
+        took_turns: table.took_turns(),
         factor: case.factor,
         command: case
             .command()

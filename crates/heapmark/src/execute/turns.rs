@@ -70,19 +70,13 @@ pub struct TurnsTaken {
     pub by: Turns,
     /// The CPU.
     pub cpu: usize,
+    /// How many processes took them, one after the other.
+    pub runs: u32,
     /// What was asked for.
     pub slice_ns: u64,
     /// What it got: its CPU time while both were there, over its turns; absent if it took none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_ns: Option<u64>,
-}
-
-impl TurnsTaken {
-    /// Whether they were about as long as asked for: half to twice as long.
-    pub fn are_as_asked(&self) -> bool {
-        let range = self.slice_ns / 2..=self.slice_ns * 2;
-        self.turn_ns.is_some_and(|turn_ns| range.contains(&turn_ns))
-    }
 }
 
 impl Duet {
@@ -155,15 +149,16 @@ impl Duet {
     pub fn taken(&self, usages: [(u64, u64); 2]) -> [TurnsTaken; 2] {
         // While both are there each gets half of the CPU.
         let both_ns = usages[0].0.min(usages[1].0);
-        let conducted = held(&self.sides).map(|side| side.turns);
+        let sides = *held(&self.sides);
         [0, 1].map(|side| {
             let turns = match self.turns {
                 Turns::Slices => usages[side].1,
-                Turns::Stop => conducted[side],
+                Turns::Stop => sides[side].turns,
             };
             TurnsTaken {
                 by: self.turns,
                 cpu: self.cpu,
+                runs: sides[side].runs,
                 slice_ns: self.slice.as_nanos() as u64,
                 turn_ns: both_ns.checked_div(turns),
             }

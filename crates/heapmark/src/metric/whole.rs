@@ -12,8 +12,11 @@ pub const METRICS: &[Metric] = &[
         "wall_ns",
         "time of the process",
         Ns,
-        "from the start of the process to its end; of a server, the time of its client",
-        Value::Sample(|sample| Some(sum(sample, |one| one.wall_ns))),
+        "from the start of the process to its end; of a server, the time of its client; none if it took turns with another process",
+        Value::Sample(|sample| match sample.measurement.turns {
+            None => Some(sum(sample, |one| one.wall_ns)),
+            Some(_) => None,
+        }),
     ),
     described(
         "cpu_ns",
@@ -22,7 +25,12 @@ pub const METRICS: &[Metric] = &[
         "user and system CPU time of all its threads",
         Value::Sample(|sample| {
             let ns = sum(sample, |one| one.user_ns.saturating_add(one.sys_ns));
-            (ns > 0.0).then_some(ns)
+            let runs = sample
+                .measurement
+                .turns
+                .as_ref()
+                .map_or(1, |turns| turns.runs);
+            (ns > 0.0).then_some(ns / f64::from(runs.max(1)))
         }),
     ),
     figure(

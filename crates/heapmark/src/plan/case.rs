@@ -1,6 +1,6 @@
 //! A workload at a thread count, with every parameter written out.
 
-use super::{Factor, Target, UserCommand, distribution, lifetimes};
+use super::{Factor, Target, Turns, UserCommand, distribution, lifetimes};
 use crate::catalog::workload::ProgramRow;
 use crate::catalog::{Iterations, Workload, did_you_mean, joined, time};
 use anyhow::{Result, anyhow, bail};
@@ -64,9 +64,9 @@ pub struct Case {
     /// before the blocks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside: bool,
-    /// Whether its processes were seen to take no turns with each other. Follows from the stored trial.
-    #[serde(skip)]
-    pub runs_alone: bool,
+    /// Who gives the two processes of a comparison their turns on one CPU; `None`: each runs alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<Turns>,
 }
 
 /// `larson@2`.
@@ -338,7 +338,7 @@ impl UserCommand {
             factor: None,
             at_once: None,
             beside: false,
-            runs_alone: false,
+            turns: None,
         }
     }
 }
@@ -464,7 +464,7 @@ pub fn cases(
             factor: None,
             at_once,
             beside: false,
-            runs_alone: false,
+            turns: None,
         };
         for &threads in implied.as_ref().map_or(threads, std::slice::from_ref) {
             if threads > 1 && first.has("thread", "main") {

@@ -58,9 +58,6 @@ pub struct Plan {
     pub repeats: bool,
     /// What is measured.
     pub mode: Mode,
-    /// Who gives the two processes of a comparison their turns on one CPU; `None`: each runs alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turns: Option<Turns>,
     /// Which memory may be in transparent huge pages, in cases whose factor is not that.
     #[serde(default, skip_serializing_if = "HugePages::is_machines")]
     pub huge_pages: HugePages,
@@ -125,16 +122,14 @@ impl Plan {
         self.most_blocks.unwrap_or(self.blocks).max(self.blocks)
     }
 
-    /// Who gives the processes of a case their turns; `None`: each runs alone, as all do that must have the CPUs or the
-    /// clock for themselves.
-    pub fn turns_of(&self, case: &Case) -> Option<Turns> {
+    /// It with turns by this for all cases that may take any.
+    pub fn in_turns(mut self, turns: Turns) -> Plan {
         let has_factor = self.cases.iter().any(|case| case.factor.is_some());
-        self.turns.filter(|_| {
-            self.mode_of(case) == Mode::Time
-                && !has_factor
-                && !case.runs_alone
-                && case.may_take_turns()
-        })
+        let is_time = self.mode == Mode::Time && !has_factor;
+        for case in &mut self.cases {
+            case.turns = (is_time && !case.beside && case.may_take_turns()).then_some(turns);
+        }
+        self
     }
 
     /// What the processes of a case measure.
@@ -273,7 +268,7 @@ impl Plan {
     /// In how many parts a block runs the rows of a case. Memory does not depend on what ran just
     /// before; under limits a row is compared with itself.
     fn parts_for(&self, case: usize, others: usize) -> usize {
-        let most = match self.turns_of(&self.cases[case]) {
+        let most = match self.cases[case].turns {
             Some(_) => 2,
             None => MOST_IN_A_PART,
         };
@@ -387,15 +382,6 @@ impl Plan {
         let planned = &self.cases[case];
         let baseline = planned.baseline(&self.baseline);
         unmeasured(case, baseline, CellId::of_trial(&planned.label(), baseline))
-    }
-
-    /// The same plan in which these cases take no turns.
-    pub fn with_alone(&self, cases: &[usize]) -> Plan {
-        let mut plan = self.clone();
-        for case in cases {
-            plan.cases[*case].runs_alone = true;
-        }
-        plan
     }
 
     /// The checked process of the case's baseline.

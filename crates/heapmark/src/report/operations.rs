@@ -95,10 +95,12 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
     if table.rows.iter().any(|(_, n)| n.time.ratio.is_some()) {
         table.judged(&case.baseline);
         factor::columns(table, case);
-        table.column("CPU", cpu_ratio);
-        table
-            .words("by CPU", |_, n| verdict(n.verdict("cpu_ns_per_op")))
-            .spare = Spare::Early;
+        if !case.took_turns {
+            table.column("CPU", cpu_ratio);
+            table
+                .words("by CPU", |_, n| verdict(n.verdict("cpu_ns_per_op")))
+                .spare = Spare::Early;
+        }
         table.column("user", user_ratio).spare = Spare::Early;
     }
     for (title, key, spare) in REQUESTS {

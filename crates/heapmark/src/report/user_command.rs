@@ -2,6 +2,7 @@
 //! recommendation. Strings from outside are not yet escaped.
 
 use super::factor;
+use super::legend;
 use super::sheet::{Spare, TableColumns, cpu_ratio, peak_rss};
 use super::text::{count, enclosed, list, short};
 use super::units;
@@ -41,15 +42,20 @@ pub fn ratio(numbers: &Numbers) -> f64 {
     numbers.time.ratio.map_or(1.0, |ratio| ratio.ratio)
 }
 
-/// Sorted by the ratios of wall time.
+/// Sorted by the ratios of time.
 pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
-    table.metric("wall s", "wall_ns", seconds);
-    table.judged(&case.baseline);
-    factor::columns(table, case);
-    table.metric("CPU s", "cpu_ns", seconds);
-    table
-        .column(&format!("CPU / {}", case.baseline), cpu_ratio)
-        .spare = Spare::Early;
+    if case.took_turns {
+        table.metric("CPU s", "cpu_ns", seconds);
+        table.judged(&case.baseline);
+    } else {
+        table.metric("wall s", "wall_ns", seconds);
+        table.judged(&case.baseline);
+        factor::columns(table, case);
+        table.metric("CPU s", "cpu_ns", seconds);
+        table
+            .column(&format!("CPU / {}", case.baseline), cpu_ratio)
+            .spare = Spare::Early;
+    }
     table.column("peak RSS", |_, n| peak_rss(n));
     let ends_itself = |n: &Numbers| n.median("end_rss_bytes").is_some();
     if table.rows.iter().any(|(_, n)| ends_itself(n)) {
@@ -78,8 +84,11 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
 }
 
 /// The meaning of the columns.
-pub fn legend(tried: &CommandFacts, baseline: &str) -> Vec<String> {
+pub fn legend(tried: &CommandFacts, baseline: &str, took_turns: bool) -> Vec<String> {
     let wall = match tried.client {
+        None if took_turns => {
+            "CPU: user and system time of the command and of all that it waited for"
+        }
         None => {
             "wall: of the command, from its start to its end. CPU: user and system time of it and of all that it waited for"
         }
@@ -89,10 +98,12 @@ pub fn legend(tried: &CommandFacts, baseline: &str) -> Vec<String> {
     };
     vec![
         format!("{wall}. Medians over processes."),
-        format!(
+        match took_turns {
+            true => legend::of_turns(baseline),
+            false => format!(
             "time / {baseline}: wall time over {baseline}'s in the same block, below 1 is faster; Hodges-Lehmann estimate and 95 % \
              interval ([n = 5]: too few pairs for one). CPU / {baseline}: the same of CPU time."
-        ),
+        )},
         "peak RSS: the most that all processes together were seen to hold, pages that they share counted for each; for one process \
          the kernel's own count. Peak PSS: the same, shared pages divided among those that share them, seen in a process that was \
          not timed."

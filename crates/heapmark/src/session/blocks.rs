@@ -105,8 +105,7 @@ impl Session {
         paces: &[Pace],
         progress: &mut dyn Progress,
     ) -> Result<bool> {
-        let case = &self.plan.cases[part[0].case];
-        if let Some(turns) = self.plan.turns_of(case)
+        if let Some(turns) = self.plan.cases[part[0].case].turns
             && let [one, other] = part
         {
             self.duet(turns, [one, other], paces, progress)?;

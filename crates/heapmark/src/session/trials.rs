@@ -25,26 +25,24 @@ impl Session {
     pub(super) fn trials(&mut self, paces: &[Pace], progress: &mut dyn Progress) -> Result<()> {
         let mut alone = Vec::new();
         for place in 0..paces.len() {
-            let plan = self.plan.clone();
-            let Some(turns) = plan.turns_of(&plan.cases[place]) else {
+            let Some(turns) = self.plan.cases[place].turns else {
                 continue;
             };
-            let cell = plan.trial(place);
+            let cell = self.plan.trial(place);
             if !self.known.has(&cell.id) {
                 progress.begin(&cell.id);
                 self.trial(&cell, turns, &paces[place], progress)?;
             }
             let trial = self.known.get(&cell.id);
             if let Some(Outcome::Unsupported { why }) = trial.map(|trial| &trial.outcome) {
-                progress.say(&format!(
-                    "{}: measured alone, {why}",
-                    plan.cases[place].label()
-                ));
+                let label = self.plan.cases[place].label();
+                progress.say(&format!("{label}: measured alone, {why}"));
                 alone.push(place);
             }
         }
-        if !alone.is_empty() {
-            self.plan = Rc::new(self.plan.with_alone(&alone));
+        let plan = Rc::make_mut(&mut self.plan);
+        for place in alone {
+            plan.cases[place].turns = None;
         }
         Ok(())
     }

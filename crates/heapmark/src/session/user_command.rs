@@ -27,8 +27,7 @@ impl Processes {
         let stop = &*self.stop;
         let is_baseline = cell.allocator == *baseline
             || self.selection.plan.aa_copy.as_ref() == Some(&cell.allocator);
-        let plan = &self.selection.plan;
-        let may_take_turns = plan.turns_of(&plan.cases[cell.case]).is_some();
+        let may_take_turns = self.selection.plan.cases[cell.case].turns.is_some();
         let of = |subject, job| CommandRunner {
             command,
             tools: &tools,

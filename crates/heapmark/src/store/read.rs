@@ -4,8 +4,8 @@
 use super::checksum::is_intact;
 use super::line::next_line;
 use super::{
-    Lines, OLDEST_SCHEMA, Record, Records, RunFile, SCHEMA, latency, light_record, no_run,
-    preflights, samples_of, tables,
+    Case, Lines, OLDEST_SCHEMA, Purpose, Record, Records, RunFile, SCHEMA, latency, light_record,
+    no_run, preflights, samples_of, tables,
 };
 use crate::file::WithPath;
 use anyhow::{Context, Result, bail};
@@ -56,6 +56,14 @@ fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
     let mut records = found.kept.into_all();
     for record in &mut records {
         latency::count(dir, record);
+    }
+    let alone = |case: &Case| {
+        let of_case = |it: &&Record| (&it.workload, it.threads) == (&case.workload, case.threads);
+        let mut trials = records.iter().filter(of_case);
+        trials.any(|it| it.purpose == Purpose::Trial && !it.outcome.is_ok())
+    };
+    for case in &mut head.plan.cases {
+        case.turns = case.turns.filter(|_| !alone(case));
     }
     Ok(Run {
         head,

@@ -30,6 +30,9 @@ pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
     if programs.iter().all(|hashes| !hashes.is_empty()) && programs[0] != programs[1] {
         return Err("the programs differ (another file): other work".into());
     }
+    if others[place].turns.is_some() != case.turns.is_some() {
+        return Err("one run measured it in turns and by CPU time, the other alone".into());
+    }
     if work(&others[place]) != work(case) {
         return Err("its command has other arguments, or another input: other work".into());
     }

@@ -545,17 +545,20 @@ pub(crate) fn plan(
         Mode::Memory => SEED_OF_MEMORY,
         _ => UnwrapErr(SysRng).next_u32().into(),
     };
-    Plan {
+    let plan = Plan {
         seed: flags.seed.unwrap_or(seed),
         mode,
         repeats: !flags.no_repeat,
-        turns: flags.turns,
         huge_pages: flags.thp.map_or(HugePages::Machine, |_| HugePages::Never),
         baseline,
         cases,
         allocators: subjects.iter().map(name).collect(),
         aa_copy: aa_copy.map(name),
         ..length
+    };
+    match flags.turns {
+        None => plan,
+        Some(turns) => plan.in_turns(turns),
     }
 }
 

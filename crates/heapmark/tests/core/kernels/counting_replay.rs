@@ -56,7 +56,7 @@ fn case(compiled: &Path, threads: u32, mode: &str) -> Case {
         factor: None,
         at_once: None,
         beside: false,
-        runs_alone: false,
+        turns: None,
     }
 }
 
