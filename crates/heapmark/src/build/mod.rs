@@ -42,7 +42,7 @@ pub use compiled_trace::{CompiledTrace, Shelf as CompiledTraceShelf, compiled_tr
 pub use copy::copy;
 pub use inspect::inspect;
 pub use known::purge as purge_of_family;
-pub use paths::in_path;
+pub use paths::{in_path, trusted_path};
 pub use program::Executable;
 pub use state::{State, original, state};
 pub use system::find as find_library;
