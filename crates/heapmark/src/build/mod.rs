@@ -31,8 +31,9 @@ mod user;
 mod wheel;
 
 pub use cache::{
-    SHELVES, change as change_in_cache, hash, hash_of_file, hex, preloadable, root as cache_root,
-    short_hash, write as write_to_cache,
+    TAG, change as change_in_cache, hash, hash_of_file, hex, hold_alone as hold_cache_alone,
+    place as cache_place, preloadable, root as cache_root, shelves, short_hash,
+    write as write_to_cache,
 };
 pub use cargo_sources::{directory as sources_of, fetch, pin};
 pub use carried::{
