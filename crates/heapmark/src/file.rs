@@ -2,9 +2,14 @@
 //! the content lies under a random name in the same folder until it is complete, and is then
 //! renamed. All files that heapmark leaves for users or for later are written here.
 
+mod trust;
+
+pub use trust::{Weakness, weakness, weaknesses};
+
 use anyhow::Context;
+use rustix::process::geteuid;
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -45,9 +50,13 @@ fn drafts() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A file or folder without its final name. It is removed unless it is kept.
+/// A file or folder without its final name. It is removed unless it is kept; it is locked while its
+/// owner lives.
 #[derive(Debug)]
-pub struct Draft(PathBuf);
+pub struct Draft(PathBuf, File);
+
+/// What the names of drafts begin with.
+const PREFIX: &str = ".heapmark-draft-";
 
 impl Draft {
     /// A draft file beside `target`. Its name cannot be predicted, and it follows no link.
@@ -60,28 +69,43 @@ impl Draft {
                 .mode(mode)
                 .open(path)
         };
-        Draft::new(folder_of(target), open)
+        let draft = Draft::new(folder_of(target), open)?;
+        let file = draft.1.try_clone()?;
+        Ok((draft, file))
     }
 
     /// An empty draft folder in `within`.
     pub fn folder(within: &Path) -> io::Result<Draft> {
-        Ok(Draft::new(within, |path| DirBuilder::new().mode(0o700).create(path))?.0)
+        Draft::new(within, |path| {
+            DirBuilder::new().mode(0o700).create(path)?;
+            File::open(path)
+        })
     }
 
-    fn new<T>(folder: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(Draft, T)> {
+    fn new(folder: &Path, make: impl Fn(&Path) -> io::Result<File>) -> io::Result<Draft> {
+        static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+        let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if swept.insert(folder.into()) {
+            sweep(folder);
+        }
+        drop(swept);
         loop {
-            let path = folder.join(format!(
-                ".heapmark-{:016x}",
-                RandomState::new().build_hasher().finish()
-            ));
+            let number = RandomState::new().build_hasher().finish();
+            let path = folder.join(format!("{PREFIX}{number:016x}"));
             // A signal must not come between the two.
             let mut drafts = drafts();
             match make(&path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 made => {
                     let made = made?;
-                    drafts.insert(path.clone());
-                    return Ok((Draft(path), made));
+                    // Another heapmark may take it for one of a dead process before that.
+                    if let Err(TryLockError::WouldBlock) = made.try_lock() {
+                        continue;
+                    }
+                    if is_there(&path) {
+                        drafts.insert(path.clone());
+                        return Ok(Draft(path, made));
+                    }
                 }
             }
         }
@@ -112,6 +136,27 @@ impl Drop for Draft {
     fn drop(&mut self) {
         remove(&self.0);
         drafts().remove(&self.0);
+    }
+}
+
+/// Removes the drafts that killed heapmarks of this user have left in a folder.
+fn sweep(folder: &Path) {
+    let is_draft = |name: &str| {
+        let number = name.strip_prefix(PREFIX).unwrap_or_default();
+        number.len() == 16 && number.bytes().all(|c| c.is_ascii_hexdigit())
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_str().is_some_and(is_draft)
+            && entry
+                .metadata()
+                .is_ok_and(|it| it.uid() == geteuid().as_raw() && (it.is_file() || it.is_dir()));
+        // The lock is kept until it is removed: its owner may be about to lock it.
+        if is_ours
+            && let Ok(file) = File::open(entry.path())
+            && file.try_lock().is_ok()
+        {
+            remove(&entry.path());
+        }
     }
 }
 
@@ -255,6 +300,27 @@ mod tests {
             (fs::read_to_string(&target).unwrap(), names(folder.path())),
             ("new".into(), vec!["a".into()])
         );
+    }
+
+    #[test]
+    fn drafts_of_the_dead_are_swept_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (living, _file) = Draft::file(&at("a"), PUBLIC).unwrap();
+        let beside = tempfile::tempdir().unwrap();
+        let folder_of_living = Draft::folder(beside.path()).unwrap();
+        let moved = at(&format!("{PREFIX}00000000000000aa"));
+        fs::rename(folder_of_living.path(), &moved).unwrap();
+        let dead = ["0123456789abcdef", "fedcba9876543210"].map(|it| at(&format!("{PREFIX}{it}")));
+        fs::write(&dead[0], "").unwrap();
+        fs::create_dir_all(dead[1].join("run")).unwrap();
+        for other in ["notes", "0123456789abcde", "0123456789abcdef.txt"] {
+            fs::write(at(&format!("{PREFIX}{other}")), "").unwrap();
+        }
+        sweep(folder.path());
+        assert!(dead.iter().all(|it| !is_there(it)));
+        assert!(is_there(living.path()) && is_there(&moved));
+        assert_eq!(names(folder.path()).len(), 5);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use heapmark::cmd::{
     EXIT_CODES, Exit, Manner, build, campaign, check, claims, clean, compare, completions, doctor,
     explain, export, fetch, flags, help, list, man, noise, open, record, replay, report, run,
-    selftest, show, signals, trace, try_command,
+    selftest, show, signals, surroundings, trace, try_command,
 };
 use std::process::ExitCode;
 
@@ -47,6 +47,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // SAFETY: this is the first that runs.
+    match unsafe { surroundings::prepare() } {
+        Ok(()) => command(),
+        Err(error) => Exit::of_error(&error).into(),
+    }
+}
+
+/// Its frame is larger than the smallest stacks.
+#[inline(never)]
+fn command() -> ExitCode {
     let line = help::arranged(flags::with_numbers_below_zero(Cli::command()));
     let read = line
         .clone()

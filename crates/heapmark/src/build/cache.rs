@@ -2,18 +2,19 @@
 //! hash of everything that went into it, so an existing folder is the right one. Does not depend on
 //! compilers.
 
-use crate::file::{self, PUBLIC, WithPath, make_folder};
+use crate::catalog::joined;
+use crate::file::{self, PUBLIC, WithPath, folder_of, is_there, make_folder, weakness};
 use anyhow::{Context, Result, bail};
-use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
+use std::sync::{Mutex, PoisonError};
 
-/// `$HEAPMARK_CACHE`, `$XDG_CACHE_HOME/heapmark` or `~/.cache/heapmark`.
-pub fn root() -> Result<PathBuf> {
+/// `$HEAPMARK_CACHE`, `$XDG_CACHE_HOME/heapmark` or `~/.cache/heapmark`, whether it is there or not.
+pub fn place() -> Result<PathBuf> {
     let given = |name| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
         Some(PathBuf::from(value))
@@ -29,29 +30,83 @@ pub fn root() -> Result<PathBuf> {
             root.display()
         );
     }
-    let folders = above(&root);
-    if let Some(open) = folders.iter().find(|folder| folder.others_may_exchange()) {
-        bail!(
-            "{}: others can write in {}, and so exchange what heapmark preloads: take that right from them \
-             (chmod go-w), or set HEAPMARK_CACHE to another",
-            root.display(),
-            open.path.display()
-        );
-    }
-    // The owner of such a folder could still replace files.
-    static SAID: Once = Once::new();
-    if let Some(other) = folders.iter().find(|folder| folder.is_of_another()) {
-        SAID.call_once(|| {
-            eprintln!(
-                "warning: {} belongs to user {}, who can exchange what heapmark preloads from {}; HEAPMARK_CACHE names \
-                 another place",
-                other.path.display(),
-                other.owner,
-                root.display()
+    trusted(&root)?;
+    Ok(root)
+}
+
+/// The folder of the cache, which is made if it can be, and stays as long as this process lives.
+pub fn root() -> Result<PathBuf> {
+    /// On the folder itself: that of another user may be only read.
+    static HELD: Mutex<Option<File>> = Mutex::new(None);
+    // If it cannot be made, that is said when something is written.
+    let _ = mark_new(&place()?);
+    // Another user may have made it first.
+    let root = place()?;
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    if held.is_none()
+        && let Ok(folder) = File::open(&root)
+    {
+        if let Err(TryLockError::WouldBlock) = folder.try_lock_shared() {
+            bail!(
+                "{} is being removed by {}: try again when it has ended",
+                root.display(),
+                holders(&folder)
             );
-        });
+        }
+        *held = Some(folder);
     }
     Ok(root)
+}
+
+/// Keeps other processes from using the cache while it is removed; fails if one does.
+pub fn hold_alone(root: &Path) -> Result<File> {
+    let folder = File::open(root).with_path("cannot open", root)?;
+    if let Err(TryLockError::WouldBlock) = folder.try_lock() {
+        bail!(
+            "{} is used by {}: nothing is removed; try again when it has ended",
+            root.display(),
+            holders(&folder)
+        );
+    }
+    Ok(folder)
+}
+
+/// Fails if another user can exchange what lies at a path of the cache. The folder alone does not
+/// tell: a link in it may lead elsewhere, and a umask may let others write.
+pub fn trusted(path: &Path) -> Result<()> {
+    let there = path.ancestors().find(|it| is_there(it));
+    if let Some(weakness) = there.and_then(weakness) {
+        bail!(
+            "{weakness}, so what heapmark starts or preloads from {} could be exchanged: take that right from others \
+             (chmod go-w, chown), or set HEAPMARK_CACHE to another folder",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// The processes that hold a lock on a file, as the kernel lists them.
+fn holders(file: &File) -> String {
+    let Ok(data) = file.metadata() else {
+        return "another process".into();
+    };
+    let (major, minor) = (libc::major(data.dev()), libc::minor(data.dev()));
+    let place = format!("{major:02x}:{minor:02x}:{}", data.ino());
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let pids = locks.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let at = words.iter().position(|word| *word == place)?;
+        words[at - 1].parse().ok()
+    });
+    let pids: BTreeSet<u32> = pids.collect();
+    let name = |pid| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        format!("process {pid} ({})", name.trim())
+    };
+    match pids.is_empty() {
+        true => "another process".into(),
+        false => joined(pids.into_iter().map(name), " and "),
+    }
 }
 
 /// Whether the dynamic linker accepts this path: it splits `LD_PRELOAD` at spaces and colons, and
@@ -60,56 +115,8 @@ pub fn preloadable(path: &Path) -> bool {
     !path.to_string_lossy().contains([' ', ':', '$', '\n', '\t'])
 }
 
-/// A folder or link in the path of the cache.
-struct Folder {
-    path: PathBuf,
-    owner: u32,
-    group: u32,
-    mode: u32,
-}
-
-/// Everything on the way to a folder that can be replaced: the folder and all folders above it, by
-/// its name and, if that contains links, by its real path.
-fn above(folder: &Path) -> Vec<Folder> {
-    let place = folder
-        .ancestors()
-        .find_map(|folder| folder.canonicalize().ok())
-        .unwrap_or_default();
-    let look = |path: &Path| {
-        let data = path.symlink_metadata().ok()?;
-        let mode = if data.is_dir() { data.mode() } else { 0 };
-        Some(Folder {
-            path: path.into(),
-            owner: data.uid(),
-            group: data.gid(),
-            mode,
-        })
-    };
-    folder
-        .ancestors()
-        .chain(place.ancestors())
-        .filter_map(look)
-        .collect()
-}
-
-/// The owner of files outside a user namespace, as seen inside: the Unix user `nobody`.
-const NOBODY: u32 = 65_534;
-
-impl Folder {
-    /// In a sticky folder (`/tmp`) only owners may rename; and many systems give each user a group
-    /// of the same number.
-    fn others_may_exchange(&self) -> bool {
-        let by_group = self.mode & 0o020 != 0 && ![0, self.owner].contains(&self.group);
-        (by_group || self.mode & 0o002 != 0) && self.mode & 0o1000 == 0
-    }
-
-    fn is_of_another(&self) -> bool {
-        ![0, NOBODY, geteuid().as_raw()].contains(&self.owner)
-    }
-}
-
-/// All that heapmark keeps in its cache.
-pub const SHELVES: [&str; 13] = [
+/// The names of all that heapmark keeps in its cache.
+const SHELVES: [&str; 13] = [
     "carried",
     "checks",
     "compiled-traces",
@@ -125,18 +132,46 @@ pub const SHELVES: [&str; 13] = [
     TAG,
 ];
 
-/// The marker file by which backup programs recognise a folder that can be rebuilt.
-const TAG: &str = "CACHEDIR.TAG";
+/// The marker file by which backup programs recognise a folder that can be rebuilt, and heapmark
+/// one that it has made.
+pub const TAG: &str = "CACHEDIR.TAG";
 /// Its first line is fixed by https://bford.info/cachedir/.
 const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# What lies here was built by heapmark, and will be again.\n";
 
-/// Makes a folder of the cache, and marks it as one. A folder that exists already is not marked: it
-/// may be the user's own.
+/// What has the name of a part of the cache: what heapmark has made, and what it may not have.
+pub fn shelves(root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let there = SHELVES.iter().map(|name| root.join(name));
+    there
+        .filter(|path| is_there(path))
+        .partition(|path| is_ours(path))
+}
+
+/// A link, and all behind it, is the user's.
+fn is_ours(path: &Path) -> bool {
+    let is_tag = |path: &Path| std::fs::read(path).is_ok_and(|text| text == TAG_TEXT.as_bytes());
+    path.symlink_metadata()
+        .is_ok_and(|data| match data.is_dir() {
+            true => is_tag(&path.join(TAG)),
+            false => {
+                is_tag(path) || data.is_file() && data.len() == 0 && path.ends_with(SHELVES[3])
+            }
+        })
+}
+
+/// Makes a folder of the cache and those above it, and marks them. A folder that exists already is
+/// not marked: it may be the user's own.
 pub fn make(folder: &Path) -> io::Result<()> {
-    if make_folder(folder)? {
-        file::replace(&folder.join(TAG), TAG_TEXT.as_bytes(), PUBLIC)
-    } else {
-        Ok(())
+    let above = folder_of(folder);
+    if !above.is_dir() {
+        make(above)?;
+    }
+    mark_new(folder)
+}
+
+fn mark_new(folder: &Path) -> io::Result<()> {
+    match make_folder(folder)? {
+        true => file::replace(&folder.join(TAG), TAG_TEXT.as_bytes(), PUBLIC),
+        false => Ok(()),
     }
 }
 
@@ -223,11 +258,12 @@ impl CachePlace {
     /// The place of what has this name and whose inputs hash to `key`; `shelf` is `libraries` or
     /// `programs`.
     pub fn new(shelf: &str, name: &str, key: &str) -> Result<CachePlace> {
-        Ok(CachePlace {
+        let place = CachePlace {
             name: name.into(),
             key: key.into(),
             shelf: root()?.join(shelf),
-        })
+        };
+        trusted(&place.library()).map(|()| place)
     }
 
     /// The folder for what was built, whether it exists or not.
@@ -280,7 +316,8 @@ impl CachePlace {
                 log.display()
             )
         };
-        Ok((built.with_context(context)?, false))
+        let built = built.with_context(context)?;
+        trusted(&self.library()).map(|()| (built, false))
     }
 
     /// Waits until no other process builds this; the lock is released when the value is dropped.
@@ -363,53 +400,12 @@ pub fn lock_file(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn cutting_parts_differently_changes_the_hash() {
         assert_ne!(short_hash(["ab", "c"]), short_hash(["a", "bc"]));
         assert_eq!(short_hash(["ab", "c"]), short_hash(["ab", "c"]));
         assert_eq!(short_hash(["x"]).len(), 12);
-    }
-
-    #[test]
-    fn a_place_below_a_folder_in_which_others_can_write_is_not_trusted() {
-        let home = tempfile::tempdir().unwrap();
-        let (open, real) = (home.path().join("open"), home.path().join("real"));
-        [&open, &real]
-            .into_iter()
-            .for_each(|folder| std::fs::create_dir(folder).unwrap());
-        std::os::unix::fs::symlink(open.join("cache"), real.join("link")).unwrap();
-        let is_open = |mode: u32, place: &Path| {
-            std::fs::set_permissions(&open, std::fs::Permissions::from_mode(mode)).unwrap();
-            above(place).iter().any(Folder::others_may_exchange)
-        };
-        let cache = open.join("cache");
-        assert_eq!(
-            [0o755, 0o1777, 0o777, 0o757].map(|mode| is_open(mode, &cache)),
-            [false, false, true, true]
-        );
-        std::fs::create_dir(&cache).unwrap();
-        assert_eq!(
-            [0o755, 0o777].map(|mode| is_open(mode, &real.join("link/more"))),
-            [false, true],
-            "where a link leads"
-        );
-        let folder = |owner, group, mode| Folder {
-            path: "/x".into(),
-            owner,
-            group,
-            mode,
-        };
-        let by_group =
-            [(1000, 1000), (1000, 50), (0, 0)].map(|(owner, group)| folder(owner, group, 0o775));
-        assert_eq!(
-            by_group.map(|folder| folder.others_may_exchange()),
-            [false, true, false]
-        );
-        let owners = [0, geteuid().as_raw(), NOBODY, 123_456]
-            .map(|owner| folder(owner, 0, 0o755).is_of_another());
-        assert_eq!(owners, [false, false, false, true]);
     }
 
     #[test]
@@ -423,7 +419,7 @@ mod tests {
                 marked("cache"),
                 marked("cache/compiled-traces")
             ),
-            (false, false, true)
+            (false, true, true)
         );
         std::fs::create_dir(home.path().join("compiled-traces")).unwrap();
         make(&home.path().join("compiled-traces")).unwrap();

@@ -3,7 +3,7 @@
 
 use super::cache;
 use super::step::{Steps, last_lines};
-use crate::file::{self, PUBLIC, WithPath};
+use crate::file::WithPath;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -185,10 +185,7 @@ fn write_package() -> Result<PathBuf> {
         if fs::read_to_string(&file).is_ok_and(|there| there == text) {
             continue;
         }
-        // Replaced in one step, because another heapmark may be reading it.
-        cache::make(file.parent().unwrap_or(&folder))
-            .and_then(|()| file::replace(&file, text.as_bytes(), PUBLIC))
-            .with_path("writing", &file)?;
+        cache::write(&file, text.as_bytes())?;
     }
     Ok(folder)
 }

@@ -3,12 +3,13 @@
 //! one copied file is all of heapmark, and no compiler is needed.
 
 use super::cache::{self, preloadable};
-use crate::file::{self, WithPath};
+use crate::file::{self, WithPath, weakness};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 /// One of these files.
 pub struct Carried {
@@ -81,13 +82,22 @@ impl Carried {
         {
             return named(variable, path);
         }
-        match std::env::current_exe()
-            .ok()
-            .and_then(|own| self.installed(&own))
-        {
-            Some(path) => Ok(path),
-            None => self.unpacked(&cache::root()?),
-        }
+        let own = std::env::current_exe();
+        let installed = own.ok().and_then(|own| self.installed(&own));
+        let Some(path) = installed else {
+            return self.unpacked(&cache::root()?);
+        };
+        let Some(weakness) = weakness(&path) else {
+            return Ok(path);
+        };
+        static SAID: Once = Once::new();
+        SAID.call_once(|| {
+            eprintln!(
+                "warning: {} is not used: {weakness}, so it can be exchanged",
+                path.parent().unwrap_or(&path).display()
+            );
+        });
+        self.unpacked(&cache::root()?)
     }
 
     fn installed(&self, own: &Path) -> Option<PathBuf> {
@@ -99,9 +109,8 @@ impl Carried {
         let path = root.join("carried").join(self.hash).join(self.file);
         if !self.is_whole(&path) {
             let folder = path.parent().unwrap_or(root);
-            cache::make(root)
-                .and_then(|()| file::make_folder(folder))
-                .and_then(|_| file::replace(&path, self.content, 0o777))
+            cache::make(folder)
+                .and_then(|()| file::replace(&path, self.content, 0o777))
                 .with_context(|| {
                     format!(
                         "cannot unpack {} (HEAPMARK_CACHE names another place)",
@@ -109,6 +118,7 @@ impl Carried {
                     )
                 })?;
         }
+        cache::trusted(&path)?;
         // The kernel would only say that it is not permitted.
         if statvfs(&path).is_ok_and(|it| it.f_flag.contains(StatVfsMountFlags::NOEXEC)) {
             bail!(
@@ -135,6 +145,12 @@ fn named(variable: &str, path: OsString) -> Result<PathBuf> {
         bail!(
             "{}: no file {}: name another or unset the variable",
             variable,
+            path.display()
+        );
+    }
+    if let Some(weakness) = weakness(&path) {
+        bail!(
+            "{variable}={}: {weakness}, so it can be exchanged: name another or unset the variable",
             path.display()
         );
     }

@@ -31,8 +31,9 @@ mod user;
 mod wheel;
 
 pub use cache::{
-    SHELVES, change as change_in_cache, hash, hash_of_file, hex, preloadable, root as cache_root,
-    short_hash, write as write_to_cache,
+    TAG, change as change_in_cache, hash, hash_of_file, hex, hold_alone as hold_cache_alone,
+    place as cache_place, preloadable, root as cache_root, shelves, short_hash,
+    write as write_to_cache,
 };
 pub use cargo_sources::{directory as sources_of, fetch, pin};
 pub use carried::{
@@ -42,7 +43,7 @@ pub use compiled_trace::{CompiledTrace, Shelf as CompiledTraceShelf, compiled_tr
 pub use copy::copy;
 pub use inspect::inspect;
 pub use known::purge as purge_of_family;
-pub use paths::in_path;
+pub use paths::{in_path, trusted_path};
 pub use program::Executable;
 pub use state::{State, original, state};
 pub use system::find as find_library;

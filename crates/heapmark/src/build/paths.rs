@@ -1,9 +1,11 @@
 //! The paths and names that words stand for.
 
 use crate::catalog::allocators::is_name;
-use crate::file::WithPath;
+use crate::file::{WithPath, weaknesses};
 use anyhow::{Context, Result};
+use rustix::process::geteuid;
 use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// An absolute path; `~/` is the home folder.
@@ -24,6 +26,23 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
     env::split_paths(&path)
         .map(|folder| folder.join(name))
         .find(|file| file.is_file())
+}
+
+/// `PATH` without the folders in which another user can exchange programs, and what is wrong with
+/// those. That of an ordinary user may have what a group or another user keeps for all, as clusters
+/// do; that of root may not.
+pub fn trusted_path() -> (OsString, Vec<String>) {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut left_out = Vec::new();
+    let is_trusted = |folder: &PathBuf| {
+        // A name that no file has: anyone may make new ones even in a sticky folder.
+        let mut weaknesses = weaknesses(&folder.join("\0"));
+        let weakness = weaknesses.find(|it| geteuid().is_root() || it.is_for_everyone());
+        left_out.extend((weakness.iter()).map(|it| format!("{}, and {it}", folder.display())));
+        weakness.is_none()
+    };
+    let kept: Vec<PathBuf> = env::split_paths(&path).filter(is_trusted).collect();
+    (env::join_paths(kept).unwrap_or_default(), left_out)
 }
 
 /// `libfoo-2.so.1` -> `foo-2`.

@@ -2,9 +2,10 @@
 //! ours with the same name.
 
 use super::faults::Fault;
+use crate::file::weakness;
 use include_dir::Dir;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// A file as the user knows it (`workloads/llheap/churn.toml`, or a path in the user's folder), and
 /// its text.
@@ -28,7 +29,7 @@ pub fn texts_with(
     paths.sort();
     for path in paths.iter().filter(|path| is_toml(path)) {
         let file = path.display().to_string();
-        match fs::read_to_string(path) {
+        match read(path) {
             Ok(text) => {
                 all.retain(|(ours, _)| Path::new(ours).file_name() != path.file_name());
                 all.push((file, text));
@@ -55,6 +56,16 @@ pub fn users(folder: &str) -> Option<PathBuf> {
     };
     let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
     Some(config.join("heapmark").join(folder))
+}
+
+/// The text of a user's file, unless another user could exchange it: it may name programs.
+pub fn read(path: &Path) -> io::Result<String> {
+    match weakness(path) {
+        Some(weakness) => Err(io::Error::other(format!(
+            "{weakness}, so it can be exchanged (chmod go-w, chown)"
+        ))),
+        None => fs::read_to_string(path),
+    }
 }
 
 /// What is in a folder; nothing if it cannot be read.

@@ -165,7 +165,7 @@ fn users(home: &Path, prefix: &str, folders: &mut Vec<Folder>, faults: &mut Vec<
                 .flatten()
                 .map(|entry| entry.path())
                 .filter(|path| path.is_file())
-                .map(|path| fs::read_to_string(&path).map(|text| (file_name(&path), text)))
+                .map(|path| folder::read(&path).map(|text| (file_name(&path), text)))
                 .collect()
         };
         match files() {

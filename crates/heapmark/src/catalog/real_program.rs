@@ -8,6 +8,7 @@ use fast_glob::glob_match;
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../real-programs");
@@ -77,6 +78,7 @@ pub fn load() -> Result<Vec<RealProgram>> {
 /// As [`load`], with the user's folder as an argument; a folder that does not exist is empty.
 fn load_with(user: Option<&Path>) -> Result<Vec<RealProgram>> {
     let mut folders: BTreeMap<String, (String, Files)> = BTreeMap::new();
+    let mut faults = Vec::new();
     for dir in OURS.dirs() {
         let name = dir.path().display().to_string();
         let files = dir.files().filter_map(|file| {
@@ -90,9 +92,8 @@ fn load_with(user: Option<&Path>) -> Result<Vec<RealProgram>> {
     for dir in users.filter(|dir| dir.join(ENTRY).is_file()) {
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
         let place = dir.join(ENTRY).display().to_string();
-        folders.insert(name.into_owned(), (place, texts(&dir)));
+        folders.insert(name.into_owned(), (place, texts(&dir, &mut faults)));
     }
-    let mut faults = Vec::new();
     let programs = folders
         .into_iter()
         .filter_map(|(name, (place, mut files))| {
@@ -107,12 +108,23 @@ fn load_with(user: Option<&Path>) -> Result<Vec<RealProgram>> {
 }
 
 /// The text files of a folder.
-fn texts(dir: &Path) -> Files {
+fn texts(dir: &Path, faults: &mut Vec<Fault>) -> Files {
     let text = |path: PathBuf| {
         let name = path.file_name()?.to_string_lossy().into_owned();
-        Some((name, std::fs::read_to_string(&path).ok()?))
+        match folder::read(&path) {
+            Ok(text) => return Some((name, text)),
+            Err(error) if error.kind() == ErrorKind::InvalidData => {}
+            Err(error) => faults.push(Fault::new(
+                path.display().to_string(),
+                "",
+                error.to_string(),
+                "make it readable, or remove it",
+            )),
+        }
+        None
     };
-    folder::listing(dir).filter_map(text).collect()
+    let files = folder::listing(dir).filter(|path| path.is_file());
+    files.filter_map(text).collect()
 }
 
 /// Those whose names match a pattern.

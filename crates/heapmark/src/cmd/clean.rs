@@ -1,16 +1,18 @@
 //! `heapmark clean`: removes what heapmark has kept.
 
 use super::{Exit, say};
-use crate::build::{SHELVES, cache_root};
+use crate::build::{TAG, cache_place, hold_cache_alone, shelves};
+use crate::catalog::folder::listing;
+use crate::catalog::joined;
 use crate::file::{WithPath, is_there, space_of};
-use crate::report::{count, units::bytes};
+use crate::report::{count, plain, units::bytes};
 use crate::store::{self, RESULTS};
 use anyhow::{Context, Result};
 use std::fs;
 use std::io::{IsTerminal, stdin};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Remove the cache or stored runs; says how large they are, and asks
+/// Remove what heapmark made of the cache, or stored runs; names folders and size, and asks
 #[derive(clap::Args)]
 pub struct CleanArgs {
     /// What to remove
@@ -45,25 +47,32 @@ pub fn run(args: CleanArgs) -> Result<Exit> {
 }
 
 fn clean(what: What, yes: bool) -> Result<()> {
-    let (folder, name, paths) = match what {
+    let (folder, paths, name) = match what {
         What::Cache => {
-            let root = cache_root()?;
-            let paths = SHELVES
-                .iter()
-                .map(|name| root.join(name))
-                .filter(|path| is_there(path))
-                .collect();
-            (root, "cache".to_owned(), paths)
+            let root = cache_place()?;
+            let (ours, others) = shelves(&root);
+            for path in others {
+                say!(
+                    "{} has no {TAG} of heapmark, so it may be yours: it stays",
+                    path.display()
+                );
+            }
+            (root, ours, "cache".to_owned())
         }
         What::Runs => {
-            let (written, runs): (Vec<PathBuf>, Vec<PathBuf>) = store::runs()
-                .into_iter()
-                .partition(|dir| store::is_being_written(dir));
-            for dir in written {
-                say!("{} is being written to: it stays", dir.display());
-            }
+            let mut runs = store::runs();
+            runs.retain(|dir| {
+                let why = match dir {
+                    dir if dir.is_symlink() => "a link",
+                    dir if !store::samples_of(dir).is_file() => "no run of heapmark",
+                    dir if store::is_being_written(dir) => "being written to",
+                    _ => return true,
+                };
+                say!("{} is {why}: it stays", dir.display());
+                false
+            });
             let name = count(runs.len(), "run");
-            (RESULTS.into(), name, runs)
+            (RESULTS.into(), runs, name)
         }
     };
     let place = folder.display();
@@ -72,22 +81,40 @@ fn clean(what: What, yes: bool) -> Result<()> {
         return Ok(());
     }
     let space: u64 = paths.iter().map(|path| space_of(path)).sum();
-    let all = format!("{name}, {} in {place}", bytes(space as f64));
+    let names = paths.iter().filter_map(|path| path.file_name());
+    let all = format!(
+        "{name}, {} in {place} ({})",
+        bytes(space as f64),
+        joined(names.map(|name| name.display()), ", ")
+    );
     if !yes && !agrees(&all)? {
         say("nothing is removed");
         return Ok(());
     }
+    let _alone = match what {
+        What::Cache => Some(hold_cache_alone(&folder)?),
+        What::Runs => None,
+    };
     for path in &paths {
-        remove(path).with_path("cannot remove", path)?;
+        match what {
+            What::Cache => remove(path),
+            What::Runs => store::remove(path),
+        }
+        .with_path("cannot remove", path)?;
+        if is_there(path) {
+            say!("{} holds more than a run: that stays", path.display());
+        }
     }
-    // Not if it holds something else.
-    let _ = fs::remove_dir(&folder);
+    // Not if it holds something else, nor a folder that was there before heapmark.
+    if what == What::Runs || paths.contains(&folder.join(TAG)) {
+        let _ = fs::remove_dir(&folder);
+    }
     say!("removed: {all}");
     Ok(())
 }
 
 fn agrees(what: &str) -> Result<bool> {
-    eprint!("{what}: remove? [y/N] ");
+    eprint!("{}: remove? [y/N] ", plain(what));
     let mut answer = String::new();
     stdin()
         .read_line(&mut answer)
@@ -95,11 +122,16 @@ fn agrees(what: &str) -> Result<bool> {
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
-/// Of a link only the link.
+/// The mark of a folder goes last: if this is interrupted, the rest is known the next time.
 fn remove(path: &Path) -> std::io::Result<()> {
-    if path.symlink_metadata()?.is_dir() {
-        fs::remove_dir_all(path)
-    } else {
-        fs::remove_file(path)
+    if path.is_file() {
+        return fs::remove_file(path);
     }
+    for inside in listing(path).filter(|inside| !inside.ends_with(TAG)) {
+        match inside.symlink_metadata()?.is_dir() {
+            true => fs::remove_dir_all(inside)?,
+            false => fs::remove_file(inside)?,
+        }
+    }
+    fs::remove_dir_all(path)
 }

@@ -3,6 +3,7 @@
 //! parameters, is refused when the plan is made.
 
 use super::Exit;
+use super::surroundings::stdout;
 use crate::catalog::joined;
 use anyhow::Result;
 use clap::error::ErrorKind;
@@ -68,6 +69,11 @@ pub fn told(error: &clap::Error) -> Exit {
         kind @ (ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) => {
+            if let Err(closed) = stdout()
+                && !error.use_stderr()
+            {
+                return Exit::of_error(&closed);
+            }
             return match error.print() {
                 Err(failed) if failed.kind() != std::io::ErrorKind::BrokenPipe => {
                     say!("heapmark: cannot write the help: {failed}");

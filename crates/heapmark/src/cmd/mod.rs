@@ -37,6 +37,7 @@ pub mod run;
 pub mod selftest;
 pub mod show;
 pub mod signals;
+pub mod surroundings;
 pub mod trace;
 pub mod try_command;
 
@@ -138,7 +139,7 @@ impl Exit {
 
 /// Prints to stdout. A reader that stops early, as `| head` does, is not a failure.
 fn print(text: impl AsRef<str>) -> Result<()> {
-    let mut stdout = io::stdout().lock();
+    let mut stdout = surroundings::stdout()?.lock();
     match stdout
         .write_all(text.as_ref().as_bytes())
         .and_then(|()| stdout.flush())

@@ -1,6 +1,7 @@
 //! The destination of `-o`: a file that is either complete or absent, stdout, or a device. Written
 //! piece by piece, because the whole may not fit into memory.
 
+use super::surroundings::stdout;
 use super::usage;
 use crate::file::{self, Draft, Existing};
 use crate::store;
@@ -133,7 +134,7 @@ impl Output {
     pub fn write<T>(&self, write: impl FnOnce(&mut Out) -> Result<T>) -> Result<Option<T>> {
         let cannot = |error| self.cannot(error);
         if self.is_stdout() {
-            return self.write_to(Box::new(io::stdout()), write);
+            return self.write_to(Box::new(stdout()?), write);
         }
         if !self.is_file() {
             let device = File::create(&self.path).map_err(cannot)?;

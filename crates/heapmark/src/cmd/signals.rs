@@ -42,7 +42,7 @@ pub fn watch() -> Result<()> {
         watched.push(SIGHUP);
     }
     let mut signals = Signals::new(watched).context("cannot watch for signals")?;
-    std::thread::spawn(move || {
+    let answer_all = move || {
         let mut first = None;
         for _ in signals.forever() {
             let again = first.get_or_insert_with(Instant::now).elapsed() > AT_ONCE;
@@ -54,7 +54,10 @@ pub fn watch() -> Result<()> {
                 Answer::PassOn => first = None,
             }
         }
-    });
+    };
+    std::thread::Builder::new()
+        .spawn(answer_all)
+        .context("cannot watch for signals: no thread (ulimit -v, ulimit -u)")?;
     Ok(())
 }
 

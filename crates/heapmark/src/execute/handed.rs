@@ -101,9 +101,11 @@ fn create(place: &Path, mode: u32) -> Result<Handed> {
 
 /// Removes files that killed heapmark processes of this user left behind.
 fn sweep(place: &Path) {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with(PREFIX))
+        name.and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'))
+            .is_some_and(|(owner, now)| is_number(owner) && is_number(now))
             && path
                 .symlink_metadata()
                 .is_ok_and(|file| file.is_file() && file.uid() == geteuid().as_raw())
@@ -148,7 +150,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let alive = create(place.path(), 0o622).unwrap();
         let dead = place.path().join(format!("{PREFIX}1-1"));
-        let foreign = place.path().join("heapmark-notes");
+        let foreign = place.path().join(format!("{PREFIX}my-notes"));
         File::create(&dead)
             .and_then(|_| File::create(&foreign))
             .unwrap();

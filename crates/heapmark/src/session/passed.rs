@@ -3,7 +3,7 @@
 
 use crate::build;
 use crate::execute::{Guest, Measurement, Subject};
-use crate::file::{self, WithPath};
+use crate::file::WithPath;
 use crate::store::{Passed, Record};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -104,8 +104,6 @@ pub fn keep(place: &Path, kept: Option<&Kept>) -> Result<()> {
             removed => removed.with_path("cannot forget", place),
         };
     };
-    let folder = place.parent().unwrap_or(place);
-    fs::create_dir_all(folder).with_path("cannot create", folder)?;
     let text = serde_json::to_string(kept).context("cannot write a passed check")?;
-    file::replace(place, text.as_bytes(), 0o666).with_path("cannot write", place)
+    build::write_to_cache(place, text.as_bytes())
 }

@@ -38,11 +38,12 @@ use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const HEAD: &str = "run.json";
+const SAMPLES: &str = "samples.jsonl";
 /// Names in a run directory besides its head and its samples.
 const OTHERS: [&str; 5] = ["report.html", "report.md", "series", "latency", "machine"];
 /// The mode of a run's files if it contains a user's command line, before the umask.
@@ -205,7 +206,7 @@ pub fn refuse_of_others(dir: &Path) -> Result<()> {
 
 /// The file of its records.
 pub fn samples_of(dir: &Path) -> PathBuf {
-    dir.join("samples.jsonl")
+    dir.join(SAMPLES)
 }
 
 /// The default directory of runs.
@@ -236,6 +237,22 @@ pub fn runs() -> Vec<PathBuf> {
         .collect();
     runs.sort_by_key(|folder| number(folder));
     runs
+}
+
+/// Removes a run. What else lies in its directory stays, and with it the directory.
+pub fn remove(dir: &Path) -> std::io::Result<()> {
+    for name in OTHERS.into_iter().chain([SAMPLES, HEAD]) {
+        let path = dir.join(name);
+        match path.symlink_metadata() {
+            Ok(data) if data.is_dir() => fs::remove_dir_all(path)?,
+            Ok(data) if data.is_file() => fs::remove_file(path)?,
+            _ => {}
+        }
+    }
+    match fs::remove_dir(dir) {
+        Err(error) if error.kind() != ErrorKind::DirectoryNotEmpty => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a heapmark writes to this run now.

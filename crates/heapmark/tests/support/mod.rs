@@ -58,6 +58,11 @@ pub fn alone(name: &str) -> File {
     file
 }
 
+/// Some tests make files of other users.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 fn lock_file(path: &Path) -> File {
     File::options()
         .create(true)

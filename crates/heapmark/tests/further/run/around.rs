@@ -2,6 +2,7 @@
 
 use crate::support;
 use crate::support::home::Home;
+use crate::support::live::wait_for;
 use crate::support::stored::stored;
 use crate::support::tried::TRUE;
 use crate::support::{End, Place, repository};
@@ -172,6 +173,29 @@ fn a_page_is_opened_or_one_line_says_why_not() {
 }
 
 #[test]
+fn to_print_where_nobody_reads_is_a_failure() {
+    let place = Place::new();
+    for args in [
+        "--version",
+        "run --help",
+        "explain blow-up",
+        "list suites --json",
+    ] {
+        let closed = |to: &str| {
+            let mut shell = std::process::Command::new("sh");
+            shell.args(["-c", &format!("exec \"$0\" {args} {to}")]);
+            shell.env("HOME", place.at("."));
+            End::of(shell.arg(env!("CARGO_BIN_EXE_heapmark")).output().unwrap())
+        };
+        let end = closed(">&-");
+        end.is_one_line(1);
+        assert!(end.stderr.contains("stdout is closed"), "{}", end.stderr);
+        let end = closed(">/dev/null");
+        assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{args}");
+    }
+}
+
+#[test]
 fn nothing_is_removed_without_an_answer() {
     let place = with_runs(&["2026-01-02-1"]);
     let end = End::of(
@@ -203,7 +227,11 @@ fn nothing_is_removed_without_an_answer() {
         assert!(place.at("heapmark-results/2026-01-02-1/run.json").is_file());
     }
     let said = answered("y");
-    assert!(said.contains("removed: 1 run, "), "{said}");
+    let folders = "removed: 1 run, ";
+    assert!(
+        said.contains(folders) && said.contains(" in heapmark-results (2026-01-02-1): remove?"),
+        "{said}"
+    );
     assert!(!place.at("heapmark-results").exists());
 }
 
@@ -216,19 +244,47 @@ fn only_what_heapmark_keeps_is_removed() {
     let samples = place.at("heapmark-results/2026-01-02-2/samples.jsonl");
     let held = fs::File::open(samples).unwrap();
     held.lock().unwrap();
+    // Notes in a run, and another program's run.json.
+    let mine = [
+        "heapmark-results/2026-01-02-4/notes",
+        "heapmark-results/simulation/run.json",
+    ];
+    for file in mine {
+        fs::create_dir(place.at(file).parent().unwrap()).unwrap();
+        fs::write(place.at(file), "mine").unwrap();
+    }
+    for file in ["run.json", "samples.jsonl"] {
+        let (from, to) = ("run/", "heapmark-results/2026-01-02-4/");
+        fs::copy(place.at(from).join(file), place.at(to).join(file)).unwrap();
+    }
     let end = place.run(&["clean", "runs", "--yes"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    assert!(
-        end.stderr
-            .contains("2026-01-02-2 is being written to: it stays"),
-        "{}",
-        end.stderr
-    );
+    for said in [
+        "2026-01-02-2 is being written to: it stays",
+        "2026-01-02-3 is a link: it stays",
+        "2026-01-02-4 holds more than a run: that stays",
+        "simulation is no run of heapmark: it stays",
+    ] {
+        assert!(end.stderr.contains(said), "{said}: {}", end.stderr);
+    }
+    for file in mine {
+        assert_eq!(fs::read_to_string(place.at(file)).unwrap(), "mine");
+    }
+    assert!(!place.at("heapmark-results/2026-01-02-4/run.json").exists());
     let left = fs::read_dir(place.at("heapmark-results")).unwrap();
     let left: BTreeSet<_> = left.map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(
         left,
-        ["2026-01-02-2", "notes", "other"].map(Into::into).into()
+        [
+            "2026-01-02-2",
+            "2026-01-02-3",
+            "2026-01-02-4",
+            "notes",
+            "other",
+            "simulation"
+        ]
+        .map(Into::into)
+        .into()
     );
     assert!(place.at("run/run.json").is_file(), "what a link leads to");
 }
@@ -275,6 +331,71 @@ fn the_cache_is_removed_whole() {
     let end = heapmark(&["clean", "cache", "-y"]);
     assert!(end.stderr.contains("nothing to remove"), "{}", end.stderr);
     assert!(place.at("replayed/run.json").is_file());
+}
+
+#[test]
+fn of_a_cache_only_what_heapmark_has_made_is_removed() {
+    let place = Place::new();
+    let others = ["findings", "libraries", "programs", "sources", "traces"];
+    for folder in others {
+        fs::create_dir_all(place.at("cache").join(folder)).unwrap();
+        fs::write(place.at("cache").join(folder).join("thesis.txt"), "mine").unwrap();
+    }
+    // Marked by another program.
+    let text = "Signature: 8a477f597d28d172789f06886806bc55\n";
+    fs::write(place.at("cache/traces/CACHEDIR.TAG"), text).unwrap();
+    symlink(place.at("cache/sources"), place.at("cache/copies")).unwrap();
+    fs::write(place.at("cache/compiled-traces.lock"), "mine").unwrap();
+    let before = support::files(&place.at("cache"));
+    let clean = || place.run_with_own_cache(&["clean", "cache", "--yes"]);
+    let end = clean();
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(end.stderr.contains("nothing to remove"), "{}", end.stderr);
+    for folder in others.iter().chain(&["copies", "compiled-traces.lock"]) {
+        let path = place.text("cache/") + folder;
+        let said = format!("{path} has no CACHEDIR.TAG of heapmark, so it may be yours: it stays");
+        assert!(end.stderr.contains(&said), "{said}: {}", end.stderr);
+    }
+
+    let list = place.run_with_own_cache(&["list", "allocators"]);
+    assert_eq!(list.code, Some(0), "{}", list.stderr);
+    assert!(place.at("cache/carried").is_dir());
+    let end = clean();
+    let named = format!(" in {} (carried)\n", place.text("cache"));
+    assert!(end.stderr.ends_with(&named), "{}", end.stderr);
+    assert_eq!(support::files(&place.at("cache")), before);
+}
+
+#[test]
+fn a_cache_that_is_used_is_not_removed_and_one_that_is_removed_is_not_used() {
+    let place = Place::new();
+    let script = ["-c", ": > started; read line"];
+    let mut record = place.heapmark(&["record", "-o", "a.trace", "--", "/bin/sh"]);
+    record
+        .args(script)
+        .env("HEAPMARK_CACHE", place.at("cache"))
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut record = record.spawn().unwrap();
+    wait_for("the program", || place.at("started").exists());
+    let clean = || place.run_with_own_cache(&["clean", "cache", "--yes"]);
+    let end = clean();
+    end.is_one_line(1);
+    let holder = format!("is used by process {} (heapmark): nothing", record.id());
+    assert!(end.stderr.contains(&holder), "{}", end.stderr);
+    assert!(place.at("cache/carried").is_dir());
+    drop(record.stdin.take());
+    assert!(record.wait().unwrap().code().is_some());
+
+    let removing = fs::File::open(place.at("cache")).unwrap();
+    removing.lock().unwrap();
+    let end = place.run_with_own_cache(&["list", "allocators"]);
+    end.is_one_line(1);
+    let holder = format!("is being removed by process {} (", std::process::id());
+    assert!(end.stderr.contains(&holder), "{}", end.stderr);
+    drop(removing);
+    assert_eq!(clean().code, Some(0));
+    assert!(!place.at("cache").exists());
 }
 
 #[test]

@@ -567,6 +567,52 @@ fn a_signal_leaves_neither_half_a_file_nor_a_draft() {
 }
 
 #[test]
+fn the_draft_of_a_killed_heapmark_is_swept_by_the_next_and_that_of_a_living_one_is_not() {
+    let place = Place::new();
+    fs::create_dir(place.at("in")).unwrap();
+    let drafts = || {
+        let mut all = names(&place.at("in"));
+        all.retain(|name| name.starts_with(".heapmark-"));
+        all
+    };
+    let import = |name: &str| {
+        let fifo = place.text(name) + ".text";
+        assert!(
+            Command::new("mkfifo")
+                .arg(&fifo)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let trace = format!("in/{name}.trace");
+        let mut command = place.heapmark(&["trace", "import", &fifo, "-o", &trace]);
+        let child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let mut text = fs::File::options().write(true).open(&fifo).unwrap();
+        text.write_all(b"= Start\n@ ./a:[0x1] + 0x1000 0x10\n")
+            .unwrap();
+        (child.unwrap(), text)
+    };
+    let before = |count: usize| wait_for("a draft", || drafts().len() == count);
+    let (living, text) = import("living");
+    before(1);
+    let of_living = drafts();
+    let (killed, _text) = import("killed");
+    before(2);
+    send(&killed, Signal::KILL);
+    finish(killed);
+    assert_eq!(drafts().len(), 2);
+    let mine = place.at("in/.heapmark-draft-notes");
+    fs::write(&mine, "mine").unwrap();
+    assert_eq!(place.run(&["man", "in"]).code, Some(0));
+    assert!(mine.exists());
+    fs::remove_file(&mine).unwrap();
+    assert_eq!(drafts(), of_living);
+    drop(text);
+    assert_eq!(finish(living).code, Some(0));
+    assert!(place.at("in/living.trace").exists());
+}
+
+#[test]
 fn a_full_disk_leaves_the_old_file_and_no_draft() {
     let place = stored();
     fs::create_dir(place.at("in")).unwrap();

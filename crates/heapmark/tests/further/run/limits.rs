@@ -2,23 +2,18 @@
 
 use crate::support::live::{processes_of, wait_for};
 use crate::support::stored::stored;
-use crate::support::{End, Place, SMALL};
+use crate::support::{End, Place, SMALL, is_root};
 use heapmark::build::GUEST;
 use heapmark_trace::{Event, Head, Writer};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A user other than this one.
 const ANOTHER: u32 = 12_345;
-
-fn is_root() -> bool {
-    // SAFETY: a plain system call.
-    unsafe { libc::geteuid() == 0 }
-}
 
 /// heapmark with so much address space.
 fn within(place: &Place, mib: u64, args: &[&str]) -> End {
@@ -161,8 +156,9 @@ fn a_cache_that_others_could_exchange_is_refused() {
         let end = with_cache(&place, &place.at("open/cache"), args);
         assert_eq!(end.code, Some(1), "{args:?}: {}", end.stderr);
         let said = format!(
-            "others can write in {}, and so exchange what heapmark preloads",
-            place.text("open")
+            "others can write in {}, so what heapmark starts or preloads from {} could be exchanged",
+            place.text("open"),
+            place.text("open/cache")
         );
         assert!(end.stderr.contains(&said), "{args:?}: {}", end.stderr);
         assert!(!place.at("open/cache").exists());
@@ -170,26 +166,139 @@ fn a_cache_that_others_could_exchange_is_refused() {
 }
 
 #[test]
-fn a_cache_in_another_users_home_is_warned_of() {
+fn a_cache_of_another_user_is_refused() {
     if !is_root() {
-        return;
+        return eprintln!("skipped: needs root");
     }
     let place = Place::new();
     fs::create_dir(place.at("home")).unwrap();
     let list = || with_cache(&place, &place.at("home/cache"), &["list", "allocators"]);
     assert_eq!(list().stderr, "");
-    chown(place.at("home"), Some(ANOTHER), Some(ANOTHER)).unwrap();
-    let end = list();
-    let said = format!(
-        "warning: {} belongs to user 12345, who can exchange what heapmark preloads",
-        place.text("home")
-    );
-    assert!(
-        end.stderr.starts_with(&said) && end.stderr.lines().count() == 1,
-        "{}",
-        end.stderr
-    );
-    assert_eq!(end.code, Some(0));
+    for owned in ["home/cache", "home"] {
+        chown(place.at(owned), Some(ANOTHER), Some(ANOTHER)).unwrap();
+        let end = list();
+        end.is_one_line(1);
+        let said = format!("{} belongs to user 12345, so what", place.text(owned));
+        assert!(end.stderr.contains(&said), "{}", end.stderr);
+        chown(place.at(owned), Some(0), Some(0)).unwrap();
+    }
+    assert_eq!(list().code, Some(0));
+}
+
+#[test]
+fn what_others_can_exchange_in_a_cache_is_refused() {
+    let place = Place::new();
+    let mut list = Command::new("sh");
+    list.args(["-c", "umask 0; exec \"$0\" list allocators"])
+        .arg(env!("CARGO_BIN_EXE_heapmark"))
+        .env("HEAPMARK_CACHE", place.at("cache"));
+    fs::create_dir(place.at("cache")).unwrap();
+    let end = End::of(list.output().unwrap());
+    end.is_one_line(1);
+    let said = format!("others can write in {}", place.text("cache/carried"));
+    assert!(end.stderr.contains(&said), "{}", end.stderr);
+
+    for folder in ["linked", "open"] {
+        fs::create_dir(place.at(folder)).unwrap();
+    }
+    fs::set_permissions(place.at("open"), Permissions::from_mode(0o777)).unwrap();
+    symlink(place.at("open"), place.at("linked/libraries")).unwrap();
+    let end = with_cache(&place, &place.at("linked"), &["build", "rpmalloc"]);
+    assert_eq!(end.code, Some(1), "{}", end.stderr);
+    let said = format!("others can write in {}, so", place.text("open"));
+    assert!(end.stderr.contains(&said), "{}", end.stderr);
+}
+
+/// A folder that all users may write to, with a program of this name that leaves `started`.
+fn planted(place: &Place, name: &str) {
+    fs::create_dir_all(place.at("open")).unwrap();
+    let program = place.at("open").join(name);
+    fs::write(
+        &program,
+        format!("#!/bin/sh\n: > {}\n", place.text("started")),
+    )
+    .unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(place.at("open"), Permissions::from_mode(0o777)).unwrap();
+}
+
+#[test]
+fn no_program_is_taken_from_a_folder_of_path_that_others_can_write_to() {
+    let place = Place::new();
+    for name in ["dpkg-query", "getconf"] {
+        planted(&place, name);
+    }
+    let path = std::env::var("PATH").unwrap();
+    let list = |first: &str| {
+        let mut list = place.heapmark(&["list", "allocators"]);
+        list.env("PATH", format!("{first}:{path}"));
+        End::of(list.current_dir(place.at("open")).output().unwrap())
+    };
+    for first in [&place.text("open"), ".", ""] {
+        let end = list(first);
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        assert!(!place.at("started").exists(), "{first}");
+        let said = format!("and others can write in {}: no program", place.text("open"));
+        assert!(end.stderr.contains(&said), "{said}: {}", end.stderr);
+    }
+    fs::set_permissions(place.at("open"), Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(list(&place.text("open")).stderr, "");
+    assert!(place.at("started").exists(), "it would have been started");
+}
+
+#[test]
+fn data_files_that_others_can_exchange_are_refused() {
+    let place = Place::new();
+    let files = [
+        ("allocators", "allocators/mine.toml"),
+        ("languages", "programs/mine/program.toml"),
+        ("programs", "real-programs/mine/program.toml"),
+    ];
+    for (list, file) in files {
+        let path = place.at("config/heapmark").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "x = ").unwrap();
+        let fault = || {
+            let end = place.run(&["list", list]);
+            assert_ne!(end.code, Some(0), "{file}");
+            end.stderr
+        };
+        let refused = format!("others can write in {}", path.display());
+        assert!(!fault().contains(&refused), "{file}");
+        fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+        assert!(fault().contains(&refused), "{file}: {}", fault());
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn too_little_stack_or_memory_is_an_error() {
+    let limited = |limit: &str, args: &str| {
+        let mut command = Command::new("sh");
+        let script = format!("ulimit {limit}; exec \"$0\" {args}");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_heapmark")]);
+        End::of(command.env_remove("RUST_BACKTRACE").output().unwrap())
+    };
+    let end = limited("-s 64", "list workloads");
+    end.is_one_line(1);
+    assert!(end.stderr.contains("ulimit -s"), "{}", end.stderr);
+    let within = |steps: u32, args: &str| limited(&format!("-v {}", steps << 9), args);
+    // With less the kernel or the dynamic linker cannot start it.
+    let (mut too_little, mut enough) = (0, 1 << 10);
+    while enough - too_little > 1 {
+        let middle = (too_little + enough) / 2;
+        match within(middle, "--version").code {
+            Some(0) => enough = middle,
+            _ => too_little = middle,
+        }
+    }
+    let ends = (0..12).map(|more| within(enough + more, "list workloads"));
+    let failed: Vec<End> = ends.filter(|end| end.code != Some(0)).collect();
+    for end in &failed {
+        assert_eq!(end.code, Some(1), "{}", end.stderr);
+    }
+    let is_of_memory = |end: &End| end.stderr.contains("raise its limit (ulimit -v)");
+    assert!(failed.iter().any(is_of_memory), "{}", failed.len());
 }
 
 #[test]

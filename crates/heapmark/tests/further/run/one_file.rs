@@ -2,12 +2,12 @@
 //! damaged, and in the layout of a distribution.
 
 use crate::support::tried::TRUE;
-use crate::support::{End, SMALL, repository};
+use crate::support::{End, SMALL, is_root, repository};
 use heapmark::build::{GUEST, REACH, TIMER, WITNESS, in_path};
 use heapmark::catalog::{Catalog, Source};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -150,6 +150,47 @@ fn the_environment_goes_before_the_layout_of_a_distribution_and_that_before_what
     let end = End::of(command.env("HEAPMARK_GUEST", named).output().unwrap());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     assert!(machine.at("named").exists() && !machine.at("installed").exists());
+}
+
+#[test]
+fn what_others_can_exchange_beside_the_program_is_not_started() {
+    let machine = Machine::new();
+    let guest = machine.marking_guest("lib/heapmark/heapmark-guest", "started");
+    let unused = |by: &str| {
+        let end = machine.run_anew(&TRUE);
+        assert_eq!(end.code, Some(0), "{by}: {}", end.stderr);
+        assert!(!machine.at("started").exists(), "{by}");
+        let said = format!(
+            "warning: {} is not used: {by}, so it can be exchanged",
+            machine.at("lib/heapmark").display()
+        );
+        let lines = end.stderr.lines().filter(|line| *line == said);
+        assert_eq!(lines.count(), 1, "{said}: {}", end.stderr);
+    };
+    let others = |path: &Path, mode: u32| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        format!("others can write in {}", path.display())
+    };
+    for (path, closed) in [(machine.at("lib"), 0o755), (guest.clone(), 0o755)] {
+        unused(&others(&path, closed | 0o002));
+        let mut command = machine.heapmark(&["list", "allocators"]);
+        let end = End::of(command.env("HEAPMARK_GUEST", &guest).output().unwrap());
+        end.is_one_line(1);
+        assert!(end.stderr.contains("HEAPMARK_GUEST="), "{}", end.stderr);
+        others(&path, closed);
+    }
+    // A planted file in a sticky folder, such as /tmp.
+    if !is_root() {
+        return eprintln!("skipped: a file of another user (needs root)");
+    }
+    others(&machine.at("lib"), 0o1777);
+    for path in [&guest, &machine.at("lib/heapmark")] {
+        chown(path, Some(65_534), Some(65_534)).unwrap();
+        unused(&format!("{} belongs to user 65534", path.display()));
+        chown(path, Some(0), Some(0)).unwrap();
+    }
+    assert_eq!(machine.run_anew(&TRUE).code, Some(0));
+    assert!(machine.at("started").exists());
 }
 
 #[test]
