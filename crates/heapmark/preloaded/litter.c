@@ -6,8 +6,8 @@
  * of the program, and SIZE:WEIGHT,... Behind it each process of that program writes what it did; in other processes, and with 0
  * bytes, nothing is done. */
 #define _GNU_SOURCE
+#include "handed.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -57,8 +57,8 @@ static uint32_t below(uint64_t *state, uint32_t bound) { return (uint32_t)(((nex
 
 static struct block allocate(uint64_t *random) {
     uint32_t ticket = below(random, until[size_count - 1]), place = 0;
-    while (until[place] <= ticket) place++;
-    uint32_t size = sizes[place] ? sizes[place] : 1;
+    while (place < size_count - 1 && until[place] <= ticket) place++;
+    uint32_t size = sizes[place];
     struct block block = {.size = size, .stamp = (uint32_t)next(random)};
     block.address = malloc(size);
     if (!block.address) {
@@ -167,25 +167,17 @@ static int ordered(char *text) {
         if (*end != ':') break;
         end++;
         sum += number(&end);
-        sizes[size_count] = (uint32_t)size;
+        if (size > UINT32_MAX || sum > UINT32_MAX) return 0;
+        sizes[size_count] = size ? (uint32_t)size : 1;
         until[size_count++] = (uint32_t)sum;
     }
-    return sum > 0 && threads >= 1 && threads <= MOST_THREADS;
+    return sum > 0 && threads >= 1 && threads <= MOST_THREADS && stay <= 100;
 }
 
 /* Anonymous and shared memory, in bytes. */
 static uint64_t resident(void) {
-    char text[8192];
-    int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    ssize_t length = file < 0 ? 0 : read(file, text, sizeof text - 1);
-    close(file);
-    text[length < 0 ? 0 : length] = 0;
-    uint64_t kib = 0;
-    for (int i = 0; i < 2; i++) {
-        char *at = strstr(text, i ? "RssShmem:" : "RssAnon:");
-        if (at) kib += strtoull(strchr(at, ':') + 1, NULL, 10);
-    }
-    return kib << 10;
+    long anonymous = status_number("\nRssAnon:"), shared = status_number("\nRssShmem:");
+    return (uint64_t)((anonymous > 0 ? anonymous : 0) + (shared > 0 ? shared : 0)) << 10;
 }
 
 static uint64_t now_ns(void) {
@@ -199,8 +191,7 @@ static uint64_t ns(struct timeval time) { return (uint64_t)time.tv_sec * 1000000
 __attribute__((constructor)) static void age(void) {
     static char order[1 << 16];
     int error = errno;
-    const char *path = getenv("HEAPMARK_LITTER");
-    int file = path ? open(path, O_RDWR | O_APPEND | O_CLOEXEC) : -1;
+    int file = handed(getenv("HEAPMARK_LITTER"), O_RDWR | O_APPEND);
     if (file < 0) return;
     uint64_t began_ns = now_ns();
     struct rusage before, after;

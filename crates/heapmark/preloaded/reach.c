@@ -3,9 +3,9 @@
  * anonymous in memory when the process began, and deletes of C++ that state another size than the block has. All is counted
  * at once, so nothing is to do at the end of a process. glibc serves all calls; live bytes are those that it reports as usable. */
 #define _GNU_SOURCE
+#include "handed.h"
 #include "libc.h"
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -64,7 +64,7 @@ static int64_t anonymous_bytes(void) {
 static void begin_process(int64_t live) {
     int64_t place = atomic_fetch_add(&all->processes, 1);
     own = NULL;
-    if (place >= PROCESSES) return;
+    if (place < 0 || place >= PROCESSES) return;
     struct process *process = &all->process[place];
     process->began_bytes = anonymous_bytes();
     process->began_live = process->live = process->most_live = live;
@@ -78,8 +78,7 @@ static void in_child(void) {
 
 __attribute__((constructor)) static void begin(void) {
     int error = errno;
-    const char *path = getenv("HEAPMARK_REACH");
-    int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    int file = handed(getenv("HEAPMARK_REACH"), O_RDWR);
     if (file >= 0) {
         void *map = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
         close(file);

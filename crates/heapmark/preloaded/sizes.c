@@ -2,8 +2,8 @@
  * in one of its processes, and the most threads of one that allocate. All is counted at once, so nothing is to do at the
  * end of a process. glibc serves all calls; live bytes are those that it reports as usable. */
 #define _GNU_SOURCE
+#include "handed.h"
 #include "libc.h"
-#include <fcntl.h>
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -34,9 +34,8 @@ static void at_least(_Atomic uint64_t *most, uint64_t value) {
 }
 
 __attribute__((constructor)) static void begin(void) {
-    const char *path = getenv("HEAPMARK_SIZES");
     struct stat exe;
-    int file = path && !stat("/proc/self/exe", &exe) ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    int file = stat("/proc/self/exe", &exe) ? -1 : handed(getenv("HEAPMARK_SIZES"), O_RDWR);
     if (file < 0) return;
     struct counted *counted = mmap(NULL, sizeof *counted, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);

@@ -5,9 +5,9 @@
  * HEAPMARK_SLOWER_NS makes each call take so much longer, until HEAPMARK_SLOWER_UNTIL_NS of the system's clock: a timed one
  * waits for all that it stands for. */
 #define _GNU_SOURCE
+#include "handed.h"
 #include "libc.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -93,8 +93,7 @@ static int ascending(const void *a, const void *b) {
 }
 
 __attribute__((constructor)) static void begin(void) {
-    const char *path = getenv("HEAPMARK_TIMES");
-    int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    int file = handed(getenv("HEAPMARK_TIMES"), O_RDWR);
     if (file < 0) return;
     void *map = mmap(NULL, TOTALS * sizeof *totals, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);

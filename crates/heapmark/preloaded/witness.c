@@ -3,7 +3,7 @@
  * and what is resident then. Preloaded behind an allocator; defines nothing that a program could call, does not allocate, and writes everything
  * at once, so that processes of one tree do not write into each other's lines. */
 #define _GNU_SOURCE
-#include <fcntl.h>
+#include "handed.h"
 #include <limits.h>
 #include <link.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 static const char *const FAMILY[] = {"malloc", "free", "calloc", "realloc"};
 enum { FUNCTIONS = sizeof FAMILY / sizeof *FAMILY };
 
-static char text[1 << 16], self[PATH_MAX], log_path[PATH_MAX];
+static char text[1 << 16], self[PATH_MAX], told[PATH_MAX];
 static size_t length;
 
 static void put(const char *word, size_t count) {
@@ -168,9 +168,9 @@ static int look(struct dl_phdr_info *object, size_t size, void *found) {
 }
 
 __attribute__((constructor)) static void tell(void) {
-    const char *path = getenv("HEAPMARK_WITNESS");
-    if (path && strlen(path) < sizeof log_path) strcpy(log_path, path);
-    int file = path ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
+    const char *value = getenv("HEAPMARK_WITNESS");
+    if (value && strlen(value) < sizeof told) strcpy(told, value);
+    int file = handed(told, O_WRONLY | O_APPEND);
     if (file < 0) return;
     ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
     self[size < 0 ? 0 : size] = 0;
@@ -223,7 +223,7 @@ static void scheduling(void) {
 
 __attribute__((destructor)) static void tell_the_end(void) {
     char statm[128], *rest;
-    int source = *log_path ? open("/proc/self/statm", O_RDONLY | O_CLOEXEC) : -1;
+    int source = *told ? open("/proc/self/statm", O_RDONLY | O_CLOEXEC) : -1;
     ssize_t size = source < 0 ? 0 : read(source, statm, sizeof statm - 1);
     close(source);
     if (size <= 0) return;
@@ -234,7 +234,7 @@ __attribute__((destructor)) static void tell_the_end(void) {
     number(strtoul(rest, NULL, 10) * (unsigned long)sysconf(_SC_PAGESIZE));
     word("\n");
     scheduling();
-    int file = open(log_path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    int file = handed(told, O_WRONLY | O_APPEND);
     if (file >= 0 && write(file, text, length) < 0) text[0] = 0;
     close(file);
 }

@@ -3,8 +3,8 @@
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use heapmark::cmd::{
     EXIT_CODES, Exit, Manner, build, campaign, check, claims, clean, compare, completions, doctor,
-    explain, export, fetch, flags, help, list, man, noise, open, record, replay, report, run,
-    selftest, show, signals, surroundings, trace, try_command,
+    explain, export, fetch, flags, help, list, man, noise, open, record, refuse_few_files, replay,
+    report, run, selftest, show, signals, surroundings, trace, try_command,
 };
 use std::process::ExitCode;
 
@@ -66,7 +66,10 @@ fn command() -> ExitCode {
         Ok(read) => read,
         Err(error) => return flags::told(&error).into(),
     };
-    if let Err(error) = flags::refuse_idle(&line, &matches).and_then(|()| signals::watch()) {
+    if let Err(error) = flags::refuse_idle(&line, &matches)
+        .and_then(|()| refuse_few_files())
+        .and_then(|()| signals::watch())
+    {
         return Exit::of_error(&error).into();
     }
     cli.manner.take_effect();

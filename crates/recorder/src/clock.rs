@@ -2,6 +2,7 @@
 //! the first has the lower stamp. If the CPU's own counter is the same on all CPUs, it provides
 //! stamps without a cache line that all threads write; otherwise a counter in memory does.
 
+use crate::environment::variable;
 use crate::file;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -24,11 +25,7 @@ const WISH: &CStr = c"HEAPMARK_RECORD_CLOCK";
 
 /// Determines the kind; once, before anything is recorded.
 pub fn find() {
-    // SAFETY: `getenv` returns a C string, and there is one thread.
-    let is_unwanted = unsafe {
-        let wish = libc::getenv(WISH.as_ptr());
-        !wish.is_null() && CStr::from_ptr(wish) == c"counter"
-    };
+    let is_unwanted = variable(WISH) == b"counter";
     KIND.store(
         if cpu::is_steady() && !is_unwanted {
             CPU

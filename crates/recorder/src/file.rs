@@ -10,7 +10,7 @@
 
 use crate::decimal::decimal;
 use crate::layout::{CaptureFile, PATH_BYTES};
-use crate::lent;
+use crate::lent::{self, Lender};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_long};
 use core::sync::atomic::Ordering;
@@ -134,7 +134,7 @@ pub fn read<'a>(path: &CStr, room: &'a mut [u8]) -> &'a [u8] {
 }
 
 /// An open file that closes itself.
-struct Descriptor(c_long);
+pub struct Descriptor(pub c_long);
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
@@ -164,7 +164,23 @@ fn is_forbidden(error: i32) -> bool {
 }
 
 fn lend(inode: u64) -> Option<Descriptor> {
-    lent::ask(inode).map(|descriptor| Descriptor(descriptor.into()))
+    lent::CAPTURES
+        .ask(inode)
+        .map(|descriptor| Descriptor(descriptor.into()))
+}
+
+/// The file that heapmark hands to all processes, to be written at its end; lent if this process may
+/// not open it, or if another one lies there.
+///
+/// `path` ends with a zero byte.
+pub fn handed(path: &[u8], device_and_inode: (u64, u64), lender: &Lender) -> Option<Descriptor> {
+    // Not to wait for whom a FIFO there is meant.
+    let there = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC | there;
+    open(path, flags)
+        .ok()
+        .filter(|file| identity(file) == Some(device_and_inode))
+        .or_else(|| lender.ask(0).map(|file| Descriptor(file.into())))
 }
 
 /// A separate function: the buffer that the kernel fills leaves the stack before anything else is

@@ -1,8 +1,9 @@
-//! Asks heapmark for a file that this process may not open itself, since it runs as another user
-//! than heapmark. Uses direct system calls, as in `file`.
+//! Asks heapmark for files that this process may not open itself, since it runs as another user than
+//! heapmark. Uses direct system calls, as in `file`.
 
+use crate::environment::{number, variable};
 use core::cell::UnsafeCell;
-use core::ffi::{CStr, c_int, c_long};
+use core::ffi::{c_int, c_long};
 use core::sync::atomic::{AtomicBool, Ordering};
 use heapmark_wire::lent::{ADDRESS_BYTES, QUESTION_BYTES, SECRET_BYTES, VARIABLE, filters};
 
@@ -18,60 +19,65 @@ const AGAIN: usize = 64;
 
 const WORD_BYTES: usize = ADDRESS_BYTES + SECRET_BYTES;
 
-struct Where {
+/// Where to ask.
+pub struct Lender {
     known: AtomicBool,
     word: UnsafeCell<[u8; WORD_BYTES]>,
     filters: UnsafeCell<u32>,
 }
 
 // SAFETY: written once, when there is one thread.
-unsafe impl Sync for Where {}
+unsafe impl Sync for Lender {}
 
-static WHERE: Where = Where {
-    known: AtomicBool::new(false),
-    word: UnsafeCell::new([0; WORD_BYTES]),
-    filters: UnsafeCell::new(0),
-};
+/// That of captures.
+pub static CAPTURES: Lender = Lender::new();
 
 /// Reads the environment; once per program.
 pub fn configure() {
-    // SAFETY: `getenv` returns a C string, and there is one thread.
-    unsafe {
-        let value = libc::getenv(VARIABLE.as_ptr());
-        let value = if value.is_null() {
-            &[][..]
-        } else {
-            CStr::from_ptr(value).to_bytes()
-        };
+    CAPTURES.configure(variable(VARIABLE));
+}
+
+impl Lender {
+    pub const fn new() -> Lender {
+        Lender {
+            known: AtomicBool::new(false),
+            word: UnsafeCell::new([0; WORD_BYTES]),
+            filters: UnsafeCell::new(0),
+        }
+    }
+
+    /// Takes the data for asking from the beginning of a text; only while there is one thread.
+    pub fn configure(&self, value: &[u8]) {
         let Some((word, rest)) = value.split_first_chunk::<WORD_BYTES>() else {
             return;
         };
-        let Some(filters) = core::str::from_utf8(rest)
-            .ok()
-            .and_then(|text| text.parse().ok())
-        else {
+        let filters = rest.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let Some(filters) = number(filters) else {
             return;
         };
-        WHERE.word.get().write(*word);
-        WHERE.filters.get().write(filters);
-        WHERE.known.store(true, Ordering::Release);
+        // SAFETY: there is one thread.
+        unsafe {
+            self.word.get().write(*word);
+            self.filters.get().write(filters as u32);
+        }
+        self.known.store(true, Ordering::Release);
     }
-}
 
-/// The descriptor of this process's own file with this inode, or of a new one if it is 0.
-pub fn ask(inode: u64) -> Option<c_int> {
-    // One after the other: the first call's stack is free before the second.
-    if WHERE.known.load(Ordering::Acquire) && may_ask() {
-        ask_for(inode)
-    } else {
-        None
+    /// The descriptor of this process's own file with this inode, or of a new one if it is 0.
+    pub fn ask(&self, inode: u64) -> Option<c_int> {
+        // SAFETY: written before there were threads.
+        let (word, filters) = unsafe { (&*self.word.get(), *self.filters.get()) };
+        // One after the other: the first call's stack is free before the second.
+        if self.known.load(Ordering::Acquire) && may_ask(filters) {
+            ask_for(word, inode)
+        } else {
+            None
+        }
     }
 }
 
 #[inline(never)]
-fn ask_for(inode: u64) -> Option<c_int> {
-    // SAFETY: written before there were threads.
-    let word = unsafe { &*WHERE.word.get() };
+fn ask_for(word: &[u8; WORD_BYTES], inode: u64) -> Option<c_int> {
     let mut question = [0; QUESTION_BYTES];
     question[..SECRET_BYTES].copy_from_slice(&word[ADDRESS_BYTES..]);
     question[SECRET_BYTES..].copy_from_slice(&inode.to_le_bytes());
@@ -160,7 +166,7 @@ unsafe fn answer(socket: c_long) -> Option<c_int> {
 /// Whether this process is under no more system call filters than heapmark: a sandbox may kill a
 /// process that asks.
 #[inline(never)]
-fn may_ask() -> bool {
+fn may_ask(own: u32) -> bool {
     // SAFETY: plain system calls on locals.
     unsafe {
         let path = c"/proc/self/status";
@@ -181,6 +187,6 @@ fn may_ask() -> bool {
             at += (PIECE - AGAIN) as c_long;
         }
         libc::syscall(libc::SYS_close, file);
-        found == Some(*WHERE.filters.get())
+        found == Some(own)
     }
 }

@@ -20,6 +20,7 @@ mod chunk_space;
 mod clock;
 mod decimal;
 mod end;
+mod environment;
 mod file;
 mod hooks;
 mod interposers;

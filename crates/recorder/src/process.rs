@@ -1,6 +1,7 @@
 //! A recorded process: its file, its numbers, its end. All of it lies in memory that a child finds
 //! wiped, however it was forked.
 
+use crate::environment::{number, variable};
 use crate::file::{Fresh, Reason};
 use crate::layout::{
     FRESH, OVER, PATH_BYTES, ProcessState, RECORDING, SETTINGS, STARTING, WIPED, Wiped,
@@ -22,21 +23,7 @@ const UNTIL: &CStr = c"HEAPMARK_RECORD_UNTIL_NS";
 
 /// Reads the environment; once per program. False if nothing is to be recorded.
 pub fn configure() -> bool {
-    // SAFETY: `getenv` returns a C string, and there is one thread.
-    let value = |name: &CStr| unsafe {
-        let value = libc::getenv(name.as_ptr());
-        if value.is_null() {
-            &[][..]
-        } else {
-            CStr::from_ptr(value).to_bytes()
-        }
-    };
-    let number = |name| {
-        core::str::from_utf8(value(name))
-            .ok()
-            .and_then(|text| text.parse::<u64>().ok())
-    };
-    let stem = value(TO);
+    let stem = variable(TO);
     if stem.is_empty() || stem.len() > PATH_BYTES - 32 {
         return false;
     }
@@ -58,15 +45,16 @@ pub fn configure() -> bool {
             .cast::<u8>()
             .copy_from(stem.as_ptr(), stem.len())
     };
-    if let Some(bytes) = number(MOST_BYTES) {
+    if let Some(bytes) = number(variable(MOST_BYTES)) {
         let chunks = (bytes / CHUNK_BYTES as u64).clamp(2, u64::from(u32::MAX));
         SETTINGS.most_chunks.store(chunks as u32, Ordering::Relaxed);
     }
     lent::configure();
     program_log::configure();
-    SETTINGS
-        .until_ns
-        .store(number(UNTIL).unwrap_or(u64::MAX), Ordering::Relaxed);
+    SETTINGS.until_ns.store(
+        number(variable(UNTIL)).unwrap_or(u64::MAX),
+        Ordering::Relaxed,
+    );
     SETTINGS
         .stem_bytes
         .store(stem.len() as u32, Ordering::Relaxed);

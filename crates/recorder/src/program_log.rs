@@ -3,6 +3,9 @@
 //! and nothing allocated.
 
 use crate::decimal::decimal;
+use crate::environment::{number, variable};
+use crate::file::handed;
+use crate::lent::Lender;
 use crate::local::Errno;
 use crate::next::CStringArray;
 use core::cell::UnsafeCell;
@@ -15,6 +18,8 @@ const PATH_BYTES: usize = 256;
 struct ProgramLog {
     known: AtomicBool,
     path: UnsafeCell<[u8; PATH_BYTES]>,
+    device_and_inode: UnsafeCell<(u64, u64)>,
+    lender: Lender,
 }
 
 // SAFETY: written once, when there is one thread.
@@ -23,20 +28,26 @@ unsafe impl Sync for ProgramLog {}
 static FILE: ProgramLog = ProgramLog {
     known: AtomicBool::new(false),
     path: UnsafeCell::new([0; PATH_BYTES]),
+    device_and_inode: UnsafeCell::new((0, 0)),
+    lender: Lender::new(),
 };
 
 /// Reads the environment; once per program.
 pub fn configure() {
-    // SAFETY: `getenv` returns a C string, and there is one thread.
-    unsafe {
-        let value = libc::getenv(LOG.as_ptr());
-        if !value.is_null() && CStr::from_ptr(value).count_bytes() < PATH_BYTES {
-            FILE.path
-                .get()
-                .cast::<c_char>()
-                .copy_from(value, CStr::from_ptr(value).count_bytes());
-            FILE.known.store(true, Ordering::Release);
+    let told = variable(LOG);
+    let mut words = told.splitn(4, |byte| *byte == b' ').skip(1);
+    let (device, inode) = (words.next().and_then(number), words.next().and_then(number));
+    if let (Some(device), Some(inode), Some(path)) = (device, inode, words.next())
+        && path.len() < PATH_BYTES
+    {
+        FILE.lender.configure(told);
+        // SAFETY: there is one thread, and the path fits, with a zero byte behind it.
+        unsafe {
+            FILE.device_and_inode.get().write((device, inode));
+            let to = FILE.path.get().cast::<u8>();
+            to.copy_from(path.as_ptr(), path.len());
         }
+        FILE.known.store(true, Ordering::Release);
     }
 }
 
@@ -50,13 +61,12 @@ pub unsafe fn note(sign: &[u8], pid: c_int, path: *const c_char, words: CStringA
         return;
     }
     let _errno = Errno::keep();
-    // SAFETY: plain system calls; the program's own strings.
+    // SAFETY: plain system calls; the program's own strings; written before there were threads.
     unsafe {
-        let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC;
-        let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, FILE.path.get(), flags, 0);
-        if file < 0 {
+        let known = *FILE.device_and_inode.get();
+        let Some(file) = handed(&*FILE.path.get(), known, &FILE.lender) else {
             return;
-        }
+        };
         let mut digits = [0; 20];
         let given: &[u8] = if gets_recorder(words) { b" 1 " } else { b" 0 " };
         let part = |bytes: &[u8]| libc::iovec {
@@ -70,8 +80,7 @@ pub unsafe fn note(sign: &[u8], pid: c_int, path: *const c_char, words: CStringA
             part(given),
             part(path),
         ];
-        libc::syscall(libc::SYS_writev, file, parts.as_ptr(), parts.len());
-        libc::syscall(libc::SYS_close, file);
+        libc::syscall(libc::SYS_writev, file.0, parts.as_ptr(), parts.len());
     }
 }
 

@@ -1,18 +1,20 @@
-//! How a process that may not open its own capture asks heapmark for it: it has given up the right,
-//! or never had it. heapmark listens at an abstract socket address, which needs no folder, and
-//! answers with the open file, or with nothing.
+//! How a process that may not open a file which heapmark meant for it asks heapmark for it: it has
+//! given up the right, or never had it. heapmark listens at an abstract socket address, which needs
+//! no folder, and answers with the open file, or with nothing.
 
-/// The variable with the data for asking: [`ADDRESS_BYTES`] letters of the address,
+/// The variable with the data for asking for a capture: [`ADDRESS_BYTES`] letters of the address,
 /// [`SECRET_BYTES`] letters of a secret, then the number of system call filters (seccomp) that
 /// heapmark itself is under. A process under more may be killed for asking, and does not ask.
 pub const VARIABLE: &core::ffi::CStr = c"HEAPMARK_RECORD_ASK";
-/// The variable that names the file in which executed programs are listed.
+/// The variable that names the file in which executed programs are listed: the data for asking for
+/// it, device, inode and path. `preloaded/handed.h` reads the same of other files.
 pub const LOG: &core::ffi::CStr = c"HEAPMARK_RECORD_PROGRAMS";
 /// Letters of the address.
 pub const ADDRESS_BYTES: usize = 24;
 /// Letters of the secret after it.
 pub const SECRET_BYTES: usize = 32;
-/// Bytes of a question: the secret, then the number of the file's inode; 0 for a new file.
+/// Bytes of a question: the secret, then the number of the capture's inode; 0 for a new capture, or
+/// where there is only one file to ask for.
 pub const QUESTION_BYTES: usize = SECRET_BYTES + 8;
 
 /// How many filters there are, from a process's `/proc/PID/status`, or a piece of it. Old kernels

@@ -28,21 +28,23 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// `PATH` without the folders in which another user can exchange programs, and what is wrong with
-/// those. That of an ordinary user may have what a group or another user keeps for all, as clusters
-/// do; that of root may not.
+/// `PATH` with those folders last in which another user can exchange programs, and what is wrong with them: such a
+/// folder replaces no program that is elsewhere, and one that keeps what is nowhere else (cargo's, in some images) still
+/// serves. That of an ordinary user may have what a group or another user keeps for all, as clusters do; that of root may
+/// not.
 pub fn trusted_path() -> (OsString, Vec<String>) {
     let path = env::var_os("PATH").unwrap_or_default();
-    let mut left_out = Vec::new();
+    let mut why = Vec::new();
     let is_trusted = |folder: &PathBuf| {
         // A name that no file has: anyone may make new ones even in a sticky folder.
         let mut weaknesses = weaknesses(&folder.join("\0"));
         let weakness = weaknesses.find(|it| geteuid().is_root() || it.is_for_everyone());
-        left_out.extend((weakness.iter()).map(|it| format!("{}, and {it}", folder.display())));
+        why.extend((weakness.iter()).map(|it| format!("{}, and {it}", folder.display())));
         weakness.is_none()
     };
-    let kept: Vec<PathBuf> = env::split_paths(&path).filter(is_trusted).collect();
-    (env::join_paths(kept).unwrap_or_default(), left_out)
+    let (first, last): (Vec<PathBuf>, Vec<PathBuf>) = env::split_paths(&path).partition(is_trusted);
+    let path = env::join_paths(first.into_iter().chain(last));
+    (path.unwrap_or_default(), why)
 }
 
 /// `libfoo-2.so.1` -> `foo-2`.

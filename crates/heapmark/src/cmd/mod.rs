@@ -48,12 +48,16 @@ use crate::report::{Screen, plain};
 use crate::store::{self, Run};
 use anyhow::{Context, Result};
 use heapmark_trace::Fault;
+use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::OnceLock;
+
+/// With fewer, not even a compiler is found.
+const LEAST_FILES: u64 = 16;
 
 /// The machine that heapmark runs on, and its C library, of which the machine itself tells nothing.
 fn described_machine() -> BTreeMap<String, String> {
@@ -198,6 +202,16 @@ fn is_quiet() -> bool {
 fn note(text: impl AsRef<str>) {
     if !is_quiet() {
         say(text);
+    }
+}
+
+/// Refuses where hardly any file may be open: what failed for that would be told as something else.
+pub fn refuse_few_files() -> Result<()> {
+    match getrlimit(Resource::Nofile).current {
+        Some(most) if most < LEAST_FILES => {
+            refuse!("ulimit -n is {most}: heapmark needs {LEAST_FILES} open files at least")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -152,12 +152,8 @@ pub fn run(mut args: RecordArgs) -> Result<u8> {
 /// A folder for the captures of this recording, which others cannot look into: what lies there is
 /// ours.
 fn captures_folder(within: &Path, output: &Path) -> Result<PathBuf> {
-    let name = format!(
-        "{}.{}.captures",
-        text(output.file_name()),
-        std::process::id()
-    );
-    let folder = within.join(name);
+    let common = format!("{}.{}", text(output.file_name()), std::process::id());
+    let folder = file::numbered(within.join(format!("{common}.captures")), file::is_there);
     let made = fs::DirBuilder::new().mode(0o700).create(&folder);
     made.with_path("cannot write", &folder)?;
     Ok(folder)
@@ -297,7 +293,10 @@ fn earlier(output: &Path) -> Vec<PathBuf> {
         let number = name
             .strip_suffix(".trace")
             .and_then(|it| Some(it.split_once('-')?.0));
-        number.is_some_and(|it| it.split('.').all(is_number)) && Reader::open(path).is_ok()
+        // Not to wait for whom a FIFO there is meant.
+        number.is_some_and(|it| it.split('.').all(is_number))
+            && path.is_file()
+            && Reader::open(path).is_ok()
     };
     let mut found: Vec<PathBuf> = listing(children_folder(output)).filter(is_ours).collect();
     found.sort();

@@ -34,8 +34,8 @@ pub fn stdout() -> Result<Stdout> {
 /// Reading the command line needs almost as much.
 const LEAST_STACK: u64 = 512 << 10;
 
-/// Makes an error of what would end heapmark without one, and leaves programs out of `PATH` that
-/// another user can exchange.
+/// Makes an error of what would end heapmark without one, and puts folders of `PATH` last in which another user can
+/// exchange programs.
 ///
 /// # Safety
 ///
@@ -60,10 +60,10 @@ pub unsafe fn prepare() -> Result<()> {
     };
     // SAFETY: the function makes only calls that a signal's handler may make.
     unsafe { signal_hook::low_level::register(SIGABRT, out_of_memory)? };
-    let (path, left_out) = trusted_path();
-    if !left_out.is_empty() {
-        for why in left_out {
-            say!("warning: PATH has {why}: no program is taken from there (chmod go-w, chown)");
+    let (path, weaknesses) = trusted_path();
+    if !weaknesses.is_empty() {
+        for why in weaknesses {
+            say!("warning: PATH has {why}: programs are looked for there last (chmod go-w, chown)");
         }
         // SAFETY: the caller's promise.
         unsafe { std::env::set_var("PATH", path) };

@@ -1,18 +1,20 @@
-//! Files that every process of a tree can open by path and append to, whatever user it runs as.
-//! `/proc/PID/fd` of heapmark is open only to heapmark's own user, and a program may close
-//! inherited descriptors.
+//! Files that every process of a tree can open, and no other. `/proc/PID/fd` of heapmark is open
+//! only to heapmark's own user, and a program may close inherited descriptors: so they have names,
+//! and processes that run as other users ask for them (`lender`).
 
+use super::lender::Lender;
 use super::memory_file::{text, words};
 use crate::catalog::folder::listing;
 use anyhow::{Context, Result};
 use rustix::process::geteuid;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Folders that all users may read, memory before disks.
+/// Folders that all users may enter, memory before disks.
 const PLACES: [&str; 2] = ["/dev/shm", "/tmp"];
 /// Prefix of the file names.
 const PREFIX: &str = "heapmark-handed-";
@@ -21,19 +23,39 @@ const PREFIX: &str = "heapmark-handed-";
 pub struct Handed {
     file: File,
     path: PathBuf,
+    told: String,
+    _lender: Lender,
 }
 
 impl Handed {
-    /// A new file of this mode: `0o622` is for processes that only write.
-    pub fn new(mode: u32) -> Result<Handed> {
+    pub fn new() -> Result<Handed> {
         let [memory, disk] = PLACES.map(PathBuf::from);
         let create_in = |place: PathBuf| {
             sweep(&place);
-            create(&place, mode)
+            create(&place)
         };
-        create_in(memory)
+        let (file, path) = create_in(memory)
             .or_else(|_| create_in(disk))
-            .or_else(|_| create_in(std::env::temp_dir()))
+            .or_else(|_| create_in(std::env::temp_dir()))?;
+        let known = file.metadata().context("cannot read a file's number")?;
+        let lent = file
+            .try_clone()
+            .context("cannot duplicate a file descriptor")?;
+        // Opened again: the place to write at is not to be shared.
+        let lend = move |_, _| {
+            let again = format!("/proc/self/fd/{}", lent.as_raw_fd());
+            Ok(Some(
+                OpenOptions::new().read(true).append(true).open(again)?,
+            ))
+        };
+        let lender = Lender::new(lend)?;
+        let (word, shown) = (&lender.word, path.display());
+        Ok(Handed {
+            told: format!("{word} {} {} {shown}", known.dev(), known.ino()),
+            file,
+            path,
+            _lender: lender,
+        })
     }
 
     pub fn file(&self) -> &File {
@@ -45,15 +67,10 @@ impl Handed {
         text(&self.file, 0)
     }
 
-    /// Why nothing could be written into it by its path, if that shows.
+    /// Why nothing could be written into it, if that shows.
     pub fn trouble(&self) -> Option<String> {
-        let path = self.path.display();
-        let own = self.file.metadata().ok()?;
-        let there = self.path.metadata();
-        if !there.is_ok_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino())) {
-            return Some(format!("something has removed the file for it, {path}"));
-        }
         let space = rustix::fs::fstatvfs(&self.file).ok()?;
+        let path = self.path.display();
         (space.f_bavail == 0).then(|| format!("the disk of the file for it, {path}, is full"))
     }
 
@@ -62,8 +79,9 @@ impl Handed {
         words(&self.file, count)
     }
 
-    pub fn path(&self) -> String {
-        self.path.display().to_string()
+    /// What a process needs to open it: see `heapmark_wire::lent::LOG`.
+    pub fn told(&self) -> String {
+        self.told.clone()
     }
 }
 
@@ -73,7 +91,7 @@ impl Drop for Handed {
     }
 }
 
-fn create(place: &Path, mode: u32) -> Result<Handed> {
+fn create(place: &Path) -> Result<(File, PathBuf)> {
     loop {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -93,9 +111,9 @@ fn create(place: &Path, mode: u32) -> Result<Handed> {
             continue;
         }
         // Independent of this process's umask.
-        file.set_permissions(Permissions::from_mode(mode))
+        file.set_permissions(Permissions::from_mode(0o600))
             .with_context(context)?;
-        return Ok(Handed { file, path });
+        return Ok((file, path));
     }
 }
 
@@ -126,10 +144,11 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn others_can_write_into_it_by_its_path_and_it_goes_away() {
-        let handed = Handed::new(0o622).unwrap();
-        let path = PathBuf::from(handed.path());
-        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o622);
+    fn only_its_user_can_open_it_by_its_path_and_it_goes_away() {
+        let handed = Handed::new().unwrap();
+        let told = handed.told();
+        let path = PathBuf::from(told.rsplit(' ').next().unwrap());
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
         OpenOptions::new()
             .append(true)
             .open(&path)
@@ -137,10 +156,6 @@ mod tests {
             .write_all(b"word")
             .unwrap();
         assert_eq!((handed.text().as_str(), handed.trouble()), ("word", None));
-        std::fs::remove_file(&path).unwrap();
-        assert!(handed.trouble().unwrap().contains("has removed the file"));
-        let handed = Handed::new(0o622).unwrap();
-        let path = PathBuf::from(handed.path());
         drop(handed);
         assert!(!path.exists());
     }
@@ -148,13 +163,13 @@ mod tests {
     #[test]
     fn what_a_killed_one_left_behind_is_removed_and_a_living_ones_is_not() {
         let place = tempfile::tempdir().unwrap();
-        let alive = create(place.path(), 0o622).unwrap();
+        let (_locked, alive) = create(place.path()).unwrap();
         let dead = place.path().join(format!("{PREFIX}1-1"));
         let foreign = place.path().join(format!("{PREFIX}my-notes"));
         File::create(&dead)
             .and_then(|_| File::create(&foreign))
             .unwrap();
         sweep(place.path());
-        assert!(!dead.exists() && foreign.exists() && Path::new(&alive.path()).exists());
+        assert!(!dead.exists() && foreign.exists() && alive.exists());
     }
 }

@@ -1,29 +1,36 @@
-//! Opens captures for processes of the recorded tree that may not open them themselves, because
-//! they run as other users or have given up the right. So captures stay in the user's own folder,
-//! readable for that user alone. A process gets its own capture and no other: the kernel reports
-//! which process asks. The process must also know a secret from the tree's environment.
+//! Opens files for processes of a tree that may not open them themselves, because they run as other
+//! users or have given up the right. So these files stay the user's alone, to be read and written.
+//! The process must know a secret from the tree's environment, and the kernel reports which process
+//! asks: it gets its own capture and no other. Users who have no part in the tree delay none of it.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use heapmark_wire::lent::{ADDRESS_BYTES, QUESTION_BYTES, SECRET_BYTES, filters};
 use rustix::cmsg_space;
 use rustix::net::{
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, sendmsg, shutdown,
 };
+use rustix::process::geteuid;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{ErrorKind, IoSlice, Read};
 use std::mem::MaybeUninit;
+use std::net::Shutdown::Both;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A request must be complete within this time.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait for a descriptor where all are in use.
+const SHORT_WAIT: Duration = Duration::from_millis(1);
+/// So many requests of each other user may be incomplete; one more ends the first of them.
+const MOST_WAITS: usize = 128;
 /// The most captures that one process number can have in a recording.
 const MOST_NAMES: u32 = 1000;
 
@@ -37,7 +44,21 @@ pub struct Lender {
 
 impl Lender {
     /// Lends captures with this stem.
-    pub fn new(stem: &Path) -> Result<Lender> {
+    pub fn of_captures(stem: &Path) -> Result<Lender> {
+        let stem = stem.to_path_buf();
+        Lender::new(move |pid, inode| match inode {
+            0 => create(&stem, pid),
+            inode => Ok(names(&stem, pid)
+                .map_while(open)
+                .find(|file| file.metadata().is_ok_and(|it| it.ino() == inode))),
+        })
+    }
+
+    /// Lends the files that a function finds for a process and what it asks for.
+    pub fn new<F>(lend: F) -> Result<Lender>
+    where
+        F: Fn(i32, u64) -> Result<Option<File>> + Send + Sync + 'static,
+    {
         let random = || format!("{:016x}", RandomState::new().build_hasher().finish());
         let letters: String = [random(), random(), random(), random()].concat();
         let (address, rest) = letters.split_at(ADDRESS_BYTES);
@@ -48,18 +69,39 @@ impl Lender {
         let own = filters(&status).unwrap_or(0);
         let word = format!("{address}{secret}{own}");
         let listener = socket.clone();
-        let known = Arc::new((secret, stem.to_path_buf()));
-        let lend = move || {
-            // `accept` fails once the socket is shut down.
-            while let Ok((stream, _)) = listener.accept() {
+        let known = Arc::new((secret, lend));
+        let serve = move || {
+            let mut waits: BTreeMap<u32, VecDeque<Weak<UnixStream>>> = BTreeMap::new();
+            loop {
+                let stream = match listener.accept() {
+                    Ok((stream, _)) => Arc::new(stream),
+                    // It is shut down.
+                    Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
+                    Err(_) => {
+                        std::thread::sleep(SHORT_WAIT);
+                        continue;
+                    }
+                };
+                let Some(peer) = asking(&stream) else {
+                    continue;
+                };
+                if peer.uid != geteuid().as_raw() {
+                    let waits = waits.entry(peer.uid).or_default();
+                    waits.push_back(Arc::downgrade(&stream));
+                    let is_full = waits.len() > MOST_WAITS;
+                    let first = is_full.then(|| waits.pop_front()).flatten();
+                    let _ = first
+                        .and_then(|it| it.upgrade())
+                        .map(|it| it.shutdown(Both));
+                }
                 let known = known.clone();
                 // A wrong request gets no answer; one that does not come keeps nobody waiting.
                 let _ = std::thread::Builder::new()
-                    .spawn(move || answer(&stream, known.0.as_bytes(), &known.1));
+                    .spawn(move || answer(&stream, peer.pid, known.0.as_bytes(), &known.1));
             }
         };
         let thread = std::thread::Builder::new()
-            .spawn(lend)
+            .spawn(serve)
             .context("cannot start a thread")?;
         Ok(Lender {
             socket,
@@ -77,28 +119,25 @@ impl Drop for Lender {
     }
 }
 
-fn answer(mut stream: &UnixStream, secret: &[u8], stem: &Path) -> Result<()> {
+fn answer(
+    mut stream: &UnixStream,
+    pid: i32,
+    secret: &[u8],
+    lend: impl Fn(i32, u64) -> Result<Option<File>>,
+) -> Result<()> {
     stream
         .set_read_timeout(Some(PATIENCE))
         .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))?;
     let mut question = [0; QUESTION_BYTES];
     stream.read_exact(&mut question)?;
     let (told, inode) = question.split_at(SECRET_BYTES);
-    let inode = u64::from_le_bytes(inode.try_into()?);
-    let pid = asking(stream)
-        .filter(|_| told == secret)
-        .context("a stranger asks")?;
-    let file = match inode {
-        0 => create(stem, pid)?,
-        inode => names(stem, pid)
-            .map_while(open)
-            .find(|file| file.metadata().is_ok_and(|it| it.ino() == inode)),
-    };
+    ensure!(told == secret, "a stranger asks");
+    let file = lend(pid, u64::from_le_bytes(inode.try_into()?))?;
     send(stream, &file.context("no such file")?)
 }
 
 /// The process at the other end.
-fn asking(stream: &UnixStream) -> Option<i32> {
+fn asking(stream: &UnixStream) -> Option<libc::ucred> {
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: fills a local of that length, for which zeros are valid.
     let (told, peer) = unsafe {
@@ -108,7 +147,7 @@ fn asking(stream: &UnixStream) -> Option<i32> {
         let told = libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, to, &mut length);
         (told, peer)
     };
-    (told == 0 && peer.pid > 0).then_some(peer.pid)
+    (told == 0 && peer.pid > 0).then_some(peer)
 }
 
 /// The capture names that a recorder may give.
@@ -172,7 +211,7 @@ mod tests {
     fn a_process_without_the_secret_gets_nothing_and_none_gets_anothers_file() {
         let folder = tempfile::tempdir().unwrap();
         let stem = folder.path().join("x");
-        let lender = Lender::new(&stem).unwrap();
+        let lender = Lender::of_captures(&stem).unwrap();
         let word = lender.word.clone();
         let (secret, wrong) = (
             &word[ADDRESS_BYTES..][..SECRET_BYTES],

@@ -335,7 +335,7 @@ mod tests {
             program,
             started: true,
         });
-        watch.unrecorded(captured.as_slice(), &Handed::new(0o622).unwrap(), &library)
+        watch.unrecorded(captured.as_slice(), &Handed::new().unwrap(), &library)
     }
 
     #[test]

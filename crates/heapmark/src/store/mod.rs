@@ -36,6 +36,7 @@ use crate::observe::Prices;
 use crate::observe::preflight::{Preflight, When};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -100,8 +101,17 @@ impl Store {
             .mode(mode)
             .open(&path)
             .with_path("cannot open", &path)?;
-        if flock(&samples, FlockOperation::NonBlockingLockExclusive).is_err() {
-            bail!("{} is being written to by another heapmark", dir.display());
+        match flock(&samples, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => {
+                bail!("{} is being written to by another heapmark", dir.display())
+            }
+            // Without a lock two could write at once.
+            locked => locked.with_context(|| {
+                format!(
+                    "cannot lock {} (a network's file systems may have no locks: name a folder elsewhere with -o)",
+                    path.display()
+                )
+            })?,
         }
         // A line torn by a kill must not swallow the next one.
         last_byte(&mut samples)
@@ -257,8 +267,9 @@ pub fn remove(dir: &Path) -> std::io::Result<()> {
 
 /// Whether a heapmark writes to this run now.
 pub fn is_being_written(dir: &Path) -> bool {
-    File::open(samples_of(dir))
-        .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+    File::open(samples_of(dir)).is_ok_and(|file| {
+        flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+    })
 }
 
 /// Makes a fresh directory `heapmark-results/<date>-<n>`: if several heapmark processes begin at

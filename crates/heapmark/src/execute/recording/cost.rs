@@ -98,7 +98,8 @@ impl Recorder {
     fn try_out<T>(&self, folder: &Path, record: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
         let cannot = || {
             format!(
-                "nothing can be recorded into {}: no room (1 MiB at least), no right to write, or a kernel before Linux 4.14; \
+                "nothing can be recorded into {}: no room (1 MiB at least), no right to write, a kernel before Linux 4.14, or a sandbox that \
+                 forbids madvise, openat, pwrite64 or mmap; \
                  name a file in another folder with -o",
                 folder.display()
             )

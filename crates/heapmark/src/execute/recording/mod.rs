@@ -88,11 +88,11 @@ impl Recorder {
         // signals are sent to heapmark alone and are meant for the program.
         let mut signals = Signals::new([SIGINT, SIGQUIT].iter().chain(&PASSED_ON))
             .context("cannot watch signals")?;
-        let lender = Lender::new(recording.stem)?;
-        let programs = Handed::new(0o622)?;
+        let lender = Lender::of_captures(recording.stem)?;
+        let programs = Handed::new()?;
         let oom_kills = OomKills::now();
         let mut child = command
-            .env(&*LOG.to_string_lossy(), programs.path())
+            .env(&*LOG.to_string_lossy(), programs.told())
             .env(&*VARIABLE.to_string_lossy(), &lender.word)
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;

@@ -42,7 +42,7 @@ struct Requests {
 
 impl SizesFile {
     pub fn new() -> Result<SizesFile> {
-        let handed = Handed::new(0o666)?;
+        let handed = Handed::new()?;
         handed
             .file()
             .set_len(8 * (1 + PROGRAMS * EACH) as u64)
@@ -51,7 +51,7 @@ impl SizesFile {
     }
 
     pub fn variable(&self) -> (String, String) {
-        ("HEAPMARK_SIZES".into(), self.0.path())
+        ("HEAPMARK_SIZES".into(), self.0.told())
     }
 
     /// Adds figures and notes of the program that has the most live; none if no program allocates.
@@ -129,7 +129,7 @@ struct Littered {
 
 impl LitterFile {
     pub fn new(litter: &Litter, seed: u64) -> Result<LitterFile> {
-        let handed = Handed::new(0o666)?;
+        let handed = Handed::new()?;
         let mut program = litter.program.split(' ');
         let [device, inode] = [(); 2].map(|()| program.next().filter(|word| !word.is_empty()));
         let device = device.unwrap_or("0");
@@ -147,7 +147,7 @@ impl LitterFile {
     }
 
     pub fn variable(&self) -> (String, String) {
-        ("HEAPMARK_LITTER".into(), self.0.path())
+        ("HEAPMARK_LITTER".into(), self.0.told())
     }
 
     /// Takes what the litter took out of the command's account, and returns figures of it; the

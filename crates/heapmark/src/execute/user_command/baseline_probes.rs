@@ -126,14 +126,14 @@ impl CommandRunner<'_> {
     /// what a preloaded allocator would serve is counted.
     pub(super) fn searched(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
         self.prepare()?;
-        let log = Handed::new(0o622)?;
+        let log = Handed::new()?;
         let counts = ReachFile::new()?;
         let Tools { witness, reach, .. } = self.tools;
         let mut variables = below(reach, &libc()?, counts.variable());
         let preload = format!("{}:{}", variables["LD_PRELOAD"], witness.display());
         variables.extend([
             ("LD_PRELOAD".into(), preload),
-            ("HEAPMARK_WITNESS".into(), log.path()),
+            ("HEAPMARK_WITNESS".into(), log.told()),
         ]);
         let mut launch = self.launch(&["inherit", "held"], &variables)?;
         launch.command.stdout(nowhere()?).stderr(nowhere()?);

@@ -34,7 +34,7 @@ impl Times {
     const TOTALS: u64 = 2;
 
     pub fn new() -> Result<Times> {
-        let handed = Handed::new(0o666)?;
+        let handed = Handed::new()?;
         handed
             .file()
             .set_len(8 * Times::TOTALS)
@@ -43,7 +43,7 @@ impl Times {
     }
 
     pub fn variable(&self) -> (String, String) {
-        ("HEAPMARK_TIMES".into(), self.0.path())
+        ("HEAPMARK_TIMES".into(), self.0.told())
     }
 
     pub fn read(&self) -> Result<Calls> {

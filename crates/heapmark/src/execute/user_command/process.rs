@@ -87,7 +87,7 @@ impl CommandRunner<'_> {
         if let Some(outcome) = self.prepared()? {
             return Err(outcome.into());
         }
-        let log = Handed::new(0o622)?;
+        let log = Handed::new()?;
         // A process whose output is read may have to wait for the reader. Only two kinds are read:
         // the reference, which has no `wanted` output, and checks.
         // Under limits a wrong output is what is looked for, and the time of each process is compared
@@ -177,7 +177,7 @@ impl CommandRunner<'_> {
         let preload = preload + &litter.unwrap_or_default();
         variables.extend([
             ("LD_PRELOAD".into(), preload),
-            ("HEAPMARK_WITNESS".into(), log.path()),
+            ("HEAPMARK_WITNESS".into(), log.told()),
         ]);
         variables
     }

@@ -54,7 +54,7 @@ pub struct Reach {
 
 impl ReachFile {
     pub fn new() -> Result<ReachFile> {
-        let handed = Handed::new(0o666)?;
+        let handed = Handed::new()?;
         handed
             .file()
             .set_len((8 * EACH * (1 + PROCESSES)) as u64)
@@ -63,7 +63,7 @@ impl ReachFile {
     }
 
     pub fn variable(&self) -> (String, String) {
-        ("HEAPMARK_REACH".into(), self.0.path())
+        ("HEAPMARK_REACH".into(), self.0.told())
     }
 
     /// With the most anonymous memory that each process was seen to have. `passes` says that some of

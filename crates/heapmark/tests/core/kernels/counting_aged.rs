@@ -99,11 +99,14 @@ fn calls_of_true(folder: &Path, order: &str) -> ([u64; 2], String) {
     let path = |name: &str| folder.join(name).display().to_string();
     std::fs::write(path("order"), order).unwrap();
     std::fs::write(path("counts"), [0; 40]).unwrap();
+    // No heapmark listens at that address.
+    let file = std::fs::metadata(path("order")).unwrap();
+    let told = format!("{:057} {} {} {}", 0, file.dev(), file.ino(), path("order"));
     let mut program = Command::new("/bin/true");
     program
         .env("COUNTS", path("counts"))
         .env("COUNTS_OF", "all")
-        .env("HEAPMARK_LITTER", path("order"))
+        .env("HEAPMARK_LITTER", told)
         // The last of them begins first: it must count by then.
         .env("LD_PRELOAD", path("litter.so") + ":" + &path("count.so"));
     assert!(program.status().unwrap().success());
@@ -138,6 +141,10 @@ fn the_library_that_ages_programs_makes_the_litter_of_a_kernel_and_no_call_more(
     };
     let ([mallocs, frees], nothing) = calls_of_true(dir.path(), &order(0, 1));
     assert_eq!(nothing, "", "a fresh heap");
+    // Its weights add up to more than a number of 32 bits holds.
+    let damaged = order(litter.bytes, 1).replace("24:", "24:4294967296,24:");
+    let ([_, _], nothing) = calls_of_true(dir.path(), &damaged);
+    assert_eq!(nothing, "", "an order that is none");
     for threads in [1, 2] {
         let ([more_mallocs, more_frees], said) =
             calls_of_true(dir.path(), &order(litter.bytes, threads));

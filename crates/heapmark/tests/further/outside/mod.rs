@@ -1,4 +1,5 @@
-//! What other tools read of heapmark's output, and what its scripts say: a browser, Node, Python, Slurm.
+//! What other tools read of heapmark's output, and what its scripts say: a browser, Node, Python, Slurm; and what other users do
+//! to it.
 
 mod ci;
 mod circles;
@@ -7,3 +8,4 @@ mod page;
 mod series;
 mod shape;
 mod slurm;
+mod strangers;

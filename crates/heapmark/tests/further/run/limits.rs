@@ -223,7 +223,7 @@ fn planted(place: &Place, name: &str) {
 }
 
 #[test]
-fn no_program_is_taken_from_a_folder_of_path_that_others_can_write_to() {
+fn a_folder_of_path_that_others_can_write_to_replaces_no_program() {
     let place = Place::new();
     for name in ["dpkg-query", "getconf"] {
         planted(&place, name);
@@ -238,7 +238,7 @@ fn no_program_is_taken_from_a_folder_of_path_that_others_can_write_to() {
         let end = list(first);
         assert_eq!(end.code, Some(0), "{}", end.stderr);
         assert!(!place.at("started").exists(), "{first}");
-        let said = format!("and others can write in {}: no program", place.text("open"));
+        let said = format!("and others can write in {}: programs", place.text("open"));
         assert!(end.stderr.contains(&said), "{said}: {}", end.stderr);
     }
     fs::set_permissions(place.at("open"), Permissions::from_mode(0o755)).unwrap();
