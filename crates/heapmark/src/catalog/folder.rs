@@ -2,6 +2,7 @@
 //! ours with the same name.
 
 use super::faults::Fault;
+use crate::file::read_named;
 use include_dir::Dir;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ pub fn texts_with(
     paths.sort();
     for path in paths.iter().filter(|path| is_toml(path)) {
         let file = path.display().to_string();
-        match fs::read_to_string(path) {
+        match read_named(path) {
             Ok(text) => {
                 all.retain(|(ours, _)| Path::new(ours).file_name() != path.file_name());
                 all.push((file, text));

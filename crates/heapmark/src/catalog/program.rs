@@ -3,6 +3,7 @@
 
 use super::faults::{self, Fault};
 use super::folder;
+use crate::file::read_named;
 use include_dir::{Dir, include_dir};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -165,7 +166,7 @@ fn users(home: &Path, prefix: &str, folders: &mut Vec<Folder>, faults: &mut Vec<
                 .flatten()
                 .map(|entry| entry.path())
                 .filter(|path| path.is_file())
-                .map(|path| fs::read_to_string(&path).map(|text| (file_name(&path), text)))
+                .map(|path| read_named(&path).map(|text| (file_name(&path), text)))
                 .collect()
         };
         match files() {
