@@ -1,5 +1,6 @@
 //! `heapmark campaign pool`.
 
+use super::states;
 use crate::analyse::compare::{Side, refusal};
 use crate::analyse::pool::Pooling;
 use crate::catalog::joined;
@@ -121,7 +122,7 @@ pub fn run(args: PoolArgs) -> Result<Exit> {
 
 /// The runs of a campaign that count.
 fn complete(campaign: &Campaign) -> Vec<PathBuf> {
-    let states = campaign.states();
+    let states = states(campaign);
     let of_state = |state: &ShardState| match state {
         ShardState::Complete { run, .. } => Some(run.clone()),
         _ => None,
