@@ -263,6 +263,7 @@ fn is_measuring(command: &[&str]) -> bool {
 }
 
 /// Runs a command to its end; what measures does the least.
+#[allow(clippy::zombie_processes, reason = "wait4 waits, and tells the memory")]
 fn ended(place: &Place, command: &[&str]) -> Ended {
     let _ = fs::remove_dir_all(place.at("out"));
     let (out, err) = (place.at("stdout"), place.at("stderr"));
