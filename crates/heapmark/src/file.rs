@@ -1,17 +1,19 @@
 //! Writes files that are either complete or absent, and never overwrites another process's file:
 //! the content lies under a random name in the same folder until it is complete, and is then
-//! renamed. All files that heapmark leaves for users or for later are written here.
+//! renamed. All files that heapmark leaves for users or for later are written here. And opens those
+//! that may come from anybody.
 
 mod trust;
 
 pub use trust::{Weakness, weakness, weaknesses};
 
 use anyhow::Context;
+use heapmark_trace::open_regular;
 use rustix::process::geteuid;
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -219,6 +221,47 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
 /// Whether this name exists, even as a dangling link.
 pub fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
+}
+
+/// The most bytes of a document, which is read as a whole; heapmark writes none as long.
+pub const MOST_DOCUMENT: u64 = 64 << 20;
+
+/// Opens a file of a folder that may come from anybody: it must be regular and no link, and must not
+/// have more than so many bytes.
+pub fn open_stored(path: &Path, most: u64) -> io::Result<File> {
+    if path.symlink_metadata()?.is_symlink() {
+        return Err(io::Error::other("it is a link; heapmark stores none"));
+    }
+    let file = open_regular(path)?;
+    match file.metadata()?.len() {
+        length if length > most => Err(too_long(most)),
+        _ => Ok(file),
+    }
+}
+
+/// Reads a document of such a folder.
+pub fn read_stored(path: &Path) -> io::Result<Vec<u8>> {
+    up_to(open_stored(path, MOST_DOCUMENT)?, MOST_DOCUMENT)
+}
+
+/// Reads a document that the user has named, or keeps: as a link or a pipe, too.
+pub fn read_named(path: &Path) -> io::Result<String> {
+    let bytes = up_to(File::open(path)?, MOST_DOCUMENT)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+}
+
+/// Reads to the end; fails if that comes after so many bytes.
+pub fn up_to(file: File, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match file.take(most + 1).read_to_end(&mut bytes)? as u64 {
+        length if length > most => Err(too_long(most)),
+        _ => Ok(bytes),
+    }
+}
+
+fn too_long(most: u64) -> io::Error {
+    let most = most >> 20;
+    io::Error::other(format!("it has more than {most} MiB, and no such file has"))
 }
 
 /// The length of a file in bytes; 0 if it is not there.

@@ -98,23 +98,12 @@ struct Check {
     found: Checked,
     /// Requested bytes of each object.
     live: Live<u64>,
-    /// Allocations that must still follow an `Inherit`.
-    inherited_left: u64,
 }
 
 impl Check {
     fn event(&mut self, thread: u32, event: &Event) -> Result<()> {
         let number = self.found.events;
         self.found.events += 1;
-        let left = std::mem::take(&mut self.inherited_left);
-        if left > 0 {
-            if event.begins().is_none() || event.ends().is_some() {
-                return impossible(format!(
-                    "{left} more objects from before the trace must stand here"
-                ));
-            }
-            self.inherited_left = left - 1;
-        }
         let ended = self.live.follow(thread, event, |size, _| size)?;
         alone(event)?;
         let notes = &mut self.found.notes;
@@ -133,12 +122,6 @@ impl Check {
             ReallocFree { .. } => note("realloc(object, 0) that freed"),
             Failed { .. } => note("allocations that failed"),
             Dropped { count } if count > 0 => note("places where the recorder lost events"),
-            Inherit { objects } if number > 0 => {
-                return impossible(format!(
-                    "{objects} objects from before the trace, after event 0"
-                ));
-            }
-            Inherit { objects } => self.inherited_left = objects,
             _ => {}
         }
         Ok(())

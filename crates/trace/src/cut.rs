@@ -63,7 +63,6 @@ pub fn cut<R: Read, W: Write>(
     let mut ended = Vec::new();
     let mut main = None;
     let mut ns = 0;
-    let mut inherited_left = 0;
     let mut number = 0;
     let mut next = reader.next().transpose()?;
     while let Some((thread, event)) = &next {
@@ -72,10 +71,8 @@ pub fn cut<R: Read, W: Write>(
         }
         // Inherited objects stay together, and the cut takes their place.
         let is_before = range.start > if is_time { ns } else { number };
-        match event {
-            Event::Inherit { objects } => inherited_left = *objects,
-            _ if !is_before && inherited_left == 0 => break,
-            _ => inherited_left = inherited_left.saturating_sub(1),
+        if !is_before && !reader.is_inherited() && !matches!(event, Event::Inherit { .. }) {
+            break;
         }
         before.follow(*thread, event, |size, _| (number, birth(event, size)))?;
         match event {

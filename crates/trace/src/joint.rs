@@ -42,7 +42,6 @@ struct Count {
     live: Live<Option<(u64, u64)>>,
     rows: BTreeMap<Key, JointRow>,
     allocated_bytes: u64,
-    inherited_left: u64,
     events: u64,
 }
 
@@ -52,7 +51,8 @@ pub fn joint<R: Read>(mut reader: Reader<R>) -> (Vec<JointRow>, Option<Fault>) {
     let mut count = Count::default();
     let mut damage = None;
     while let Some(next) = reader.next() {
-        let followed = next.and_then(|(thread, event)| count.event(thread, &event));
+        let followed =
+            next.and_then(|(thread, event)| count.event(thread, &event, reader.is_inherited()));
         if let Err(fault) = followed {
             damage = Some(fault.at(reader.chunk_number(), count.events));
             break;
@@ -71,10 +71,8 @@ pub fn joint<R: Read>(mut reader: Reader<R>) -> (Vec<JointRow>, Option<Fault>) {
 }
 
 impl Count {
-    fn event(&mut self, thread: u32, event: &Event) -> Result<()> {
+    fn event(&mut self, thread: u32, event: &Event, is_inherited: bool) -> Result<()> {
         alone(event)?;
-        let is_inherited = self.inherited_left > 0;
-        self.inherited_left = self.inherited_left.saturating_sub(1);
         let before = self.allocated_bytes;
         let about = |size, _: Option<&_>| (!is_inherited).then_some((size, before));
         let ended = self.live.follow(thread, event, about)?;
@@ -83,11 +81,6 @@ impl Count {
         }
         if let Some(size) = event.begins().filter(|_| !is_inherited) {
             self.allocated_bytes = self.allocated_bytes.saturating_add(size);
-        }
-        if let Event::Inherit { objects } = *event
-            && !is_inherited
-        {
-            self.inherited_left = objects;
         }
         self.events += 1;
         Ok(())

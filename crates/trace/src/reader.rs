@@ -2,13 +2,13 @@
 //! and the state of each thread.
 
 use super::codec::{CodecState, take_number};
-use super::fault::{Result, damaged, foreign};
+use super::fault::{Result, damaged, foreign, impossible};
 use super::head::{MAIN, UNKNOWN};
 use super::layout::{
     CHUNK_HEADER, ChunkHeader, Codec, Content, FILE_HEADER, MOST_RAW_BYTES, check_file_header,
     file_header,
 };
-use super::{Done, Event, Head, Watched};
+use super::{Done, Event, Head, Watched, open_regular};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -30,18 +30,21 @@ pub struct Reader<R> {
     /// Events that were returned.
     events: u64,
     events_left: u32,
+    /// Objects from before the trace that must still stand here.
+    inherited_left: u64,
+    is_inherited: bool,
     ended: bool,
 }
 
 impl Reader<File> {
-    /// Opens a file.
+    /// Opens a file, which can be opened again.
     pub fn open(path: &Path) -> Result<Reader<File>> {
-        Reader::new(File::open(path)?)
+        Reader::new(open_regular(path)?)
     }
 }
 
 impl Reader<Watched<File>> {
-    /// Opens a file, and counts in `done` how much of it has been read.
+    /// Opens a file or a pipe, and counts in `done` how much of it has been read.
     pub fn watched(path: &Path, done: Done) -> Result<Reader<Watched<File>>> {
         Reader::new(Watched::new(File::open(path)?, done))
     }
@@ -74,6 +77,8 @@ impl<R: Read> Reader<R> {
             chunks: 0,
             events: 0,
             events_left: 0,
+            inherited_left: 0,
+            is_inherited: false,
             ended: false,
         };
         reader.read_head().map_err(|fault| fault.at(0, 0))?;
@@ -101,6 +106,32 @@ impl<R: Read> Reader<R> {
     /// The chunk of the last event.
     pub fn chunk_number(&self) -> u64 {
         self.chunks.saturating_sub(1)
+    }
+
+    /// Whether the last event begins an object from before the trace.
+    pub fn is_inherited(&self) -> bool {
+        self.is_inherited
+    }
+
+    /// The objects from before the trace stand at its beginning, and together.
+    #[cold]
+    fn inherit(&mut self, event: &Event) -> Result<()> {
+        let left = std::mem::take(&mut self.inherited_left);
+        self.is_inherited = left > 0;
+        match *event {
+            _ if left > 0 && (event.begins().is_none() || event.ends().is_some()) => {
+                return missing(left);
+            }
+            _ if left > 0 => self.inherited_left = left - 1,
+            Event::Inherit { objects } if self.events > 0 => {
+                return impossible(format!(
+                    "{objects} objects from before the trace, after event 0"
+                ));
+            }
+            Event::Inherit { objects } => self.inherited_left = objects,
+            _ => {}
+        }
+        Ok(())
     }
 
     fn chunk(&mut self) -> Result<ChunkHeader> {
@@ -176,6 +207,9 @@ impl<R: Read> Reader<R> {
         if fill(&mut self.from, &mut [0])? > 0 {
             return damaged("something stands behind its end");
         }
+        if self.inherited_left > 0 {
+            return missing(self.inherited_left);
+        }
         Ok(())
     }
 
@@ -197,6 +231,10 @@ impl<R: Read> Reader<R> {
         let mut rest = &self.payload[self.at..];
         let event = self.state.read(&mut rest)?;
         self.at = self.payload.len() - rest.len();
+        if self.is_inherited || self.inherited_left > 0 || matches!(event.1, Event::Inherit { .. })
+        {
+            self.inherit(&event.1)?;
+        }
         self.events_left -= 1;
         self.events += 1;
         Ok(Some(event))
@@ -226,10 +264,16 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
+fn missing(left: u64) -> Result<()> {
+    impossible(format!(
+        "{left} more objects from before the trace must stand here"
+    ))
+}
+
 /// The number of events of a trace, from its chunk headers; the events are not read. Of a damaged
 /// trace, the events before the damage.
 pub fn events_of(trace: &Path) -> Result<u64> {
-    let mut file = File::open(trace)?;
+    let mut file = open_regular(trace)?;
     file.seek(SeekFrom::Start(FILE_HEADER as u64))?;
     let mut events = 0;
     let mut header = [0; CHUNK_HEADER];

@@ -2,10 +2,10 @@
 //! ours with the same name.
 
 use super::faults::Fault;
-use crate::file::weakness;
+use crate::file::{read_named, weakness};
 use include_dir::Dir;
-use std::path::{Path, PathBuf};
 use std::{fs, io};
+use std::path::{Path, PathBuf};
 
 /// A file as the user knows it (`workloads/llheap/churn.toml`, or a path in the user's folder), and
 /// its text.
@@ -64,7 +64,7 @@ pub fn read(path: &Path) -> io::Result<String> {
         Some(weakness) => Err(io::Error::other(format!(
             "{weakness}, so it can be exchanged (chmod go-w, chown)"
         ))),
-        None => fs::read_to_string(path),
+        None => read_named(path),
     }
 }
 

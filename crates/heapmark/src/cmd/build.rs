@@ -69,7 +69,7 @@ pub fn run(args: BuildArgs) -> Result<Exit> {
     let failed = failed.count() + unbuilt.count();
     if failed > 0 {
         let all = selected.len() + programs.len();
-        eprintln!("{failed} of {all} could not be built; the others are ready");
+        say!("{failed} of {all} could not be built; the others are ready");
     }
     Ok(Exit::Failed.when(failed > 0))
 }
@@ -80,7 +80,7 @@ fn can_be_built(program: &Program, say: bool) -> bool {
         return true;
     };
     if say {
-        eprintln!("{:24} absent, {why}: {line}", program.name);
+        say!("{:24} absent, {why}: {line}", program.name);
     }
     false
 }
@@ -96,7 +96,7 @@ pub(super) fn build_program(program: &Program) -> bool {
         Ok((_, false)) => format!("built in {:.0} s", began.elapsed().as_secs_f64()),
         Err(error) => format!("failed: {error:#}"),
     };
-    eprintln!("{:24} {words}", program.name);
+    say!("{:24} {words}", program.name);
     built.is_ok()
 }
 
@@ -121,7 +121,7 @@ pub(super) fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize)
         );
         let not_taken = build::not_taken();
         if !not_taken.is_empty() {
-            eprintln!(
+            say!(
                 "{}: not taken, libraries are compiled with their authors' flags",
                 not_taken.join(", ")
             );

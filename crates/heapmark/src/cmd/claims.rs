@@ -53,7 +53,7 @@ pub fn run(args: ClaimsArgs) -> Result<Exit> {
     let documents = chosen(documents, |it| &it.name, args.document.as_deref())?;
     let mut runs = Vec::new();
     for dir in &dirs {
-        let run = store::read(dir)?;
+        let run = store::read_published(dir)?;
         say_damage(dir, &run);
         runs.push(measured(dir, run));
     }
@@ -93,7 +93,7 @@ pub(super) fn of_page(dirs: &[PathBuf]) -> Result<Vec<JudgedClaim>> {
     }
     let runs: Vec<Measured> = dirs
         .iter()
-        .map(|dir| Ok(measured(dir, store::read(dir)?)))
+        .map(|dir| Ok(measured(dir, store::read_published(dir)?)))
         .collect::<Result<_>>()?;
     if of_another_preset(&runs).is_some() {
         return Ok(Vec::new());

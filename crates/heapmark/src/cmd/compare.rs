@@ -12,7 +12,7 @@ use crate::file::length;
 use crate::metric::{self, Metric};
 use crate::plan::{Plan, row_name};
 use crate::report;
-use crate::store::{self, Run};
+use crate::store::{self, Paths, Run};
 use anyhow::{Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,9 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
         let new = new.display();
         refuse!("{old} and {new} hold the same samples: a run says nothing beside itself");
     }
-    let runs: Vec<Run> = dirs.iter().map(|dir| read(dir)).collect::<Result<_>>()?;
+    // Of a command to type.
+    let read = |dir: &PathBuf| read(dir, Paths::Stored);
+    let runs: Vec<Run> = dirs.iter().map(read).collect::<Result<_>>()?;
     let differ_in = if differ(&runs, |plan| plan.huge_pages) {
         Some("had different rules for transparent huge pages (--thp): run both under one of them")
     } else if differ(&runs, Plan::age) {
@@ -145,8 +147,8 @@ pub(super) fn twins(dirs: &[PathBuf]) -> Option<[&Path; 2]> {
     })
 }
 
-pub(super) fn read(dir: &Path) -> Result<Run> {
-    let run = store::read_for_tables(dir, |_| false)?;
+pub(super) fn read(dir: &Path, paths: Paths) -> Result<Run> {
+    let run = store::read_for_tables(dir, paths, |_| false)?;
     say_damage(dir, &run);
     Ok(run)
 }

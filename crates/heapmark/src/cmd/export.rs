@@ -3,7 +3,7 @@
 use super::output::{Destination, Output};
 use super::{Exit, say, say_damage, usage};
 use crate::report::{Format, export, write_raw};
-use crate::store::{self, Purpose, Record, Run};
+use crate::store::{self, Paths, Purpose, Record, Run};
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::slice;
@@ -36,7 +36,7 @@ pub fn run(args: ExportArgs) -> Result<Exit> {
     let destination = args.destination;
     let dir = store::find(&args.run).map_err(usage)?;
     let output = destination.made_of_runs(slice::from_ref(&dir))?;
-    let run = store::read_for_tables(&dir, |_| true)?;
+    let run = store::read_for_tables(&dir, Paths::Published, |_| true)?;
     say_damage(&dir, &run);
     if to.is_raw() {
         let has_lines =

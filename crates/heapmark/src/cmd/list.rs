@@ -165,16 +165,18 @@ fn of_metric(metric: &Metric) -> Value {
 fn of_run(dir: &Path) -> Value {
     let space_bytes = space_of(dir);
     let size = bytes(space_bytes as f64);
+    // It may be no text.
+    let name = dir.display().to_string();
     match store::head(dir) {
         Ok(head) => {
             let allocators = head.allocators.iter().map(|it| &it.name);
             json!({
-                "run": dir, "started": head.started, "suite": head.suite, "cases": head.plan.cases.len(),
+                "run": name, "started": head.started, "suite": head.suite, "cases": head.plan.cases.len(),
                 "allocators": allocators.collect::<Vec<_>>(), "size": size, "space_bytes": space_bytes,
             })
         }
         Err(why) => json!({
-            "run": dir, "suite": format!("{why:#}"), "size": size, "space_bytes": space_bytes,
+            "run": name, "suite": format!("{why:#}"), "size": size, "space_bytes": space_bytes,
         }),
     }
 }

@@ -44,7 +44,7 @@ pub mod try_command;
 use crate::build::libc_version;
 use crate::execute::{Guest, Subject};
 use crate::observe::machine;
-use crate::report::{Screen, plain};
+use crate::report::{Screen, json, plain, plain_lines};
 use crate::store::{self, Run};
 use anyhow::{Context, Result};
 use heapmark_trace::Fault;
@@ -141,11 +141,12 @@ impl Exit {
     }
 }
 
-/// Prints to stdout. A reader that stops early, as `| head` does, is not a failure.
+/// Prints to stdout what a terminal does not obey. A reader that stops early, as `| head` does, is
+/// not a failure.
 fn print(text: impl AsRef<str>) -> Result<()> {
     let mut stdout = surroundings::stdout()?.lock();
     match stdout
-        .write_all(text.as_ref().as_bytes())
+        .write_all(plain_lines(text.as_ref()).as_bytes())
         .and_then(|()| stdout.flush())
     {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -155,8 +156,7 @@ fn print(text: impl AsRef<str>) -> Result<()> {
 
 /// Prints a value as JSON to stdout.
 fn print_json(value: &impl serde::Serialize) -> Result<()> {
-    let text = serde_json::to_string_pretty(value).context("cannot write JSON")?;
-    print(text + "\n")
+    print(json(value))
 }
 
 /// How heapmark prints, whichever command runs.

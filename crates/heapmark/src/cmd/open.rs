@@ -3,11 +3,12 @@
 use super::{Exit, report, say, say_damage, usage};
 use crate::analyse::reads_figure;
 use crate::build::in_path;
-use crate::store;
+use crate::store::{self, Paths};
 use anyhow::{Context, Result, bail};
+use std::path::absolute;
 use std::process::{Command, Stdio};
 
-/// Show a stored run's page in the browser; the page is written first if it is not there
+/// Write a stored run's page and show it in the browser
 #[derive(clap::Args)]
 pub struct OpenArgs {
     /// A run directory, or `latest`
@@ -21,12 +22,10 @@ const STARTER: &str = "xdg-open";
 /// Runs the command.
 pub fn run(args: OpenArgs) -> Result<Exit> {
     let dir = store::find(&args.run).map_err(usage)?;
-    let mut file = dir.join(report::FILE);
-    if !file.is_file() {
-        let run = store::read_for_tables(&dir, reads_figure)?;
-        say_damage(&dir, &run);
-        file = report::beside(&dir, &run)?;
-    }
+    let run = store::read_for_tables(&dir, Paths::Published, reads_figure)?;
+    say_damage(&dir, &run);
+    // A page that lies there may be anybody's; and no path must look like a flag.
+    let file = absolute(report::beside(&dir, &run)?).context("cannot find the page")?;
     let name = file.display();
     let starter = in_path(STARTER).with_context(|| {
         format!("no {STARTER} here, which would start a browser: open {name} in one")

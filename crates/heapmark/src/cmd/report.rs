@@ -9,7 +9,7 @@ use crate::catalog;
 use crate::metric::WALL;
 use crate::report::{PageRun, PooledPage, check_page, page, page_beside, pool_page};
 use crate::store::check::{CHECK_FILE, CheckFile};
-use crate::store::{self, Run};
+use crate::store::{self, Paths, Run, published};
 use anyhow::Result;
 use heapmark_stats::LEAST_MACHINES;
 use std::iter::zip;
@@ -49,7 +49,7 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
     };
     let runs: Vec<Run> = dirs
         .iter()
-        .map(|dir| store::read_for_tables(dir, reads_figure))
+        .map(|dir| store::read_for_tables(dir, Paths::Published, reads_figure))
         .collect::<Result<_>>()?;
     zip(&dirs, &runs).for_each(|(dir, run)| say_damage(dir, run));
     let file = match output {
@@ -85,7 +85,7 @@ fn pooled_beside(
             head: &run.head,
             records: &run.records,
         };
-        let name = dir.display().to_string();
+        let name = published(&dir.display().to_string()).into_owned();
         match refusal(&side, WALL) {
             Some(why) => pooling.refuse(&name, side.head, why),
             None => pooling.add(&name, None, &side),
@@ -128,6 +128,7 @@ fn of_check(dir: &Path, output: Option<PathBuf>, force: Force) -> Result<Exit> {
 const CHECK_PAGE: &str = "check.html";
 
 fn page_of_check(file: &CheckFile) -> Result<String> {
+    let file: &CheckFile = &serde_json::from_str(&published(&serde_json::to_string(file)?))?;
     let (documents, claims) = claims::hardening(file)?;
     let checks = catalog::check::all()?;
     Ok(check_page(file, &checks, &documents, &claims))
@@ -151,7 +152,7 @@ pub(super) fn beside(dir: &Path, run: &Run) -> Result<PathBuf> {
 
 fn of_run<'a>(dir: &Path, run: &'a Run) -> PageRun<'a> {
     PageRun {
-        name: dir.display().to_string(),
+        name: published(&dir.display().to_string()).into(),
         head: &run.head,
         records: &run.records,
         series: store::series(dir, &run.records),

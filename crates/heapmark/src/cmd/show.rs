@@ -3,7 +3,7 @@
 use super::{Exit, print, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::report;
-use crate::store;
+use crate::store::{self, Paths};
 use anyhow::Result;
 
 /// Print a stored run again: its tables, what did not end `ok`, and its verdict
@@ -20,7 +20,7 @@ pub struct ShowArgs {
 /// Runs the command.
 pub fn run(args: ShowArgs) -> Result<Exit> {
     let dir = store::find(&args.run).map_err(usage)?;
-    let run = store::read_for_tables(&dir, reads_figure)?;
+    let run = store::read_for_tables(&dir, Paths::Published, reads_figure)?;
     say_damage(&dir, &run);
     let analysis = analyse(&run.head, &run.records);
     let text = match args.matrix {

@@ -2,9 +2,11 @@
 //! from a file that `heapmark trace export --sizes` writes.
 
 use crate::catalog::joined;
+use crate::file::read_named;
 use anyhow::{Context, Result, bail};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Weights sum up to about this; the guest draws with 32 bits.
 const SCALE: f64 = 1e9;
@@ -28,8 +30,9 @@ pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
     else {
         return Ok(None);
     };
-    let lines: Result<Vec<Line>, csv::Error> = csv::Reader::from_path(path)
-        .with_context(|| format!("distribution = {path}: cannot be read"))?
+    let text = read_named(Path::new(path))
+        .with_context(|| format!("distribution = {path}: cannot be read"))?;
+    let lines: Result<Vec<Line>, csv::Error> = csv::Reader::from_reader(text.as_bytes())
         .deserialize()
         .collect();
     let lines = lines.with_context(|| {

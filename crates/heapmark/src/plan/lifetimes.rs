@@ -3,8 +3,10 @@
 
 use super::distribution::{FLEET, MOST_CLASSES, number};
 use crate::catalog::joined;
+use crate::file::read_named;
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The parameter that names a model, and the one that the guest gets instead.
 pub const MODEL: &str = "model";
@@ -91,8 +93,8 @@ pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
     let Some(path) = model.filter(|word| word.ends_with(".csv")) else {
         return Ok(None);
     };
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("{MODEL} = {path}: cannot be read"))?;
+    let text =
+        read_named(Path::new(path)).with_context(|| format!("{MODEL} = {path}: cannot be read"))?;
     let rows = rows_of(&text, remote(parameters)?).map_err(|fault| match fault {
         (Some(line), why) => anyhow!("{MODEL} = {path}, line {line}: {why}"),
         (None, why) => anyhow!("{MODEL} = {path}: {why}"),

@@ -68,7 +68,7 @@ pub use recorded::{RecordedProcess, recorded};
 pub use reproduction::reproduction;
 pub use screen::Screen;
 pub use terminal::terminal;
-pub use text::{count, plain};
+pub use text::{count, json, plain, plain_lines};
 pub use trace::{Dump, histogram_csv, joint_csv, stats, stats_json, timeline_csv};
 pub use workloads::workloads;
 

@@ -3,7 +3,7 @@
 
 use crate::build;
 use crate::execute::{Guest, Measurement, Subject};
-use crate::file::WithPath;
+use crate::file::{self, WithPath};
 use crate::store::{Passed, Record};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -91,7 +91,7 @@ impl Shelf {
 
 /// The check that is kept there, if it made at least this many iterations.
 pub fn find(place: &Path, iterations: u32) -> Option<Kept> {
-    let text = fs::read(place).ok()?;
+    let text = file::read_stored(place).ok()?;
     let kept: Kept = serde_json::from_slice(&text).ok()?;
     (kept.passed.iterations >= iterations).then_some(kept)
 }

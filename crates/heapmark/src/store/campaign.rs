@@ -2,20 +2,25 @@
 //! signs of life in `beat/K-A.json`. Machines share nothing but this directory, and each file in it
 //! is written by one process. An attempt appears whole, by one rename, or not at all.
 
-use crate::file::{self, Draft, Existing, PUBLIC, WithPath, is_there, make_folder};
+use crate::file::{self, Draft, Existing, PUBLIC, WithPath, is_there, make_folder, read_stored};
 use crate::observe::machine::Root;
 use crate::store;
-use anyhow::{Context, Result, bail};
-use serde::{Deserialize, Serialize};
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize, Serializer};
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 const PLAN: &str = "plan.json";
 const SCHEMA: u32 = 1;
+/// How many machines a campaign may be meant for.
+pub const MOST_MACHINES: u32 = 10_000;
+/// How many runs each of them may make.
+pub const MOST_JOBS: u32 = 100;
 /// Between two signs of life of an attempt.
 const BEAT: Duration = Duration::from_secs(10);
 /// After so long without one an attempt is lost: what a scheduler says of a job may be half a minute
@@ -60,6 +65,24 @@ impl CampaignPlan {
     pub fn seed_of(&self, shard: u32) -> u64 {
         self.seed + u64::from(shard)
     }
+
+    /// Refuses numbers that no plan has: they would overflow, or take all memory.
+    fn checked(self) -> Result<CampaignPlan> {
+        let is_within = |number, most| (1..=most).contains(&number);
+        ensure!(
+            is_within(self.machines, MOST_MACHINES) && is_within(self.jobs, MOST_JOBS),
+            "{} machines and {} jobs of each: there may be 1 to {MOST_MACHINES}, and 1 to {MOST_JOBS}",
+            self.machines,
+            self.jobs
+        );
+        let last = self.seed.checked_add(self.shards().end.into());
+        ensure!(
+            last.is_some(),
+            "seed {} leaves no seeds for its runs",
+            self.seed
+        );
+        Ok(self)
+    }
 }
 
 /// A campaign's directory and plan.
@@ -88,10 +111,21 @@ pub enum ShardState {
     /// A whole run is there.
     Complete {
         /// The run that counts: of several the one that began first, whatever it measured.
+        #[serde(serialize_with = "shown")]
         run: PathBuf,
         /// The others.
+        #[serde(serialize_with = "all_shown")]
         others: Vec<PathBuf>,
     },
+}
+
+/// A path may be no text.
+fn shown<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+fn all_shown<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(paths.iter().map(|path| path.display().to_string()))
 }
 
 /// A sign of life.
@@ -104,6 +138,7 @@ struct Beat {
 impl Campaign {
     /// Writes a new campaign. Fails if the folder has one.
     pub fn create(dir: &Path, plan: CampaignPlan) -> Result<Campaign> {
+        let plan = plan.checked()?;
         make_folder(dir).with_path("cannot create", dir)?;
         let file = dir.join(PLAN);
         if is_there(&file) {
@@ -128,9 +163,9 @@ impl Campaign {
     /// Reads the one of a directory.
     pub fn open(dir: &Path) -> Result<Campaign> {
         let file = dir.join(PLAN);
-        let text = fs::read_to_string(&file).with_path("cannot read", &file)?;
-        let plan: CampaignPlan = serde_json::from_str(&text)
-            .with_context(|| format!("{} is no plan of a campaign", file.display()))?;
+        let text = read_stored(&file).with_path("cannot read", &file)?;
+        let is_none = || format!("{} is no plan of a campaign", file.display());
+        let plan: CampaignPlan = serde_json::from_slice(&text).with_context(is_none)?;
         if plan.schema != SCHEMA {
             let schema = plan.schema;
             bail!(
@@ -140,8 +175,17 @@ impl Campaign {
         }
         Ok(Campaign {
             dir: dir.canonicalize().with_path("cannot find", dir)?,
-            plan,
+            plan: plan.checked().with_context(is_none)?,
         })
+    }
+
+    /// Reads the one of a directory, to start what its plan names.
+    pub fn trusted(dir: &Path, trust: bool) -> Result<Campaign> {
+        let campaign = Campaign::open(dir)?;
+        if !trust {
+            store::refuse_of_others(&campaign.dir, PLAN, "give --trust")?;
+        }
+        Ok(campaign)
     }
 
     /// Its directory.
@@ -171,10 +215,32 @@ impl Campaign {
 
     /// Where each shard is.
     pub fn states(&self) -> Vec<ShardState> {
-        self.plan.shards().map(|shard| self.state(shard)).collect()
+        // The newest of each shard.
+        let mut beats: BTreeMap<u32, (SystemTime, PathBuf)> = BTreeMap::new();
+        for beat in entries(&self.dir.join("beat")) {
+            let name = beat.file_name().unwrap_or_default().to_string_lossy();
+            let shard = name
+                .split_once('-')
+                .and_then(|(shard, _)| shard.parse().ok());
+            let at = beat.metadata().and_then(|known| known.modified());
+            if let (Some(shard), Ok(at)) = (shard, at) {
+                let newest = beats.entry(shard).or_insert((at, beat.clone()));
+                *newest = (at, beat).max(newest.clone());
+            }
+        }
+        let shards = self.plan.shards();
+        shards
+            .map(|shard| self.state(shard, beats.get(&shard)))
+            .collect()
     }
 
-    fn state(&self, shard: u32) -> ShardState {
+    /// Why attempts do not count that cannot be read.
+    pub fn unreadable(&self) -> Vec<anyhow::Error> {
+        let attempts = entries(&self.dir.join("shards")).flat_map(|shard| entries(&shard));
+        attempts.filter_map(|dir| store::head(&dir).err()).collect()
+    }
+
+    fn state(&self, shard: u32, newest: Option<&(SystemTime, PathBuf)>) -> ShardState {
         let mut complete: Vec<(String, PathBuf)> = entries(&self.folder_of(shard))
             .filter_map(|dir| Some((store::head(&dir).ok()?.started, dir)))
             .collect();
@@ -186,19 +252,11 @@ impl Campaign {
                 others: complete.collect(),
             };
         }
-        let of_shard = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with(&format!("{shard}-"))
-        };
-        let beats = entries(&self.dir.join("beat")).filter(of_shard);
-        let newest = beats
-            .filter_map(|beat| Some((beat.metadata().ok()?.modified().ok()?, beat)))
-            .max();
         let Some((at, beat)) = newest else {
             return ShardState::Waiting;
         };
-        let text = fs::read_to_string(beat).unwrap_or_default();
-        let host = serde_json::from_str(&text).map_or_else(|_| "?".into(), |beat: Beat| beat.host);
+        let text = read_stored(beat).unwrap_or_default();
+        let host = serde_json::from_slice(&text).map_or("?".into(), |beat: Beat| beat.host);
         match at.elapsed() {
             Ok(age) if age > LOST => ShardState::Lost { host },
             _ => ShardState::Running { host },
@@ -252,6 +310,10 @@ impl Attempt {
         let target = self.folder.join(format!("attempt-{}", self.number));
         let draft = Draft::folder(&self.folder).with_path("cannot write to", &self.folder)?;
         copy(run, draft.path())?;
+        // For all who may read the campaign: a draft is its maker's alone.
+        let mode = self.folder.metadata().map(|folder| folder.permissions());
+        mode.and_then(|mode| fs::set_permissions(draft.path(), mode))
+            .with_path("cannot write", draft.path())?;
         draft
             .keep(&target, Existing::Stays)
             .with_path("cannot write", &target)?;

@@ -4,7 +4,7 @@ use super::AllocatorInfo;
 pub use super::check_verdict::CheckVerdict;
 use super::misuse::MisuseResult;
 use crate::catalog::check::Standing;
-use crate::file::WithPath;
+use crate::file::{WithPath, read_named, read_stored};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -110,8 +110,12 @@ impl CheckFile {
             true => path.join(CHECK_FILE),
             false => path.to_owned(),
         };
-        let text = std::fs::read_to_string(&file).with_path("cannot read", &file)?;
-        let read: CheckFile = serde_json::from_str(&text)
+        let text = match path.is_dir() {
+            true => read_stored(&file),
+            false => read_named(&file).map(String::into_bytes),
+        };
+        let text = text.with_path("cannot read", &file)?;
+        let read: CheckFile = serde_json::from_slice(&text)
             .with_context(|| format!("{} is no result of heapmark check", file.display()))?;
         ensure!(
             read.schema == SCHEMA,

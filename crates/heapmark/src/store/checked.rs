@@ -7,11 +7,10 @@ use crate::build;
 use crate::catalog::Source;
 use crate::catalog::check::Standing;
 use crate::execute::Subject;
-use crate::file::WithPath;
+use crate::file::{WithPath, read_stored};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
@@ -146,7 +145,7 @@ impl CheckedShelf {
         let Some(place) = self.place(subject, sha256) else {
             return Ok(None);
         };
-        let text = match fs::read(&place) {
+        let text = match read_stored(&place) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             read => read.with_path("cannot read", &place)?,
         };

@@ -1,9 +1,7 @@
 //! The lines of `samples.jsonl`.
 
+use crate::file::MOST_DOCUMENT;
 use std::io::{self, BufRead, Read};
-
-/// No line that heapmark writes is as long.
-const MOST_LINE: usize = 64 << 20;
 
 /// Reads the next line and returns its length; of a line too long to be a record only the beginning
 /// is kept.
@@ -11,9 +9,9 @@ pub fn next_line(samples: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u
     line.clear();
     let kept = samples
         .by_ref()
-        .take(MOST_LINE as u64)
+        .take(MOST_DOCUMENT)
         .read_until(b'\n', line)?;
-    let is_cut = kept == MOST_LINE && line.last() != Some(&b'\n');
+    let is_cut = line.len() as u64 == MOST_DOCUMENT && line.last() != Some(&b'\n');
     let rest = if is_cut {
         samples.skip_until(b'\n')?
     } else {

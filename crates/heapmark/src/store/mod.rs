@@ -12,6 +12,7 @@ mod light_record;
 mod line;
 pub mod misuse;
 pub mod preflights;
+mod published;
 mod read;
 pub mod record;
 mod record_index;
@@ -24,7 +25,8 @@ pub use crate::plan::Case;
 pub use checked::{Checked, CheckedShelf, Detection, Finding};
 pub use checksum::sealed;
 pub use preflights::Preflights;
-pub use read::{Run, head, read, read_for_tables};
+pub use published::published;
+pub use read::{Paths, Run, head, read, read_for_tables, read_published};
 pub use record::{Passed, Purpose, Record};
 pub use record_index::Lines;
 pub use records::Records;
@@ -43,7 +45,9 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-const HEAD: &str = "run.json";
+/// The head of a run directory.
+pub const HEAD: &str = "run.json";
+/// The file of its records.
 const SAMPLES: &str = "samples.jsonl";
 /// Names in a run directory besides its head and its samples.
 const OTHERS: [&str; 5] = ["report.html", "report.md", "series", "latency", "machine"];
@@ -89,6 +93,13 @@ impl Store {
 
     /// Opens a run directory to resume it.
     pub fn open(dir: &Path) -> Result<Store> {
+        // What is added must not be written anywhere else.
+        for name in [SAMPLES, tables::SERIES, tables::LATENCY, preflights::FOLDER] {
+            let path = dir.join(name);
+            if path.is_symlink() {
+                bail!("{} is a link; heapmark stores none", path.display());
+            }
+        }
         Store::begin(dir, mode_of([head_of(dir)]))
     }
 
@@ -99,8 +110,12 @@ impl Store {
             .append(true)
             .read(true)
             .mode(mode)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
             .open(&path)
             .with_path("cannot open", &path)?;
+        if !samples.metadata().is_ok_and(|known| known.is_file()) {
+            bail!("{} is no regular file", path.display());
+        }
         match flock(&samples, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => {
                 bail!("{} is being written to by another heapmark", dir.display())
@@ -198,15 +213,14 @@ fn no_run(dir: &Path) -> String {
     )
 }
 
-/// Refuses to resume another user's run: that would start the programs and load the libraries that
-/// its head names.
-pub fn refuse_of_others(dir: &Path) -> Result<()> {
-    for path in [dir, &head_of(dir)] {
-        let owner = path.metadata().with_context(|| no_run(dir))?.uid();
+/// Refuses to go on with what another user has begun: that would start the programs and load the
+/// libraries that this document in the directory names. `way_out` is for who trusts it.
+pub fn refuse_of_others(dir: &Path, document: &str, way_out: &str) -> Result<()> {
+    for path in [dir, &dir.join(document)] {
+        let owner = path.metadata().with_path("cannot find", path)?.uid();
         if owner != 0 && owner != geteuid().as_raw() {
             bail!(
-                "{} belongs to user {owner}, and going on with it starts what its run.json names: if you trust that, go on \
-                 with a copy of your own (cp -r)",
+                "{} belongs to user {owner}, and going on with it starts what its {document} names: if you trust that, {way_out}",
                 path.display()
             );
         }
@@ -267,7 +281,7 @@ pub fn remove(dir: &Path) -> std::io::Result<()> {
 
 /// Whether a heapmark writes to this run now.
 pub fn is_being_written(dir: &Path) -> bool {
-    File::open(samples_of(dir)).is_ok_and(|file| {
+    read::open_samples(dir).is_ok_and(|file| {
         flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
     })
 }

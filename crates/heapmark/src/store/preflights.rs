@@ -3,15 +3,15 @@
 //! run begins and ends once more; a checksum at the end, as in each document of the store.
 
 use super::checksum::is_intact;
+use super::read::Paths;
 use super::{keep, sealed};
-use crate::file::{WithPath, make_folder};
+use crate::file::{WithPath, make_folder, read_stored};
 use crate::observe::Prices;
 use crate::observe::preflight::{Preflight, When};
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -43,11 +43,11 @@ impl Preflights {
 }
 
 /// Those of a run directory.
-pub(super) fn read(dir: &Path) -> Result<Preflights> {
+pub(super) fn read(dir: &Path, paths: Paths) -> Result<Preflights> {
     Ok(Preflights {
-        before: list(dir, BEFORE)?,
-        after: list(dir, AFTER)?,
-        prices: list(dir, PRICES)?,
+        before: list(dir, BEFORE, paths)?,
+        after: list(dir, AFTER, paths)?,
+        prices: list(dir, PRICES, paths)?,
     })
 }
 
@@ -60,7 +60,7 @@ pub(super) fn add(dir: &Path, when: When, look: Preflight) -> Result<()> {
     append(dir, file, look)
 }
 
-const FOLDER: &str = "machine";
+pub(super) const FOLDER: &str = "machine";
 
 /// A file of that folder, and the key of the list in it.
 type ListFile = (&'static str, &'static str);
@@ -70,13 +70,13 @@ const AFTER: ListFile = ("machine/after.json", "preflights");
 pub(super) const PRICES: ListFile = ("machine/prices.json", "prices");
 
 /// Empty if there is no such file.
-fn list<T: DeserializeOwned>(dir: &Path, (name, key): ListFile) -> Result<Vec<T>> {
+fn list<T: DeserializeOwned>(dir: &Path, (name, key): ListFile, paths: Paths) -> Result<Vec<T>> {
     let path = dir.join(name);
-    let text = match fs::read(&path) {
+    let text = match read_stored(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         text => text.with_path("cannot read", &path)?,
     };
-    parse(&text, key).with_context(|| {
+    parse(&text, key, paths).with_context(|| {
         format!(
             "{} is damaged: without it the run can be read, but without its {key}",
             path.display()
@@ -84,9 +84,9 @@ fn list<T: DeserializeOwned>(dir: &Path, (name, key): ListFile) -> Result<Vec<T>
     })
 }
 
-fn parse<T: DeserializeOwned>(text: &[u8], key: &str) -> Result<Vec<T>> {
+fn parse<T: DeserializeOwned>(text: &[u8], key: &str, paths: Paths) -> Result<Vec<T>> {
     ensure!(is_intact(text), "its checksum does not fit");
-    let mut file: Map<String, Value> = serde_json::from_slice(text)?;
+    let mut file: Map<String, Value> = serde_json::from_slice(&paths.of(text))?;
     Ok(serde_json::from_value(
         file.remove(key).unwrap_or_default(),
     )?)
@@ -98,7 +98,7 @@ pub(super) fn append<T: Serialize + DeserializeOwned>(
     file: ListFile,
     one: T,
 ) -> Result<()> {
-    let mut all = list(dir, file)?;
+    let mut all = list(dir, file, Paths::Stored)?;
     all.push(one);
     let folder = dir.join(FOLDER);
     make_folder(&folder).with_path("cannot create", &folder)?;
@@ -109,9 +109,15 @@ pub(super) fn append<T: Serialize + DeserializeOwned>(
 
 #[cfg(test)]
 mod tests {
+    use super::read as read_with;
     use super::*;
     use crate::observe::machine::prices::planted;
     use crate::observe::preflight::{ItemState, PreflightItem};
+    use std::fs;
+
+    fn read(dir: &Path) -> Result<Preflights> {
+        read_with(dir, Paths::Stored)
+    }
 
     fn look(warnings: &[&str]) -> Preflight {
         let item = |name: &&str| PreflightItem {

@@ -5,13 +5,14 @@ use super::checksum::is_intact;
 use super::line::next_line;
 use super::{
     Case, Lines, OLDEST_SCHEMA, Purpose, Record, Records, RunFile, SCHEMA, latency, light_record,
-    no_run, preflights, samples_of, tables,
+    no_run, preflights, published, samples_of, tables,
 };
-use crate::file::WithPath;
+use crate::file::{WithPath, is_there, open_stored, read_stored};
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// A run directory as read.
@@ -32,23 +33,53 @@ pub struct Run {
 /// Parses a line into a record.
 type Parse<'a> = &'a dyn Fn(&[u8]) -> serde_json::Result<Record>;
 
+/// How paths in strings are read.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Paths {
+    /// As they were stored: what is started needs them.
+    Stored,
+    /// As anybody may read them.
+    Published,
+}
+
+impl Paths {
+    /// A document as it is read.
+    pub(super) fn of(self, document: &[u8]) -> Cow<'_, [u8]> {
+        match (self, str::from_utf8(document)) {
+            (Paths::Published, Ok(text)) => match published(text) {
+                Cow::Borrowed(text) => text.as_bytes().into(),
+                Cow::Owned(text) => text.into_bytes().into(),
+            },
+            _ => document.into(),
+        }
+    }
+}
+
 /// Reads a run directory. The latest record of a cell counts.
 pub fn read(dir: &Path) -> Result<Run> {
-    read_with(dir, &|line| serde_json::from_slice(line))
+    read_with(dir, Paths::Stored, &|line| serde_json::from_slice(line))
+}
+
+/// The same, with paths as anybody may read them.
+pub fn read_published(dir: &Path) -> Result<Run> {
+    let parse = |line: &[u8]| serde_json::from_slice(&Paths::Published.of(line));
+    read_with(dir, Paths::Published, &parse)
 }
 
 /// The same without what no table shows: for a million samples, that is most of it. A sample keeps
 /// the figures that `reads` accepts.
-pub fn read_for_tables(dir: &Path, reads: fn(&str) -> bool) -> Result<Run> {
-    read_with(dir, &|line| light_record::record(line, reads))
+pub fn read_for_tables(dir: &Path, paths: Paths, reads: fn(&str) -> bool) -> Result<Run> {
+    read_with(dir, paths, &|line| {
+        light_record::record(&paths.of(line), reads)
+    })
 }
 
-fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
-    let mut head = head(dir)?;
-    head.preflights = preflights::read(dir)?;
+fn read_with(dir: &Path, paths: Paths, parse: Parse) -> Result<Run> {
+    let mut head = head_with(dir, paths)?;
+    head.preflights = preflights::read(dir, paths)?;
     let samples = samples_of(dir);
-    let found = if samples.exists() {
-        File::open(&samples).and_then(|file| records(BufReader::new(file), parse))
+    let found = if is_there(&samples) {
+        open_samples(dir).and_then(|file| records(BufReader::new(file), parse))
     } else {
         Ok(FoundRecords::default())
     };
@@ -69,6 +100,7 @@ fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
         head,
         lines: Lines {
             dir: dir.to_path_buf(),
+            paths,
             places: found.places,
         },
         unreadable_lines: found.unreadable_lines,
@@ -79,6 +111,10 @@ fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
 
 /// Reads the head of a run directory alone.
 pub fn head(dir: &Path) -> Result<RunFile> {
+    head_with(dir, Paths::Stored)
+}
+
+fn head_with(dir: &Path, paths: Paths) -> Result<RunFile> {
     let path = dir.join("run.json");
     let damaged = || {
         format!(
@@ -86,9 +122,11 @@ pub fn head(dir: &Path) -> Result<RunFile> {
             path.display()
         )
     };
-    let text = fs::read(&path).with_context(|| no_run(dir))?;
-    let value: Value = serde_json::from_slice(&text).with_context(damaged)?;
-    let schema = value["schema"].as_u64().with_context(damaged)?;
+    let text = match read_stored(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!(no_run(dir)),
+        text => text.with_path("cannot read", &path)?,
+    };
+    let Version { schema } = serde_json::from_slice(&text).with_context(damaged)?;
     // Before the checksum, which a newer schema may place elsewhere.
     if !(u64::from(OLDEST_SCHEMA)..=u64::from(SCHEMA)).contains(&schema) {
         let age = if schema > u64::from(SCHEMA) {
@@ -107,8 +145,22 @@ pub fn head(dir: &Path) -> Result<RunFile> {
             damaged()
         );
     }
-    serde_json::from_value(value).with_context(damaged)
+    serde_json::from_slice(&paths.of(&text)).with_context(damaged)
 }
+
+/// The one key that every head has.
+#[derive(Deserialize)]
+struct Version {
+    schema: u64,
+}
+
+/// Opens the file of a run's records.
+pub fn open_samples(dir: &Path) -> io::Result<File> {
+    open_stored(&samples_of(dir), MOST_SAMPLES)
+}
+
+/// The most bytes of `samples.jsonl`: a line of a process has some thousand.
+const MOST_SAMPLES: u64 = 8 << 30;
 
 /// The records of `samples.jsonl`.
 #[derive(Default)]

@@ -3,16 +3,17 @@
 
 use super::checksum::is_intact;
 use super::line::next_line;
+use super::read::{Paths, open_samples};
 use super::{Record, latency, samples_of};
 use crate::file::WithPath;
 use anyhow::{Result, bail};
-use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
 /// The positions of a run's records in its `samples.jsonl`.
 pub struct Lines {
     pub(super) dir: PathBuf,
+    pub(super) paths: Paths,
     /// The first byte of each record's line, in the order of [`Run::records`](super::Run::records).
     pub(super) places: Vec<u64>,
 }
@@ -28,14 +29,14 @@ impl Lines {
             let mut read = || -> std::io::Result<()> {
                 let samples = match &mut samples {
                     Some(open) => open,
-                    none => none.insert(BufReader::new(File::open(&path)?)),
+                    none => none.insert(BufReader::new(open_samples(&self.dir)?)),
                 };
                 samples.seek_relative(*place as i64 - at as i64)?;
                 at = place + next_line(samples, &mut line)?;
                 Ok(())
             };
             read().with_path("cannot read", &path)?;
-            match serde_json::from_slice::<Record>(&line) {
+            match serde_json::from_slice::<Record>(&self.paths.of(&line)) {
                 Ok(mut record) if is_intact(&line) => {
                     latency::count(&self.dir, &mut record);
                     Ok(record)

@@ -4,9 +4,8 @@
 
 use super::Record;
 use super::checksum::checksum;
-use crate::file::{WithPath, make_folder};
-use anyhow::Result;
-use std::fs;
+use crate::file::{WithPath, make_folder, open_stored, up_to};
+use anyhow::{Result, ensure};
 use std::path::{Path, PathBuf};
 
 /// The folder of the memory over time in a run directory.
@@ -14,9 +13,18 @@ pub const SERIES: &str = "series";
 /// The folder of the latencies of single calls.
 pub const LATENCY: &str = "latency";
 
+/// The most bytes of a table: a moment of memory over time has some hundred.
+const MOST_TABLE: u64 = 512 << 20;
+
 /// Stores a table of a process, replacing that of an earlier attempt, and its checksum in the
 /// record.
 pub fn keep(dir: &Path, folder: &str, record: &mut Record, table: &str) -> Result<()> {
+    ensure!(
+        table.len() as u64 <= MOST_TABLE,
+        "{folder} of {} has more than {} MiB: give --series a longer interval",
+        record.cell,
+        MOST_TABLE >> 20
+    );
     let path = dir.join(folder);
     make_folder(&path).with_path("cannot create", &path)?;
     super::keep(dir, name_of(folder, record), table)?;
@@ -28,8 +36,10 @@ pub fn keep(dir: &Path, folder: &str, record: &mut Record, table: &str) -> Resul
 /// A table as it was written; `None` if there is none, or it has changed.
 pub fn read(dir: &Path, folder: &str, record: &Record) -> Option<String> {
     let told = record.tables.get(folder)?;
-    let text = fs::read_to_string(dir.join(name_of(folder, record))).ok()?;
-    (*told == checksum(text.as_bytes())).then_some(text)
+    let file = open_stored(&dir.join(name_of(folder, record)), MOST_TABLE).ok()?;
+    let text = up_to(file, MOST_TABLE).ok()?;
+    let is_told = *told == checksum(&text);
+    is_told.then(|| String::from_utf8(text).ok())?
 }
 
 /// The files that records name and that are missing or not as they were written.

@@ -3,7 +3,7 @@
 
 use crate::fault::{Result, foreign};
 use crate::reader::fill;
-use crate::{Done, Head};
+use crate::{Done, Head, open_regular};
 use heapmark_wire::capture::{CHUNK_BYTES, Chunk, ChunkKind, HEADER_BYTES, Start, Wrong};
 use rustix::fs;
 use std::cell::Cell;
@@ -37,7 +37,7 @@ pub struct Capture {
 
 impl Capture {
     pub fn open(path: &Path) -> Result<Capture> {
-        let file = File::open(path)?;
+        let file = open_regular(path)?;
         let length = file.metadata()?.len();
         if length == 0 {
             return foreign("the file is empty");

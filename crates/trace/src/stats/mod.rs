@@ -87,7 +87,8 @@ pub fn stats<R: Read>(mut reader: Reader<R>) -> (Stats, Option<Fault>) {
     let mut count = Count::default();
     let mut damage = None;
     while let Some(next) = reader.next() {
-        let followed = next.and_then(|(thread, event)| count.event(thread, &event));
+        let followed =
+            next.and_then(|(thread, event)| count.event(thread, &event, reader.is_inherited()));
         if let Err(fault) = followed {
             damage = Some(fault.at(reader.chunk_number(), count.stats.events));
             break;
@@ -109,16 +110,13 @@ pub fn stats<R: Read>(mut reader: Reader<R>) -> (Stats, Option<Fault>) {
 struct Count {
     stats: Stats,
     live: Live<LiveObject>,
-    inherited_left: u64,
     threads: Threads,
     timeline: Timeline,
 }
 
 impl Count {
-    fn event(&mut self, thread: u32, event: &Event) -> Result<()> {
+    fn event(&mut self, thread: u32, event: &Event, inherited: bool) -> Result<()> {
         let stats = &mut self.stats;
-        let inherited = self.inherited_left > 0;
-        self.inherited_left = self.inherited_left.saturating_sub(1);
         let about = |size, before: Option<&LiveObject>| LiveObject {
             size,
             at_bytes: stats.allocated_bytes,
@@ -154,9 +152,6 @@ impl Count {
         // Inherited objects stand for an earlier time: they are not calls of the program.
         if !inherited {
             stats.count(event);
-            if let Inherit { objects } = *event {
-                self.inherited_left = objects;
-            }
         }
         Ok(())
     }

@@ -93,6 +93,7 @@ fn what_cannot_have_happened_is_told_by_chunk_and_event() {
     assert!(
         fault(&[Event::Inherit { objects: 2 }, NEW, Event::FreeNull]).contains("1 more objects")
     );
+    assert!(fault(&[Event::Inherit { objects: 2 }, NEW]).contains("1 more objects"));
 }
 
 #[test]

@@ -6,8 +6,10 @@ mod shard;
 mod status;
 mod submit;
 
-use super::Exit;
+use super::{Exit, usage};
+use crate::store::campaign::{Campaign, ShardState};
 use anyhow::Result;
+use std::path::PathBuf;
 
 /// Measure the same work on many machines: what holds on the next one, too
 #[derive(clap::Args)]
@@ -24,6 +26,31 @@ enum CampaignCommand {
     Run(shard::ShardArgs),
     Status(status::StatusArgs),
     Pool(pool::PoolArgs),
+}
+
+/// The campaign whose plan is started.
+#[derive(clap::Args)]
+struct Started {
+    /// Directory of the campaign
+    #[arg(value_name = "CAMPAIGN")]
+    campaign: PathBuf,
+    /// Start what the plan names, though another user owns it
+    #[arg(long)]
+    trust: bool,
+}
+
+/// Where each shard is; says which attempts do not count.
+fn states(campaign: &Campaign) -> Vec<ShardState> {
+    for why in campaign.unreadable() {
+        say!("left out: {why:#}");
+    }
+    campaign.states()
+}
+
+impl Started {
+    fn open(&self) -> Result<Campaign> {
+        Campaign::trusted(&self.campaign, self.trust).map_err(usage)
+    }
 }
 
 /// Runs the command.

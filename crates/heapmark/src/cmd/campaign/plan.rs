@@ -2,7 +2,7 @@
 
 use crate::cmd::run::RunArgs;
 use crate::cmd::{Exit, usage};
-use crate::store::campaign::{Campaign, CampaignPlan};
+use crate::store::campaign::{Campaign, CampaignPlan, MOST_JOBS, MOST_MACHINES};
 use anyhow::{Result, bail};
 use clap::parser::ValueSource;
 use clap::{Args, Command, FromArgMatches};
@@ -15,11 +15,11 @@ pub struct PlanArgs {
     #[arg(short, long, value_name = "DIR", required = true)]
     output: PathBuf,
     /// Machines
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_MACHINES.into()))]
     machines: u32,
     /// Runs of each machine, at different times: what a start of a machine does to a ratio shows in
     /// no single one
-    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=MOST_JOBS.into()))]
     jobs: u32,
     /// Seed of the first run; each has its own
     #[arg(long, value_name = "N", default_value = "1")]

@@ -1,5 +1,6 @@
 //! `heapmark campaign pool`.
 
+use super::states;
 use crate::analyse::compare::{Side, refusal};
 use crate::analyse::pool::Pooling;
 use crate::catalog::joined;
@@ -9,6 +10,7 @@ use crate::cmd::{Exit, find_runs, note, screen, usage};
 use crate::metric::Metric;
 use crate::report;
 use crate::store::campaign::{Campaign, ShardState};
+use crate::store::{Paths, published};
 use anyhow::Result;
 use std::path::PathBuf;
 
@@ -86,7 +88,7 @@ pub fn run(args: PoolArgs) -> Result<Exit> {
         );
     }
     for (dir, label) in dirs.iter().zip(labels) {
-        let run = read(dir)?;
+        let run = read(dir, Paths::Published)?;
         let side = Side {
             head: &run.head,
             records: &run.records,
@@ -94,7 +96,7 @@ pub fn run(args: PoolArgs) -> Result<Exit> {
         if let Some(why) = refusal(&side, args.by) {
             refuse!("--by: {why}");
         }
-        pooling.add(&dir.display().to_string(), label, &side);
+        pooling.add(&published(&dir.display().to_string()), label, &side);
     }
     let (pool, first) = pooling.end();
     let Some(first) = first.filter(|_| dirs.len() - pool.refused.len() > 1) else {
@@ -120,7 +122,7 @@ pub fn run(args: PoolArgs) -> Result<Exit> {
 
 /// The runs of a campaign that count.
 fn complete(campaign: &Campaign) -> Vec<PathBuf> {
-    let states = campaign.states();
+    let states = states(campaign);
     let of_state = |state: &ShardState| match state {
         ShardState::Complete { run, .. } => Some(run.clone()),
         _ => None,

@@ -1,18 +1,17 @@
 //! `heapmark campaign run`: one shard, on this machine.
 
+use super::Started;
 use super::plan::parsed;
 use crate::cmd::{Exit, run as run_command, usage};
 use crate::file::{Draft, Existing};
 use crate::store::campaign::Campaign;
 use anyhow::{Context, Result};
-use std::path::PathBuf;
 
 /// Run one shard of a campaign on this machine: what a scheduler starts
 #[derive(clap::Args)]
 pub struct ShardArgs {
-    /// Directory of the campaign
-    #[arg(value_name = "CAMPAIGN")]
-    campaign: PathBuf,
+    #[command(flatten)]
+    started: Started,
     /// Which one, from 0
     #[arg(long, value_name = "K")]
     shard: u32,
@@ -20,8 +19,7 @@ pub struct ShardArgs {
 
 /// Runs the command.
 pub fn run(args: ShardArgs) -> Result<Exit> {
-    let campaign = Campaign::open(&args.campaign).map_err(usage)?;
-    attempt(&campaign, args.shard)
+    attempt(&args.started.open()?, args.shard)
 }
 
 /// Makes an attempt at a shard. Its run lies on this machine's own disk until it is whole.

@@ -1,5 +1,6 @@
 //! `heapmark campaign status`.
 
+use super::states;
 use crate::cmd::{Exit, print, print_json, usage};
 use crate::store::campaign::{Campaign, ShardState};
 use anyhow::Result;
@@ -19,7 +20,7 @@ pub struct StatusArgs {
 /// Runs the command; exit code 4 unless all shards are complete.
 pub fn run(args: StatusArgs) -> Result<Exit> {
     let campaign = Campaign::open(&args.campaign).map_err(usage)?;
-    let states = campaign.states();
+    let states = states(&campaign);
     if args.json {
         print_json(&states)?;
     } else {

@@ -1,21 +1,21 @@
 //! `heapmark campaign submit` and `print`: from a plan to a scheduler.
 
 use super::shard::attempt;
+use super::{Started, states};
 use crate::catalog::joined;
-use crate::cmd::{Exit, print, usage};
+use crate::cmd::{Exit, print};
 use crate::file::{WithPath, make_folder};
 use crate::store::campaign::{Campaign, ShardState};
 use anyhow::{Context, Result, bail};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Start all shards of a campaign that are not complete
 #[derive(clap::Args)]
 pub struct SubmitArgs {
-    /// Directory of the campaign
-    #[arg(value_name = "CAMPAIGN")]
-    campaign: PathBuf,
+    #[command(flatten)]
+    started: Started,
     /// What runs them: this machine, one after the other, or Slurm, as one array of jobs
     #[arg(long, value_enum, default_value = "local")]
     engine: Engine,
@@ -26,9 +26,8 @@ pub struct SubmitArgs {
 /// Print what would be given to a scheduler
 #[derive(clap::Args)]
 pub struct PrintArgs {
-    /// Directory of the campaign, as the machines see it
-    #[arg(value_name = "CAMPAIGN")]
-    campaign: PathBuf,
+    #[command(flatten)]
+    started: Started,
     /// Slurm, a script for sbatch; or Kubernetes, an indexed Job, to be completed by hand
     #[arg(long, value_enum)]
     engine: Scheduler,
@@ -96,7 +95,7 @@ fn slurm_word(word: &str) -> Result<String, String> {
 /// Runs `submit`.
 pub fn run(args: SubmitArgs) -> Result<Exit> {
     args.slurm.refused_without(args.engine == Engine::Slurm)?;
-    let campaign = Campaign::open(&args.campaign).map_err(usage)?;
+    let campaign = args.started.open()?;
     let open = not_complete(&campaign);
     if open.is_empty() {
         say!("all shards are complete");
@@ -105,7 +104,7 @@ pub fn run(args: SubmitArgs) -> Result<Exit> {
     if args.engine == Engine::Slurm {
         let logs = campaign.dir().join("log");
         make_folder(&logs).with_path("cannot create", &logs)?;
-        return submitted(&script(&campaign, &open, &args.slurm)?);
+        return submitted(&script(&campaign, &open, &args.slurm, args.started.trust)?);
     }
     let mut worst = Exit::Done;
     for shard in open {
@@ -122,22 +121,27 @@ pub fn run(args: SubmitArgs) -> Result<Exit> {
 pub fn print_script(args: PrintArgs) -> Result<Exit> {
     args.slurm
         .refused_without(args.engine == Scheduler::Slurm)?;
-    let campaign = Campaign::open(&args.campaign).map_err(usage)?;
+    let campaign = args.started.open()?;
     print(match args.engine {
-        Scheduler::Slurm => script(&campaign, &not_complete(&campaign), &args.slurm)?,
+        Scheduler::Slurm => script(
+            &campaign,
+            &not_complete(&campaign),
+            &args.slurm,
+            args.started.trust,
+        )?,
         Scheduler::K8s => manifest(&campaign),
     })?;
     Ok(Exit::Done)
 }
 
 fn not_complete(campaign: &Campaign) -> Vec<u32> {
-    let states = campaign.states().into_iter().zip(campaign.plan.shards());
+    let states = states(campaign).into_iter().zip(campaign.plan.shards());
     let open = states.filter(|(state, _)| !matches!(state, ShardState::Complete { .. }));
     open.map(|(_, shard)| shard).collect()
 }
 
 /// One array; each task has its machine alone, so that no neighbour is measured.
-fn script(campaign: &Campaign, shards: &[u32], flags: &SlurmFlags) -> Result<String> {
+fn script(campaign: &Campaign, shards: &[u32], flags: &SlurmFlags, trust: bool) -> Result<String> {
     let own = std::env::current_exe().context("cannot find heapmark's own file")?;
     let [own, dir] = [quoted(&own)?, quoted(campaign.dir())?];
     let array = joined(shards.iter().map(u32::to_string), ",");
@@ -147,9 +151,10 @@ fn script(campaign: &Campaign, shards: &[u32], flags: &SlurmFlags) -> Result<Str
         // Not all at once: the shards of a machine run at different times.
         format!("#SBATCH --array={array}%{}", campaign.plan.machines),
         "#SBATCH --exclusive --hint=nomultithread --mem=0 --requeue".into(),
+        // A single % of the path would be a pattern, too.
         format!(
-            "#SBATCH --open-mode=append --output={}",
-            quoted(&campaign.dir().join("log/%a.log"))?
+            "#SBATCH --open-mode=append --output={}/log/%a.log\"",
+            dir.trim_end_matches('"').replace('%', "%%")
         ),
     ];
     lines.extend(
@@ -158,18 +163,21 @@ fn script(campaign: &Campaign, shards: &[u32], flags: &SlurmFlags) -> Result<Str
             .map(|(name, value)| format!("#SBATCH --{name}=\"{value}\"")),
     );
     lines.push(format!(
-        "exec {own} campaign run {dir} --shard \"$SLURM_ARRAY_TASK_ID\"\n"
+        "exec {own} campaign run {dir}{} --shard \"$SLURM_ARRAY_TASK_ID\"\n",
+        if trust { " --trust" } else { "" }
     ));
     Ok(lines.join("\n"))
 }
 
 /// In double quotes, for `sh` and for `#SBATCH`.
 fn quoted(path: &Path) -> Result<String> {
-    let text = path.display().to_string();
-    if text.contains(['"', '\n', '\\', '$', '`']) {
-        bail!("{text}: no script can name it: choose a directory without quotes and $");
+    match path.to_str() {
+        Some(text) if !text.contains(['"', '\n', '\\', '$', '`']) => Ok(format!("\"{text}\"")),
+        _ => bail!(
+            "{}: no script can name it: choose a directory whose name is text, without quotes and $",
+            path.display()
+        ),
     }
-    Ok(format!("\"{text}\""))
 }
 
 /// Gives a script to Slurm.
@@ -222,8 +230,8 @@ spec:
       containers:
         - name: heapmark
           image: IMAGE
-          # 4: some rows failed. That run is whole and kept, and would fail again.
-          command: [sh, -c, "heapmark campaign run /campaign --shard $JOB_COMPLETION_INDEX || [ $? -eq 4 ]"]
+          # 4: some rows failed. That run is whole and kept, and would fail again. --trust: a pod's user is another one.
+          command: [sh, -c, "heapmark campaign run /campaign --trust --shard $JOB_COMPLETION_INDEX || [ $? -eq 4 ]"]
           resources:
             requests: &all
               cpu: "CPUS"

@@ -25,7 +25,7 @@ use crate::observe::{Groups, Prices};
 use crate::plan::{Counter, LimitKind, Mode, Override, Plan};
 use crate::report::{self, Format, units};
 use crate::session::{DoesNotRun, Ended, Processes, Selection, Session};
-use crate::store::{self, Purpose, Record, Run, RunFile, Store};
+use crate::store::{self, Paths, Purpose, Record, Run, RunFile, Store};
 use anyhow::{Result, anyhow};
 use comparison::{AnswerFormat, Comparison, listed, target};
 use progress::TerminalProgress;
@@ -357,12 +357,12 @@ fn is_refused(look: &Preflight) -> bool {
 /// Prints the matrix of all cases, or the tables, to stdout and writes them as text and as a page into the run directory;
 /// returns whether every process ended `ok`.
 fn print_results(dir: &Path, format: AnswerFormat) -> Result<bool> {
-    let run = store::read_for_tables(dir, reads_figure)?;
+    let run = store::read_for_tables(dir, Paths::Published, reads_figure)?;
     let html = beside(dir, &run)?;
     let text = report::export(Format::Markdown, &run.head, &run.records)?;
     store::keep(dir, "report.md", text.bytes)?;
     if format == AnswerFormat::Json {
-        let run = store::read_for_tables(dir, |_| true)?;
+        let run = store::read_for_tables(dir, Paths::Published, |_| true)?;
         export::write(&Output::stdout(), Format::Json, &run)?;
         return Ok(all_ok(&run));
     }

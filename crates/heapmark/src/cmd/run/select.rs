@@ -142,7 +142,7 @@ impl Selection {
     /// must be unchanged: half a run on one machine and half on another is not a valid run.
     pub(crate) fn of_stored(run: &str) -> Result<Selection> {
         let dir = store::find(run).map_err(usage)?;
-        store::refuse_of_others(&dir)?;
+        store::refuse_of_others(&dir, store::HEAD, "go on with a copy of your own (cp -r)")?;
         let head = store::read(&dir)?.head;
         let here = described_machine();
         for key in ["architecture", "cpu_model", "c_library"] {

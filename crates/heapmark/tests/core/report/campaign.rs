@@ -6,7 +6,10 @@ use crate::support::stored::{change_head, change_lines, copy};
 use crate::support::{End, Place, head};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
@@ -25,6 +28,9 @@ fn a_campaign_runs_each_shard_once_with_a_seed_of_its_own() {
         head(&run)["plan"]["seed"].clone()
     });
     assert_eq!(seeds, [json!(1), json!(2)]);
+    // Whoever may read the campaign may pool it.
+    let mode = |path: &str| place.at(path).metadata().unwrap().permissions().mode();
+    assert_eq!(mode("camp/shards/0/attempt-1"), mode("camp/shards/0"));
     let again = campaign(&place, &["submit", "camp"]);
     assert_eq!(
         (again.code, again.stderr.as_str()),
@@ -188,6 +194,112 @@ fn a_scheduler_gets_the_shards_that_are_open() {
     ] {
         assert!(manifest.contains(line), "no `{line}` in {manifest}");
     }
+}
+
+#[test]
+fn a_script_for_slurm_names_a_directory_whatever_its_name_or_is_refused() {
+    let place = Place::new();
+    planned(&place, "1");
+    let script = |name: &OsStr| {
+        fs::create_dir(place.at("").join(name)).unwrap();
+        fs::copy(
+            place.at("camp/plan.json"),
+            place.at("").join(name).join("plan.json"),
+        )
+        .unwrap();
+        let mut command = place.heapmark(&["campaign", "print", "--engine", "slurm"]);
+        End::of(command.arg(name).output().unwrap())
+    };
+    let end = script(OsStr::new("50%a"));
+    let log = format!("--output=\"{}/50%%a/log/%a.log\"", place.text(""));
+    let log = log.replace("//50", "/50");
+    assert!(end.stdout.contains(&log), "{log}: {}", end.stdout);
+    assert!(end.stdout.contains("/50%a\" --shard"), "{}", end.stdout);
+    let end = script(OsStr::from_bytes(b"caf\xe9"));
+    end.is_one_line(1);
+    assert!(
+        end.stderr.contains("no script can name it"),
+        "{}",
+        end.stderr
+    );
+}
+
+/// A user other than this one.
+const ANOTHER: u32 = 12_345;
+
+#[test]
+fn what_another_user_has_planned_is_not_started_unless_it_is_trusted() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can give a file to another user");
+        return;
+    }
+    let place = Place::new();
+    planned(&place, "1");
+    let commands: [&[&str]; 3] = [
+        &["run", "camp", "--shard", "0"],
+        &["submit", "camp"],
+        &["print", "camp", "--engine", "slurm"],
+    ];
+    for theirs in ["camp/plan.json", "camp"] {
+        chown(place.at(theirs), Some(ANOTHER), None).unwrap();
+        for command in commands {
+            let end = campaign(&place, command);
+            end.is_one_line(2);
+            let told =
+                "belongs to user 12345, and going on with it starts what its plan.json names";
+            assert!(end.stderr.contains(told), "{theirs}: {}", end.stderr);
+            assert!(end.stderr.contains("--trust"), "{}", end.stderr);
+        }
+        assert!(!place.at("camp/beat").exists() && !place.at("camp/shards").exists());
+        chown(place.at(theirs), Some(0), None).unwrap();
+    }
+    chown(place.at("camp/plan.json"), Some(ANOTHER), None).unwrap();
+    assert_eq!(campaign(&place, &["status", "camp"]).code, Some(4));
+    let script = campaign(&place, &["print", "camp", "--engine", "slurm", "--trust"]).stdout;
+    assert!(script.contains(" --trust --shard "), "{script}");
+    let end = campaign(&place, &["submit", "camp", "--trust"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+}
+
+#[test]
+fn a_plan_with_numbers_that_no_campaign_has_is_none() {
+    let place = Place::new();
+    planned(&place, "1");
+    let plan = fs::read_to_string(place.at("camp/plan.json")).unwrap();
+    for changes in [
+        &[("machines", 4_294_967_295)][..],
+        &[("machines", 65_536), ("jobs", 65_536)],
+        &[("machines", 0)],
+        &[("jobs", 0)],
+        &[("seed", u64::MAX)],
+    ] {
+        let mut plan: Value = serde_json::from_str(&plan).unwrap();
+        changes
+            .iter()
+            .for_each(|(key, number)| plan[*key] = json!(number));
+        fs::write(place.at("camp/plan.json"), plan.to_string()).unwrap();
+        for command in [
+            &["status", "camp"][..],
+            &["pool", "camp"],
+            &["run", "camp", "--shard", "0"],
+        ] {
+            let end = campaign(&place, command);
+            end.is_one_line(2);
+            assert!(
+                end.stderr.contains("camp/plan.json is no plan"),
+                "{}",
+                end.stderr
+            );
+        }
+    }
+    let far = u64::MAX.to_string();
+    let end = campaign(
+        &place,
+        &["plan", "-o", "far", "--machines", "1", "--seed", &far],
+    );
+    end.is_one_line(2);
+    assert!(end.stderr.contains("leaves no seeds"), "{}", end.stderr);
+    assert!(!place.at("far").exists());
 }
 
 #[test]

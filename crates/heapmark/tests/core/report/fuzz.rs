@@ -3,7 +3,7 @@
 use crate::support::stored::{original, stored};
 use heapmark::analyse::analyse;
 use heapmark::report::{Format, PageRun, Screen, export, page, terminal};
-use heapmark::store::{self, Record, Run, Series};
+use heapmark::store::{self, Paths, Record, Run, Series};
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -30,7 +30,7 @@ fn text(record: &Record) -> String {
 }
 
 /// One change of any kind. Digits first: they are what turns a number into another one.
-fn damage(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) {
+pub(super) fn damage(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) {
     if bytes.is_empty() {
         return;
     }
@@ -92,7 +92,8 @@ fn show(dir: &Path, run: &Run) {
         run.records.iter().map(text).collect::<Vec<_>>(),
         "one after the other they are the same"
     );
-    let light = store::read_for_tables(dir, heapmark::analyse::reads_figure).unwrap();
+    let reads = heapmark::analyse::reads_figure;
+    let light = store::read_for_tables(dir, Paths::Stored, reads).unwrap();
     assert_eq!(light.unreadable_lines, run.unreadable_lines);
     let series = store::series(dir, &light.records);
     page(

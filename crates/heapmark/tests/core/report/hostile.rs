@@ -1,8 +1,12 @@
 //! Names and messages that are markup or move the cursor of a terminal: shown as text, wherever they are shown.
 
 use crate::support::Place;
-use crate::support::stored::{change_head, change_lines, stored};
+use crate::support::campaign::planned;
+use crate::support::stored::{change_head, change_lines, copy, stored};
 use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
 
 /// HTML, Markdown, a cell of a sheet, and escapes of two kinds.
 const EVIL: &str = "<script>alert(1)</script>\u{1b}[2J\u{9b}31m\u{202e}|`*_&\"'";
@@ -75,6 +79,36 @@ fn a_terminal_shows_them_as_text() {
         for text in [&end.stdout, &end.stderr, &claims.stdout, &claims.stderr] {
             is_plain("terminal", text);
         }
+    }
+}
+
+#[test]
+fn names_of_machines_and_of_folders_are_text_in_lists_and_their_json() {
+    let place = stored();
+    planned(&place, "1");
+    fs::create_dir(place.at("camp/beat")).unwrap();
+    let beat = json!({"host": EVIL, "boot_id": ""}).to_string();
+    fs::write(place.at("camp/beat/0-1.json"), beat).unwrap();
+    fs::create_dir(place.at("heapmark-results")).unwrap();
+    let folder = OsStr::from_bytes(b"\x1b[2J\xc2\x9b31m\xe2\x80\xae\xe9");
+    copy(&place.at("run"), &place.at("heapmark-results").join(folder));
+    for (command, word) in [
+        (&["campaign", "status", "camp"][..], "running on <script>"),
+        (
+            &["campaign", "status", "camp", "--json"],
+            "\\u001b[2J\\u009b31m\\u202e",
+        ),
+        (&["list", "runs"], "heapmark-results/[2J31m"),
+        (&["list", "runs", "--json"], "\\u001b[2J\\u009b31m\\u202e"),
+    ] {
+        let end = place.run(command);
+        assert!(
+            end.stdout.contains(word),
+            "{command:?}: {}{}",
+            end.stdout,
+            end.stderr
+        );
+        is_plain(word, &end.stdout);
     }
 }
 

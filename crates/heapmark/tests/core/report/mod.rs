@@ -6,6 +6,7 @@ mod commands;
 mod compare;
 mod fuzz;
 mod hostile;
+mod mutants;
 mod outputs;
 mod pool;
 mod robust;

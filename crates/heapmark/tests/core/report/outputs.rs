@@ -2,6 +2,8 @@
 //! meant comes with the new outputs and a commit that says why.
 
 use crate::support::Place;
+use crate::support::stored::change_head;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::fs;
@@ -46,6 +48,49 @@ pub fn unpacked() -> Place {
 
 fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outputs")
+}
+
+#[test]
+fn what_is_published_of_a_run_names_no_home() {
+    let place = Place::new();
+    let library = place.fake("honest");
+    let mine = format!("mine={},glibc", library.display());
+    let end = place.run_small("run", &["-a", &mine, "--blocks", "3"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let home = place.at("");
+    let home = home.to_str().unwrap().trim_end_matches('/');
+    // The run itself can go on with it.
+    let stored = fs::read_to_string(place.at("run/run.json")).unwrap();
+    assert!(stored.contains(library.to_str().unwrap()));
+    change_head(&place.at("run"), |head| {
+        head["allocators"][1]["files"] = json!(["/home/bob/libtheirs.so"])
+    });
+    for command in KEPT
+        .iter()
+        .chain(&LONG)
+        .filter(|it| it.starts_with("export"))
+    {
+        let command = command.replace("RUN", "run");
+        let end = place.run(&command.split(' ').collect::<Vec<_>>());
+        assert!(!end.stdout.contains(home), "{command}: {}", end.stdout);
+        assert!(!end.stdout.contains("/bob"), "{command}: {}", end.stdout);
+        if command.ends_with(" json") {
+            let told = ["\"~/libhonest.so\"", "\"~/libtheirs.so\""];
+            assert!(
+                told.iter().all(|it| end.stdout.contains(it)),
+                "{}",
+                end.stdout
+            );
+        }
+    }
+    assert_eq!(
+        place.run(&["report", "run", "-o", "page.html"]).code,
+        Some(0)
+    );
+    for file in ["page.html", "run/report.html", "run/report.md"] {
+        let text = fs::read_to_string(place.at(file)).unwrap();
+        assert!(!text.contains(home) && !text.contains("/bob"), "{file}");
+    }
 }
 
 #[test]

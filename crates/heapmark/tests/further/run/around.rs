@@ -139,13 +139,13 @@ fn executable(path: &Path, text: &str) {
 #[test]
 fn a_page_is_opened_or_one_line_says_why_not() {
     let place = with_runs(&["2026-01-02-1"]);
-    let open = || {
-        let mut command = place.heapmark(&["open"]);
+    let open = |args: &[&str]| {
+        let mut command = place.heapmark(&[&["open"], args].concat());
         End::of(command.env("PATH", place.at("bin")).output().unwrap())
     };
     let page = "heapmark-results/2026-01-02-1/report.html";
     let _ = fs::remove_file(place.at(page));
-    let end = open();
+    let end = open(&[]);
     end.is_one_line(1);
     assert!(end.stderr.contains("no xdg-open here"), "{}", end.stderr);
     assert!(end.stderr.contains(page) && place.at(page).is_file());
@@ -154,14 +154,24 @@ fn a_page_is_opened_or_one_line_says_why_not() {
         &place.at("bin/xdg-open"),
         "#!/bin/sh\necho \"$@\" > opened\n",
     );
-    assert_eq!(open().code, Some(0));
-    assert_eq!(
-        fs::read_to_string(place.at("opened")).unwrap(),
-        format!("{page}\n")
-    );
+    // A page that lies there may be anybody's, and so may the name of a folder.
+    let theirs = place.at("theirs.html");
+    fs::write(&theirs, "<script>theirs()</script>").unwrap();
+    let _ = fs::remove_file(place.at(page));
+    symlink(&theirs, place.at(page)).unwrap();
+    assert_eq!(open(&[]).code, Some(0));
+    let opened = || fs::read_to_string(place.at("opened")).unwrap();
+    assert_eq!(opened(), format!("{}\n", place.text(page)));
+    assert!(!place.at(page).is_symlink());
+    let shown = fs::read_to_string(place.at(page)).unwrap();
+    assert!(shown.contains("churn") && !shown.contains("theirs()"));
+    assert_eq!(fs::read(&theirs).unwrap(), b"<script>theirs()</script>");
+    fs::rename(place.at("run"), place.at("-run")).unwrap();
+    assert_eq!(open(&["--", "-run"]).code, Some(0));
+    assert_eq!(opened(), format!("{}\n", place.text("-run/report.html")));
 
     executable(&place.at("bin/xdg-open"), "#!/bin/sh\nexit 3\n");
-    let end = open();
+    let end = open(&[]);
     end.is_one_line(1);
     assert!(
         end.stderr.contains("xdg-open ended with exit status: 3"),

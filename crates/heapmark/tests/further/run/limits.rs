@@ -1,5 +1,6 @@
 //! Files that others made and places that others reach: what would take all memory, or start what they like, is refused in one line.
 
+use crate::support::campaign::planned;
 use crate::support::live::{processes_of, wait_for};
 use crate::support::stored::stored;
 use crate::support::{End, Place, SMALL, is_root};
@@ -20,7 +21,7 @@ fn within(place: &Place, mib: u64, args: &[&str]) -> End {
     let mut command = Command::new("sh");
     command.args([
         "-c",
-        "ulimit -v $1; shift; exec \"$@\"",
+        "ulimit -v $1; shift; exec timeout -s KILL 300 \"$@\"",
         "sh",
         &(mib << 10).to_string(),
     ]);
@@ -108,6 +109,96 @@ fn a_line_of_samples_without_an_end_takes_no_memory_and_is_left_out() {
         end.stderr.trim(),
         "run/samples.jsonl: torn or damaged lines, left out: 1"
     );
+}
+
+#[test]
+fn a_stored_file_that_is_none_is_refused_at_once() {
+    let place = stored();
+    planned(&place, "1");
+    fs::create_dir(place.at("camp/beat")).unwrap();
+    fs::create_dir(place.at("check")).unwrap();
+    let files: [(&str, &[&str], &str); 9] = [
+        ("run/run.json", &["show", "run"], "run"),
+        ("run/samples.jsonl", &["show", "run"], "run/samples.jsonl"),
+        (
+            "run/samples.jsonl",
+            &["run", "--resume", "run"],
+            "run/samples.jsonl",
+        ),
+        (
+            "run/machine/before.json",
+            &["show", "run"],
+            "machine/before.json",
+        ),
+        (
+            "run/series/churn@1_b00_glibc.csv",
+            &["show", "run"],
+            "gone or damaged",
+        ),
+        (
+            "camp/plan.json",
+            &["campaign", "status", "camp"],
+            "plan.json",
+        ),
+        ("camp/beat/0-1.json", &["campaign", "status", "camp"], ""),
+        ("check/check.json", &["claims", "check"], ""),
+        ("a.cap", &["trace", "finish", "a.cap"], "a.cap"),
+    ];
+    type Plant = fn(&Path);
+    let plants: [(&str, Plant); 4] = [
+        ("a pipe", |path| {
+            let made = Command::new("mkfifo").arg(path).status();
+            assert!(made.unwrap().success());
+        }),
+        ("a link to a device", |path| {
+            symlink("/dev/zero", path).unwrap()
+        }),
+        ("a link to itself as it was", |path| {
+            symlink(path.with_extension("kept"), path).unwrap()
+        }),
+        // A hole takes no disk.
+        ("a hole", |path| {
+            File::create(path).unwrap().set_len(100 << 30).unwrap()
+        }),
+    ];
+    for (file, command, said) in files {
+        let (path, kept) = (place.at(file), place.at(file).with_extension("kept"));
+        let was_there = fs::rename(&path, &kept).is_ok();
+        for (what, plant) in plants {
+            plant(&path);
+            let end = within(&place, 1000, command);
+            let is_refused = match end.code {
+                Some(0) => end.stderr.contains("gone or damaged"),
+                code => matches!(code, Some(1 | 2 | 4)),
+            };
+            assert!(
+                is_refused,
+                "{file}: {what}: {:?} {}{}",
+                end.code, end.stdout, end.stderr
+            );
+            assert!(end.stderr.contains(said), "{file}: {what}: {}", end.stderr);
+            fs::remove_file(&path).unwrap();
+        }
+        if was_there {
+            fs::rename(&kept, &path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_goes_on_with_a_run_writes_nowhere_else() {
+    let place = stored();
+    fs::create_dir(place.at("theirs")).unwrap();
+    fs::rename(place.at("run/machine"), place.at("machine")).unwrap();
+    symlink("../theirs", place.at("run/machine")).unwrap();
+    let end = place.run(&["run", "--resume", "run"]);
+    end.is_one_line(1);
+    assert!(
+        end.stderr.contains("run/machine is a link"),
+        "{}",
+        end.stderr
+    );
+    assert_eq!(fs::read_dir(place.at("theirs")).unwrap().count(), 0);
 }
 
 #[test]

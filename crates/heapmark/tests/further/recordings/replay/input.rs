@@ -2,6 +2,7 @@
 
 use super::{free, malloc, pipeline, write};
 use crate::support::Place;
+use heapmark_trace::Event;
 use std::fs;
 
 #[test]
@@ -18,6 +19,11 @@ fn traces_that_are_missing_damaged_or_empty_are_one_line() {
     fs::create_dir(place.at("folder.trace")).unwrap();
     let dead = [(0, malloc(1)), (0, free(0, 0)), (0, free(0, 0))];
     write(&place.at("dead.trace"), &dead);
+    let inherits = Event::Inherit { objects: 1 << 29 };
+    write(
+        &place.at("inherits.trace"),
+        &[(0, inherits), (0, malloc(1)), (0, free(0, 0))],
+    );
     let cases = [
         ("gone.trace", "No such file"),
         ("empty.trace", "no call that could be replayed"),
@@ -26,6 +32,7 @@ fn traces_that_are_missing_damaged_or_empty_are_one_line() {
         ("other.trace", "no heapmark trace"),
         ("folder.trace", "cannot be read"),
         ("dead.trace", "event 2"),
+        ("inherits.trace", "event 2: 536870911 more objects"),
     ];
     for (name, what) in cases {
         for args in [
@@ -35,6 +42,8 @@ fn traces_that_are_missing_damaged_or_empty_are_one_line() {
             let end =
                 place.run_with_own_cache(&[&args[..], &["-a", "glibc", "-o", "no-run"]].concat());
             let stats = place.run(&["trace", "stats", name]);
+            let check = place.run(&["trace", "check", name]);
+            assert_eq!(check.code, stats.code, "{name}");
             // A trace without a call is whole.
             let code = if name == "empty.trace" {
                 Some(1)
