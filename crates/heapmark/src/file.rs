@@ -38,6 +38,9 @@ pub enum Existing {
 /// The mode of a file without secrets, before the umask.
 pub const PUBLIC: u32 = 0o666;
 
+/// What the name of a draft begins with.
+const NAME: &str = ".heapmark-";
+
 /// The existing drafts, for a signal that ends heapmark.
 static DRAFTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
@@ -60,20 +63,28 @@ impl Draft {
                 .mode(mode)
                 .open(path)
         };
-        Draft::new(folder_of(target), open)
+        Draft::new(folder_of(target), NAME, open)
     }
 
     /// An empty draft folder in `within`.
     pub fn folder(within: &Path) -> io::Result<Draft> {
-        Ok(Draft::new(within, |path| DirBuilder::new().mode(0o700).create(path))?.0)
+        Draft::folder_named(within, NAME, 0o700)
     }
 
-    fn new<T>(folder: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(Draft, T)> {
+    /// As [`folder`](Self::folder), whose name begins with these words.
+    pub fn folder_named(within: &Path, name: &str, mode: u32) -> io::Result<Draft> {
+        let make = |path: &Path| DirBuilder::new().mode(mode).create(path);
+        Ok(Draft::new(within, name, make)?.0)
+    }
+
+    fn new<T>(
+        folder: &Path,
+        name: &str,
+        make: impl Fn(&Path) -> io::Result<T>,
+    ) -> io::Result<(Draft, T)> {
         loop {
-            let path = folder.join(format!(
-                ".heapmark-{:016x}",
-                RandomState::new().build_hasher().finish()
-            ));
+            let random = RandomState::new().build_hasher().finish();
+            let path = folder.join(format!("{name}{random:016x}"));
             // A signal must not come between the two.
             let mut drafts = drafts();
             match make(&path) {

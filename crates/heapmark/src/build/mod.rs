@@ -18,6 +18,7 @@ mod git;
 pub mod input;
 pub mod inspect;
 mod known;
+mod launched;
 mod library;
 mod link;
 mod paths;
@@ -42,6 +43,7 @@ pub use compiled_trace::{CompiledTrace, Shelf as CompiledTraceShelf, compiled_tr
 pub use copy::copy;
 pub use inspect::inspect;
 pub use known::purge as purge_of_family;
+pub use launched::spawn_launcher;
 pub use paths::in_path;
 pub use program::Executable;
 pub use state::{State, original, state};

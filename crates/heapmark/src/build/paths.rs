@@ -23,7 +23,7 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path)
         .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
+        .find(|file| super::command::is_executable(file))
 }
 
 /// `libfoo-2.so.1` -> `foo-2`.

@@ -1,6 +1,7 @@
 //! The client of a server: one process below its own launcher, which measures its time.
 
-use crate::execute::child::{Launch, end_tree, spawn};
+use crate::build::spawn_launcher;
+use crate::execute::child::{Launch, end_tree};
 use crate::execute::exit::STDERR_BYTES;
 use crate::execute::memory_file::{keep_last, text};
 use crate::execute::user_command::command_runner::CommandRunner;
@@ -38,7 +39,7 @@ impl ClientProcess {
     }
 
     pub fn start(&mut self) -> Result<()> {
-        let child = spawn(&mut self.launch.command);
+        let child = spawn_launcher(&mut self.launch.command);
         self.child = Some(child.context("cannot start the client")?);
         Ok(())
     }
