@@ -23,6 +23,7 @@ mod library;
 mod link;
 mod paths;
 pub mod program;
+mod repository;
 mod state;
 mod step;
 mod system;
