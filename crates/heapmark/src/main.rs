@@ -47,6 +47,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Err(error) = signals::watch() {
+        return Exit::of_error(&error).into();
+    }
     let line = help::arranged(flags::with_numbers_below_zero(Cli::command()));
     let read = line
         .clone()
@@ -56,7 +59,7 @@ fn main() -> ExitCode {
         Ok(read) => read,
         Err(error) => return flags::told(&error).into(),
     };
-    if let Err(error) = flags::refuse_idle(&line, &matches).and_then(|()| signals::watch()) {
+    if let Err(error) = flags::refuse_idle(&line, &matches) {
         return Exit::of_error(&error).into();
     }
     cli.manner.take_effect();

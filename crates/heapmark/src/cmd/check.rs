@@ -165,11 +165,13 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         }
     }
     let file = kept.end(stopped)?;
-    let page = check_beside(&folder, &file)?;
     if args.json {
         print_json(&file)?;
     } else {
         print(report::check(&file, &checks, &misuses, screen()))?;
+    }
+    let page = check_beside(&folder, &file)?;
+    if !args.json {
         note(format!(
             "Result: {}, {}",
             folder.join(CHECK_FILE).display(),
