@@ -16,7 +16,7 @@ use crate::execute::child::{Interrupted, adopt_orphans};
 use crate::execute::lanes::side_by_side;
 use crate::execute::misuse::Attempt;
 use crate::execute::{Guest, Subject};
-use crate::file::{is_there, make_folder};
+use crate::file::{WithPath, is_there, make_folder};
 use crate::observe::Root;
 use crate::plan::Plan;
 use crate::report;
@@ -146,7 +146,9 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         .inspect_err(|error| note(format!("runs will not say what is found: {error:#}")))
         .ok();
     let folder = match &args.output {
-        Some(folder) => make_folder(folder).map(|_| folder.clone())?,
+        Some(folder) => make_folder(folder)
+            .map(|_| folder.clone())
+            .with_path("cannot make", folder)?,
         None => store::fresh(&format!("{}-check", today()))?,
     };
     let mut kept = Kept::new(&folder, file)?;
