@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn of_many_words_the_first_and_the_last_are_kept_and_the_log_gets_the_same() {
         let much = [vec![b'a'; 3 * FIRST_BYTES], b"the end".to_vec()].concat();
-        let mut log = Vec::new();
+        let mut log: Vec<u8> = Vec::new();
         let told = gather(&much[..], |bytes| {
             log.extend(bytes);
             Ok(())

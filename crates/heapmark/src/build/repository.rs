@@ -80,8 +80,8 @@ impl Repository {
         Ok(text)
     }
 
-    /// Whether the files that lie in its folder, or in its index, are others than those of a commit.
-    /// Files that were never added do not count. Git's own comparison would run filters.
+    /// Whether the files in its folder, or in its index, are others than those of a commit. Files
+    /// that were never added do not count. Git's own comparison would run filters.
     pub fn differs(&self, commit: &str, files: &[Entry]) -> Result<bool> {
         let Some(top) = self.line(&["rev-parse", "--show-toplevel"]) else {
             // It has no such folder.
@@ -97,8 +97,8 @@ impl Repository {
         Ok(differs)
     }
 
-    /// Writes the files of a commit into an empty folder, as they are stored. Submodules are not part of
-    /// a commit.
+    /// Writes the files of a commit into an empty folder, as they are stored. Submodules are not part
+    /// of a commit.
     pub fn write(&self, commit: &str, into: &Path) -> Result<()> {
         let files = self.files(commit).with_context(|| self.broken(commit))?;
         let foreign = |part: Component| !matches!(part, Component::Normal(_));
