@@ -19,34 +19,35 @@ if [ $# = 0 ]; then
     exec "$0" tarball
 fi
 
-if [ -z "${CLEAN_ROOT-}" ]; then
+if [ "$1" != inside ]; then
     [ "$(id -u)" = 0 ] || fail "needs root: sudo $0 $*"
     command -v debootstrap >/dev/null || fail "no debootstrap: apt-get install debootstrap"
-    CLEAN_ROOT=$(mktemp -d "${TMPDIR:-/var/tmp}/heapmark-root.XXXXXX")
-    export CLEAN_ROOT
+    root=$(mktemp -d "${TMPDIR:-/var/tmp}/heapmark-root.XXXXXX")
     inside=""
     # shellcheck disable=SC2317,SC2046 # a trap calls it; there is one child or none
     end() {
         [ -z "$inside" ] || kill -KILL $(cat "/proc/$inside/task/$inside/children" 2>/dev/null) 2>/dev/null || true
         wait
-        rm -rf --one-file-system "$CLEAN_ROOT"
+        rm -rf --one-file-system "$root"
     }
     trap end EXIT
     trap 'exit 130' INT TERM HUP
     if [ "$1" = tarball ]; then
         make build
-        scripts/dist.sh "$CLEAN_ROOT/dist"
+        scripts/dist.sh "$root/dist"
     fi
     # In the background, so that a signal ends it at once; what a shell starts there ignores SIGINT, which tests send.
-    setsid unshare --mount --pid --fork env --default-signal=INT,QUIT "$0" "$@" </dev/null &
+    setsid unshare --mount --pid --fork env --default-signal=INT,QUIT "$0" inside "$root" "$@" </dev/null &
     inside=$!
     wait "$inside"
     say "$*: passed"
     exit
 fi
 
-# From here on this is process 1 of the namespaces.
-root=$CLEAN_ROOT
+# From here on this is process 1 of the namespaces, and nowhere else: mounts would stay.
+[ $$ = 1 ] || fail "inside is for this script alone"
+root=$2
+shift 2
 suite=${SUITE:-$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)}
 # shellcheck disable=SC2016 # these are apt's names
 mirror=${MIRROR:-$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' |

@@ -71,20 +71,29 @@ impl Draft {
                 .mode(mode)
                 .open(path)
         };
-        let draft = Draft::new(folder_of(target), open)?;
+        let draft = Draft::new(folder_of(target), PREFIX, open)?;
         let file = draft.1.try_clone()?;
         Ok((draft, file))
     }
 
     /// An empty draft folder in `within`.
     pub fn folder(within: &Path) -> io::Result<Draft> {
-        Draft::new(within, |path| {
-            DirBuilder::new().mode(0o700).create(path)?;
+        Draft::folder_named(within, PREFIX, 0o700)
+    }
+
+    /// As [`folder`](Self::folder), whose name begins with these words.
+    pub fn folder_named(within: &Path, name: &str, mode: u32) -> io::Result<Draft> {
+        Draft::new(within, name, |path| {
+            DirBuilder::new().mode(mode).create(path)?;
             File::open(path)
         })
     }
 
-    fn new(folder: &Path, make: impl Fn(&Path) -> io::Result<File>) -> io::Result<Draft> {
+    fn new(
+        folder: &Path,
+        name: &str,
+        make: impl Fn(&Path) -> io::Result<File>,
+    ) -> io::Result<Draft> {
         static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
         let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
         if swept.insert(folder.into()) {
@@ -93,7 +102,7 @@ impl Draft {
         drop(swept);
         loop {
             let number = RandomState::new().build_hasher().finish();
-            let path = folder.join(format!("{PREFIX}{number:016x}"));
+            let path = folder.join(format!("{name}{number:016x}"));
             // A signal must not come between the two.
             let mut drafts = drafts();
             match make(&path) {

@@ -48,7 +48,7 @@ enum Command {
 
 fn main() -> ExitCode {
     // SAFETY: this is the first that runs.
-    match unsafe { surroundings::prepare() } {
+    match unsafe { surroundings::prepare() }.and_then(|()| signals::watch()) {
         Ok(()) => command(),
         Err(error) => Exit::of_error(&error).into(),
     }
@@ -66,10 +66,7 @@ fn command() -> ExitCode {
         Ok(read) => read,
         Err(error) => return flags::told(&error).into(),
     };
-    if let Err(error) = flags::refuse_idle(&line, &matches)
-        .and_then(|()| refuse_few_files())
-        .and_then(|()| signals::watch())
-    {
+    if let Err(error) = flags::refuse_idle(&line, &matches).and_then(|()| refuse_few_files()) {
         return Exit::of_error(&error).into();
     }
     cli.manner.take_effect();

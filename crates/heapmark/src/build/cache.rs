@@ -2,8 +2,9 @@
 //! hash of everything that went into it, so an existing folder is the right one. Does not depend on
 //! compilers.
 
+use crate::catalog::folder::listing;
 use crate::catalog::joined;
-use crate::file::{self, PUBLIC, WithPath, folder_of, is_there, make_folder, weakness};
+use crate::file::{self, Draft, PUBLIC, WithPath, folder_of, is_there, make_folder, weakness};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -305,9 +306,7 @@ impl CachePlace {
             return Ok((found, true));
         }
         let workshop = self.workshop()?;
-        let built = construct(&workshop).inspect_err(|_| {
-            let _ = std::fs::remove_dir_all(&workshop);
-        });
+        let built = construct(workshop.path());
         let context = || {
             let log = self.log();
             format!(
@@ -343,20 +342,26 @@ impl CachePlace {
     }
 
     /// An empty folder to build in, beside the final one so that [`CachePlace::keep`] is a rename.
-    /// Removes what an interrupted build left behind; call it while holding [`CachePlace::lock`].
-    fn workshop(&self) -> Result<PathBuf> {
-        let folder = self.shelf.join(format!(".{}.building", self.name));
-        clear(&folder).with_path("clearing", &folder)?;
-        std::fs::create_dir_all(&folder).with_path("creating", &folder)?;
-        Ok(folder)
+    /// No build before had the same one: what that has left to run writes into another. Removes the
+    /// workshops of builds that were killed; call it while holding [`CachePlace::lock`].
+    fn workshop(&self) -> Result<Draft> {
+        let name = format!(".{}.building", self.name);
+        let begins = |path: &PathBuf| {
+            let file = path.file_name().unwrap_or_default();
+            file.as_encoded_bytes().starts_with(name.as_bytes())
+        };
+        for left in listing(&self.shelf).filter(begins) {
+            let _ = std::fs::remove_dir_all(left);
+        }
+        Draft::folder_named(&self.shelf, &format!("{name}-"), 0o777)
+            .with_path("cannot make a folder in", &self.shelf)
     }
 
-    /// Moves a finished library into place and removes the workshop.
+    /// Moves a finished library into place.
     pub fn keep(&self, built: &Path, workshop: &Path) -> Result<PathBuf> {
-        let half = self.shelf.join(format!(".{}.done", self.name));
+        let half = workshop.join("finished");
         let library = half.join(format!("lib{}.so", self.name));
         let set_apart = || -> io::Result<()> {
-            clear(&half)?;
             std::fs::create_dir(&half)?;
             std::fs::rename(built, &library)
         };
@@ -364,7 +369,6 @@ impl CachePlace {
         let checksum = checksum_of(&library);
         std::fs::write(&checksum, checksum_line(&library)?).with_path("writing", &checksum)?;
         self.keep_folder(&half)?;
-        clear(workshop).with_path("clearing", workshop)?;
         Ok(self.library())
     }
 
@@ -439,20 +443,27 @@ mod tests {
     fn an_interrupted_build_leaves_no_library_and_does_not_stop_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let place = place(folder.path());
-        let workshop = place.workshop().unwrap();
-        std::fs::write(workshop.join("half.o"), "half").unwrap();
+        std::fs::create_dir(&place.shelf).unwrap();
+        let killed = place.workshop().unwrap();
+        std::fs::write(killed.path().join("half.o"), "half").unwrap();
+        let left = killed.path().to_owned();
+        // Nothing of it is removed.
+        std::mem::forget(killed);
         assert!(!place.library().exists());
 
         let workshop = place.workshop().unwrap();
-        assert!(!workshop.join("half.o").exists());
-        std::fs::write(workshop.join("libmine.so"), "whole").unwrap();
+        assert!(!left.exists() && workshop.path() != left);
+        let built = workshop.path().join("libmine.so");
+        std::fs::write(&built, "whole").unwrap();
         std::fs::write(place.log(), "words").unwrap();
-        let kept = place.keep(&workshop.join("libmine.so"), &workshop).unwrap();
+        let kept = place.keep(&built, workshop.path()).unwrap();
         assert_eq!(std::fs::read_to_string(&kept).unwrap(), "whole");
         assert!(place.is_whole());
         std::fs::write(kept, "while").unwrap();
         assert!(!place.is_whole(), "a byte has changed");
-        assert!(!workshop.exists() && !place.log().exists());
+        let path = workshop.path().to_owned();
+        drop(workshop);
+        assert!(!path.exists() && !place.log().exists());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! heapmark finds the same sources with and without a checkout. Compiles nothing.
 
 use super::cache;
+use super::launched::ending_with_heapmark;
 use super::step::{Steps, last_lines};
 use crate::file::WithPath;
 use anyhow::{Context, Result, anyhow, bail};
@@ -151,13 +152,11 @@ fn directories() -> Result<BTreeMap<String, PathBuf>> {
 /// What cargo writes, or the last words of its complaint.
 fn cargo(package: &Path, arguments: &[&str]) -> Result<Result<Vec<u8>, String>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(&cargo)
-        .args(arguments)
-        .arg("--manifest-path")
-        .arg(package)
-        // Cargo and rustup read configuration files in the start folder and in all folders above
-        // it: in a folder that others can write to, those files could make them start any program.
-        .current_dir("/")
+    let mut command = Command::new(&cargo);
+    command.args(arguments).arg("--manifest-path").arg(package);
+    // Cargo and rustup read configuration files in the start folder and in all folders above it: in
+    // a folder that others can write to, those files could make them start any program.
+    let output = ending_with_heapmark(command.current_dir("/"))
         .output()
         .with_context(|| {
             format!(

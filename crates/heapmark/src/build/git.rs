@@ -1,8 +1,9 @@
 //! `-a mine=git:PATH@REF`: a commit of a repository on this machine becomes an allocator. Reads the
-//! repository only; never changes it, and fetches nothing.
+//! repository only; never changes it, fetches nothing, and runs nothing of it before its build.
 
 use super::paths::{absolute, in_path, name_of};
-use super::step::{Steps, output};
+use super::repository::{Entry, Repository};
+use super::step::Steps;
 use crate::catalog::allocator::{Allocator, Commit, CommitBuild, OwnBuild, Tier};
 use crate::catalog::{Source, Sources};
 use crate::file::WithPath;
@@ -33,63 +34,53 @@ pub fn parts(text: &str) -> (&str, &str) {
 /// recipe of the entry whose files it has.
 pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocator> {
     let (path, revision) = parts(text);
-    let repository = absolute(Path::new(path))?;
+    let folder = absolute(Path::new(path))?;
     if in_path("git").is_none() {
         bail!("git: is not installed: apt-get install git");
     }
-    if in_repository(&repository, &["rev-parse", "--git-dir"]).is_none() {
-        bail!("{path} is no git repository that this user may read");
-    }
-    let wanted = format!("{revision}^{{commit}}");
-    let find = [
-        "rev-parse",
-        "--verify",
-        "--quiet",
-        "--end-of-options",
-        &wanted,
-    ];
-    let hash = in_repository(&repository, &find).with_context(|| {
+    let repository = Repository::open(&folder)
+        .with_context(|| format!("{path} is no git repository that this user may read"))?;
+    let hash = repository.commit(revision).with_context(|| {
         format!("no commit `{revision}` in {path}: git -C {path} log tells those that there are")
     })?;
-    let hash = hash.trim().to_owned();
-    let ask = |arguments: &[&str]| in_repository(&repository, arguments).unwrap_or_default();
-    if revision == "HEAD" && !ask(&["status", "--porcelain", "--untracked-files=no"]).is_empty() {
+    let files = repository
+        .files(&hash)
+        .with_context(|| format!("{path}: the files of {hash} cannot be listed"))?;
+    if revision == "HEAD" && repository.differs(&hash, &files)? {
         eprintln!(
-            "warning: {path} has changes that are not committed; they are not in HEAD, and not measured"
+            "warning: {path} has files that are not as in HEAD, which is measured: not committed, or changed by a filter of git"
         );
     }
-    let files = ask(&["ls-tree", "-r", "--name-only", "--full-tree", "-z", &hash]);
-    let files: Vec<&str> = files.split_terminator('\0').collect();
-    let month = ask(&["show", "-s", "--format=%cs", &hash]);
+    let date = repository.fact(&hash, "%cs").unwrap_or_default();
     let common = Allocator {
         name,
         tier: Tier::User,
         about: format!("{revision} of {path}, from the command line"),
         sources: Sources {
             version: format!("commit {}", &hash[..hash.len().min(10)]),
-            date: month.trim().chars().take("2026-11".len()).collect(),
+            date: date.chars().take("2026-11".len()).collect(),
             ..Sources::default()
         },
         ..Allocator::default()
     };
     let commit = |build| {
         Source::Git(Commit {
-            repository: repository.clone(),
+            repository: folder.clone(),
             hash: hash.clone(),
             build,
         })
     };
-    if let Some(own) = own_build(&repository, &hash, &files)? {
-        let folder = repository.file_name().unwrap_or_default().to_string_lossy();
+    if let Some(own) = own_build(&folder, &repository, &hash, &files)? {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
         return Ok(Allocator {
             // A name in the cache.
-            family: name_of(&folder),
+            family: name_of(&name),
             source: commit(CommitBuild::Own(own)),
             ..common
         });
     }
     let fitting = |entry| Some((entry, folder_for(entry, &files)?));
-    let (entry, folder) = all.iter().find_map(fitting).with_context(|| {
+    let (entry, place) = all.iter().find_map(fitting).with_context(|| {
         format!(
             "{path} has neither a {OWN_BUILD} nor the files of a known allocator: write {path}/{OWN_BUILD} with `command = \"make\"` \
              and `library = \"libNAME.so\"`"
@@ -104,19 +95,23 @@ pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocato
         except: entry.except.clone(),
         stops_at: entry.stops_at.clone(),
         source: commit(CommitBuild::Recipe {
-            folder: folder.to_owned(),
+            folder: place.to_owned(),
         }),
         ..common
     })
 }
 
 /// How a commit builds itself: its own file, or, since older commits lack one, that of the folder.
-fn own_build(repository: &Path, hash: &str, files: &[&str]) -> Result<Option<OwnBuild>> {
-    let beside = repository.join(OWN_BUILD);
-    let (text, place) = if files.contains(&OWN_BUILD) {
-        let place = format!("{hash}:{OWN_BUILD}");
-        let text = in_repository(repository, &["cat-file", "blob", &place]);
-        (text.unwrap_or_default(), place)
+fn own_build(
+    folder: &Path,
+    repository: &Repository,
+    hash: &str,
+    files: &[Entry],
+) -> Result<Option<OwnBuild>> {
+    let beside = folder.join(OWN_BUILD);
+    let own = files.iter().find(|file| file.path == Path::new(OWN_BUILD));
+    let (text, place) = if let Some(own) = own {
+        (repository.text(own)?, format!("{hash}:{OWN_BUILD}"))
     } else if beside.is_file() {
         let text = fs::read_to_string(&beside).with_path("reading", &beside)?;
         (text, beside.display().to_string())
@@ -132,7 +127,7 @@ fn own_build(repository: &Path, hash: &str, files: &[&str]) -> Result<Option<Own
 
 /// The folder of an entry's crate that these files can take the place of: all that its recipe
 /// compiles is among them.
-fn folder_for<'a>(entry: &'a Allocator, files: &[&str]) -> Option<&'a str> {
+fn folder_for<'a>(entry: &'a Allocator, files: &[Entry]) -> Option<&'a str> {
     let Source::Crate {
         repository: Some(folder),
         ..
@@ -145,7 +140,7 @@ fn folder_for<'a>(entry: &'a Allocator, files: &[&str]) -> Option<&'a str> {
     let start = recipe.configure.as_ref().map_or(folder.as_str(), |_| "");
     let paths: Vec<PathBuf> = files
         .iter()
-        .map(|file| Path::new(start).join(file))
+        .map(|file| Path::new(start).join(&file.path))
         .collect();
     let is_there = |pattern: &String| {
         let mut paths = paths.iter();
@@ -168,29 +163,18 @@ impl Commit {
     /// Its version in the form that recipes expect of a crate: the text after `+` is that of `git
     /// describe --long`.
     pub fn version(&self) -> String {
-        let arguments = [
-            "describe",
-            "--long",
-            "--abbrev=40",
-            "--match=[0-9]*.[0-9]*.[0-9]*",
-            &self.hash,
-        ];
-        let described = in_repository(&self.repository, &arguments)
+        let described = Repository::open(&self.repository)
+            .and_then(|repository| repository.description(&self.hash))
             .unwrap_or_else(|| format!("0.0.0-0-g{}", self.hash));
-        format!("git+{}", described.trim())
+        format!("git+{described}")
     }
 
-    /// Writes its files into a folder. Submodules are not part of a commit.
-    pub fn unpack(&self, into: &Path, steps: &Steps) -> Result<()> {
+    /// Writes its files into a folder.
+    pub fn unpack(&self, into: &Path) -> Result<()> {
         fs::create_dir_all(into).with_path("creating", into)?;
-        let archive = into.join(".archive.tar");
-        let mut git = git(&self.repository);
-        git.args(["archive", "--format=tar", "-o"])
-            .arg(&archive)
-            .arg(&self.hash);
-        steps.run("reading the commit", &mut git)?;
-        steps.unpack(&archive, into)?;
-        fs::remove_file(&archive).with_path("removing", &archive)
+        Repository::open(&self.repository)
+            .with_context(|| format!("{} is no git repository", self.repository.display()))?
+            .write(&self.hash, into)
     }
 }
 
@@ -217,19 +201,4 @@ impl OwnBuild {
         }
         Ok(found)
     }
-}
-
-/// What git prints; `None` if it fails.
-fn in_repository(repository: &Path, arguments: &[&str]) -> Option<String> {
-    output(git(repository).args(arguments))
-}
-
-fn git(repository: &Path) -> Command {
-    let mut git = Command::new("git");
-    // Git's hooks set these for another repository.
-    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
-        git.env_remove(name);
-    }
-    git.arg("-C").arg(repository);
-    git
 }

@@ -2,7 +2,9 @@
 //! run in a copy of it.
 
 use super::cache::{CachePlace, short_hash};
+use super::carried::GUEST;
 use super::command::find;
+use super::launched::{self, Environment};
 use super::system::package_version;
 use crate::catalog::RealProgram;
 use crate::catalog::real_program::SEED;
@@ -11,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 
 /// The input of a program, with a size.
 pub struct Input<'p> {
@@ -86,16 +88,14 @@ pub fn generate(program: &RealProgram, size: u64, folder: &Path) -> Result<()> {
         fs::write(&path, text).with_path("cannot write", &path)?;
     }
     let (first, words) = program.generate.split_first().context("no generator")?;
-    let end = Command::new(first)
+    let mut command = Command::new(first);
+    command
         .args(words)
         .args([SEED.to_string(), size.to_string()])
-        .env_clear()
         .envs(environment(program, folder))
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("cannot start {first}"))?;
-    succeeded("its generator", end.status, &end.stderr)
+        .current_dir(folder);
+    let (status, said) = launched::run(&GUEST.find()?, &command, Environment::Own, |_| Ok(()))?;
+    succeeded("its generator", status, said.as_bytes())
 }
 
 /// Fails if a command failed, with the last line that it wrote.

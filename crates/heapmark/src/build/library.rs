@@ -141,11 +141,11 @@ impl<'a> Work<'a> {
                 self.by_recipe(&bench(recipe, &sources), &pin.version, bar)?
             }
             Sources::Commit(commit, recipe, folder) => {
-                commit.unpack(&into.join(folder), &steps)?;
+                commit.unpack(&into.join(folder))?;
                 self.by_recipe(&bench(recipe, &into), &commit.version(), bar)?
             }
             Sources::Own(commit, own) => {
-                commit.unpack(&into, &steps)?;
+                commit.unpack(&into)?;
                 bar.set_message("running its command");
                 own.run(&into, &steps)?
             }

@@ -25,7 +25,7 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path)
         .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
+        .find(|file| super::command::is_executable(file))
 }
 
 /// `PATH` with those folders last in which another user can exchange programs, and what is wrong with them: such a

@@ -1,11 +1,13 @@
 //! One command of a build: runs it when a slot is free, logs its output, and reports which step
 //! failed and why. Independent of allocators.
 
+use super::carried::GUEST;
+use super::launched::{self, Environment, ending_with_heapmark};
 use crate::file::WithPath;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
-use std::io::Write;
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -41,30 +43,53 @@ impl Slots {
 
 /// The steps of one build, which it logs.
 pub struct Steps<'a> {
-    log: Mutex<File>,
+    log: Mutex<Log>,
     slots: &'a Slots,
+    launcher: PathBuf,
+}
+
+/// What commands write, as they write it.
+struct Log {
+    file: File,
+    /// The step whose words came last.
+    head: String,
+}
+
+impl Log {
+    fn add(&mut self, head: &str, words: &[u8]) -> io::Result<()> {
+        if self.head != head {
+            self.head = head.to_owned();
+            write!(self.file, "\n# {head}\n")?;
+        }
+        self.file.write_all(words)
+    }
 }
 
 impl<'a> Steps<'a> {
     /// Creates the log.
     pub fn new(log: &Path, slots: &'a Slots) -> Result<Steps<'a>> {
-        let log = Mutex::new(File::create(log).with_path("creating", log)?);
-        Ok(Steps { log, slots })
+        let log = Log {
+            file: File::create(log).with_path("creating", log)?,
+            head: String::new(),
+        };
+        Ok(Steps {
+            log: Mutex::new(log),
+            slots,
+            launcher: GUEST.find()?,
+        })
     }
 
     /// Runs `command`; if it fails, the error contains `step` and the command's output.
     pub fn run(&self, step: &str, command: &mut Command) -> Result<()> {
-        let output = self
-            .slots
-            .with(|| command.output())
-            .with_context(|| format!("{step}: starting {command:?}"))?;
-        let words = [output.stdout, output.stderr].concat();
-        let words = String::from_utf8_lossy(&words);
-        if let Ok(mut log) = self.log.lock() {
-            writeln!(log, "# {step}\n{command:?}\n{words}").context("writing the log")?;
-        }
-        if !output.status.success() {
-            bail!("{step} failed ({}):\n{}", output.status, telling(&words));
+        let head = format!("{step}\n{command:?}");
+        let log = |words: &[u8]| {
+            let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.add(&head, words)
+        };
+        let run = || launched::run(&self.launcher, &*command, Environment::Inherited, log);
+        let (status, words) = self.slots.with(run).with_context(|| step.to_owned())?;
+        if !status.success() {
+            bail!("{step} failed ({status}):\n{}", telling(&words));
         }
         Ok(())
     }
@@ -84,7 +109,7 @@ impl<'a> Steps<'a> {
 
 /// What a command prints; `None` if it fails.
 pub fn output(command: &mut Command) -> Option<String> {
-    let output = command.output().ok()?;
+    let output = ending_with_heapmark(command).output().ok()?;
     let words = String::from_utf8_lossy(&output.stdout).into_owned();
     output.status.success().then_some(words)
 }

@@ -204,7 +204,6 @@ impl<'a> Wheel<'a> {
         let checksums = finished.join(CHECKSUMS);
         fs::write(&checksums, self.checksums(&finished)?).with_path("writing", &checksums)?;
         self.place.keep_folder(&finished)?;
-        fs::remove_dir_all(workshop).with_path("clearing", workshop)?;
         self.library(&self.place.folder())
     }
 }

@@ -4,8 +4,8 @@
 use super::faults::Fault;
 use crate::file::{read_named, weakness};
 use include_dir::Dir;
-use std::{fs, io};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// A file as the user knows it (`workloads/llheap/churn.toml`, or a path in the user's folder), and
 /// its text.

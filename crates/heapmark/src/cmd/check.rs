@@ -16,7 +16,7 @@ use crate::execute::child::{Interrupted, adopt_orphans};
 use crate::execute::lanes::side_by_side;
 use crate::execute::misuse::Attempt;
 use crate::execute::{Guest, Subject};
-use crate::file::{is_there, make_folder};
+use crate::file::{WithPath, is_there, make_folder};
 use crate::observe::Root;
 use crate::plan::Plan;
 use crate::report;
@@ -146,7 +146,9 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         .inspect_err(|error| note(format!("runs will not say what is found: {error:#}")))
         .ok();
     let folder = match &args.output {
-        Some(folder) => make_folder(folder).map(|_| folder.clone())?,
+        Some(folder) => make_folder(folder)
+            .map(|_| folder.clone())
+            .with_path("cannot make", folder)?,
         None => store::fresh(&format!("{}-check", today()))?,
     };
     let mut kept = Kept::new(&folder, file)?;
@@ -165,11 +167,13 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         }
     }
     let file = kept.end(stopped)?;
-    let page = check_beside(&folder, &file)?;
     if args.json {
         print_json(&file)?;
     } else {
         print(report::check(&file, &checks, &misuses, screen()))?;
+    }
+    let page = check_beside(&folder, &file)?;
+    if !args.json {
         note(format!(
             "Result: {}, {}",
             folder.join(CHECK_FILE).display(),

@@ -132,13 +132,24 @@ impl Exit {
 
     /// Prints an error as one message and returns the exit code.
     pub fn of_error(error: &anyhow::Error) -> Exit {
-        say!("heapmark: {error:#}");
+        let limit = is_of_disk(error).filter(|kind| *kind == io::ErrorKind::FileTooLarge);
+        let advice = limit.map_or("", |_| ": `ulimit -f` says how large files may be here");
+        say!("heapmark: {error:#}{advice}");
         match error.downcast_ref::<Fault>() {
             Some(fault) => trace::exit(fault.kind()),
             None if error.is::<Usage>() => Exit::Usage,
             None => Exit::Failed,
         }
     }
+}
+
+/// What the disk, or a limit on it, has no more room for, if that is why something failed.
+fn is_of_disk(error: &anyhow::Error) -> Option<io::ErrorKind> {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    let mut kinds = error
+        .chain()
+        .filter_map(|cause| Some(cause.downcast_ref::<io::Error>()?.kind()));
+    kinds.find(|kind| matches!(kind, FileTooLarge | QuotaExceeded | StorageFull))
 }
 
 /// Prints to stdout what a terminal does not obey. A reader that stops early, as `| head` does, is

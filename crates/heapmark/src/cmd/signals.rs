@@ -5,7 +5,8 @@ use super::{Exit, say};
 use crate::execute::child::end_all;
 use crate::file::abandon_drafts;
 use anyhow::{Context, Result};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,6 +41,11 @@ pub fn watch() -> Result<()> {
     // `nohup` means that heapmark shall go on without its terminal.
     if !is_ignored(SIGHUP) {
         watched.push(SIGHUP);
+    }
+    // A file beyond `ulimit -f` then is an error that is said. What heapmark starts gets the usual
+    // answer again, as for each signal with a handler.
+    if !is_ignored(SIGXFSZ) {
+        flag::register(SIGXFSZ, Arc::default()).context("cannot watch for signals")?;
     }
     let mut signals = Signals::new(watched).context("cannot watch for signals")?;
     let answer_all = move || {

@@ -8,6 +8,7 @@ use super::memory_limit::{Limited, MemoryLimit};
 use super::oom_kills::OomKills;
 use super::tree::{held_descendants, threads};
 use super::turns::{Over, Side};
+use crate::build::spawn_launcher;
 use crate::plan::{HugePages, Plan};
 use anyhow::{Context, Result, ensure};
 use heapmark_guest::launch::{account, forbid_huge_pages};
@@ -18,9 +19,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -118,7 +118,7 @@ impl Launch {
     ) -> Result<End> {
         let oom_kills = OomKills::now();
         let began = Instant::now();
-        let launcher = Pid::from_child(&spawn(&mut self.command)?);
+        let launcher = Pid::from_child(&spawn_launcher(&mut self.command)?);
         let pid = launcher.as_raw_nonzero().get();
         let runs = self.side.as_ref().map(|side| side.runs(launcher));
         let exited =
@@ -190,16 +190,6 @@ pub(super) fn padded(
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .chain([padding])
-}
-
-/// Starts a launcher in its own process group; it ends with heapmark.
-pub(super) fn spawn(command: &mut Command) -> Result<Child> {
-    let host = std::process::id() as i32;
-    // SAFETY: only async-signal-safe system calls between fork and exec.
-    unsafe { command.process_group(0).pre_exec(move || before_exec(host)) };
-    command
-        .spawn()
-        .with_context(|| format!("cannot start {}", command.get_program().display()))
 }
 
 /// Ends a child that has not been waited for, and all processes below it. Ends the whole group,
@@ -280,21 +270,6 @@ pub fn end_orphans() {
 pub fn own_descriptors() -> bool {
     // SAFETY: a plain system call.
     unsafe { libc::unshare(libc::CLONE_FILES) == 0 }
-}
-
-fn before_exec(host: i32) -> io::Result<()> {
-    // SAFETY: plain system calls with plain numbers.
-    unsafe {
-        // The launcher is killed together with heapmark,
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        // and also if heapmark was killed just before this call.
-        if libc::getppid() != host {
-            libc::_exit(1);
-        }
-        let none: libc::rlimit = std::mem::zeroed();
-        libc::setrlimit(libc::RLIMIT_CORE, &none);
-    }
-    Ok(())
 }
 
 /// What the kernel counted for a child that was started at `began`.

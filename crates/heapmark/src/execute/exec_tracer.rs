@@ -8,9 +8,10 @@
 //! about to be delivered from a process that a signal has stopped; a stopped process must stay
 //! stopped until SIGCONT.
 
-use super::child::{may_go_on, spawn};
+use super::child::may_go_on;
 use super::reach::{Beyond, Reader, anonymous_bytes};
 use super::tree::{field, program};
+use crate::build::spawn_launcher;
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -153,7 +154,7 @@ fn follow(
     stop: &AtomicBool,
     seen: &AtomicI32,
 ) -> Result<FoundPrograms> {
-    let mut child = spawn(&mut command).context("cannot follow a command")?;
+    let mut child = spawn_launcher(&mut command).context("cannot follow a command")?;
     let first = child.id() as i32;
     let began = Instant::now();
     let late = || stop.load(Ordering::Relaxed) || began.elapsed() > limit;

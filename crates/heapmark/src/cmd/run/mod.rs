@@ -15,7 +15,7 @@ mod traces;
 use super::output::Output;
 use super::report::beside;
 use super::signals::{self, Answer};
-use super::{Exit, export, note, piped_input, print, say_damage, screen, usage};
+use super::{Exit, export, is_of_disk, note, piped_input, print, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
 use crate::execute::{Guest, Subject, knows_huge_pages};
@@ -197,7 +197,13 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
         stored.store.keep_prices(prices)?;
     }
     let timed = !plan.mode.is_for_kernels();
-    let ended = measure(guest, selection, stored, stop, &root, args.check_again)?;
+    let ended = match measure(guest, selection, stored, stop, &root, args.check_again) {
+        Err(error) if is_of_disk(&error).is_some() => {
+            print_results(&dir, args.format)?;
+            return Err(error);
+        }
+        ended => ended?,
+    };
     let all_ok = print_results(&dir, args.format)?;
     if timed {
         note(share(&ended));
@@ -355,27 +361,30 @@ fn is_refused(look: &Preflight) -> bool {
 }
 
 /// Prints the matrix of all cases, or the tables, to stdout and writes them as text and as a page into the run directory;
-/// returns whether every process ended `ok`.
+/// returns whether every process ended `ok`. What was measured is printed first: the disk may have no room for the page.
 fn print_results(dir: &Path, format: AnswerFormat) -> Result<bool> {
     let run = store::read_for_tables(dir, Paths::Published, reads_figure)?;
-    let html = beside(dir, &run)?;
-    let text = report::export(Format::Markdown, &run.head, &run.records)?;
-    store::keep(dir, "report.md", text.bytes)?;
     if format == AnswerFormat::Json {
         let run = store::read_for_tables(dir, Paths::Published, |_| true)?;
         export::write(&Output::stdout(), Format::Json, &run)?;
-        return Ok(all_ok(&run));
+    } else {
+        let analysis = analyse(&run.head, &run.records);
+        let matrix = report::matrix(&run.head, &analysis, dir, screen())
+            .or_else(|| report::programs(&run.head, &analysis, dir, screen()));
+        let tables = matrix.unwrap_or_else(|| report::terminal(&analysis, screen()));
+        print(format!("\n{tables}"))?;
     }
-    let analysis = analyse(&run.head, &run.records);
-    let matrix = report::matrix(&run.head, &analysis, dir, screen())
-        .or_else(|| report::programs(&run.head, &analysis, dir, screen()));
-    print(format!(
-        "\n{}Report: {} (as text: {})   raw samples: {}\n",
-        matrix.unwrap_or_else(|| report::terminal(&analysis, screen())),
-        html.display(),
-        dir.join("report.md").display(),
-        store::samples_of(dir).display()
-    ))?;
+    let html = beside(dir, &run)?;
+    let text = report::export(Format::Markdown, &run.head, &run.records)?;
+    store::keep(dir, "report.md", text.bytes)?;
+    if format != AnswerFormat::Json {
+        print(format!(
+            "Report: {} (as text: {})   raw samples: {}\n",
+            html.display(),
+            dir.join("report.md").display(),
+            store::samples_of(dir).display()
+        ))?;
+    }
     Ok(all_ok(&run))
 }
 

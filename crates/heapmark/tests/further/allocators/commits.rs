@@ -1,17 +1,26 @@
 //! Commits of a repository as allocators, and short names of the catalogue's.
 
-use crate::support::{End, Place, head, plan};
+use crate::support::{End, Place, SMALL, head, plan};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 const OWN: &str = "command = \"echo x >> ../builds; cc -shared -fPIC -fno-builtin -O1 -o out.so honest.c own.c\"\nlibrary = \"out.so\"\n";
 
 fn git(repository: &Path, arguments: &[&str]) -> String {
+    git_with_input(repository, arguments, "")
+}
+
+fn git_with_input(repository: &Path, arguments: &[&str], input: &str) -> String {
+    let file = repository.with_extension("input");
+    fs::write(&file, input).unwrap();
     let mut git = Command::new("git");
     git.arg("-C").arg(repository);
     git.args(["-c", "user.name=A", "-c", "user.email=a@example.org"]);
-    let output = git.args(arguments).output().unwrap();
+    git.args(arguments).stdin(fs::File::open(&file).unwrap());
+    let output = git.output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
@@ -155,6 +164,159 @@ fn what_is_wrong_with_a_commit_is_said() {
         "command = \"true\"\nlibrary = \"/lib/x86_64-linux-gnu/libc.so.6\"",
         "is not in the repository's folder",
     );
+}
+
+/// Has a repository name this command wherever git would run one: as monitor, filter, hook, pager, signer, transport of
+/// what is missing.
+fn plant(repository: &Path, command: &str) {
+    let own = repository.join(".git");
+    let hooks = own.join("hooks");
+    for key in [
+        "core.fsmonitor",
+        "core.pager",
+        "core.sshCommand",
+        "core.alternateRefsCommand",
+        "diff.external",
+        "diff.x.textconv",
+        "filter.x.clean",
+        "filter.x.smudge",
+        "gpg.program",
+    ] {
+        git(repository, &["config", key, command]);
+    }
+    for (key, value) in [
+        ("core.hooksPath", hooks.to_str().unwrap()),
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("filter.x.required", "true"),
+        ("log.showSignature", "true"),
+        ("protocol.ext.allow", "always"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", &format!("ext::{command}")),
+    ] {
+        git(repository, &["config", key, value]);
+    }
+    for hook in [
+        "post-index-change",
+        "reference-transaction",
+        "post-checkout",
+    ] {
+        fs::copy(command, hooks.join(hook)).unwrap();
+    }
+    fs::create_dir_all(own.join("info")).unwrap();
+    fs::write(own.join("info/attributes"), "* filter=x diff=x\n").unwrap();
+}
+
+#[test]
+fn nothing_of_a_repository_runs_but_the_build_that_was_asked_for() {
+    let place = Place::new();
+    let (repository, _) = repository(&place, OWN);
+    let object = git(&repository, &["rev-parse", "HEAD:own.h"]);
+    let (command, ran) = (place.at("command"), place.at("ran"));
+    fs::write(
+        &command,
+        format!("#!/bin/sh\necho $0 >> {}\ncat\n", ran.display()),
+    )
+    .unwrap();
+    fs::set_permissions(&command, fs::Permissions::from_mode(0o755)).unwrap();
+    plant(&repository, command.to_str().unwrap());
+    // As after a copy: git cannot tell from the times whether it has changed.
+    let source = repository.join("honest.c");
+    let file = fs::File::options().append(true).open(&source).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    let index = || fs::read(repository.join(".git/index")).unwrap();
+    let before = index();
+    let word = format!("mine=git:{}", repository.display());
+    let of = [&["run", "-o", "run", "-a", &word], &SMALL[..]].concat();
+    let ends = |dry: &[&str], code: i32, told: &str| {
+        let mut heapmark = place.heapmark(&[&of, dry].concat());
+        // Of another repository, as in one of git's hooks.
+        for name in ["GIT_DIR", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"] {
+            heapmark.env(name, place.at("nowhere"));
+        }
+        let end = End::of(heapmark.output().unwrap());
+        assert_eq!(end.code, Some(code), "{}", end.stderr);
+        assert!(end.stderr.contains(told), "{}", end.stderr);
+        assert!(!end.stderr.contains("not committed"), "{}", end.stderr);
+        let ran = fs::read_to_string(&ran).unwrap_or_default();
+        assert_eq!(ran, "", "{dry:?}");
+        assert!(index() == before, "{dry:?}");
+    };
+    ends(&["--dry-run"], 0, "");
+    ends(&["--blocks", "1"], 0, "");
+    fs::remove_dir_all(place.at("run")).unwrap();
+    // Another commit, which was not built yet and lacks a file that a transport would bring.
+    let (first, rest) = object.split_at(2);
+    fs::remove_file(repository.join(".git/objects").join(first).join(rest)).unwrap();
+    let tree = git(&repository, &["rev-parse", "HEAD^{tree}"]);
+    let commit = git_with_input(&repository, &["commit-tree", &tree], "another");
+    fs::remove_file(&ran).unwrap_or_default();
+    let word = format!("mine=git:{}@{commit}", repository.display());
+    let end = run(&place, "run", &["-a", &word]);
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    assert!(end.stderr.contains("own.h is not in"), "{}", end.stderr);
+    assert!(!ran.exists());
+}
+
+#[test]
+fn a_commit_writes_nothing_outside_its_folder() {
+    let place = Place::new();
+    let (repository, _) = repository(&place, OWN);
+    let file = git(&repository, &["rev-parse", "HEAD:own.h"]);
+    let outside = place.at("outside");
+    fs::create_dir(&outside).unwrap();
+    let link = git_with_input(
+        &repository,
+        &["hash-object", "-w", "--stdin"],
+        outside.to_str().unwrap(),
+    );
+    let tree = |entries: &str| git_with_input(&repository, &["mktree"], entries);
+    let inner = tree(&format!("100644 blob {file}\tplanted\n"));
+    let own = git(&repository, &["rev-parse", "HEAD:heapmark.toml"]);
+    for (name, told, entries) in [
+        (
+            "above",
+            "is no path below",
+            format!("040000 tree {inner}\t..\n"),
+        ),
+        (
+            "linked",
+            "File exists",
+            format!("120000 blob {link}\ta\n040000 tree {inner}\ta\n"),
+        ),
+    ] {
+        let tree = tree(&format!("100644 blob {own}\theapmark.toml\n{entries}"));
+        let commit = git_with_input(&repository, &["commit-tree", &tree], name);
+        let word = format!("mine=git:{}@{commit}", repository.display());
+        let end = run(&place, name, &["-a", &word]);
+        assert_eq!(end.code, Some(4), "{}", end.stderr);
+        assert!(end.stderr.contains(told), "{}", end.stderr);
+    }
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[test]
+fn of_a_build_that_prints_much_the_log_has_the_beginning_and_the_end() {
+    let place = Place::new();
+    let print = "echo begun; head -c 9000000 /dev/zero | tr '\\\\0' x; echo; echo ended; exit 3";
+    let own = format!("command = \"{print}\"\nlibrary = \"x.so\"\n");
+    let (repository, _) = repository(&place, &own);
+    let word = format!("mine=git:{}", repository.display());
+    let mut heapmark = place.heapmark(&[&["run", "-a", &word], &SMALL[..]].concat());
+    let heapmark = heapmark.env("HEAPMARK_CACHE", place.at("cache"));
+    let end = End::of(heapmark.output().unwrap());
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    assert!(end.stderr.contains("ended"), "{}", end.stderr);
+    let mut shelf = fs::read_dir(place.at("cache/libraries")).unwrap();
+    let log = shelf.find_map(|entry| {
+        let path = entry.unwrap().path();
+        (path.extension()? == "log").then(|| fs::read_to_string(path).unwrap())
+    });
+    let log = log.unwrap();
+    assert!(log.len() < 2_000_000, "{}", log.len());
+    for told in ["begun", "bytes are left out", "ended"] {
+        assert!(log.contains(told), "no {told}");
+    }
 }
 
 #[test]

@@ -38,7 +38,13 @@ fn faults_of_a_workflow_and_of_an_action_are_found() {
     fs::write(
         place.at("CI.md"),
         page.replace("threshold: 1%", "treshold: 1%")
-            .replace("runs-on: ubuntu-latest", ""),
+            .replacen("runs-on: ubuntu-latest", "", 1)
+            .replacen("persist-credentials: false", "fetch-depth: 1", 1)
+            .replacen(
+                "actions/upload-artifact@",
+                "actions/upload-artifact@v4 #",
+                1,
+            ),
     )
     .unwrap();
     fs::write(
@@ -53,7 +59,13 @@ fn faults_of_a_workflow_and_of_an_action_are_found() {
         .iter()
         .map(|one| one.as_str().unwrap())
         .collect();
-    for part in ["no input treshold", "runs-on", "newer"] {
+    for part in [
+        "no input treshold",
+        "runs-on",
+        "newer",
+        "keeps its credentials",
+        "upload-artifact@v4 is not pinned",
+    ] {
         assert!(
             faults.iter().any(|fault| fault.contains(part)),
             "{part}: {faults:#?}"
@@ -114,8 +126,15 @@ fn action(place: &Place, old: &Path, new: &Path) -> (Option<i32>, String) {
 fn the_action_passes_a_library_that_did_not_change() {
     let place = Place::new();
     let honest = place.fake("honest");
+    // What an earlier job has left in the same workspace.
+    for run in ["heapmark-instructions", "heapmark-memory"] {
+        fs::create_dir(place.at(run)).unwrap();
+        fs::write(place.at(run).join("run.json"), "{}").unwrap();
+    }
+    fs::write(place.at("heapmark.md"), "of an earlier job").unwrap();
     let (code, summary) = action(&place, &honest, &honest);
     assert_eq!(code, Some(0), "{summary}");
+    assert!(!summary.contains("earlier"), "{summary}");
     for part in ["## instructions beside old", "## mean overhead beside old"] {
         assert!(summary.contains(part), "{summary}");
     }

@@ -619,9 +619,7 @@ fn a_full_disk_leaves_the_old_file_and_no_draft() {
     fs::write(place.at("in/a.json"), "theirs").unwrap();
     // In units of 512 bytes: less than the export.
     let heapmark = env!("CARGO_BIN_EXE_heapmark");
-    let line = format!(
-        "trap '' XFSZ; ulimit -f 2; exec {heapmark} export run --to json -o in/a.json --force"
-    );
+    let line = format!("ulimit -f 2; exec {heapmark} export run --to json -o in/a.json --force");
     let end = Command::new("sh")
         .arg("-c")
         .arg(line)
@@ -640,6 +638,47 @@ fn a_full_disk_leaves_the_old_file_and_no_draft() {
     );
     assert_eq!(names(&place.at("in")), ["a.json"]);
     assert_eq!(fs::read_to_string(place.at("in/a.json")).unwrap(), "theirs");
+}
+
+#[test]
+fn what_was_measured_is_printed_even_if_its_page_cannot_be_written() {
+    let place = stored();
+    fs::remove_file(place.at("run/report.html")).unwrap();
+    let resume = place.heapmark(&["run", "--resume", "run"]);
+    // In units of 512 bytes: more than a run's other files, less than its page.
+    let mut limited = Command::new("sh");
+    limited
+        .args(["-c", "ulimit -f 1000; exec \"$@\"", "sh"])
+        .arg(resume.get_program())
+        .args(resume.get_args())
+        .env("HOME", place.at("."))
+        .current_dir(place.at("."));
+    let end = End::of(limited.output().unwrap());
+    assert_eq!(end.code, Some(1), "{}", end.stderr);
+    assert!(end.stdout.contains("glibc"), "{}", end.stdout);
+    let told = ["report.html", "File too large", "ulimit -f"];
+    assert!(
+        told.iter().all(|it| end.stderr.contains(it)),
+        "{}",
+        end.stderr
+    );
+    assert!(!place.at("run/report.html").exists());
+    let half = files(&place.at("run"));
+    assert!(
+        !half.iter().any(|name| name.contains(".heapmark-")),
+        "{half:?}"
+    );
+}
+
+#[test]
+fn what_heapmark_starts_has_the_usual_answer_to_a_file_that_grows_too_large() {
+    let place = Place::new();
+    let grep = ["grep", "SigIgn", "/proc/self/status"];
+    let end = place.run(&[&["record", "-q", "-o", "a.trace", "--"], &grep[..]].concat());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let ignored = end.stdout.trim().strip_prefix("SigIgn:").unwrap().trim();
+    let ignored = u64::from_str_radix(ignored, 16).unwrap();
+    assert_eq!(ignored & (1 << (libc::SIGXFSZ - 1)), 0, "{}", end.stdout);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 fn a_signal_stops_a_run_of_short_processes(signal: Signal) {
@@ -103,21 +104,35 @@ fn a_signal_that_comes_twice_at_once_is_one_also_of_a_trial() {
     assert_eq!(guests(&place), 0);
 }
 
+/// A program of the user's whose build sleeps in a process below the one that heapmark starts.
+fn slow_build(place: &Place) -> PathBuf {
+    let nap = place.at("nap");
+    fs::copy("/bin/sleep", &nap).unwrap();
+    let steps = format!(
+        "[\"sh\", \"-c\", \"touch half; {} 86400; true\"]",
+        nap.display()
+    );
+    built_by(place, &steps);
+    nap
+}
+
+fn built_by(place: &Place, steps: &str) {
+    let folder = place.at("config/heapmark/programs/slow");
+    fs::create_dir_all(&folder).unwrap();
+    let words =
+        "name = \"slow\"\nabout = \"a test\"\nallocator = \"none\"\nrun = [\"sh\", \"x\"]\n";
+    fs::write(
+        folder.join("program.toml"),
+        format!("{words}build = [{steps}]\n"),
+    )
+    .unwrap();
+}
+
 #[test]
 fn a_signal_ends_a_build_with_what_it_has_started_and_says_what_stays() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let place = Place::new();
-        let nap = place.at("nap");
-        fs::copy("/bin/sleep", &nap).unwrap();
-        let folder = place.at("config/heapmark/programs/slow");
-        fs::create_dir_all(&folder).unwrap();
-        let build = format!(
-            "build = [[\"sh\", \"-c\", \"{} 86400; true\"]]\n",
-            nap.display()
-        );
-        let words =
-            "name = \"slow\"\nabout = \"a test\"\nallocator = \"none\"\nrun = [\"sh\", \"x\"]\n";
-        fs::write(folder.join("program.toml"), format!("{words}{build}")).unwrap();
+        let nap = slow_build(&place);
         let child = start(&place, &["build", "slow"]);
         wait_for("a step of the build", || processes_of(&nap) == 1);
         send(&child, signal);
@@ -130,6 +145,34 @@ fn a_signal_ends_a_build_with_what_it_has_started_and_says_what_stays() {
         );
         assert_eq!(processes_of(&nap), 0);
     }
+}
+
+#[test]
+fn a_killed_build_leaves_no_process_and_nothing_that_the_next_one_takes_over() {
+    let place = Place::new();
+    let shelf = place.at(".cache/heapmark/programs");
+    let workshops = || {
+        let names = fs::read_dir(&shelf).unwrap().map(|it| it.unwrap().path());
+        let is_of_slow = |path: &PathBuf| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            name.starts_with(".slow.building")
+        };
+        names.filter(is_of_slow).collect::<Vec<_>>()
+    };
+    let nap = slow_build(&place);
+    let mut child = start(&place, &["build", "slow"]);
+    wait_for("a step of the build", || processes_of(&nap) == 1);
+    let left = workshops();
+    assert!(left.len() == 1 && left[0].join("half").exists());
+    send(&child, Signal::KILL);
+    child.wait().unwrap();
+    wait_for("the end of all", || {
+        processes_of(&nap) + guests(&place) == 0
+    });
+    built_by(&place, "[\"sh\", \"-c\", \"test ! -e half && touch x\"]");
+    let end = place.run(&["build", "slow"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert_eq!(workshops(), [""; 0].map(PathBuf::from));
 }
 
 /// The signal may come while heapmark stores, starts or reads rather than waits; processes too short to be waited for must

@@ -1,6 +1,7 @@
 //! The client of a server: one process below its own launcher, which measures its time.
 
-use crate::execute::child::{Launch, Rules, end_tree, spawn};
+use crate::build::spawn_launcher;
+use crate::execute::child::{Launch, Rules, end_tree};
 use crate::execute::exit::STDERR_BYTES;
 use crate::execute::memory_file::{keep_last, text};
 use crate::execute::user_command::command_runner::CommandRunner;
@@ -37,7 +38,7 @@ impl ClientProcess {
     }
 
     pub fn start(&mut self) -> Result<()> {
-        let child = spawn(&mut self.launch.command);
+        let child = spawn_launcher(&mut self.launch.command);
         self.child = Some(child.context("cannot start the client")?);
         Ok(())
     }

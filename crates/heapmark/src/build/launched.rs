@@ -1,0 +1,182 @@
+//! Commands of a build. They run below the guest's launcher, so that they end with heapmark, in
+//! whatever way it ends, and all that they have started with them: a compiler that lives on would
+//! take CPU time from the next run.
+
+use super::paths::in_path;
+use anyhow::{Context, Result};
+use heapmark_wire::Launched;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::{FdFlags, fcntl_setfd};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+/// Bytes of a command's words that are kept from its first on, and from its last one back.
+const FIRST_BYTES: usize = 1 << 20;
+const LAST_BYTES: usize = 1 << 16;
+
+/// The variables that a command gets besides its own.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Environment {
+    /// The caller's.
+    Inherited,
+    /// None.
+    Own,
+}
+
+/// Runs a command to its end; returns what it has written, without the middle if it is much.
+/// `log` gets the same while the command runs.
+pub fn run(
+    launcher: &Path,
+    command: &Command,
+    environment: Environment,
+    log: impl FnMut(&[u8]) -> io::Result<()>,
+) -> Result<(ExitStatus, String)> {
+    let name = command.get_program();
+    let starting = || format!("starting {command:?}");
+    let program = match name.to_str().filter(|name| !name.contains('/')) {
+        Some(name) => in_path(name)
+            .ok_or_else(|| io::Error::from(ErrorKind::NotFound))
+            .with_context(starting)?,
+        None => name.into(),
+    };
+    let mut account = memfd_create("heapmark-account", MemfdFlags::CLOEXEC)
+        .map(File::from)
+        .context("cannot create a memory file")?;
+    let (words, writer) = io::pipe().with_context(starting)?;
+    let mut launched = Command::new(launcher);
+    let descriptor = account.as_raw_fd();
+    launched
+        .arg("launch")
+        .arg(descriptor.to_string())
+        .args(["inherit", "--"])
+        .arg(program)
+        .args(command.get_args())
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone().with_context(starting)?)
+        .stderr(writer);
+    if environment == Environment::Own {
+        launched.env_clear();
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => launched.env(name, value),
+            None => launched.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        launched.current_dir(folder);
+    }
+    // SAFETY: one system call, on a descriptor that `account` keeps open.
+    unsafe {
+        launched.pre_exec(move || {
+            let account = BorrowedFd::borrow_raw(descriptor);
+            Ok(fcntl_setfd(account, FdFlags::empty())?)
+        })
+    };
+    let mut child = spawn_launcher(&mut launched)?;
+    // With it goes this process's end of the pipe.
+    drop(launched);
+    let said = gather(words, log);
+    let own = child.wait().with_context(starting)?;
+    account.rewind().context("cannot read a memory file")?;
+    let account = io::read_to_string(account).context("cannot read a memory file")?;
+    let status = match Launched::parse(&account) {
+        Some(Launched {
+            errno: 0, status, ..
+        }) => ExitStatus::from_raw(status),
+        Some(failed) => {
+            return Err(io::Error::from_raw_os_error(failed.errno)).with_context(starting);
+        }
+        // The launcher itself was ended.
+        None => own,
+    };
+    Ok((status, said.context("writing the log")?))
+}
+
+/// Reads all words to their end, even if the log takes no more.
+fn gather(
+    mut words: impl Read,
+    mut log: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<String> {
+    let (mut first, mut last, mut left_out) = (Vec::new(), Vec::new(), 0);
+    let mut room = [0; 1 << 14];
+    let mut logged = Ok(());
+    loop {
+        let read = match words.read(&mut room) {
+            Ok(0) => break,
+            Ok(read) => &room[..read],
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let (early, late) = read.split_at(read.len().min(FIRST_BYTES - first.len()));
+        logged = logged.and_then(|()| log(early));
+        first.extend(early);
+        last.extend(late);
+        let too_much = last.len().saturating_sub(LAST_BYTES);
+        left_out += too_much;
+        last.drain(..too_much);
+    }
+    if left_out > 0 {
+        let words = format!("\n[{left_out} bytes are left out here]\n");
+        last.splice(..0, words.into_bytes());
+    }
+    logged.and_then(|()| log(&last))?;
+    first.extend(last);
+    Ok(String::from_utf8_lossy(&first).into_owned())
+}
+
+/// Starts a launcher in its own process group; it ends with heapmark.
+pub fn spawn_launcher(command: &mut Command) -> Result<Child> {
+    ending_with_heapmark(command.process_group(0))
+        .spawn()
+        .with_context(|| format!("cannot start {}", command.get_program().display()))
+}
+
+/// The process that this command becomes is killed together with heapmark.
+pub fn ending_with_heapmark(command: &mut Command) -> &mut Command {
+    let host = std::process::id() as i32;
+    // SAFETY: only async-signal-safe system calls between fork and exec.
+    unsafe { command.pre_exec(move || before_exec(host)) }
+}
+
+fn before_exec(host: i32) -> io::Result<()> {
+    // SAFETY: plain system calls with plain numbers.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // Also if heapmark was killed just before this call.
+        if libc::getppid() != host {
+            libc::_exit(1);
+        }
+        let none: libc::rlimit = std::mem::zeroed();
+        libc::setrlimit(libc::RLIMIT_CORE, &none);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_words_the_first_and_the_last_are_kept_and_the_log_gets_the_same() {
+        let much = [vec![b'a'; 3 * FIRST_BYTES], b"the end".to_vec()].concat();
+        let mut log: Vec<u8> = Vec::new();
+        let told = gather(&much[..], |bytes| {
+            log.extend(bytes);
+            Ok(())
+        });
+        let told = told.unwrap();
+        assert_eq!(told.as_bytes(), log);
+        assert!(told.len() < FIRST_BYTES + LAST_BYTES + 100);
+        assert!(told.starts_with("aaa") && told.ends_with("aaathe end"));
+        let left_out = much.len() - FIRST_BYTES - LAST_BYTES;
+        let words = format!("[{left_out} bytes are left out here]");
+        assert!(told.contains(&words));
+        let full = gather(&much[..], |_| Err(io::Error::other("planted")));
+        assert_eq!(full.unwrap_err().to_string(), "planted");
+    }
+}
