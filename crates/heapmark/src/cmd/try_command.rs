@@ -182,6 +182,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         repeats: plan.repeats && mode == Mode::Time,
         ..plan
     };
+    select::refuse_turns(flags, &plan)?;
     subjects.extend(aa_copy);
     Ok(Selection {
         timeout_s: flags.timeout.map(|time| time.as_secs_f64()),

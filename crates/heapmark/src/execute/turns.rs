@@ -6,7 +6,8 @@
 
 use super::held;
 use super::tree::descendants;
-use crate::plan::Turns;
+use crate::plan::{Case, Plan, Turns};
+use anyhow::{Result, ensure};
 use rustix::process::{Pid, Signal, getpgid, kill_process, kill_process_group};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -263,9 +264,18 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Whether this kernel's scheduler gives turns of this length.
-pub fn scheduler_gives(slice: Duration) -> bool {
-    let ns = slice.as_nanos() as u64;
+/// Refuses a plan with turns that this kernel's scheduler does not give.
+pub fn knows_turns(plan: &Plan) -> Result<()> {
+    let asks = |case: &Case| case.turns == Some(Turns::Slices);
+    ensure!(
+        !plan.cases.iter().any(asks) || gives_slices(Turns::LENGTH),
+        "--turns slices: this kernel's scheduler gives none (Linux 6.12 and newer do): take --turns stop"
+    );
+    Ok(())
+}
+
+fn gives_slices(length: Duration) -> bool {
+    let ns = length.as_nanos() as u64;
     // A thread's own scheduling ends with it.
     let asked = std::thread::spawn(move || heapmark_guest::launch::set_slice(ns)).join();
     asked.unwrap_or(false)

@@ -24,14 +24,14 @@ impl Session {
     /// Tries all cases that are to take turns.
     pub(super) fn trials(&mut self, paces: &[Pace], progress: &mut dyn Progress) -> Result<()> {
         let mut alone = Vec::new();
-        for place in 0..paces.len() {
+        for (place, pace) in paces.iter().enumerate() {
             let Some(turns) = self.plan.cases[place].turns else {
                 continue;
             };
             let cell = self.plan.trial(place);
             if !self.known.has(&cell.id) {
                 progress.begin(&cell.id);
-                self.trial(&cell, turns, &paces[place], progress)?;
+                self.trial(&cell, turns, pace, progress)?;
             }
             let trial = self.known.get(&cell.id);
             if let Some(Outcome::Unsupported { why }) = trial.map(|trial| &trial.outcome) {
@@ -110,11 +110,17 @@ fn cannot_take_turns(check: &Record) -> Option<String> {
     if let Some(file) = measured.notes.get(WRITES) {
         return Some(format!("since two of it at a time would both write {file}"));
     }
+    let usage = check.usage.as_ref()?;
+    if usage.cpu_ns() < 2 * Turns::LENGTH.as_nanos() as u64 {
+        return Some("since it is too short for turns".into());
+    }
     let looks = *measured.figures.get("looks")?;
     let share = |of: &str| measured.figures.get(of).map_or(0.0, |count| count / looks);
     let (parallel, idle) = (share("parallel_looks"), share("idle_looks"));
     if looks < LEAST_LOOKS {
-        Some("since it is too short for turns".into())
+        Some(format!(
+            "since {looks} looks at its check do not show whether several of its threads work at once"
+        ))
     } else if parallel > MOST_PARALLEL {
         let percent = parallel * 100.0;
         Some(format!(

@@ -64,8 +64,8 @@ pub struct Comparison {
     /// replaced and freed before the clock starts, until P % of them are left
     #[arg(long, value_name = "P", value_parser = age, help_heading = "What is measured")]
     pub age: Option<u8>,
-    /// Let the two processes of a comparison take turns on one CPU, so that both meet the same machine; who gives the
-    /// turns. Their CPU time is compared then
+    /// Let an allocator and the baseline take turns on one CPU, where one thread works at a time: both meet the same
+    /// machine, and their CPU time is compared. Who gives the turns:
     #[arg(long, value_name = "BY", help_heading = "What is measured")]
     pub turns: Option<Turns>,
     /// Run directory to create [default: heapmark-results/DATE-N]

@@ -113,6 +113,7 @@ impl Selection {
             floor: floor.as_ref().map(|floor| floor.allocator.name.clone()),
             ..plan
         };
+        refuse_turns(flags, &plan)?;
         subjects.extend(aa_copy.into_iter().chain(floor));
         Ok(Selection {
             plan,
@@ -560,6 +561,16 @@ pub(crate) fn plan(
         None => plan,
         Some(turns) => plan.in_turns(turns),
     }
+}
+
+/// Refuses turns that no case can take.
+pub(crate) fn refuse_turns(flags: &Comparison, plan: &Plan) -> Result<()> {
+    if flags.turns.is_some() && plan.cases.iter().all(|case| case.turns.is_none()) {
+        refuse!(
+            "--turns: nothing here can take turns: they are for times of one thread, without --prepare, --age and --thp"
+        );
+    }
+    Ok(())
 }
 
 /// What is stored of an allocator.

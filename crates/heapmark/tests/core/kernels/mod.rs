@@ -11,6 +11,7 @@ mod counting_shapes;
 mod counting_vector_and_scatter;
 mod counting_zalloc_cache_speed;
 mod distributions;
+mod duets;
 mod main_thread;
 mod open_loop;
 mod operations;

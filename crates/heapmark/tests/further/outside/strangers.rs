@@ -31,6 +31,9 @@ const STRANGER: &str = r##"
 enum { MOST = 900 };
 static const char *pid, *folder, *control;
 static int held[MOST], count, told_control;
+/* Addresses of other heapmarks, which other tests run. */
+static char others[4096][24];
+static int other_count;
 
 static void told(const char *what, const char *path) {
     static char last[9000];
@@ -77,6 +80,9 @@ static void hold(void) {
     while (sockets && fgets(line, sizeof line, sockets)) {
         char *at = strchr(line, '@');
         if (!at || strlen(at) != 26) continue;
+        int is_other = 0;
+        for (int i = 0; i < other_count && !is_other; i++) is_other = !memcmp(others[i], at + 1, 24);
+        if (is_other) continue;
         struct sockaddr_un to = {.sun_family = AF_UNIX};
         struct ucred peer = {0};
         socklen_t length = sizeof peer;
@@ -85,6 +91,7 @@ static void hold(void) {
             int stream = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
             if (connect(stream, (void *)&to, 27) || getsockopt(stream, SOL_SOCKET, SO_PEERCRED, &peer, &length) ||
                 peer.pid != atoi(pid)) {
+                if (peer.pid && peer.pid != atoi(pid) && other_count < 4096) memcpy(others[other_count++], at + 1, 24);
                 close(stream);
                 break;
             }
