@@ -1,7 +1,8 @@
 /* Preloaded before an allocator: how much of a program's heap is resident at most. Its heap is the mappings in which its live
    blocks begin and those that the allocator has made, without what others have mapped beside them; the kernel says what of them
    is resident. Looks whenever the blocks grow, after each MiB or so that is allocated, before large blocks are freed, and at the
-   end. Writes the highest sum, and the blocks' bytes then, to AGREEMENT_OUT.PID. */
+   end. Writes to AGREEMENT_OUT.PID the highest sum, the blocks' bytes then, and
+   the most that was resident of the process in all, without the table of this file. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,7 +23,7 @@ enum { PLACES = 1 << 22, PAGE = 4096 };
 
 /* Blocks that begin in a page. A page stays where it is once it was seen. */
 static struct { uintptr_t page; uint32_t blocks; } *pages;
-static size_t live, seen_live, since, freed, highest, at_highest;
+static size_t live, seen_live, since, freed, highest, at_highest, most;
 static int out = -1;
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 static __thread int inside __attribute__((tls_model("initial-exec")));
@@ -81,7 +82,7 @@ static long beside(uintptr_t from, uintptr_t to) {
 /* A child begins anew: the table is its parent's. */
 static void forked(void) {
     pages = NULL;
-    live = seen_live = since = freed = highest = 0;
+    live = seen_live = since = freed = highest = most = 0;
     out = -1;
     atomic_flag_clear(&busy);
 }
@@ -108,8 +109,8 @@ static uint32_t *blocks_in(uintptr_t page) {
 
 static void look(void) {
     static char text[1 << 16];
-    int file = open("/proc/self/smaps", O_RDONLY | O_CLOEXEC), ours = 0;
-    size_t sum = 0, kept = 0;
+    int file = open("/proc/self/smaps", O_RDONLY | O_CLOEXEC), ours = 0, is_table = 0;
+    size_t sum = 0, all = 0, kept = 0;
     ssize_t got;
     while (file >= 0 && (got = read(file, text + kept, sizeof text - 1 - kept)) > 0) {
         char *line = text, *end;
@@ -122,9 +123,12 @@ static void look(void) {
                 uintptr_t to = strtoul(rest + 1, NULL, 16);
                 long others = beside(from, to);
                 ours = others >= 0;
+                is_table = from <= (uintptr_t)pages && (uintptr_t)pages < to;
                 if (ours) sum -= (size_t)others;
-            } else if (ours && !strncmp(line, "Rss:", 4)) {
-                sum += strtoul(line + 4, NULL, 10) << 10;
+            } else if (!is_table && !strncmp(line, "Rss:", 4)) {
+                size_t bytes = strtoul(line + 4, NULL, 10) << 10;
+                all += bytes;
+                sum += ours ? bytes : 0;
             }
             line = end + 1;
         }
@@ -134,17 +138,18 @@ static void look(void) {
     close(file);
     seen_live = live > seen_live ? live : seen_live;
     since = freed = 0;
-    if (sum <= highest) return;
-    highest = sum;
-    at_highest = live;
+    if (sum <= highest && all <= most) return;
+    at_highest = sum > highest ? live : at_highest;
+    highest = sum > highest ? sum : highest;
+    most = all > most ? all : most;
     if (out < 0) {
         const char *stem = getenv("AGREEMENT_OUT");
         char path[4096];
         snprintf(path, sizeof path, "%s.%d", stem ? stem : "/dev/null", getpid());
         out = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     }
-    char words[64];
-    int length = snprintf(words, sizeof words, "%20zu %20zu\n", highest, at_highest);
+    char words[96];
+    int length = snprintf(words, sizeof words, "%20zu %20zu %20zu\n", highest, at_highest, most);
     if (pwrite(out, words, (size_t)length, 0) < 0) out = -1;
 }
 

@@ -4,9 +4,11 @@
     agreement.py [--touch HOW] [PROGRAM...]      of real-programs/; default: those that are installed, have no client and use enough memory
 
 Each program runs with its quick input under each allocator with agreement.c before it, which notes the highest resident heap. Its
-recording is replayed in recorded order under the same libraries (`replay --retained`). Prints the peak of each (of programs with several
-threads the median of five runs, and of the replays of five recordings, with the least and the most of each), the replay's error, and whether both have the same order of
-allocators that differ by more than 10 %. Exit code 1 if the median of the errors is above 5 %, the worst above 15 %, or an order differs.
+recording is replayed in recorded order under the same libraries (`replay --retained`). Prints the peak of each, the replay's error, and
+whether both have the same order of allocators that differ by more than 10 %. Of programs with several threads it is the median of five
+runs, and of the replays of five recordings, with the least and the most of each. agreement.c delays threads, and how they run beside each
+other decides how much is held: so these five runs are without it, the kernel's peak less what was no heap in five runs with it. Exit code
+1 if the median of the errors is above 5 %, the worst above 15 %, or an order differs.
 """
 
 import argparse
@@ -62,25 +64,40 @@ class Place:
         return {**kept, "HOME": folder, "LC_ALL": "C", **own}
 
     def done(self, words, folder, environment):
-        end = subprocess.run(words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        if end.returncode:
-            raise RuntimeError(f"{' '.join(words[:2])}: {end.stderr.strip()[-300:]}")
+        """The kernel's peak of its largest process."""
+        with tempfile.TemporaryFile("w+") as said:
+            command = subprocess.Popen(words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said)
+            _, status, used = os.wait4(command.pid, 0)
+            command.returncode = os.waitstatus_to_exitcode(status)
+            if command.returncode:
+                said.seek(0)
+                raise RuntimeError(f"{' '.join(words[:2])}: {said.read().strip()[-300:]}")
+        return used.ru_maxrss << 10
 
-    def own(self, program, source, library):
-        """The highest resident heap of a run, and the live bytes then: of the process that has the largest."""
+    def run(self, program, source, libraries):
+        """The kernel's peak of a run, and what is noted of each of its processes if the probe is among the libraries."""
         folder = tempfile.mkdtemp(dir=self.folder)
         shutil.copytree(source, folder, symlinks=True, dirs_exist_ok=True)
         out = os.path.join(self.folder, "noted")
         environment = self.environment(program, folder)
-        environment |= {"AGREEMENT_OUT": out, "LD_PRELOAD": ":".join([self.probe, *library])}
-        self.done(program["run"], folder, environment)
+        environment |= {"AGREEMENT_OUT": out, "LD_PRELOAD": ":".join(libraries)}
+        peak = self.done(program["run"], folder, environment)
         noted = []
         for path in glob.glob(f"{out}.*"):
             with open(path) as file:
                 noted.append(tuple(int(word) for word in file.read().split()))
             os.remove(path)
         shutil.rmtree(folder)
-        return max(noted)
+        return peak, noted
+
+    def own(self, program, source, library, runs):
+        """The highest resident heap of each run, and the live bytes then: of the process that has the largest."""
+        noted = [max(self.run(program, source, [self.probe, *library])[1]) for _ in range(runs)]
+        if runs == 1:
+            return [peak for peak, _, _ in noted], noted[0][1]
+        beside = statistics.median(all - peak for peak, _, all in noted)
+        peaks = [self.run(program, source, library)[0] - beside for _ in range(runs)]
+        return peaks, statistics.median_low(live for _, live, _ in noted)
 
     def replayed(self, program, source, touch):
         """The highest resident heap of a replay under each allocator, and the libraries that served."""
@@ -132,16 +149,12 @@ def main():
                 replays = [place.replayed(program, source, arguments.touch) for _ in range(runs)]
                 replayed = {it: [peaks[it] for peaks, _ in replays] for it in ALLOCATORS}
                 replay = {it: statistics.median(replayed[it]) for it in ALLOCATORS}
-                noted, ran = {}, {}
-                for it in ALLOCATORS:
-                    library = replays[0][1].get(it, [])
-                    ran[it] = [place.own(program, source, library) for _ in range(runs)]
-                    noted[it] = statistics.median_low(ran[it])
+                ran = {it: place.own(program, source, replays[0][1].get(it, []), runs) for it in ALLOCATORS}
             except (RuntimeError, OSError, KeyError, ValueError) as error:
                 print(f"{name}: {error}", file=sys.stderr)
                 continue
-            own = {it: peak for it, (peak, _) in noted.items()}
-            live = noted["glibc"][1]
+            own = {it: statistics.median(peaks) for it, (peaks, _) in ran.items()}
+            live = ran["glibc"][1]
             if live < LEAST_BYTES and not arguments.programs:
                 print(f"{name}: at most {live >> 10} KiB are live", file=sys.stderr)
                 continue
@@ -151,8 +164,7 @@ def main():
             orders.append(order)
             mib = lambda number: f"{number / (1 << 20):.1f}"
             span = lambda peaks: f" ({mib(min(peaks))} to {mib(max(peaks))})" if runs > 1 else ""
-            peaks = lambda it: [peak for peak, _ in ran[it]]
-            cells = [f"{mib(own[it])}{span(peaks(it))}, {mib(replay[it])}{span(replayed[it])} MiB ({100 * error[it]:+.1f} %)" for it in ALLOCATORS]
+            cells = [f"{mib(own[it])}{span(ran[it][0])}, {mib(replay[it])}{span(replayed[it])} MiB ({100 * error[it]:+.1f} %)" for it in ALLOCATORS]
             worst = max(abs(it) for it in error.values())
             print(f"| {name} | {mib(live)} MiB | " + " | ".join(cells) + f" | {100 * worst:.1f} % | {'same' if order else 'differs'} |", flush=True)
     if not errors:

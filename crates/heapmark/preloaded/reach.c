@@ -1,7 +1,7 @@
 /* Counts in the file HEAPMARK_REACH, for each process of a tree, what a preloaded allocator would serve: calls of the malloc
- * family, the most bytes that are live, and the most that glibc has taken from the system for them; beside it what was
- * anonymous in memory when the process began, and deletes of C++ that state another size than the block has. All is counted
- * at once, so nothing is to do at the end of a process. glibc serves all calls; live bytes are those that it reports as usable. */
+ * family, the bytes that are live and the most of them, and the most that glibc has taken from the system for them; beside it
+ * what was anonymous in memory when the process began, and deletes of C++ that state another size than the block has. All is
+ * counted at once; a process that ends by itself adds what is resident and live then. glibc serves all calls; live bytes are those that it reports as usable. */
 #define _GNU_SOURCE
 #include "handed.h"
 #include "libc.h"
@@ -19,11 +19,11 @@ enum { PROCESSES = 4096 };
 enum { MORE_LIVE = 1 << 20, CALLS = 1 << 20 };
 
 struct process {
-    _Atomic int64_t pid, began_bytes, began_live, calls, live, most_live, taken, other_sizes;
+    _Atomic int64_t pid, began_bytes, began_live, calls, live, most_live, taken, other_sizes, end_resident, end_live;
 };
 
 struct reached {
-    _Atomic int64_t processes, unused[7];
+    _Atomic int64_t processes, unused[9];
     struct process process[PROCESSES];
 };
 
@@ -49,16 +49,20 @@ static void look_at_account(void) {
     at_least(&own->taken, (int64_t)(account.arena + account.hblkhd));
 }
 
-/* Anonymous memory of this process. */
-static int64_t anonymous_bytes(void) {
+struct memory {
+    int64_t resident, anonymous;
+};
+
+/* Of this process. */
+static struct memory memory(void) {
     char text[128], *rest;
     int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     ssize_t length = file < 0 ? 0 : read(file, text, sizeof text - 1);
     close(file);
     text[length < 0 ? 0 : length] = 0;
     strtol(text, &rest, 10);
-    long resident = strtol(rest, &rest, 10), of_files = strtol(rest, NULL, 10);
-    return (resident - of_files) * sysconf(_SC_PAGESIZE);
+    int64_t page = sysconf(_SC_PAGESIZE), resident = strtol(rest, &rest, 10) * page;
+    return (struct memory){resident, resident - strtol(rest, NULL, 10) * page};
 }
 
 static void begin_process(int64_t live) {
@@ -66,7 +70,7 @@ static void begin_process(int64_t live) {
     own = NULL;
     if (place < 0 || place >= PROCESSES) return;
     struct process *process = &all->process[place];
-    process->began_bytes = anonymous_bytes();
+    process->began_bytes = memory().anonymous;
     process->began_live = process->live = process->most_live = live;
     process->pid = getpid();
     own = process;
@@ -91,7 +95,12 @@ __attribute__((constructor)) static void begin(void) {
     errno = error;
 }
 
-__attribute__((destructor)) static void end(void) { look_at_account(); }
+__attribute__((destructor)) static void end(void) {
+    look_at_account();
+    if (!own) return;
+    own->end_live = own->live;
+    own->end_resident = memory().resident;
+}
 
 static void *added(void *block) {
     if (!own) return block;

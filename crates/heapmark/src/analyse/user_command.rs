@@ -7,8 +7,9 @@ use super::role::Role;
 use super::row::Row;
 use crate::execute::Measurement;
 use crate::execute::user_command::{
-    ANONYMOUS, BECOMES, BEYOND, CALLS, CALLS_PER_S, EXIT_CODE, MIXED, OTHER_SIZES, PSS_MISSED,
-    REACHED, SAID, SERVED_BY, SHARE, SILENT, UNPROVEN, UNSEARCHED, UNTIMED,
+    ANONYMOUS, BECOMES, BEYOND, CALLS, CALLS_PER_S, END_LIVE, END_OF, END_UNKNOWN, EXIT_CODE,
+    MIXED, OTHER_SIZES, PSS_MISSED, REACHED, SAID, SERVED_BY, SHARE, SILENT, UNPROVEN, UNSEARCHED,
+    UNTIMED,
 };
 use crate::metric::Process;
 use crate::plan::UserCommand;
@@ -48,6 +49,13 @@ pub struct CommandFacts {
     /// The anonymous memory of its processes, and how much of it malloc serves at most; `None` if it
     /// has little.
     pub memory: Option<ReachedMemory>,
+    /// What of malloc is live when the process ends that holds the most then; of a server, in all its
+    /// processes when its client has ended.
+    pub end_live_bytes: Option<f64>,
+    /// That process, if there are several.
+    pub end_of: Option<String>,
+    /// What is not known of the end.
+    pub end_unknown: Option<String>,
     /// Objects that take memory past any preloaded allocator, and how.
     pub beyond: Option<String>,
     /// The objects between which and the rest of the program blocks cross from one heap to another;
@@ -126,6 +134,9 @@ impl CommandFacts {
                     bytes,
                     reached_bytes,
                 }),
+            end_live_bytes: figure(END_LIVE),
+            end_of: told(END_OF),
+            end_unknown: told(END_UNKNOWN),
             beyond: told(BEYOND),
             mixed: told(MIXED),
             other_sizes: figure(OTHER_SIZES),

@@ -13,6 +13,7 @@ use super::reach::{Beyond, Reader, anonymous_bytes};
 use super::tree::{field, program};
 use crate::build::spawn_launcher;
 use anyhow::{Context, Result, bail};
+use memchr::memmem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -66,8 +67,7 @@ pub fn resolved(path: &Path) -> PathBuf {
 }
 
 pub fn holds(text: &[u8], path: &Path) -> bool {
-    let path = path.as_os_str().as_bytes();
-    text.windows(path.len()).any(|part| part == path)
+    memmem::find(text, path.as_os_str().as_bytes()).is_some()
 }
 
 /// All that a search found.

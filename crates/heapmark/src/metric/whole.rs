@@ -52,6 +52,21 @@ pub const METRICS: &[Metric] = &[
         "resident set of the largest process when it ends by itself; of a server, that of all its processes when its client has ended",
     ),
     described(
+        "rest_rss_bytes",
+        "resident at rest",
+        Bytes,
+        "the same of a server in its check, a second after its client has ended",
+        Value::Check(|figures| figures.get("rest_rss_bytes").copied()),
+    ),
+    described(
+        "malloc_live_at_end_bytes",
+        "live at the end",
+        Bytes,
+        "live blocks of malloc when end_rss_bytes is read, in glibc's usable bytes, in the baseline's check",
+        Value::Check(|figures| figures.get("malloc_live_at_end_bytes").copied()),
+    )
+    .better(Neither),
+    described(
         "longest_pause_ns",
         "longest pause",
         Ns,

@@ -63,6 +63,12 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
             .metric("RSS at end", "end_rss_bytes", units::bytes)
             .spare = Spare::Late;
     }
+    let rests = |n: &Numbers| n.median("rest_rss_bytes").is_some();
+    if table.rows.iter().any(|(_, n)| rests(n)) {
+        table
+            .metric("at rest", "rest_rss_bytes", units::bytes)
+            .spare = Spare::Late;
+    }
     table
         .metric("peak PSS", "peak_pss_bytes", units::bytes)
         .spare = Spare::Early;
@@ -175,6 +181,7 @@ pub fn lines(tried: &CommandFacts) -> Vec<String> {
                 )
             }),
     );
+    lines.extend(live_at_end(tried));
     if let Some(program) = &tried.becomes {
         lines.push(format!(
             "most of its {} only find and start {program}, and what they take is in every number: name that instead to measure it alone",
@@ -244,6 +251,19 @@ pub fn lines(tried: &CommandFacts) -> Vec<String> {
         );
     }
     lines
+}
+
+/// What RSS at end has to be compared with, and what is not known of it.
+fn live_at_end(tried: &CommandFacts) -> Option<String> {
+    let whose = match (&tried.client, &tried.end_of) {
+        (Some(_), _) => ", when its client has ended".to_owned(),
+        (None, Some(program)) => format!(", in {program}, which has the most RSS at end"),
+        (None, None) => String::new(),
+    };
+    let live = |bytes| format!("{} in blocks of malloc{whose}", units::bytes(bytes));
+    let told = [tried.end_live_bytes.map(live), tried.end_unknown.clone()];
+    let told: Vec<String> = told.into_iter().flatten().collect();
+    (!told.is_empty()).then(|| format!("live at the end: {}", told.join("; ")))
 }
 
 /// The share of CPU time, computed from glibc's calls.

@@ -2,6 +2,7 @@
 //! allocators it contains.
 
 use super::Recognised;
+use memchr::memmem;
 use object::read::elf::{ElfFile64, ElfSymbol64, FileHeader, ProgramHeader};
 use object::{Object, ObjectSymbol, SymbolKind};
 use std::collections::BTreeSet;
@@ -117,5 +118,5 @@ fn made_for(what: String) -> Recognised {
 }
 
 fn contains(data: &[u8], text: &[u8]) -> bool {
-    data.windows(text.len()).any(|part| part == text)
+    memmem::find(data, text).is_some()
 }

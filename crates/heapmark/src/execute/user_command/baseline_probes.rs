@@ -7,7 +7,10 @@ use super::in_malloc::{Calls, SLOWER_CALLS, SLOWER_WALL, Times};
 use super::malloc_probe::{self, Silent};
 use super::output::nowhere;
 use super::process::Ran;
-use super::reached::{ANONYMOUS, BEYOND, CALLS, MIXED, OTHER_SIZES, REACHED, ReachFile};
+use super::reached::{
+    ANONYMOUS, BEYOND, CALLS, END_LIVE, END_OF, END_UNKNOWN, MIXED, OTHER_SIZES, REACHED, Reach,
+    ReachFile,
+};
 use super::server::Drive;
 use super::{CommandRunner, Tools};
 use crate::build::command::recognise;
@@ -140,6 +143,9 @@ impl CommandRunner<'_> {
         let wall = Duration::from_nanos(plain.end.launched.wall_ns);
         let limit = LEAST_PATIENCE.max(wall.saturating_mul(SLOWER));
         let mut drive = Drive::of(self, &launch.account, None, nowhere()?)?;
+        if let Some(drive) = &mut drive {
+            drive.reach = Some(&counts);
+        }
         let mut look = |pid| drive.as_mut().map_or(SHORT_WAIT, |drive| drive.look(pid));
         let preloaded = Preloaded {
             witness,
@@ -153,7 +159,15 @@ impl CommandRunner<'_> {
         self.add_beyond(measurement, &found);
         // Of a part of the command there are no figures.
         if unsearched.is_none() {
-            add_reach(measurement, &counts, &found)?;
+            let reach = add_reach(measurement, &counts, &found)?;
+            match drive {
+                Some(drive) => {
+                    let live_bytes = drive.used.live_bytes;
+                    let figure = live_bytes.map(|bytes| (END_LIVE.to_owned(), bytes as f64));
+                    measurement.figures.extend(figure);
+                }
+                None => add_end(measurement, &reach, &found),
+            }
         }
         let told = [
             (
@@ -195,7 +209,7 @@ fn add_reach(
     measurement: &mut Measurement,
     counts: &ReachFile,
     found: &FoundPrograms,
-) -> Result<()> {
+) -> Result<Reach> {
     let bound = found.beyond.iter().filter(|(_, one)| one.is_bound());
     let bound: BTreeSet<&str> = bound.map(|(_, one)| one.object.as_str()).collect();
     let reach = counts.read(&found.anonymous_bytes, !bound.is_empty())?;
@@ -214,7 +228,36 @@ fn add_reach(
         let notes = &mut measurement.notes;
         notes.insert(MIXED.into(), joined(bound, ", "));
     }
-    Ok(())
+    Ok(reach)
+}
+
+/// Adds what was live at the end of its process that held the most then.
+fn add_end(measurement: &mut Measurement, reach: &Reach, found: &FoundPrograms) {
+    let name = |pid: i32| {
+        let mut programs = found.executed.iter().filter(|it| it.pid == pid);
+        let forked = || "a forked process".to_owned();
+        programs
+            .next_back()
+            .map_or_else(forked, |it| it.program.clone())
+    };
+    let notes = &mut measurement.notes;
+    let Some((pid, live_bytes)) = reach.end else {
+        let why = "unknown, since none of its processes ends by exit";
+        notes.insert(END_UNKNOWN.into(), why.into());
+        return;
+    };
+    let figures = &mut measurement.figures;
+    figures.insert(END_LIVE.into(), live_bytes as f64);
+    if reach.processes > 1 {
+        notes.insert(END_OF.into(), name(pid));
+    }
+    if let Some(pid) = reach.untold_end {
+        let why = format!(
+            "unknown in {}, which has had more memory, and ends without exit",
+            name(pid)
+        );
+        notes.insert(END_UNKNOWN.into(), why);
+    }
 }
 
 /// In words; `None` if there are none.

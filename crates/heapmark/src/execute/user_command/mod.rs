@@ -40,7 +40,9 @@ pub use aged::{AGED_PROGRAM, ALLOCATING_THREADS, MOST_LIVE, SIZES};
 pub use baseline_probes::{SILENT, UNPROVEN, UNSEARCHED, UNTIMED};
 pub use command_runner::{Aging, CommandRunner, Tools};
 pub use in_malloc::{CALLS_PER_S, SHARE, SLOWER_CALLS, SLOWER_WALL};
-pub use reached::{ANONYMOUS, BEYOND, CALLS, MIXED, OTHER_SIZES, REACHED};
+pub use reached::{
+    ANONYMOUS, BEYOND, CALLS, END_LIVE, END_OF, END_UNKNOWN, MIXED, OTHER_SIZES, REACHED,
+};
 
 /// Note: the exit code that every process ends with, if not 0.
 pub const EXIT_CODE: &str = "exit_code";
@@ -343,8 +345,16 @@ fn measurement(mut launched: Launched, ran: &Ran) -> Measurement {
         Some(served) => Some(served.used.rss_bytes),
         None => ran.end_rss_bytes,
     };
-    let told = end_rss_bytes.map(|bytes| ("end_rss_bytes".to_string(), bytes as f64));
-    measurement.figures.extend(told);
+    let served = ran.served.as_ref();
+    let told = [
+        ("end_rss_bytes", end_rss_bytes),
+        (
+            "rest_rss_bytes",
+            served.and_then(|served| served.rest_rss_bytes),
+        ),
+    ];
+    let told = told.map(|(name, bytes)| Some((name.to_owned(), bytes? as f64)));
+    measurement.figures.extend(told.into_iter().flatten());
     let left_behind = launched.left_behind;
     if left_behind > 0 {
         let notes = &mut measurement.notes;

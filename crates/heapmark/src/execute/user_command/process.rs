@@ -235,6 +235,9 @@ impl CommandRunner<'_> {
             .try_clone()
             .context("cannot hand on a memory file")?;
         let mut drive = Drive::of(self, &launch.account, times, of_client)?;
+        if let Some(drive) = &mut drive {
+            drive.rests = self.job.check && look.is_some();
+        }
         let mut look = look.map(paced);
         // An error while trimming the file in memory occurs again when the rest is read, and is
         // reported then.

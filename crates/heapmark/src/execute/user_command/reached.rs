@@ -18,12 +18,20 @@ pub const MIXED: &str = "mixed_heaps";
 /// Figure: deletes of C++ that state another size than the block has.
 pub const OTHER_SIZES: &str = "deletes_of_other_size";
 
+/// Figure: what of malloc is live when the process ends that holds the most then; of a server, in all
+/// its processes when its client has ended.
+pub const END_LIVE: &str = "malloc_live_at_end_bytes";
+/// Note: which process that is, if there are several.
+pub const END_OF: &str = "live_at_end_of";
+/// Note: what is not known of the end.
+pub const END_UNKNOWN: &str = "end_unknown";
+
 /// A process that takes less is its loader's, its stacks' and its libraries' variables.
 const MUCH_BYTES: i64 = 1 << 20;
 
 /// The numbers of `preloaded/reach.c`, in words of eight bytes.
 const PROCESSES: usize = 4096;
-const EACH: usize = 8;
+const EACH: usize = 10;
 
 /// The file in which the processes of a tree count.
 pub struct ReachFile(Handed);
@@ -38,6 +46,9 @@ struct Counted {
     most_live: i64,
     taken: i64,
     other_sizes: i64,
+    /// Zero if it did not end by itself.
+    end_resident: i64,
+    end_live: i64,
 }
 
 /// What all of them counted.
@@ -50,6 +61,12 @@ pub struct Reach {
     /// Whether more was freed than malloc had given.
     pub frees_of_others: bool,
     pub other_sizes: u64,
+    /// Processes that counted.
+    pub processes: usize,
+    /// The one that held the most when it ended by itself, and what was live in it then.
+    pub end: Option<(i32, u64)>,
+    /// One that has had more memory than that one, and did not end by itself.
+    pub untold_end: Option<i32>,
 }
 
 impl ReachFile {
@@ -66,6 +83,16 @@ impl ReachFile {
         ("HEAPMARK_REACH".into(), self.0.told())
     }
 
+    /// What is live now in these processes; `None` if none of them counts.
+    pub fn live_bytes(&self, tree: &[i32]) -> Result<Option<u64>> {
+        let words = self.0.words(EACH * (1 + PROCESSES));
+        let words = words.context("reading what is live")?;
+        let mut last = last_programs(&words);
+        last.retain(|pid, _| tree.contains(pid));
+        let live = last.values().map(|it| it.live.max(0) as u64);
+        Ok((!last.is_empty()).then(|| live.sum()))
+    }
+
     /// With the most anonymous memory that each process was seen to have. `passes` says that some of
     /// them call libc's malloc directly: then what libc has taken is not all reached.
     pub fn read(&self, anonymous: &BTreeMap<i32, u64>, passes: bool) -> Result<Reach> {
@@ -78,16 +105,10 @@ impl ReachFile {
     }
 }
 
-fn sum(words: &[u64], anonymous: &BTreeMap<i32, u64>, passes: bool) -> Reach {
-    let mut reach = Reach::default();
-    // By process: the last program that it executed.
-    let mut last: BTreeMap<i32, Counted> = BTreeMap::new();
-    for one in words[EACH..].chunks_exact(EACH) {
+/// Each program that a process became, with the number of that.
+fn counted(words: &[u64]) -> impl Iterator<Item = (i32, Counted)> {
+    words[EACH..].chunks_exact(EACH).filter_map(|one| {
         let word = |place: usize| one[place] as i64;
-        let pid = word(0);
-        if pid == 0 {
-            continue;
-        }
         let counted = Counted {
             began_bytes: word(1),
             began_live: word(2),
@@ -96,12 +117,30 @@ fn sum(words: &[u64], anonymous: &BTreeMap<i32, u64>, passes: bool) -> Reach {
             most_live: word(5),
             taken: word(6),
             other_sizes: word(7),
+            end_resident: word(8),
+            end_live: word(9),
         };
-        reach.calls += counted.calls as u64;
-        reach.other_sizes += counted.other_sizes as u64;
-        reach.frees_of_others |= counted.live < 0;
-        last.insert(pid as i32, counted);
+        Some((word(0) as i32, counted)).filter(|(pid, _)| *pid != 0)
+    })
+}
+
+/// By process: the last program that it became.
+fn last_programs(words: &[u64]) -> BTreeMap<i32, Counted> {
+    counted(words).collect()
+}
+
+fn sum(words: &[u64], anonymous: &BTreeMap<i32, u64>, passes: bool) -> Reach {
+    let mut reach = Reach::default();
+    for (_, one) in counted(words) {
+        reach.calls += one.calls as u64;
+        reach.other_sizes += one.other_sizes as u64;
+        reach.frees_of_others |= one.live < 0;
     }
+    let last = last_programs(words);
+    let told = last.iter().filter(|(_, it)| it.end_resident > 0);
+    let end = told.max_by_key(|(_, it)| it.end_resident);
+    reach.processes = last.len();
+    reach.end = end.map(|(pid, it)| (*pid, it.end_live.max(0) as u64));
     // A tree in a namespace of its own has other numbers: nothing can be said of its memory.
     let is_seen = |(pid, it): (&i32, &Counted)| {
         anonymous.contains_key(pid) || it.most_live - it.began_live < MUCH_BYTES
@@ -109,6 +148,13 @@ fn sum(words: &[u64], anonymous: &BTreeMap<i32, u64>, passes: bool) -> Reach {
     if !last.iter().all(is_seen) {
         return reach;
     }
+    let has_told = |pid: &i32| last.get(pid).is_some_and(|it| it.end_resident > 0);
+    let most_told = reach.end.and_then(|(pid, _)| anonymous.get(&pid).copied());
+    let more = most_told.unwrap_or(0).max(MUCH_BYTES as u64);
+    let untold = anonymous
+        .iter()
+        .filter(|(pid, bytes)| !has_told(pid) && **bytes > more);
+    reach.untold_end = untold.max_by_key(|(_, bytes)| **bytes).map(|(pid, _)| *pid);
     for (pid, bytes) in anonymous {
         let counted = last.get(pid).copied().unwrap_or_default();
         let grown = *bytes as i64 - counted.began_bytes;
@@ -133,9 +179,13 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn words(all: &[[i64; EACH]]) -> Vec<u64> {
+    /// With zeros for what is left out at the end.
+    fn words(all: &[&[i64]]) -> Vec<u64> {
         let mut words = vec![0; EACH];
-        words.extend(all.iter().flatten().map(|it| *it as u64));
+        for one in all {
+            let rest = vec![0; EACH - one.len()];
+            words.extend(one.iter().chain(&rest).map(|it| *it as u64));
+        }
         words.extend([0; EACH]);
         words
     }
@@ -145,9 +195,9 @@ mod tests {
         let mib = MIB as i64;
         // A shell that became a program, and its child, which only copied its memory.
         let all = words(&[
-            [7, 0, 0, 10, 5, 5, 9, 0],
-            [7, mib, 0, 100, 0, 3 * mib, 4 * mib, 2],
-            [8, 9 * mib, 3 * mib, 1, 3 * mib, 3 * mib, 4 * mib, 0],
+            &[7, 0, 0, 10, 5, 5, 9],
+            &[7, mib, 0, 100, 0, 3 * mib, 4 * mib, 2],
+            &[8, 9 * mib, 3 * mib, 1, 3 * mib, 3 * mib, 4 * mib],
         ]);
         let seen = BTreeMap::from([(7, 11 * MIB), (8, 9 * MIB + 1000)]);
         let reach = sum(&all, &seen, false);
@@ -157,6 +207,9 @@ mod tests {
             reached_bytes: 4 * MIB,
             frees_of_others: false,
             other_sizes: 2,
+            processes: 2,
+            end: None,
+            untold_end: Some(7),
         };
         assert_eq!(reach, wanted);
         assert_eq!(sum(&all, &seen, true).reached_bytes, 3 * MIB);
@@ -173,7 +226,26 @@ mod tests {
 
     #[test]
     fn more_bytes_freed_than_given_are_blocks_of_another_heap() {
-        let all = words(&[[7, 0, 0, 4, -64, 32, 0, 0]]);
+        let all = words(&[&[7, 0, 0, 4, -64, 32]]);
         assert!(sum(&all, &BTreeMap::new(), false).frees_of_others);
+    }
+
+    #[test]
+    fn the_end_of_the_process_that_holds_the_most_counts_and_a_larger_one_without_an_end_is_named()
+    {
+        let mib = MIB as i64;
+        let ended = |pid, resident, live| [pid, 0, 0, 9, 5, 5, 9, 0, resident, live];
+        let (small, large) = (ended(7, mib, 1), ended(8, 30 * mib, 2));
+        // It became another program, which was killed.
+        let all = words(&[&small, &large, &ended(9, 90 * mib, 3), &[9, 0, 0, 1]]);
+        let of = |seen: &[(i32, u64)]| sum(&all, &seen.iter().copied().collect(), false);
+        let reach = of(&[(7, MIB), (8, 20 * MIB), (9, 19 * MIB)]);
+        assert_eq!(
+            (reach.processes, reach.end, reach.untold_end),
+            (3, Some((8, 2)), None)
+        );
+        assert_eq!(of(&[(8, 20 * MIB), (9, 21 * MIB)]).untold_end, Some(9));
+        // One that no library could be preloaded into.
+        assert_eq!(of(&[(4009, 99 * MIB)]).untold_end, Some(4009));
     }
 }

@@ -87,9 +87,10 @@ fn every_process_of_a_tree_is_measured_and_proven() {
     );
     let digest = word(&check["notes"], "digest");
     assert!(digest.ends_with(" of 10 bytes printed"), "{digest}");
+    assert!(word(&check["notes"], "live_at_end_of").contains("python3"));
     assert_eq!(
         check["notes"].as_object().unwrap().len(),
-        1 + usize::from(missed),
+        2 + usize::from(missed),
         "no silent ones, none left behind: {check}"
     );
     for text in [

@@ -86,6 +86,9 @@ fn a_server_is_measured_while_its_client_runs() {
     }
     let share = figure(&records, "malloc_share").unwrap();
     assert!(share > 0.0 && share <= 1.0, "{share}");
+    let live = figure(&records, "malloc_live_at_end_bytes").unwrap();
+    let at_rest = figure(&records, "rest_rss_bytes").unwrap();
+    assert!(live < at_rest && at_rest > 500_000.0, "{live}, {at_rest}");
     assert_eq!(
         record(&records, "check", "glibc")["measurement"]["notes"],
         serde_json::json!({})
@@ -93,6 +96,8 @@ fn a_server_is_measured_while_its_client_runs() {
     let said = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "driven by",
+        "at rest",
+        "in blocks of malloc, when its client has ended",
         "of the server's CPU time while its client runs under glibc",
     ] {
         assert!(said.contains(words), "no {words} in {said}");

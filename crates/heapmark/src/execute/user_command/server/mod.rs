@@ -9,6 +9,7 @@ mod usage;
 use super::command_runner::CommandRunner;
 use super::in_malloc::Times;
 use super::last_words::with_words;
+use super::reached::ReachFile;
 use crate::execute::Outcome;
 use crate::execute::child::end_tree;
 use crate::execute::exit::End;
@@ -32,6 +33,8 @@ const LOOK: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a connection may take on this machine.
 const ANSWER: Duration = Duration::from_millis(200);
+/// How long it rests when its client has ended.
+const REST: Duration = Duration::from_secs(1);
 /// How long another process may seem to answer in place of the server.
 const DOUBT: Duration = Duration::from_secs(1);
 /// Advice for the most likely reason why a server ends early with exit code 0.
@@ -43,6 +46,8 @@ pub(super) struct Served {
     pub client: Launched,
     /// What the server used while the client ran.
     pub used: Used,
+    /// What was resident after its rest.
+    pub rest_rss_bytes: Option<u64>,
     pub fault: Option<Outcome>,
 }
 
@@ -53,6 +58,8 @@ enum ServerStep {
     Waits,
     /// The client runs; this is what the server had used before.
     Runs(Used),
+    /// The client has ended at this time, and the server is left alone.
+    Rests(Instant),
     /// SIGTERM was sent to the server at this time.
     Ends(Instant),
 }
@@ -61,6 +68,10 @@ enum ServerStep {
 pub(super) struct Drive<'a> {
     ready: Ready,
     times: Option<&'a Times>,
+    /// What counts its live bytes.
+    pub reach: Option<&'a ReachFile>,
+    /// Whether it rests before it is asked to end.
+    pub rests: bool,
     step: ServerStep,
     began: Instant,
     /// When another process was first seen to answer.
@@ -69,7 +80,9 @@ pub(super) struct Drive<'a> {
     server: File,
     driver: ClientProcess,
     /// What the server used while the client ran.
-    used: Used,
+    pub used: Used,
+    /// What was resident after its rest.
+    rest_rss_bytes: Option<u64>,
     /// Why it failed.
     fault: Option<Outcome>,
 }
@@ -95,12 +108,15 @@ impl<'a> Drive<'a> {
         Ok(Some(Drive {
             ready,
             times,
+            reach: None,
+            rests: false,
             step: ServerStep::Waits,
             began: Instant::now(),
             doubted: None,
             server: server.context("cannot hand on a memory file")?,
             driver: ClientProcess::new(tried, &client.command, stdout)?,
             used: Used::default(),
+            rest_rss_bytes: None,
             fault: None,
         }))
     }
@@ -122,7 +138,7 @@ impl<'a> Drive<'a> {
         match step {
             // The server has ended, so its launcher ends soon. What answers now could not be
             // measured to its end.
-            ServerStep::Waits | ServerStep::Runs(_) if server_has_ended => {}
+            ServerStep::Waits | ServerStep::Runs(_) | ServerStep::Rests(_) if server_has_ended => {}
             ServerStep::Waits if answers(&self.ready) => self.answered(launcher)?,
             ServerStep::Waits if self.began.elapsed() > PATIENCE => {
                 let ready = &self.ready;
@@ -130,11 +146,16 @@ impl<'a> Drive<'a> {
                 return Err(Outcome::Error { what });
             }
             ServerStep::Runs(before) if self.driver.has_ended()? => {
-                let Some(used) = Used::until_now(launcher, self.times)?.since(before) else {
+                let Some(used) = self.used_until_now(launcher)?.since(before) else {
                     let what = "the server, or a process of it, ended with its client: it must stay until it is asked to end";
                     return Err(Outcome::WrongResult { what: what.into() });
                 };
                 self.used = used;
+                self.step = ServerStep::Rests(Instant::now());
+            }
+            ServerStep::Rests(since) if !self.rests || since.elapsed() > REST => {
+                let rested = self.rests.then(|| self.used_until_now(launcher));
+                self.rest_rss_bytes = rested.transpose()?.map(|used| used.rss_bytes);
                 self.ask_to_end(launcher);
             }
             ServerStep::Ends(since) if since.elapsed() > PATIENCE => {
@@ -153,6 +174,7 @@ impl<'a> Drive<'a> {
             fault: self.fault(Some(server)),
             client: self.driver.account().unwrap_or_default(),
             used: self.used,
+            rest_rss_bytes: self.rest_rss_bytes,
         }
     }
 
@@ -184,7 +206,7 @@ impl<'a> Drive<'a> {
         let step = match self.step {
             ServerStep::Waits => format!("it answered on {}", self.ready),
             ServerStep::Runs(_) => "its client".into(),
-            ServerStep::Ends(_) => return self.driver.went_wrong(),
+            ServerStep::Rests(_) | ServerStep::Ends(_) => return self.driver.went_wrong(),
         };
         Some(format!("the server ended before {step}{}", why()))
     }
@@ -194,7 +216,7 @@ impl<'a> Drive<'a> {
     fn answered(&mut self, launcher: i32) -> Result<(), Outcome> {
         let ready = &self.ready;
         if is_below(launcher, ready) != Some(false) {
-            let before = Used::until_now(launcher, self.times)?;
+            let before = self.used_until_now(launcher)?;
             self.driver.start()?;
             self.step = ServerStep::Runs(before);
         } else if self.doubted.get_or_insert_with(Instant::now).elapsed() > DOUBT {
@@ -204,6 +226,10 @@ impl<'a> Drive<'a> {
             return Err(Outcome::Error { what });
         }
         Ok(())
+    }
+
+    fn used_until_now(&self, launcher: i32) -> Result<Used> {
+        Used::until_now(launcher, self.times, self.reach)
     }
 
     fn ask_to_end(&mut self, launcher: i32) {

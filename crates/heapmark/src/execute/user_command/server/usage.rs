@@ -3,6 +3,7 @@
 
 use crate::execute::descendants;
 use crate::execute::user_command::in_malloc::{Calls, Times};
+use crate::execute::user_command::reached::ReachFile;
 use anyhow::Result;
 
 /// What the processes of a server have used.
@@ -11,6 +12,8 @@ pub struct Used {
     pub cpu_ns: u64,
     /// What is resident at that moment.
     pub rss_bytes: u64,
+    /// What of malloc is live then, if that is counted.
+    pub live_bytes: Option<u64>,
     /// Calls of malloc and free, if they are timed.
     pub calls: Calls,
 }
@@ -18,13 +21,19 @@ pub struct Used {
 impl Used {
     /// Usage until now of all processes that a launcher has started; zero once the server itself
     /// has ended.
-    pub fn until_now(launcher: i32, times: Option<&Times>) -> Result<Used> {
+    pub fn until_now(
+        launcher: i32,
+        times: Option<&Times>,
+        reach: Option<&ReachFile>,
+    ) -> Result<Used> {
         let calls = times.map(Times::read).transpose()?.unwrap_or_default();
         let mut tree = descendants(launcher);
         if tree.first().is_none_or(|server| has_ended(&stat(*server))) {
             tree.clear();
         }
+        let live_bytes = reach.map(|reach| reach.live_bytes(&tree)).transpose()?;
         Ok(Used {
+            live_bytes: live_bytes.flatten(),
             rss_bytes: tree.iter().map(|pid| rss_bytes(*pid)).sum(),
             cpu_ns: tree.into_iter().map(cpu_ns).sum(),
             calls,
@@ -35,8 +44,8 @@ impl Used {
     pub fn since(self, earlier: Used) -> Option<Used> {
         Some(Used {
             cpu_ns: self.cpu_ns.checked_sub(earlier.cpu_ns)?,
-            rss_bytes: self.rss_bytes,
             calls: self.calls.since(earlier.calls),
+            ..self
         })
     }
 }

@@ -6,11 +6,13 @@
      heap worker         the same, by a thread beside it
      heap kept           the same, after glibc has been told to keep what is freed
      heap load           blocks of which nearly all are freed
-     heap trimmed        the same, then malloc_trim */
+     heap trimmed        the same, then malloc_trim
+     heap leaves         blocks of which none is freed, and an end without `exit` */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { BLOCKS = 1500, SMALL = 60000, PAIRS = 2000 };
 
@@ -63,5 +65,9 @@ int main(int count, char **words) {
     }
     if (!strcmp(what, "load") || !strcmp(what, "trimmed")) load();
     if (!strcmp(what, "trimmed")) malloc_trim(0);
+    if (!strcmp(what, "leaves")) {
+        fill(40 << 10, by_malloc);
+        _exit(0);
+    }
     return 0;
 }

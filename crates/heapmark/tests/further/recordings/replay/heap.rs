@@ -2,7 +2,9 @@
 //! thread, and what it told glibc is told again.
 
 use super::{Place, samples};
+use crate::support::home::record;
 use crate::support::of_purpose;
+use crate::support::tried::{note, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -136,6 +138,12 @@ fn what_is_held_at_the_end_is_told_beside_what_is_live_then_and_malloc_trim_show
     assert!(told.contains("malloc_trim"), "{told}");
 }
 
+/// The live blocks of malloc at the end of a tried command, which glibc has served in the check.
+fn live(records: &[Value]) -> Option<f64> {
+    let check = record(records, "check", "glibc");
+    check["measurement"]["figures"]["malloc_live_at_end_bytes"].as_f64()
+}
+
 #[test]
 fn a_tried_command_is_told_what_is_resident_when_it_ends() {
     let (place, program) = place();
@@ -146,8 +154,46 @@ fn a_tried_command_is_told_what_is_resident_when_it_ends() {
         assert!(end.stdout.contains("RSS at end"), "{}", end.stdout);
         let records = samples(&place.at(what));
         let figures = &of_purpose(&records, "sample")[0]["measurement"]["figures"];
-        figures["end_rss_bytes"].as_f64().unwrap()
+        let end_rss_bytes = figures["end_rss_bytes"].as_f64().unwrap();
+        (end_rss_bytes, live(&records).unwrap(), end.stdout)
     };
-    let (load, trimmed) = (held("load"), held("trimmed"));
-    assert!(load > 20e6 && trimmed < 12e6, "{load}, {trimmed}");
+    for (what, least, most) in [("load", 20e6, 50e6), ("trimmed", 1e6, 12e6)] {
+        let (resident, live, said) = held(what);
+        assert!((least..most).contains(&resident), "{what}: {resident}");
+        assert!((60_000.0..200_000.0).contains(&live), "{what}: {live}");
+        let words = format!(
+            "live at the end: {:.1} KiB in blocks of malloc",
+            live / 1024.0
+        );
+        assert!(said.contains(&words), "no {words} in {said}");
+    }
+}
+
+#[test]
+fn what_is_live_at_an_end_without_exit_is_unknown_and_of_several_processes_one_is_named() {
+    let (place, program) = place();
+    let tried = |command: &str| {
+        let (end, records) = run(&place, &["-a", "glibc", "--", "sh", "-c", command]);
+        assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+        let told = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        let unknown = note(&records, "glibc", "end_unknown").to_owned();
+        (live(&records), unknown, told)
+    };
+    let (live, unknown, told) = tried("exec ./heap leaves");
+    assert_eq!(live, None);
+    assert_eq!(unknown, "unknown, since none of its processes ends by exit");
+    assert!(
+        told.contains(&format!("live at the end: {unknown}")),
+        "{told}"
+    );
+    let named = program.canonicalize().unwrap();
+    let (live, unknown, told) = tried("./heap leaves; ./heap trimmed; true");
+    assert!(live.is_some_and(|live| live < 200_000.0), "{live:?}");
+    let name = named.display();
+    let wanted = format!("unknown in {name}, which has had more memory, and ends without exit");
+    assert_eq!(unknown, wanted);
+    assert!(
+        told.contains(&format!("in {name}, which has the most RSS at end")),
+        "{told}"
+    );
 }
