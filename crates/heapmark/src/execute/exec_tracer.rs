@@ -12,6 +12,7 @@ use super::child::{may_go_on, spawn};
 use super::reach::{Beyond, Reader, anonymous_bytes};
 use super::tree::{field, program};
 use anyhow::{Context, Result, bail};
+use memchr::memmem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -65,8 +66,7 @@ pub fn resolved(path: &Path) -> PathBuf {
 }
 
 pub fn holds(text: &[u8], path: &Path) -> bool {
-    let path = path.as_os_str().as_bytes();
-    text.windows(path.len()).any(|part| part == path)
+    memmem::find(text, path.as_os_str().as_bytes()).is_some()
 }
 
 /// All that a search found.
