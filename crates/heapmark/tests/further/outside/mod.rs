@@ -1,7 +1,8 @@
-//! What other tools read of heapmark's output, and what its scripts say: a browser, Node, Python, Slurm.
+//! What other tools read of heapmark's output, and what its scripts and documents say: a browser, Node, Python, Slurm, a shell.
 
 mod ci;
 mod circles;
+mod commands;
 mod exports;
 mod page;
 mod series;
