@@ -2,8 +2,12 @@
    other programs of the machine make of a process of milliseconds. */
 #include "own.h"
 
+#ifndef TURNS
+#define TURNS 10000
+#endif
+
 void *malloc(size_t size) {
-    for (volatile int i = 0; i < 10000; i++) {
+    for (volatile int i = 0; i < TURNS; i++) {
     }
     return own_malloc(size);
 }

@@ -5,6 +5,7 @@ use heapmark::store::sealed;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
 /// A real run: glibc on churn, 3 blocks, memory over time.
@@ -23,6 +24,23 @@ pub fn original() -> PathBuf {
 pub fn stored() -> Place {
     let place = Place::new();
     copy(&original(), &place.at("run"));
+    place
+}
+
+/// A place with the runs of `tests/outputs` in it, by their names.
+pub fn unpacked() -> Place {
+    let place = Place::new();
+    let mut tar = Command::new("tar");
+    let status = tar
+        .arg("-xzf")
+        .arg(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/outputs/runs.tar.gz"
+        ))
+        .arg("-C")
+        .arg(place.at("."))
+        .status();
+    assert!(status.unwrap().success());
     place
 }
 

@@ -88,11 +88,13 @@ pub fn look(data: &[u8]) -> Recognised {
 
 /// Allocators that an object contains under names of their own.
 pub fn allocators_inside(elf: &ElfFile64, data: &[u8]) -> BTreeSet<&'static str> {
+    let is_told = |name: &&str| INSIDE.iter().any(|(told, _)| told == name);
     let names: BTreeSet<&str> = elf
         .symbols()
         .chain(elf.dynamic_symbols())
         .filter(|symbol| symbol.is_definition())
         .filter_map(|symbol| symbol.name().ok())
+        .filter(is_told)
         .collect();
     let by_name = INSIDE.iter().filter(|(name, _)| names.contains(name));
     let by_string = STRINGS.iter().filter(|(text, _)| contains(data, text));
@@ -117,6 +119,7 @@ fn made_for(what: String) -> Recognised {
     Recognised::refused(format!("made for {what}: no allocator here is"))
 }
 
+/// Programs have up to hundreds of megabytes.
 fn contains(data: &[u8], text: &[u8]) -> bool {
     memmem::find(data, text).is_some()
 }

@@ -18,14 +18,14 @@ pub const LITTLE_WORK: [&str; 36] = [
     "memory*.objects=2000",
     "memory*.round=2000",
     "fan-in*.operations=2000",
-    "relay.batches=500",
+    "relay*.batches=500",
     "traverse*.litter=3000000",
     "traverse*.nodes=2000",
     "steady*.live=1000000",
     "steady*.operations=3000",
     "start*.starts=2",
     "late-free*.blocks=2000",
-    "pair-edge*.pairs=3",
+    "pair-edge*.pairs=1",
     "grow*.ladders=1",
     "grow*.teams=1",
     "grow*.limit=20000",
@@ -45,6 +45,16 @@ pub const LITTLE_WORK: [&str; 36] = [
 
 #[test]
 fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
+    every_workload_ends_ok("3");
+}
+
+#[test]
+#[ignore = "make test-all"]
+fn so_does_every_workload_on_one_thread() {
+    every_workload_ends_ok("1");
+}
+
+fn every_workload_ends_ok(threads: &str) {
     let place = Place::new();
     let listed = place.run(&["list", "workloads", "--json"]);
     let all: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
@@ -71,7 +81,7 @@ fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
         "-a",
         "glibc,null",
         "-t",
-        "1,3",
+        threads,
         "--blocks",
         "1",
         "--target-ms",

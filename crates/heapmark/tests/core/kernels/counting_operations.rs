@@ -129,7 +129,7 @@ fn batches_are_filled_once_more_than_on_the_clock() {
 fn slots_are_filled_replaced_and_emptied() {
     let counter = Counter::new();
     for (threads, thread) in TEAMS {
-        for (slots, replacements) in [(1, 5), (40, 100)] {
+        for (slots, replacements) in [(1, 5), (8, 20)] {
             let (slots_set, replacements_set) = (
                 format!("slots={slots}"),
                 format!("replacements={replacements}"),

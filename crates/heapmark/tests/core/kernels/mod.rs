@@ -16,4 +16,3 @@ mod main_thread;
 mod open_loop;
 mod operations;
 mod time_parts;
-mod turnover;

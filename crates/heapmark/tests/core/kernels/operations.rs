@@ -44,7 +44,8 @@ fn a_pair_faults_on_each_page_if_the_block_comes_from_the_kernel_each_time() {
         place.fake("returner").display()
     );
     // Two threads would share the freed block or need a second one, as their turns come.
-    let flags = ["--thp", "never", "--no-repeat", "-t", "1"];
+    let fewer = "pair-edge*.pairs=20";
+    let flags = ["--set", fewer, "--thp", "never", "--no-repeat", "-t", "1"];
     let end = place.run_block("run", "pair-edge,pair-edge-32m", &allocators, &flags);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     // glibc's own head of a block moves its last byte into one more page.

@@ -51,6 +51,8 @@ fn a_thousand_shards_are_pooled_in_a_gibibyte() {
         Some(0)
     );
     let of_shard = |shard| place.at(&format!("camp/shards/{shard}/attempt-1"));
+    // Two megabytes that no pool reads.
+    fs::remove_file(of_shard(0).join("report.html")).unwrap();
     for shard in 1..1000 {
         let run = of_shard(shard);
         fs::create_dir_all(run.parent().unwrap()).unwrap();

@@ -2,7 +2,6 @@
 
 mod campaign;
 mod claims;
-mod commands;
 mod compare;
 mod fuzz;
 mod hostile;

@@ -2,13 +2,12 @@
 //! meant comes with the new outputs and a commit that says why.
 
 use crate::support::Place;
-use crate::support::stored::change_head;
+use crate::support::stored::{change_head, unpacked};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const RUNS: [&str; 6] = ["counter", "latency", "retained", "timed", "tried", "whole"];
 
@@ -31,20 +30,6 @@ const LONG: [&str; 6] = [
     "export RUN --to hyperfine",
     "report RUN -o -",
 ];
-
-/// A place with the stored runs in it, by their names.
-pub fn unpacked() -> Place {
-    let place = Place::new();
-    let mut tar = Command::new("tar");
-    let status = tar
-        .arg("-xzf")
-        .arg(here().join("runs.tar.gz"))
-        .arg("-C")
-        .arg(place.at("."))
-        .status();
-    assert!(status.unwrap().success());
-    place
-}
 
 fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outputs")

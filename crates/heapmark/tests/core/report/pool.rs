@@ -12,7 +12,7 @@ fn pool(place: &Place, args: &[&str]) -> End {
 fn what_is_slower_on_each_machine_is_expected_to_be_slower_on_the_next() {
     let place = Place::new();
     for machine in ["a", "b", "c"] {
-        measured_on(&place, machine, "slow");
+        measured_on(&place, machine, "sluggish");
     }
     let end = pool(&place, &["a", "b", "c", "--by", "cpu", "--to", "json"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);

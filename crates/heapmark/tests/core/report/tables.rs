@@ -1,7 +1,6 @@
 //! One tidy table for every kind of run: `heapmark export --to csv`, read by its columns.
 
-use super::outputs::unpacked;
-use crate::support::stored::stored;
+use crate::support::stored::{stored, unpacked};
 use std::collections::BTreeMap;
 
 const HEAD: &str =

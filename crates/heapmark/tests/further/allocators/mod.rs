@@ -11,4 +11,5 @@ mod inspection;
 mod libraries;
 mod noted;
 mod proof;
+mod turnover;
 mod wheels;

@@ -147,3 +147,59 @@ fn the_action_fails_a_library_that_takes_more_instructions() {
     assert_eq!(code, Some(3), "{summary}");
     assert!(summary.contains("more"), "{summary}");
 }
+
+#[test]
+fn a_library_that_takes_more_instructions_fails_the_job_whatever_the_machine_does() {
+    let place = Place::new();
+    let counted = |run: &str, library: &str| {
+        let word = format!("mine={},glibc", place.fake(library).display());
+        let small = [
+            "-w",
+            "churn",
+            "-t",
+            "1",
+            "--set",
+            "churn.objects=20000",
+            "--no-floor",
+            "--counter",
+            "callgrind",
+        ];
+        let end = place.run(&[&["run", "-o", run, "-a", &word], &small[..]].concat());
+        assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    };
+    counted("old", "honest");
+    counted("new", "wordy");
+    let by = |args: &[&str]| {
+        let by = ["compare", "--by", "instructions", "--fail-on", "slower"];
+        place.run(&[&by[..], args].concat())
+    };
+    for runs in [&["new"][..], &["old", "new"]] {
+        let end = by(runs);
+        assert_eq!(end.code, Some(3), "{runs:?}: {}{}", end.stdout, end.stderr);
+        assert!(
+            end.stderr
+                .contains("--fail-on: churn@1/mine takes more instructions"),
+            "{}",
+            end.stderr
+        );
+        assert!(
+            end.stdout.contains("instructions / ") && !end.stdout.contains("drift"),
+            "{}",
+            end.stdout
+        );
+    }
+    counted("copy", "honest");
+    for runs in [["new", "old"], ["old", "copy"]] {
+        let end = by(&runs);
+        assert_eq!(end.code, Some(0), "{runs:?}: {}{}", end.stdout, end.stderr);
+    }
+    let by_time = place.run(&["compare", "new"]);
+    assert_eq!(by_time.code, Some(2), "{}", by_time.stdout);
+    assert!(
+        by_time
+            .stderr
+            .contains("it can be compared by instructions"),
+        "{}",
+        by_time.stderr
+    );
+}

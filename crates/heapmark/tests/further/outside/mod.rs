@@ -1,8 +1,9 @@
-//! What other tools read of heapmark's output, and what its scripts say: a browser, Node, Python, Slurm; and what other users do
-//! to it.
+//! What other tools read of heapmark's output, and what its scripts and documents say: a browser, Node, Python, Slurm, a shell; and
+//! what other users do to it.
 
 mod ci;
 mod circles;
+mod commands;
 mod exports;
 mod page;
 mod series;

@@ -1,7 +1,7 @@
 //! Every command line of README and documents can be typed. It runs by `sh` as it stands, with a stand-in for `heapmark` that
 //! turns measuring into a dry run, in a folder that has what the lines name.
 
-use super::outputs::unpacked;
+use crate::support::stored::unpacked;
 use crate::support::{Place, commands, repository};
 use std::collections::BTreeSet;
 use std::fs;
