@@ -1,15 +1,12 @@
 //! `heapmark-guest launch FD [inherit] [held] [thp RULE] [turns CPU NS] [LIMIT NUMBER] NAME=VALUE... -- COMMAND
-//! ARGUMENT...`:
-//! runs another program as a child of this small process and writes what the kernel counted for it
-//! to a file. The peak resident set that `wait4` reports includes the process before `exec`; a child
-//! of heapmark itself would have been a copy of heapmark. With `inherit` the variables are added to
-//! the launcher's own; without, the program has no others. With `held` this process first stops
-//! itself, so that a tracer can attach. With `turns` this process and all below it run on that CPU alone, where the
-//! kernel lets them run for so long before another one's turn (0: as it likes), and the command has a process group of
-//! its own, which can be stopped without this process. The rule for transparent huge pages is `never` or `advised`. It
-//! and a limit hold for the command and all that it starts, not
-//! for this process: `data` and `as` bytes, or the control `group` behind a descriptor of its
-//! `cgroup.procs`.
+//! ARGUMENT...`: runs another program as a child of this small process and writes what the kernel counted for it to
+//! a file. The peak resident set that `wait4` reports includes the process before `exec`; a child of heapmark itself
+//! would have been a copy of heapmark. With `inherit` the variables are added to the launcher's own; without, the
+//! program has no others. With `held` this process first stops itself, so that a tracer can attach. The rule for
+//! transparent huge pages is `never` or `advised`. With `turns` this process and all below it run on that CPU alone,
+//! where the kernel lets them run for so long before another one's turn (0: as it likes). The rule and a limit hold
+//! for the command and all that it starts, not for this process: `data` and `as` bytes, or the control `group` behind
+//! a descriptor of its `cgroup.procs`.
 //!
 //! It stands between heapmark and the measured program: a library that kills its parent kills this
 //! process, and with it its own. Processes that the program leaves behind end with it, in any group
@@ -102,9 +99,6 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         if child == 0 {
             libc::sigprocmask(libc::SIG_SETMASK, &masks.before, core::ptr::null_mut());
             let is_ruled = huge_pages.is_none_or(|rule| forbid_huge_pages(rule == c"advised"));
-            if turns.is_some() {
-                libc::setpgid(0, 0);
-            }
             if !takes_turns || !is_ruled || limit.is_some_and(|limit| !limit.hold()) {
                 report_errno(file);
             }

@@ -5,12 +5,11 @@
 //! where the kernel has no such turns.
 
 use super::held;
-use super::tree::descendants;
+use super::tree::held_descendants;
 use crate::plan::{Case, Plan, Turns};
 use anyhow::{Result, ensure};
-use rustix::process::{Pid, Signal, getpgid, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -169,26 +168,9 @@ impl Duet {
 
 /// Sends a signal to all processes of a side but its launcher, which must hear of heapmark's end.
 fn signal(side: &Progress, signal: Signal) {
-    let Some(launcher) = side.launcher else {
-        return;
-    };
-    let processes = descendants(launcher);
-    let mut groups = BTreeSet::new();
-    let mut alone = Vec::new();
-    for process in processes.iter().filter_map(|pid| Pid::from_raw(*pid)) {
-        match getpgid(Some(process)) {
-            // Of a group that began in this tree: nobody else is in it.
-            Ok(group) if processes.contains(&group.as_raw_nonzero().get()) => {
-                groups.insert(group.as_raw_nonzero());
-            }
-            _ => alone.push(process),
-        }
-    }
-    for group in groups.into_iter().filter_map(|it| Pid::from_raw(it.get())) {
-        let _ = kill_process_group(group, signal);
-    }
-    for process in alone {
-        let _ = kill_process(process, signal);
+    let processes = side.launcher.map(held_descendants).unwrap_or_default();
+    for process in processes {
+        let _ = pidfd_send_signal(process, signal);
     }
 }
 

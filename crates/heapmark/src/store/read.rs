@@ -135,7 +135,7 @@ fn head_with(dir: &Path, paths: Paths) -> Result<RunFile> {
             "an older"
         };
         bail!(
-            "{} has schema {schema}, this heapmark reads {SCHEMA}: read it with {age} heapmark, or run it again",
+            "{} has schema {schema}, this heapmark reads {OLDEST_SCHEMA} to {SCHEMA}: read it with {age} heapmark, or run it again",
             path.display()
         );
     }
