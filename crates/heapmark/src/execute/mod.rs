@@ -12,6 +12,7 @@ pub mod footprint;
 pub mod ground;
 mod guest;
 mod handed;
+mod held;
 mod job;
 mod job_program;
 pub mod lanes;
@@ -41,6 +42,7 @@ pub use child::{Interrupted, knows_huge_pages};
 pub use exit::{last_useful_line, signal_name};
 pub use footprint::Footprint;
 pub use guest::{Corner, Guest};
+pub use held::held;
 pub use job::Job;
 pub use latency::Latency;
 pub use measurement::{
@@ -63,7 +65,6 @@ use report::Report;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// An allocator and the files that implement it.
@@ -205,11 +206,6 @@ impl Attempt {
 /// process and the page that the guest shares, and returns the wait from the end of this look to
 /// the next.
 pub type Watch<'a> = &'a mut dyn FnMut(i32, &Page) -> Duration;
-
-/// What a lock guards. No invariant spans two changes: what a thread that panicked has left is as good as any.
-pub fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// How long to wait for a launcher to start its process.
 const NOT_YET: Duration = Duration::from_micros(100);

@@ -4,7 +4,7 @@
 //! Either the scheduler gives them turns of the length that they ask for, or they are stopped and continued from here,
 //! where the kernel has no such turns.
 
-use super::held;
+use super::held::held;
 use super::tree::held_descendants;
 use crate::plan::{Case, Plan, Turns};
 use anyhow::{Result, ensure};

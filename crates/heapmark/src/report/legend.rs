@@ -20,15 +20,6 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
         .collect()
 }
 
-/// What time is where processes took turns.
-pub fn of_turns(baseline: &str) -> String {
-    format!(
-        "in turns: each allocator and {baseline} took turns on one CPU, in fresh processes until both had worked as long, so that \
-         both met the same machine; time there is CPU time. time / {baseline}: over {baseline}'s in the same duet, below 1 is faster; \
-         Hodges-Lehmann estimate and 95 % interval ([n = 5]: too few for one)."
-    )
-}
-
 fn of_columns(analysis: &Analysis) -> Vec<String> {
     let mut lines = latency::legend(analysis);
     lines.extend(footprint::legend(analysis));
@@ -101,7 +92,10 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
              Medians over processes. Start-up: the same with next to nothing to do. Longest step: building one tree.",
         ),
         line(|_, _, numbers| numbers.time.ratio.is_some(), &ratio),
-        line(|case, _, _| case.took_turns, &of_turns(&baselines)),
+        line(
+            |case, _, _| case.took_turns,
+            &user_command::of_turns(&baselines),
+        ),
         line(
             |_, _, numbers| numbers.cell("overhead").is_some(),
             "overhead: (peak RSS - what was resident before the first operation and is not the allocator's) / peak of \

@@ -66,9 +66,9 @@ pub use pool::{pool, pool_json, pool_markdown};
 pub use real_programs::programs;
 pub use recorded::{RecordedProcess, recorded};
 pub use reproduction::reproduction;
-pub use screen::Screen;
+pub use screen::{Screen, plain_lines};
 pub use terminal::terminal;
-pub use text::{count, json, plain, plain_lines};
+pub use text::{count, json, plain};
 pub use trace::{Dump, histogram_csv, joint_csv, stats, stats_json, timeline_csv};
 pub use workloads::workloads;
 

@@ -1,7 +1,8 @@
 //! The screen that a text is for.
 
-use super::text::{plain, wrap};
+use super::text::{is_invisible, plain, wrap};
 use comfy_table::{CellAlignment, ContentArrangement, Row, Table, presets};
+use std::borrow::Cow;
 
 /// The properties of the output.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,46 @@ pub const BOLD: &str = "1";
 pub const RED: &str = "31";
 pub const GREEN: &str = "32";
 pub const YELLOW: &str = "33";
+
+/// Whole lines without what a terminal obeys, but for the colours of a [`Screen`].
+pub fn plain_lines(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c == '\n' || (!c.is_control() && !is_invisible(c));
+    if text.chars().all(is_plain) {
+        return text.into();
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(place) = rest.find(|c| !is_plain(c)) {
+        let (before, found) = rest.split_at(place);
+        plain += before;
+        let kept = found
+            .strip_prefix('\t')
+            .map_or_else(|| colour(found), |_| "\t");
+        plain += kept;
+        rest = match kept {
+            "" => {
+                found
+                    .split_at(found.chars().next().map_or(0, char::len_utf8))
+                    .1
+            }
+            kept => &found[kept.len()..],
+        };
+    }
+    (plain + rest).into()
+}
+
+/// The sequence at the beginning of a text if it is one of ours.
+fn colour(text: &str) -> &str {
+    let end = text.find('m').map_or(0, |end| end + 1);
+    let sequence = &text[..end];
+    match sequence
+        .strip_prefix("\u{1b}[")
+        .and_then(|it| it.strip_suffix('m'))
+    {
+        Some("0" | BOLD | RED | GREEN | YELLOW) => sequence,
+        _ => "",
+    }
+}
 
 impl Screen {
     /// Text in a colour, if the screen has any.
@@ -60,4 +101,19 @@ fn borderless(header: impl Into<Row>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_whole_lines_only_our_colours_survive() {
+        let ours = "\u{1b}[31mred\u{1b}[0m\n\tü";
+        assert_eq!(plain_lines(ours), ours);
+        assert_eq!(
+            plain_lines("a\u{1b}[8mb\u{1b}[31\u{1b}]0;t\u{7}m\r\u{9b}c\u{202e}d\n\u{1b}"),
+            "a[8mb[31]0;tmcd\n"
+        );
+    }
 }

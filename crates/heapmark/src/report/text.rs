@@ -1,9 +1,7 @@
 //! Escapes strings from outside (names, paths, stderr), and wraps paragraphs.
 
-use super::screen::{BOLD, GREEN, RED, YELLOW};
 pub use crate::catalog::joined as join;
 use serde::Serialize;
-use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Removes everything that moves a cursor, changes a colour or turns the direction of the text;
@@ -15,48 +13,8 @@ pub fn plain(text: &str) -> String {
         .collect()
 }
 
-/// The same of whole lines with colours, which may only be those of a [`Screen`](super::Screen).
-pub fn plain_lines(text: &str) -> Cow<'_, str> {
-    let is_plain = |c: char| c == '\n' || (!c.is_control() && !is_invisible(c));
-    if text.chars().all(is_plain) {
-        return text.into();
-    }
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(place) = rest.find(|c| !is_plain(c)) {
-        let (before, found) = rest.split_at(place);
-        plain += before;
-        let kept = found
-            .strip_prefix('\t')
-            .map_or_else(|| colour(found), |_| "\t");
-        plain += kept;
-        rest = match kept {
-            "" => {
-                found
-                    .split_at(found.chars().next().map_or(0, char::len_utf8))
-                    .1
-            }
-            kept => &found[kept.len()..],
-        };
-    }
-    (plain + rest).into()
-}
-
-/// The sequence at the beginning of a text if it is one of ours.
-fn colour(text: &str) -> &str {
-    let end = text.find('m').map_or(0, |end| end + 1);
-    let sequence = &text[..end];
-    match sequence
-        .strip_prefix("\u{1b}[")
-        .and_then(|it| it.strip_suffix('m'))
-    {
-        Some("0" | BOLD | RED | GREEN | YELLOW) => sequence,
-        _ => "",
-    }
-}
-
 /// Invisible characters that change how their neighbours are shown.
-fn is_invisible(c: char) -> bool {
+pub(super) fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
@@ -187,16 +145,6 @@ mod tests {
         assert_eq!(
             plain("a\u{1b}[31mb\u{7}\r\u{9b}c\u{202e}d\ne"),
             "a[31mbcd e"
-        );
-    }
-
-    #[test]
-    fn of_whole_lines_only_our_colours_survive() {
-        let ours = "\u{1b}[31mred\u{1b}[0m\n\tü";
-        assert_eq!(plain_lines(ours), ours);
-        assert_eq!(
-            plain_lines("a\u{1b}[8mb\u{1b}[31\u{1b}]0;t\u{7}m\r\u{9b}c\u{202e}d\n\u{1b}"),
-            "a[8mb[31]0;tmcd\n"
         );
     }
 

@@ -2,7 +2,6 @@
 //! recommendation. Strings from outside are not yet escaped.
 
 use super::factor;
-use super::legend;
 use super::sheet::{Spare, TableColumns, cpu_ratio, peak_rss};
 use super::text::{count, enclosed, list, short};
 use super::units;
@@ -89,6 +88,15 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
     }
 }
 
+/// What time is where processes took turns.
+pub fn of_turns(baseline: &str) -> String {
+    format!(
+        "in turns: each allocator and {baseline} took turns on one CPU, in fresh processes until both had worked as long, so that \
+         both met the same machine; time there is CPU time. time / {baseline}: over {baseline}'s in the same duet, below 1 is faster; \
+         Hodges-Lehmann estimate and 95 % interval ([n = 5]: too few for one)."
+    )
+}
+
 /// The meaning of the columns.
 pub fn legend(tried: &CommandFacts, baseline: &str, took_turns: bool) -> Vec<String> {
     let wall = match tried.client {
@@ -105,7 +113,7 @@ pub fn legend(tried: &CommandFacts, baseline: &str, took_turns: bool) -> Vec<Str
     vec![
         format!("{wall}. Medians over processes."),
         match took_turns {
-            true => legend::of_turns(baseline),
+            true => of_turns(baseline),
             false => format!(
             "time / {baseline}: wall time over {baseline}'s in the same block, below 1 is faster; Hodges-Lehmann estimate and 95 % \
              interval ([n = 5]: too few pairs for one). CPU / {baseline}: the same of CPU time."

@@ -25,15 +25,15 @@ pub use crate::plan::Case;
 pub use checked::{Checked, CheckedShelf, Detection, Finding};
 pub use checksum::sealed;
 pub use preflights::Preflights;
-pub use published::published;
-pub use read::{Paths, Run, head, read, read_for_tables, read_published};
+pub use published::{Paths, published};
+pub use read::{Run, head, read, read_for_tables, read_published};
 pub use record::{Passed, Purpose, Record};
 pub use record_index::Lines;
 pub use records::Records;
 pub use run::{AllocatorInfo, OLDEST_SCHEMA, RunFile, SCHEMA};
 pub use series::{Columns, Point, Series, columns, series};
 
-use crate::file::{self, PUBLIC, WithPath, is_there, make_folder, mode_of};
+use crate::file::{self, PUBLIC, WithPath, is_there, make_folder, mode_of, open_stored};
 use crate::observe::Prices;
 use crate::observe::preflight::{Preflight, When};
 use anyhow::{Context, Result, bail};
@@ -41,7 +41,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -279,9 +279,17 @@ pub fn remove(dir: &Path) -> std::io::Result<()> {
     }
 }
 
+/// Opens the file of a run's records.
+pub fn open_samples(dir: &Path) -> io::Result<File> {
+    open_stored(&samples_of(dir), MOST_SAMPLES)
+}
+
+/// The most bytes of `samples.jsonl`: a line of a process has some thousand.
+const MOST_SAMPLES: u64 = 8 << 30;
+
 /// Whether a heapmark writes to this run now.
 pub fn is_being_written(dir: &Path) -> bool {
-    read::open_samples(dir).is_ok_and(|file| {
+    open_samples(dir).is_ok_and(|file| {
         flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
     })
 }

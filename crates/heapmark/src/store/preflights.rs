@@ -3,8 +3,7 @@
 //! run begins and ends once more; a checksum at the end, as in each document of the store.
 
 use super::checksum::is_intact;
-use super::read::Paths;
-use super::{keep, sealed};
+use super::{Paths, keep, sealed};
 use crate::file::{WithPath, make_folder, read_stored};
 use crate::observe::Prices;
 use crate::observe::preflight::{Preflight, When};

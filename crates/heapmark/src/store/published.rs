@@ -3,6 +3,28 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+/// How paths in strings are read.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Paths {
+    /// As they were stored: what is started needs them.
+    Stored,
+    /// As anybody may read them.
+    Published,
+}
+
+impl Paths {
+    /// A document as it is read.
+    pub(super) fn of(self, document: &[u8]) -> Cow<'_, [u8]> {
+        match (self, str::from_utf8(document)) {
+            (Paths::Published, Ok(text)) => match published(text) {
+                Cow::Borrowed(text) => text.as_bytes().into(),
+                Cow::Owned(text) => text.into_bytes().into(),
+            },
+            _ => document.into(),
+        }
+    }
+}
+
 /// What is known of who runs heapmark, and where; empty if it is not.
 struct Names {
     home: String,

@@ -4,14 +4,12 @@
 use super::checksum::is_intact;
 use super::line::next_line;
 use super::{
-    Case, Lines, OLDEST_SCHEMA, Purpose, Record, Records, RunFile, SCHEMA, latency, light_record,
-    no_run, preflights, published, samples_of, tables,
+    Case, Lines, OLDEST_SCHEMA, Paths, Purpose, Record, Records, RunFile, SCHEMA, latency,
+    light_record, no_run, open_samples, preflights, samples_of, tables,
 };
-use crate::file::{WithPath, is_there, open_stored, read_stored};
+use crate::file::{WithPath, is_there, read_stored};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
-use std::borrow::Cow;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -32,28 +30,6 @@ pub struct Run {
 
 /// Parses a line into a record.
 type Parse<'a> = &'a dyn Fn(&[u8]) -> serde_json::Result<Record>;
-
-/// How paths in strings are read.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Paths {
-    /// As they were stored: what is started needs them.
-    Stored,
-    /// As anybody may read them.
-    Published,
-}
-
-impl Paths {
-    /// A document as it is read.
-    pub(super) fn of(self, document: &[u8]) -> Cow<'_, [u8]> {
-        match (self, str::from_utf8(document)) {
-            (Paths::Published, Ok(text)) => match published(text) {
-                Cow::Borrowed(text) => text.as_bytes().into(),
-                Cow::Owned(text) => text.into_bytes().into(),
-            },
-            _ => document.into(),
-        }
-    }
-}
 
 /// Reads a run directory. The latest record of a cell counts.
 pub fn read(dir: &Path) -> Result<Run> {
@@ -153,14 +129,6 @@ fn head_with(dir: &Path, paths: Paths) -> Result<RunFile> {
 struct Version {
     schema: u64,
 }
-
-/// Opens the file of a run's records.
-pub fn open_samples(dir: &Path) -> io::Result<File> {
-    open_stored(&samples_of(dir), MOST_SAMPLES)
-}
-
-/// The most bytes of `samples.jsonl`: a line of a process has some thousand.
-const MOST_SAMPLES: u64 = 8 << 30;
 
 /// The records of `samples.jsonl`.
 #[derive(Default)]

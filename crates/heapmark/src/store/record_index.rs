@@ -3,8 +3,7 @@
 
 use super::checksum::is_intact;
 use super::line::next_line;
-use super::read::{Paths, open_samples};
-use super::{Record, latency, samples_of};
+use super::{Paths, Record, latency, open_samples, samples_of};
 use crate::file::WithPath;
 use anyhow::{Result, bail};
 use std::io::BufReader;

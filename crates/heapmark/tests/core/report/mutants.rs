@@ -2,9 +2,9 @@
 //! gibibyte; and of a file with a checksum no command says anything else unless it tells why.
 
 use super::fuzz::damage;
-use super::outputs::unpacked;
 use crate::support::campaign::planned;
 use crate::support::captured::Captured;
+use crate::support::stored::unpacked;
 use crate::support::stored::{copy, original};
 use crate::support::{Place, SMALL, repository};
 use heapmark::store::sealed;
