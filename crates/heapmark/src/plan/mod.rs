@@ -122,13 +122,15 @@ impl Plan {
         self.most_blocks.unwrap_or(self.blocks).max(self.blocks)
     }
 
-    /// It with turns by this for all cases that may take any.
+    /// It with turns by this for all cases that may take any. A duet is not repeated: both sides met what disturbed it.
     pub fn in_turns(mut self, turns: Turns) -> Plan {
         let has_factor = self.cases.iter().any(|case| case.factor.is_some());
         let is_time = self.mode == Mode::Time && !has_factor;
         for case in &mut self.cases {
             case.turns = (is_time && !case.beside && case.may_take_turns()).then_some(turns);
         }
+        let mut timed = self.cases.iter().filter(|case| !case.beside);
+        self.repeats &= !timed.all(|case| case.turns.is_some());
         self
     }
 

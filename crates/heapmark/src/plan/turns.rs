@@ -18,4 +18,12 @@ impl Turns {
     /// How long a turn is. Short against what changes a machine; long against what a process loses when the other's data
     /// have taken its place in the caches.
     pub const LENGTH: Duration = Duration::from_millis(20);
+
+    /// How turns are taken.
+    pub fn words(self) -> &'static str {
+        match self {
+            Turns::Slices => "in slices of the scheduler",
+            Turns::Stop => "stopped and continued",
+        }
+    }
 }

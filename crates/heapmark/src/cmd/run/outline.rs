@@ -72,6 +72,7 @@ pub fn outline(selection: &Selection, flags: &Comparison, dir: &Path) -> String 
         ),
         ("measures", Some(measures(plan))),
         ("", plan.huge_pages.remark().map(String::from)),
+        ("in turns", in_turns(plan)),
         ("blocks", Some(blocks(plan))),
         (
             "hung",
@@ -217,6 +218,14 @@ fn measures(plan: &Plan) -> String {
         );
     }
     text
+}
+
+/// `churn@1, given by stop: CPU time`.
+fn in_turns(plan: &Plan) -> Option<String> {
+    let taking = plan.cases.iter().filter(|case| case.turns.is_some());
+    let by = taking.clone().find_map(|case| case.turns)?;
+    let names = joined(taking.map(Case::label), ", ");
+    Some(format!("{names}: their CPU time, {}", by.words()))
 }
 
 fn blocks(plan: &Plan) -> String {

@@ -66,9 +66,20 @@ const KERNELS: &[Flag] = &[
     ("--no-floor", ""),
     ("--target-ms", "77"),
 ];
+/// The same of one thread, which can take turns.
+const OF_ONE_THREAD: &[Flag] = &[
+    ("--workloads", "churn"),
+    ("--threads", "1"),
+    ("--preset", "quick"),
+    ("--set", "churn.objects=77"),
+    ("--allow-forwarding", ""),
+    ("--no-floor", ""),
+    ("--target-ms", "77"),
+];
 const SERIES: &[Flag] = &[("--series", "7ms")];
 /// Where times are compared.
 const AGE: &[Flag] = &[("--age", "75")];
+const TURNS: &[Flag] = &[("--turns", "stop")];
 const LATENCY: &[Flag] = &[("--latency", "7")];
 const COUNTER: &[Flag] = &[("--counter", "kernel")];
 const RETAINED: &[Flag] = &[("--retained", "")];
@@ -87,8 +98,8 @@ const SPEED: &[Flag] = &[("--target-ms", "77")];
 const PACED: &[Flag] = &[("--mode", "paced"), ("--pace", "2")];
 
 /// In those of a command that is tried.
+const PREPARED: &[Flag] = &[("--prepare", "true")];
 const TRIES: &[Flag] = &[
-    ("--prepare", "true"),
     ("--warmup", "2"),
     ("--stdin", "input"),
     ("--tree-may-differ", ""),
@@ -177,15 +188,41 @@ fn lines() -> Vec<Line> {
         ));
         lines.push(line(
             "try",
-            &[COMPARES, TRIES, blocks, ENDS, AGE],
+            &[COMPARES, PREPARED, TRIES, blocks, ENDS, AGE],
             &["cat", "--flag-of-cat"],
         ));
-        lines.push(line("try", &[COMPARES, TRIES, blocks, SERVES, AGE], &[]));
+        lines.push(line(
+            "try",
+            &[COMPARES, PREPARED, TRIES, blocks, SERVES, AGE],
+            &[],
+        ));
+        let traces: &[_] = &["a.trace", "b.trace"];
+        let in_turns = [
+            line(
+                "run",
+                &[COMPARES, OF_ONE_THREAD, blocks, TURNS],
+                &["zalloc"],
+            ),
+            line("replay", &[COMPARES, TRACES, blocks, SPEED, TURNS], traces),
+            line(
+                "try",
+                &[COMPARES, TRIES, blocks, ENDS, TURNS],
+                &["cat", "--flag-of-cat"],
+            ),
+        ];
+        lines.extend(in_turns.map(|line| Line {
+            granted: &[("--no-repeat", "nothing is run again")],
+            ..line
+        }));
     }
     for (way, words) in [(ENDS, &["cat", "--flag-of-cat"] as &[_]), (SERVES, &[])] {
         lines.push(Line {
             granted: COUNTED,
-            ..line("try", &[COMPARES, TRIES, EXACT, way, LIMIT], words)
+            ..line(
+                "try",
+                &[COMPARES, PREPARED, TRIES, EXACT, way, LIMIT],
+                words,
+            )
         });
     }
     lines.extend([
