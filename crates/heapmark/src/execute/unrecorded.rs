@@ -11,6 +11,7 @@ use super::tree::{self, descendants};
 use crate::build::command::{find, recognise};
 use crate::catalog::folder::listing;
 use anyhow::Result;
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -22,8 +23,10 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_millis(200);
 /// The shortest time from one look to the next.
 const WAIT: Duration = Duration::from_millis(20);
-/// At least this many times the duration of a look.
+/// At least this many times the CPU time of a look: on a busy machine a look lasts longer and costs no more.
 const WAITS: u32 = 200;
+/// The longest: what lives longer than this is seen.
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// A program that a process executed, as the caller of exec named it, and whether it was to be
 /// recorded.
@@ -126,11 +129,11 @@ impl Watch {
             let mut reader = Reader::default();
             let mut wait = WAIT;
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(wait) {
-                let began = Instant::now();
+                let began = own_cpu_time();
                 for pid in std::iter::once(root).chain(descendants(root)) {
                     look(pid, &library, &mut seen, &mut reader);
                 }
-                wait = WAIT.max(began.elapsed() * WAITS);
+                wait = ((own_cpu_time() - began) * WAITS).clamp(WAIT, LONGEST);
             }
             seen
         };
@@ -262,6 +265,12 @@ fn look(pid: i32, library: &Path, seen: &mut Seen, reader: &mut Reader) {
     {
         look.executed.loaded = Some(holds(&maps, library));
     }
+}
+
+/// The CPU time of the calling thread.
+fn own_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// The last number of a line of `/proc/PID/status`.

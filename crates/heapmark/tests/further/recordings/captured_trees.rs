@@ -135,7 +135,7 @@ fn a_recorder_that_another_user_may_not_read_is_the_reason_that_is_given() {
         home.path(),
         "many",
         &[],
-        &format!("{MANY} int main(void) {{ work(10); pause_ms(2000); return 7; }}"),
+        &format!("{MANY} int main(void) {{ work(10); pause_ms(3000); return 7; }}"),
     );
     let closed = home.path().join("closed");
     std::fs::create_dir(&closed).unwrap();
@@ -224,13 +224,13 @@ fn programs_of_the_tree_that_ran_unrecorded_are_named_with_the_reason() {
         home.path(),
         "static",
         &["-static"],
-        &format!("{MANY} int main(void) {{ pause_ms(2000); return 0; }}"),
+        &format!("{MANY} int main(void) {{ pause_ms(3000); return 0; }}"),
     );
     compile(
         home.path(),
         "plain",
         &[],
-        &format!("{MANY} int main(void) {{ pause_ms(2000); return 0; }}"),
+        &format!("{MANY} int main(void) {{ pause_ms(3000); return 0; }}"),
     );
     let line = "./static; env -u LD_PRELOAD ./plain; ./plain; kill -9 $$";
     let end = run(
