@@ -220,7 +220,7 @@ fn measures(plan: &Plan) -> String {
     text
 }
 
-/// `churn@1, given by stop: CPU time`.
+/// `churn@1: their CPU time, stopped and continued`.
 fn in_turns(plan: &Plan) -> Option<String> {
     let taking = plan.cases.iter().filter(|case| case.turns.is_some());
     let by = taking.clone().find_map(|case| case.turns)?;
