@@ -21,8 +21,15 @@ pub struct Duet {
     allowed: Vec<usize>,
     cpu: usize,
     slice: Duration,
-    sides: Mutex<[Progress; 2]>,
+    state: Mutex<State>,
     changed: Condvar,
+}
+
+#[derive(Clone, Copy, Default)]
+struct State {
+    sides: [Progress; 2],
+    /// Nothing more of either is wanted.
+    is_over: bool,
 }
 
 /// How far one of the two is.
@@ -35,8 +42,6 @@ struct Progress {
     cpu_ns: u64,
     /// How often it was continued.
     turns: u64,
-    /// Nothing more of it is wanted, or of the other.
-    is_over: bool,
 }
 
 /// Both have done about as much if one has at least this share of the other's CPU time.
@@ -93,7 +98,7 @@ impl Duet {
             cpu: allowed[place as usize],
             allowed,
             slice,
-            sides: Mutex::default(),
+            state: Mutex::default(),
             changed: Condvar::new(),
         }))
     }
@@ -111,37 +116,34 @@ impl Duet {
         if self.turns == Turns::Slices {
             return;
         }
-        let is_over = |sides: &[Progress; 2]| sides[0].is_over;
-        let has_both = |sides: &[Progress; 2]| sides.iter().all(|side| side.launcher.is_some());
-        let mut sides = held(&self.sides);
-        while !has_both(&sides) && !is_over(&sides) {
-            sides = self
+        let has_both = |state: &State| state.sides.iter().all(|side| side.launcher.is_some());
+        let mut state = held(&self.state);
+        while !has_both(&state) && !state.is_over {
+            state = self
                 .changed
-                .wait(sides)
+                .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
         for turn in 0.. {
-            if is_over(&sides) {
+            if state.is_over {
                 break;
             }
             let [runs, waits] = [turn % 2, 1 - turn % 2];
-            signal(&sides[waits], Signal::STOP);
-            signal(&sides[runs], Signal::CONT);
-            sides[runs].turns += 1;
+            signal(&state.sides[waits], Signal::STOP);
+            signal(&state.sides[runs], Signal::CONT);
+            state.sides[runs].turns += 1;
             let end = Instant::now() + self.slice;
-            while !is_over(&sides) && Instant::now() < end {
+            while !state.is_over && Instant::now() < end {
                 let left = end.saturating_duration_since(Instant::now());
-                let waited = self.changed.wait_timeout(sides, left);
-                sides = waited.unwrap_or_else(PoisonError::into_inner).0;
+                let waited = self.changed.wait_timeout(state, left);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
         }
     }
 
     /// Nothing more of it is wanted.
     pub fn end(&self) {
-        held(&self.sides)
-            .iter_mut()
-            .for_each(|side| side.is_over = true);
+        held(&self.state).is_over = true;
         self.changed.notify_all();
     }
 
@@ -149,7 +151,7 @@ impl Duet {
     pub fn taken(&self, usages: [(u64, u64); 2]) -> [TurnsTaken; 2] {
         // While both are there each gets half of the CPU.
         let both_ns = usages[0].0.min(usages[1].0);
-        let sides = *held(&self.sides);
+        let sides = held(&self.state).sides;
         [0, 1].map(|side| {
             let turns = match self.turns {
                 Turns::Slices => usages[side].1,
@@ -207,7 +209,7 @@ impl Side {
 
     /// Whether nothing more is wanted.
     pub(super) fn is_over(&self) -> bool {
-        held(&self.duet.sides)[self.index].is_over
+        held(&self.duet.state).is_over
     }
 
     /// A process of it has ended by itself. Returns whether the duet is over.
@@ -216,7 +218,7 @@ impl Side {
             side.runs += 1;
             side.cpu_ns += cpu_ns;
         });
-        let [own, other] = *held(&self.duet.sides);
+        let [own, other] = held(&self.duet.state).sides;
         let (less, more) = (own.cpu_ns.min(other.cpu_ns), own.cpu_ns.max(other.cpu_ns));
         let alike = own.runs.min(other.runs) > 0 && less as f64 >= ALIKE * more as f64;
         let is_long = own.runs.min(other.runs) >= MOST_RUNS;
@@ -226,13 +228,8 @@ impl Side {
         self.is_over()
     }
 
-    /// Its process has failed: nothing can be compared with it.
-    pub fn has_failed(&self) {
-        self.duet.end();
-    }
-
     fn change(&self, change: impl FnOnce(&mut Progress)) {
-        change(&mut held(&self.duet.sides)[self.index]);
+        change(&mut held(&self.duet.state).sides[self.index]);
         self.duet.changed.notify_all();
     }
 }
