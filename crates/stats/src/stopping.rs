@@ -1,5 +1,5 @@
-//! When there are enough blocks. The rule cannot look at the outcome: its input is half-widths, no
-//! estimates.
+//! When there are enough blocks. The rule does not look at whether there is a difference, only at widths of intervals;
+//! and at estimates only where these are far from equality, ten times the precision and more.
 //!
 //! Stopping as soon as a difference is significant turns every fourth comparison of equals into a
 //! "difference", because every look is another chance to be wrong. The width of an interval hardly
@@ -17,6 +17,8 @@ pub struct Stopping {
     pub most: usize,
     /// The half-width, in log units, that every 95 % interval has to reach.
     pub precision: f64,
+    /// The half-width that is enough where ratios are far from 1: there a tenth of the log ratio is, up to this.
+    pub far_precision: f64,
 }
 
 /// Whether to go on.
@@ -40,18 +42,16 @@ pub enum Stop {
 }
 
 impl Stopping {
-    /// Whether `blocks` complete blocks are enough. `half_widths` has one entry per comparison,
-    /// `None` if there is no interval yet; a comparison that can never have one, because it
+    /// Whether `blocks` complete blocks are enough. `shifts` has one entry per comparison,
+    /// `None` if there is none yet; a comparison that can never have one, because it
     /// crashed, has to be left out.
     ///
     /// The limits end a run at any time, since the user set them; precision only after the least
     /// number of blocks.
-    pub fn after(&self, blocks: usize, half_widths: &[Option<f64>], budget_used_up: bool) -> Next {
-        if blocks >= self.least
-            && half_widths
-                .iter()
-                .all(|width| width.is_some_and(|width| width <= self.precision))
-        {
+    pub fn after(&self, blocks: usize, shifts: &[Option<Shift>], budget_used_up: bool) -> Next {
+        let is_precise =
+            |shift: &Option<Shift>| shift.as_ref().is_some_and(|it| self.is_precise(it));
+        if blocks >= self.least && shifts.iter().all(is_precise) {
             Next::Stop(Stop::Precision)
         } else if blocks >= self.most {
             Next::Stop(Stop::MaxBlocks)
@@ -60,6 +60,11 @@ impl Stopping {
         } else {
             Next::GoOn
         }
+    }
+
+    fn is_precise(&self, shift: &Shift) -> bool {
+        let far = (shift.estimate.abs() / 10.0).min(self.far_precision);
+        half_width(shift).is_some_and(|width| width <= far.max(self.precision))
     }
 }
 

@@ -6,6 +6,8 @@ use super::failure::Failed;
 use super::fixed_time;
 use super::interference;
 use super::role::Role;
+use super::slices::{Dependence, Duet, dependence, of_endless_turns};
+use super::verdict::TIME;
 use crate::execute::{Measurement, Outcome};
 use crate::metric::{Process, Sample};
 use crate::observe::mean_heap::MeanHeap;
@@ -216,19 +218,41 @@ impl<'a> Group<'a> {
         blocks.len()
     }
 
-    /// ln of its value over the other's, for each slot in which both have one.
+    /// ln of its value over the other's, for each slot in which both have one; if it depends on how long turns were, what it
+    /// is without that.
     pub fn log_ratios(
         &self,
         other: &Group,
         value: impl Fn(&Process) -> Option<f64>,
     ) -> BTreeMap<PairKey, f64> {
-        self.processes
+        let (slots, duets): (Vec<PairKey>, Vec<Duet>) =
+            self.duets(other, value).into_iter().unzip();
+        slots.into_iter().zip(of_endless_turns(&duets)).collect()
+    }
+
+    /// How its time over the other's depends on how long turns were; `None` if that is not seen.
+    pub fn depends_on_turns(&self, other: &Group) -> Option<Dependence> {
+        let duets = self.duets(other, TIME).into_iter().map(|(_, duet)| duet);
+        dependence(&duets.collect::<Vec<_>>())
+    }
+
+    fn duets(
+        &self,
+        other: &Group,
+        value: impl Fn(&Process) -> Option<f64>,
+    ) -> Vec<(PairKey, Duet)> {
+        let both = self
+            .processes
             .iter()
-            .filter_map(|(slot, (_, ours))| {
+            .filter_map(|(slot, (measured, ours))| {
                 let (_, theirs) = other.processes.get(slot)?;
-                Some((*slot, (value(ours)? / value(theirs)?).ln()))
-            })
-            .collect()
+                let duet = Duet {
+                    log: (value(ours)? / value(theirs)?).ln(),
+                    slice_ns: measured.turns.as_ref().map(|turns| turns.slice_ns),
+                };
+                Some((*slot, duet))
+            });
+        both.collect()
     }
 
     /// ln of its time over the other's, both without this floor, by block: a candidate runs once in a

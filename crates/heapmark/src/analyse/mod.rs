@@ -33,6 +33,7 @@ pub mod ratio;
 pub mod role;
 pub mod row;
 mod sample;
+mod slices;
 pub mod spread;
 mod table;
 mod table_cell;
@@ -69,13 +70,14 @@ pub use tables::tables;
 pub use user_command::{CommandFacts, ReachedMemory};
 pub use verdict::Verdict;
 
+use crate::catalog::joined;
 use crate::execute::Measurement;
 use crate::metric::{Judged, Process};
 use crate::observe::Prices;
 use crate::plan::{Case as PlannedCase, Counter, Factor, HugePages, LimitKind, Mode};
 use crate::store::{AllocatorInfo, Checked, Finding, Purpose, Record, RunFile};
 use group::{CaseGroups, Group, RecordsByRow};
-use heapmark_stats::{half_width, shift};
+use heapmark_stats::{Shift, shift};
 use measured_cell::Beside;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -369,14 +371,12 @@ impl Analysis {
     fn judge_times(&mut self, run: &RunFile, records: &RecordsByRow) {
         let tables = grid(run, records);
         self.cases = judged_cases(run, &tables, false);
-        for case in &mut self.cases {
+        for (case, table) in self.cases.iter_mut().zip(&tables) {
             let why = records.alone(&case.workload, case.threads);
             let alone = why.map(|why| format!("Measured alone, {why}."));
-            case.caution = case
-                .caution
-                .take()
-                .into_iter()
-                .chain(alone)
+            let parts = case.caution.take().into_iter().chain(alone);
+            case.caution = parts
+                .chain(depend_on_turns(table))
                 .reduce(|own, alone| own + " " + &alone);
         }
         // What is said of allocators over all cases is said of those without a factor.
@@ -425,6 +425,24 @@ impl Analysis {
     }
 }
 
+/// The rows whose times depend on how long turns were, in words.
+fn depend_on_turns(table: &CaseGroups) -> Option<String> {
+    let baseline = table.baseline()?;
+    let of_row = |group: &Group| {
+        let found = group.depends_on_turns(baseline)?;
+        let percent = (found.short_over_long.exp() - 1.0) * 100.0;
+        Some(format!(
+            "{} ({percent:+.1} % at the shortest)",
+            group.allocator.name
+        ))
+    };
+    let rows: Vec<String> = table.of(Role::Candidate).filter_map(of_row).collect();
+    (!rows.is_empty()).then(|| {
+        let rows = joined(rows, ", ");
+        format!("Depends on slices: {rows}; the ratio is that of turns without end.")
+    })
+}
+
 /// Each of them once, in the order in which they first occur.
 pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
@@ -436,20 +454,37 @@ pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     distinct
 }
 
-/// Half of each candidate's 95 % interval in log units, with the row's name; `None` if there is no
-/// interval yet. A failed row will never have one and is left out. Cheap enough to call after every
+/// Where one comparison of times stands while the run goes on.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// Its case.
+    pub case: String,
+    /// Its allocator.
+    pub allocator: String,
+    /// Whether that is the baseline's own copy, which shows noise.
+    pub is_copy: bool,
+    /// Its log ratio to the baseline, or to itself without a factor; `None`: there is none yet.
+    pub shift: Option<Shift>,
+}
+
+/// Where each comparison stands. A failed row will never have a ratio and is left out. Cheap enough to call after every
 /// block.
-pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64>)> {
-    let mut widths = Vec::new();
+pub fn standings(run: &RunFile, records: &[Record]) -> Vec<Standing> {
+    let mut standings = Vec::new();
     let tables = grid(run, &counting(records));
-    let mut add = |name: String, logs: &[f64]| {
-        widths.push((name, shift(logs).as_ref().and_then(half_width)));
+    let mut add = |case: String, group: &Group, logs: &[f64], is_copy| {
+        standings.push(Standing {
+            case,
+            allocator: group.allocator.name.clone(),
+            is_copy,
+            shift: shift(logs),
+        });
     };
     for (place, _, under, plain) in factor::pairs(&tables) {
         if under.failed.is_none() && plain.failed.is_none() {
             let [case, before] = [place, place - 1].map(|place| tables[place].case.label());
-            let name = format!("{} on {case} over {before}", under.allocator.name);
-            add(name, &factor::logs(under, plain));
+            let case = format!("{case} over {before}");
+            add(case, under, &factor::logs(under, plain), false);
         }
     }
     for table in &tables {
@@ -457,15 +492,14 @@ pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64
         if table.baseline().is_none_or(has_no_ratios) || table.is_paced() {
             continue;
         }
-        for group in table.of(Role::Candidate) {
-            if group.failed.is_none() {
+        for role in [Role::Candidate, Role::AaCopy] {
+            for group in table.of(role).filter(|group| group.failed.is_none()) {
                 let logs = table.logs(group, verdict::TIME);
-                let name = format!("{} on {}", group.allocator.name, table.case.label());
-                add(name, &logs);
+                add(table.case.label(), group, &logs, role == Role::AaCopy);
             }
         }
     }
-    widths
+    standings
 }
 
 /// The processes that the numbers of each row come from, in block order; by case and row as in

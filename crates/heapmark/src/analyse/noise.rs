@@ -6,8 +6,7 @@ use crate::metric::Process;
 use crate::store::{Purpose, Record};
 use clap::ValueEnum;
 use heapmark_stats::ALPHA;
-use heapmark_stats::{Finding, half_width, judge_family, mean, median, welch};
-use serde::Serialize;
+use heapmark_stats::{Finding, Judgement, half_width, judge_family, mean, median, welch};
 use std::collections::BTreeMap;
 use std::iter::zip;
 
@@ -17,12 +16,13 @@ const SIZES: [usize; 6] = [6, 10, 15, 20, 30, 40];
 const GOOD: f64 = 0.01;
 /// "It differs by more than 2 %" is a common habit.
 const DIFFERS: f64 = 0.02;
+/// A difference that is added to times of equals, to see whether it is found.
+pub const PLANTED: f64 = 0.05;
 /// How often each side runs, if a habit repeats at all.
 const REPEATED: usize = 10;
 
 /// How others compare two allocators: all runs of one, then all of the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Habit {
     /// One run of each; more than 2 % apart is a difference
     Once,
@@ -53,69 +53,83 @@ impl Habit {
 
     /// What it makes of processes in the order in which they ran. All ran the same bytes, so each
     /// stretch of neighbours could have been "first one allocator, then the other".
-    fn judge(self, times: &[f64]) -> HabitLevel {
-        let stretches = times.windows(2 * self.runs());
-        let comparisons = stretches.len();
-        let alarms = stretches.filter(|times| self.differ(times)).count();
-        HabitLevel {
-            habit: self,
-            comparisons,
-            false_alarms: (comparisons > 0).then(|| alarms as f64 / comparisons as f64),
+    fn judge(self, times: &[f64]) -> Level {
+        let stretches = || times.windows(2 * self.runs());
+        let share = |planted: f64| {
+            let found = stretches().filter(|times| {
+                let mut times = times.to_vec();
+                let (_, second) = times.split_at_mut(self.runs());
+                second.iter_mut().for_each(|time| *time *= planted);
+                self.differ(&times)
+            });
+            found.count() as f64 / stretches().len().max(1) as f64
+        };
+        Level {
+            comparisons: stretches().len(),
+            false_alarms: share(1.0),
+            finds_planted: share(1.0 + PLANTED),
+            half_width: None,
         }
     }
 }
 
-/// What a habit makes of equals.
-#[derive(Clone, Debug, Serialize)]
-pub struct HabitLevel {
-    /// The habit.
-    pub habit: Habit,
-    /// Stretches of processes, each a comparison; they overlap.
-    pub comparisons: usize,
-    /// Share of them in which it sees a difference; absent without comparisons.
-    pub false_alarms: Option<f64>,
+/// How processes were compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// Alone, by wall time.
+    WallTime,
+    /// Alone, by CPU time.
+    CpuTime,
+    /// In turns, by CPU time.
+    Turns,
 }
 
-/// The result of the pairs, by one clock.
-#[derive(Clone, Debug, Serialize)]
+/// A way to compare, and what it makes of equals.
+#[derive(Clone, Debug)]
 pub struct Noise {
+    /// The way.
+    pub way: Way,
     /// Blocks with both processes.
     pub pairs: usize,
-    /// What each habit would have said.
-    pub habits: Vec<HabitLevel>,
+    /// What each habit would have said; only of processes that ran alone.
+    pub habits: Vec<(Habit, Level)>,
     /// By number of blocks.
-    pub levels: Vec<Level>,
+    pub levels: Vec<(usize, Level)>,
     /// Blocks for a half-width of 1 %, extrapolated from the widest level by the square root law.
     pub blocks_for_one_percent: Option<u32>,
 }
 
-/// Comparisons of one size: every run of this many neighbouring blocks is one. They overlap, so
-/// fewer of them are independent than their number suggests.
-#[derive(Clone, Debug, Serialize)]
+/// Comparisons of one kind. They overlap, so fewer of them are independent than their number suggests.
+#[derive(Clone, Debug)]
 pub struct Level {
-    /// Blocks in each.
-    pub blocks: usize,
-    /// The number of such runs of blocks.
+    /// How many there are.
     pub comparisons: usize,
     /// Share of them in which the copy was judged different.
     pub false_alarms: f64,
-    /// Median half-width of the 95 % interval, in log units.
-    pub half_width: f64,
+    /// Share of them in which a difference of [`PLANTED`] that is added to the copy's times is found.
+    pub finds_planted: f64,
+    /// Median half-width of the 95 % interval, in log units; a habit has none.
+    pub half_width: Option<f64>,
 }
 
-/// From the samples of `original` and `copy`, by wall time and by CPU time.
-pub fn noise(records: &[Record], original: &str, copy: &str) -> [Option<Noise>; 2] {
-    let wall: fn(&Process) -> Option<f64> = |process| Some(process.ns_per_op);
-    [wall, |process| process.cpu_ns_per_op].map(|value| {
+/// From the samples of `original` and `copy`, which ran alone and in turns. No way without enough blocks is in it.
+pub fn noise(records: &[Record], original: &str, copy: &str) -> Vec<Noise> {
+    let ways = [Way::WallTime, Way::CpuTime, Way::Turns];
+    let of_way = |way: Way| {
         let timed = || {
             records.iter().filter_map(move |record| {
                 let is_one = [original, copy].contains(&record.allocator.as_str());
                 let is_sample = record.purpose == Purpose::Sample && record.outcome.is_ok();
+                let is_of_way = record.took_turns() == (way == Way::Turns);
                 let measurement = record
                     .measurement
                     .as_ref()
-                    .filter(|_| is_one && is_sample)?;
-                let time = value(&Process::new(measurement, record.threads)?)?;
+                    .filter(|_| is_one && is_sample && is_of_way)?;
+                let process = Process::new(measurement, record.threads)?;
+                let time = match way {
+                    Way::WallTime => process.ns_per_op,
+                    Way::CpuTime | Way::Turns => process.cpu_ns_per_op?,
+                };
                 Some((record, time))
             })
         };
@@ -129,22 +143,26 @@ pub fn noise(records: &[Record], original: &str, copy: &str) -> [Option<Noise>; 
             .collect();
         // No habit repeats a disturbed process: all count, in the order in which they ran.
         let in_order: Vec<f64> = timed().map(|(_, time)| time).collect();
-        of_times(&logs, &in_order)
-    })
+        of_times(way, &logs, &in_order)
+    };
+    ways.into_iter().filter_map(of_way).collect()
 }
 
-fn of_times(logs: &[f64], in_order: &[f64]) -> Option<Noise> {
-    let levels: Vec<Level> = SIZES
+fn of_times(way: Way, logs: &[f64], in_order: &[f64]) -> Option<Noise> {
+    let levels: Vec<(usize, Level)> = SIZES
         .iter()
-        .filter_map(|blocks| level(logs, *blocks))
+        .filter_map(|blocks| Some((*blocks, level(logs, *blocks)?)))
         .collect();
-    let widest = levels.last()?;
-    let needed = widest.blocks as f64 * (widest.half_width / GOOD).powi(2);
+    let (blocks, widest) = levels.last()?;
+    let needed = *blocks as f64 * (widest.half_width? / GOOD).powi(2);
+    let habits = Habit::value_variants().iter().copied();
     Some(Noise {
+        way,
         pairs: logs.len(),
-        habits: Habit::value_variants()
-            .iter()
-            .map(|habit| habit.judge(in_order))
+        habits: habits
+            .filter(|_| way != Way::Turns)
+            .map(|habit| (habit, habit.judge(in_order)))
+            .filter(|(_, level)| level.comparisons > 0)
             .collect(),
         blocks_for_one_percent: (needed <= 10_000.0)
             .then(|| (needed.ceil() as u32).max(SIZES[0] as u32)),
@@ -153,25 +171,32 @@ fn of_times(logs: &[f64], in_order: &[f64]) -> Option<Noise> {
 }
 
 fn level(logs: &[f64], blocks: usize) -> Option<Level> {
-    let judged: Vec<_> = logs
-        .windows(blocks)
-        .filter_map(|stretch| judge_family(&[stretch], blocks, ALPHA).pop().flatten())
-        .collect();
-    let alarm =
-        |finding: Finding| matches!(finding, Finding::Lower | Finding::Higher | Finding::Small);
-    let alarms = judged
-        .iter()
-        .filter(|judgement| alarm(judgement.finding))
-        .count();
-    let widths: Vec<f64> = judged
+    let judged = |planted: f64| -> Vec<Judgement> {
+        let planted: Vec<f64> = logs.iter().map(|log| log + planted.ln()).collect();
+        let stretches = planted.windows(blocks);
+        stretches
+            .filter_map(|stretch| judge_family(&[stretch], blocks, ALPHA).pop().flatten())
+            .collect()
+    };
+    let share = |judged: &[Judgement]| {
+        let differ = judged.iter().filter(|judgement| {
+            matches!(
+                judgement.finding,
+                Finding::Lower | Finding::Higher | Finding::Small
+            )
+        });
+        differ.count() as f64 / judged.len() as f64
+    };
+    let equal = judged(1.0);
+    let widths: Vec<f64> = equal
         .iter()
         .filter_map(|judgement| half_width(&judgement.shift))
         .collect();
     Some(Level {
-        blocks,
-        comparisons: judged.len(),
-        false_alarms: alarms as f64 / judged.len() as f64,
-        half_width: median(&widths)?,
+        comparisons: equal.len(),
+        false_alarms: share(&equal),
+        finds_planted: share(&judged(1.0 + PLANTED)),
+        half_width: Some(median(&widths)?),
     })
 }
 
@@ -187,7 +212,7 @@ mod tests {
     }
 
     fn of_logs(logs: &[f64]) -> Option<Noise> {
-        of_times(logs, &[])
+        of_times(Way::Turns, logs, &[])
     }
 
     #[test]
@@ -195,11 +220,17 @@ mod tests {
         let equal = of_logs(&planted(0.0, 0.03)).unwrap();
         let shifted = of_logs(&planted(0.08, 0.03)).unwrap();
         assert!(
-            equal.levels.iter().all(|level| level.false_alarms < 0.1),
+            equal
+                .levels
+                .iter()
+                .all(|(_, level)| level.false_alarms < 0.1),
             "{equal:?}"
         );
         assert!(
-            shifted.levels.iter().all(|level| level.false_alarms == 1.0),
+            shifted
+                .levels
+                .iter()
+                .all(|(_, level)| level.false_alarms == 1.0),
             "{shifted:?}"
         );
     }
@@ -209,13 +240,38 @@ mod tests {
         let steady: Vec<f64> = (0..40).map(|i| 100.0 + f64::from(i % 2)).collect();
         let drifting: Vec<f64> = (0..40).map(|i| 100.0 * 1.03_f64.powi(i)).collect();
         for habit in Habit::value_variants() {
-            let alarms = |times: &[f64]| habit.judge(times).false_alarms;
-            assert_eq!(alarms(&steady), Some(0.0), "{habit:?}");
-            assert_eq!(alarms(&drifting), Some(1.0), "{habit:?}");
-            assert_eq!(alarms(&steady[..1]), None, "{habit:?}");
+            let found = |times: &[f64]| {
+                let level = habit.judge(times);
+                [level.false_alarms, level.finds_planted]
+            };
+            assert_eq!(found(&steady), [0.0, 1.0], "{habit:?}");
+            assert_eq!(found(&drifting)[0], 1.0, "{habit:?}");
+            assert_eq!(habit.judge(&steady[..1]).comparisons, 0, "{habit:?}");
         }
         assert_eq!(Habit::Once.judge(&steady).comparisons, 39);
         assert_eq!(Habit::TTest.judge(&steady).comparisons, 21);
+    }
+
+    #[test]
+    fn a_planted_difference_is_found_where_scatter_is_small() {
+        let finds = |scatter| -> Vec<f64> {
+            let noise = of_logs(&planted(0.0, scatter)).unwrap();
+            noise
+                .levels
+                .iter()
+                .map(|(_, level)| level.finds_planted)
+                .collect()
+        };
+        assert!(
+            finds(0.01).iter().all(|share| *share == 1.0),
+            "{:?}",
+            finds(0.01)
+        );
+        assert!(
+            finds(0.5).iter().all(|share| *share < 0.5),
+            "{:?}",
+            finds(0.5)
+        );
     }
 
     #[test]

@@ -4,22 +4,21 @@
 use super::run::comparison::target;
 use super::run::{self, controls};
 use super::{Exit, print, usage};
-use crate::analyse::noise::{Habit, Noise, noise};
+use crate::analyse::noise::{Habit, Level, Noise, PLANTED, Way, noise};
 use crate::build;
 use crate::catalog::{Catalog, time};
-use crate::execute::Subject;
+use crate::execute::{Subject, usual_turns};
 use crate::observe::machine;
 use crate::plan::{Plan, cases};
 use crate::report::units;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use std::fmt::Write;
-use std::iter::zip;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Compare an allocator with its own copy: how often this machine shows a difference that does not
-/// exist
+/// Compare an allocator with its own copy, one after the other and in turns: how often this machine shows a difference that
+/// does not exist, and how often it hides one that does
 #[derive(clap::Args)]
 pub struct NoiseArgs {
     /// How long to measure: 5min, 90s; a bare number: minutes
@@ -98,77 +97,90 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
     let copy_name = copy.allocator.name.clone();
     let threads = args.threads.unwrap_or(1);
     let cpus = machine::usable_cpus();
+    let alone = cases(&[workload], "quick", &[threads], cpus, &[]).map_err(usage)?;
     let plan = Plan {
         seed: args.seed,
         blocks: args.blocks.unwrap_or(ENDLESS),
         budget_s: args.blocks.is_none().then_some(args.minutes.as_secs_f64()),
         baseline: name.clone(),
         target_ms: args.target_ms,
-        cases: cases(&[workload], "quick", &[threads], cpus, &[]).map_err(usage)?,
+        cases: alone.clone(),
         allocators: vec![name.clone()],
         aa_copy: Some(copy_name.clone()),
         ..Plan::default()
     };
+    let mut plan = plan.in_turns(&usual_turns());
+    // The same work both ways, in turn; a habit needs only what ran alone.
+    plan.cases
+        .retain(|case| case.turns.is_some() && args.habit.is_none());
+    for case in &mut plan.cases {
+        case.workload += "-in-turns";
+    }
+    plan.cases.splice(0..0, alone);
+    plan.repeats = true;
+    let name_of_case = plan.cases[0].label();
     let (stored, whole) = run::nested("noise", plan, vec![original, copy], args.output)?;
     let noises = noise(&stored.records, &name, &copy_name);
-    let name = format!("{name} on {}", stored.head.plan.cases[0].label());
-    print(told(&name, noises, args.habit))?;
+    let name = format!("{name} on {name_of_case}");
+    print(told(&name, &noises, args.habit))?;
     Ok(Exit::Interrupted.when(!whole))
 }
 
-fn told(name: &str, noises: [Option<Noise>; 2], only: Option<Habit>) -> String {
-    let mut text = format!("\n{name} against its own copy:\n");
-    for (clock, noise) in zip(["wall time", "CPU time"], noises) {
-        let Some(noise) = noise else {
-            let _ = writeln!(text, "\n{clock}: too few blocks for anything.");
-            continue;
-        };
-        let _ = writeln!(text, "\n{clock}, {} blocks", noise.pairs);
-        if only.is_none() {
-            tell_levels(&mut text, &noise);
+fn told(name: &str, noises: &[Noise], only: Option<Habit>) -> String {
+    let mut text = format!("\n{name} against its own copy:\n\n");
+    let head = format!("finds a true {:.0} %", PLANTED * 100.0);
+    let columns = ["comparisons", "false alarms", &head, "95 % half-width"];
+    let [comparisons, alarms, finds, width] = columns;
+    let _ = writeln!(
+        text,
+        "  {:<62}  {comparisons}  {alarms}  {finds}  {width}",
+        ""
+    );
+    let mut row = |what: String, level: &Level| {
+        let [alarms, finds] = [level.false_alarms, level.finds_planted].map(units::percent);
+        let width = level.half_width.map_or("-".into(), units::percent);
+        let _ = writeln!(
+            text,
+            "  {what:<62}  {:>11}  {alarms:>12}  {finds:>17}  {width:>15}",
+            level.comparisons
+        );
+    };
+    for noise in noises.iter().filter(|it| it.way == Way::WallTime) {
+        for (habit, level) in &noise.habits {
+            if only.is_none_or(|only| only == *habit) {
+                let value = habit.to_possible_value();
+                let about = value.as_ref().and_then(|habit| habit.get_help());
+                row(about.map(ToString::to_string).unwrap_or_default(), level);
+            }
         }
-        tell_habits(&mut text, &noise, only);
+    }
+    for noise in noises.iter().filter(|_| only.is_none()) {
+        let (unit, way) = match noise.way {
+            Way::WallTime => ("blocks", "one after the other, wall time"),
+            Way::CpuTime => ("blocks", "one after the other, CPU time"),
+            Way::Turns => ("duets", "in turns on one CPU, CPU time"),
+        };
+        for (blocks, level) in &noise.levels {
+            row(format!("{blocks} {unit}: {way}"), level);
+        }
+    }
+    for noise in noises.iter().filter(|_| only.is_none()) {
+        let unit = match noise.way {
+            Way::WallTime => "blocks by wall time",
+            Way::CpuTime => "blocks by CPU time",
+            Way::Turns => "duets",
+        };
+        let _ = match noise.blocks_for_one_percent {
+            Some(blocks) => writeln!(text, "For a half-width of 1 %: about {blocks} {unit}."),
+            None => writeln!(text, "A half-width of 1 % is out of reach of {unit} here."),
+        };
+    }
+    if noises.is_empty() {
+        text += "  too few blocks for anything\n";
     }
     text.push_str(
-        "\nA comparison is a stretch of neighbouring processes; stretches overlap. heapmark accepts 5 % false alarms.\n",
+        "\nA comparison is a stretch of neighbouring processes; stretches overlap. The habits run all of one library first, then \
+         all of the other. heapmark accepts 5 % false alarms.\n",
     );
     text
-}
-
-fn tell_levels(text: &mut String, noise: &Noise) {
-    text.push_str("  blocks  comparisons  false alarms  95 % half-width\n");
-    for level in &noise.levels {
-        let _ = writeln!(
-            text,
-            "  {:>6}  {:>11}  {:>12}  {:>15}",
-            level.blocks,
-            level.comparisons,
-            units::percent(level.false_alarms),
-            units::percent(level.half_width)
-        );
-    }
-    let _ = match noise.blocks_for_one_percent {
-        Some(blocks) => writeln!(text, "  For a half-width of 1 %: about {blocks} blocks."),
-        None => writeln!(text, "  A half-width of 1 % is out of reach here."),
-    };
-}
-
-fn tell_habits(text: &mut String, noise: &Noise, only: Option<Habit>) {
-    text.push_str(
-        "  all runs of one library, then all of the other    comparisons  false alarms\n",
-    );
-    for level in &noise.habits {
-        if only.is_some_and(|only| only != level.habit) {
-            continue;
-        }
-        let habit = level.habit.to_possible_value();
-        let about = habit.as_ref().and_then(|habit| habit.get_help());
-        let _ = writeln!(
-            text,
-            "  {:<48}  {:>11}  {:>12}",
-            about.map(ToString::to_string).unwrap_or_default(),
-            level.comparisons,
-            level.false_alarms.map_or("-".into(), units::percent)
-        );
-    }
 }

@@ -5,7 +5,7 @@ use super::{Exit, print, run};
 use crate::analyse::{Analysis, Numbers, Ratio, Verdict, analyse};
 use crate::build;
 use crate::catalog::Catalog;
-use crate::execute::Subject;
+use crate::execute::{Subject, usual_turns};
 use crate::metric::WALL;
 use crate::observe::machine;
 use crate::plan::{Plan, cases};
@@ -29,24 +29,32 @@ pub struct SelftestArgs {
     output: Option<PathBuf>,
 }
 
+/// What is planted into an allocator.
 #[derive(Clone, Copy, PartialEq)]
-enum Must {
-    BeFound,
-    NotBeFound,
-    /// Found or not: that shows the resolution.
-    Show,
+enum Plant {
+    /// Nothing: it must not be found.
+    Nothing,
+    /// Per cent more of the steps that each call makes.
+    Instructions(u32),
+    /// Per cent of the steps' time in which memory is touched that only the caches keep near.
+    Cache(u32),
+    /// Per cent of memory.
+    Memory(u32),
 }
 
 const BASELINE: &str = "plain";
-/// Planted effects: name, nanoseconds per call, percent of memory, and whether 15 blocks must find
-/// it.
-const EFFECTS: [(&str, u32, u32, Must); 6] = [
-    ("plain-again", 0, 0, Must::NotBeFound),
-    ("plus-1-ns", 1, 0, Must::Show),
-    ("plus-2-ns", 2, 0, Must::Show),
-    ("plus-5-ns", 5, 0, Must::BeFound),
-    ("plus-1-percent", 0, 1, Must::Show),
-    ("plus-5-percent", 0, 5, Must::BeFound),
+/// Steps of each call of all of them, which take most of its time: so per cent of them are per cent of time.
+const STEPS: u32 = 300;
+/// How far a ratio of times may be from what was planted.
+const TIME_TOLERANCE: f64 = 0.005;
+const EFFECTS: [(&str, Plant); 7] = [
+    ("plain-again", Plant::Nothing),
+    ("plus-1-percent", Plant::Instructions(1)),
+    ("plus-2-percent", Plant::Instructions(2)),
+    ("plus-5-percent", Plant::Instructions(5)),
+    ("cache-1-percent", Plant::Cache(1)),
+    ("memory-1-percent", Plant::Memory(1)),
+    ("memory-5-percent", Plant::Memory(5)),
 ];
 /// A workload that spends most of its time in calls of the allocator, and one with dense memory.
 const TIME: &str = "churn-private";
@@ -74,11 +82,11 @@ pub fn run(args: SelftestArgs) -> Result<Exit> {
     let (plant, _) = build::program::build(catalog.program("planted-effects")?)
         .context("nothing can be planted")?;
     let library = plant.folder.join("plant.so");
-    let mut subjects = vec![subject(&library, BASELINE, 0, 0)?];
-    for (name, ns, percent, _) in EFFECTS {
-        subjects.push(subject(&library, name, ns, percent)?);
+    let mut subjects = vec![subject(&library, BASELINE, Plant::Nothing)?];
+    for (name, plant) in EFFECTS {
+        subjects.push(subject(&library, name, plant)?);
     }
-    let mut stalls = subject(&library, STALLS, 0, 0)?;
+    let mut stalls = subject(&library, STALLS, Plant::Nothing)?;
     let every = STALL_REQUESTS * BLOCKS_PER_REQUEST;
     stalls.allocator.environment.extend([
         ("PLANT_STALL_MS".to_owned(), STALL_MS.to_string()),
@@ -93,12 +101,13 @@ pub fn run(args: SelftestArgs) -> Result<Exit> {
         seed: args.seed,
         blocks: args.blocks,
         baseline: BASELINE.into(),
-        target_ms: 60,
+        target_ms: 150,
         cases: cases(&workloads, "quick", &[1], machine::usable_cpus(), &set)?,
         allocators: subjects.iter().map(name).collect(),
         repeats: true,
         ..Plan::default()
-    };
+    }
+    .in_turns(&usual_turns());
     let (stored, whole) = run::nested("selftest", plan, subjects, args.output)?;
     if !whole {
         return Ok(Exit::Interrupted);
@@ -108,14 +117,23 @@ pub fn run(args: SelftestArgs) -> Result<Exit> {
     Ok(Exit::Failed.when(!good))
 }
 
-fn subject(library: &Path, name: &str, ns: u32, percent: u32) -> Result<Subject> {
+fn subject(library: &Path, name: &str, plant: Plant) -> Result<Subject> {
     let mut allocator = build::library_of_file(name, library)?;
     // The planted effects wrap libc's functions.
     allocator.wrapper = true;
-    for (variable, size) in [("PLANT_NS", ns), ("PLANT_PERCENT", percent)] {
-        let environment = &mut allocator.environment;
-        environment.insert(variable.into(), size.to_string());
-    }
+    let steps = match plant {
+        Plant::Instructions(percent) => STEPS + STEPS * percent / 100,
+        _ => STEPS,
+    };
+    let environment = &mut allocator.environment;
+    environment.insert("PLANT_STEPS".into(), steps.to_string());
+    match plant {
+        Plant::Cache(percent) => {
+            environment.insert("PLANT_CACHE_PERCENT".into(), percent.to_string())
+        }
+        Plant::Memory(percent) => environment.insert("PLANT_PERCENT".into(), percent.to_string()),
+        Plant::Nothing | Plant::Instructions(_) => None,
+    };
     let build::State::Ready(library) = build::state(&allocator, &[]) else {
         bail!("{name}: cannot be preloaded")
     };
@@ -130,37 +148,40 @@ fn told(analysis: &Analysis) -> Result<(String, bool)> {
     );
     let mut good = true;
     let mut finest = [None, None];
-    for (name, ns, percent, must) in EFFECTS {
-        let memory = percent > 0;
-        let (workload, what, size) = if memory {
-            (
-                MEMORY,
-                format!("+{percent} % memory"),
-                format!("{percent} % of memory"),
-            )
-        } else {
-            (TIME, format!("+{ns} ns per call"), format!("{ns} ns"))
+    for (name, plant) in EFFECTS {
+        let memory = matches!(plant, Plant::Memory(_));
+        let (workload, metric) = match memory {
+            true => (MEMORY, "grown_bytes"),
+            false => (TIME, WALL.key),
         };
-        let found = numbers(analysis, workload, name)?;
-        let metric = if memory { "grown_bytes" } else { WALL.key };
-        let ratio = found.ratio(metric);
-        let mut found = is_found(found.verdict(metric));
-        let wrong = match must {
-            Must::BeFound => !found,
-            Must::NotBeFound => {
-                let dense = numbers(analysis, MEMORY, name)?;
-                found |= [WALL.key, "grown_bytes"]
-                    .iter()
-                    .any(|metric| is_found(dense.verdict(metric)));
-                let requests = numbers(analysis, LATENCY, name)?;
-                found |= is_found(requests.verdict("open_p99_ns"));
-                found
-            }
-            Must::Show => false,
+        let (what, planted) = match plant {
+            Plant::Nothing => ("nothing".into(), 0),
+            Plant::Instructions(percent) => (format!("+{percent} % instructions"), percent),
+            Plant::Cache(percent) => (format!("+{percent} % in caches"), percent),
+            Plant::Memory(percent) => (format!("+{percent} % memory"), percent),
+        };
+        let numbers_of = |workload| numbers(analysis, workload, name);
+        let of_metric = numbers_of(workload)?;
+        let ratio = of_metric.ratio(metric);
+        let mut found = is_found(of_metric.verdict(metric));
+        if plant == Plant::Nothing {
+            let dense = numbers_of(MEMORY)?;
+            found |= [WALL.key, "grown_bytes"]
+                .iter()
+                .any(|metric| is_found(dense.verdict(metric)));
+            found |= is_found(numbers_of(LATENCY)?.verdict("open_p99_ns"));
+        }
+        let expected = 1.0 + f64::from(planted) / 100.0;
+        let is_off = |ratio: &Ratio| (ratio.ratio - expected).abs() > TIME_TOLERANCE;
+        let wrong = match plant {
+            Plant::Nothing => found,
+            // Found or not: that shows the resolution.
+            Plant::Memory(percent) => percent > 1 && !found,
+            Plant::Instructions(_) | Plant::Cache(_) => !found || ratio.as_ref().is_none_or(is_off),
         };
         good &= !wrong;
-        if found && must != Must::NotBeFound {
-            finest[usize::from(memory)].get_or_insert(size);
+        if found && plant != Plant::Nothing {
+            finest[usize::from(memory)].get_or_insert(what.clone());
         }
         let verdict = if found { "found" } else { "not found" };
         let mark = if wrong { "  WRONG" } else { "" };

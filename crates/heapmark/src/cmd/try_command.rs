@@ -24,7 +24,8 @@ use std::path::{Path, PathBuf};
 /// that matters
 #[derive(clap::Args)]
 pub struct TryArgs {
-    /// The command and its arguments: everything after it belongs to it
+    /// The command and its arguments: everything after it belongs to it; `{side}` in it, as in --prepare, stands for 0 or 1
+    /// where two of it run at a time
     #[arg(trailing_var_arg = true, required_unless_present_any = ["resume", "server"], conflicts_with = "server")]
     command: Vec<String>,
     #[command(flatten)]
@@ -75,6 +76,9 @@ pub struct TryArgs {
     #[arg(long, value_name = "PORT|PATH", requires = "server", value_parser = ready, help_heading = "Servers")]
     ready: Option<Ready>,
 }
+
+/// Those that are tried beside the baseline unless others are asked for.
+const USUAL: [&str; 5] = ["jemalloc", "mimalloc2", "mimalloc3", "snmalloc", "tcmalloc"];
 
 /// The row of the command as the user runs it.
 const AS_CALLED: &str = "as-called";
@@ -139,8 +143,10 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     let (baseline, chosen) =
         resolve::choose(&words, tiers, baseline, flags.replace, &catalog).map_err(usage)?;
     // Without -a the user wants an answer now, not a build of all allocators.
+    let is_usual = |one: &Allocator| one.name == baseline || USUAL.contains(&one.name.as_str());
     let (mut chosen, later): (Vec<_>, Vec<_>) = chosen
         .into_iter()
+        .filter(|(one, named)| *named || is_usual(one))
         .partition(|(one, named)| *named || one.name == baseline || !is_unbuilt(one, &catalog));
     if !later.is_empty() {
         let later: Vec<Allocator> = later.into_iter().map(|(one, _)| one).collect();
@@ -165,10 +171,8 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         _ => None,
     };
     let cases = select::with_factor(cases, flags);
-    let length = match flags.blocks.or(mode.blocks()) {
-        Some(blocks) => run_length::exactly(blocks),
-        None => run_length::until_precise(flags, None, comparisons(cases.len(), subjects.len())),
-    };
+    let count = comparisons(cases.len(), subjects.len());
+    let length = run_length::of_try(flags, mode, count);
     let plan = select::plan(
         flags,
         mode,

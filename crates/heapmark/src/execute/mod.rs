@@ -52,7 +52,7 @@ pub use memory_limit::MemoryLimit;
 pub use outcome::Outcome;
 pub use program::Program;
 pub use tree::descendants;
-pub use turns::{Duet, TurnsTaken, knows_turns};
+pub use turns::{Duet, TurnsTaken, knows_turns, usual_turns};
 
 use crate::build::Library;
 use crate::catalog::Allocator;

@@ -5,22 +5,22 @@
 //! where the kernel has no such turns.
 
 use super::held::held;
-use super::tree::held_descendants;
-use crate::plan::{Case, Plan, Turns};
+use super::tree::{descendants, held_descendants};
+use crate::plan::{AskedTurns, Case, Plan, Turn, Turns};
 use anyhow::{Result, ensure};
 use rustix::process::{Pid, Signal, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Two streams of processes: each side starts its process again until both have done about as much, so that also
 /// processes of unlike length have the other side beside them from start to end.
 pub struct Duet {
-    turns: Turns,
+    turn: Turn,
     /// The CPUs that heapmark may use, and the one of them on which it takes place.
     allowed: Vec<usize>,
     cpu: usize,
-    slice: Duration,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -46,8 +46,13 @@ struct Progress {
 
 /// Both have done about as much if one has at least this share of the other's CPU time.
 const ALIKE: f64 = 0.9;
-/// The most processes of the side whose processes are longer.
-const MOST_RUNS: u32 = 4;
+/// Fewer turns of one side meet too little of what the other meets.
+const LEAST_TURNS: u32 = 4;
+
+/// A turn that is given takes at most this many times its length, if its side waits or others use the CPU.
+const MOST_STRETCHED: u32 = 5;
+/// Less of a turn is not worth a wait.
+const NO_TIME: Duration = Duration::from_micros(500);
 
 /// One of the two, as its process is started.
 #[derive(Clone)]
@@ -86,18 +91,12 @@ pub struct TurnsTaken {
 
 impl Duet {
     /// Of two processes on one of these CPUs, which this number chooses; `None` if there is none.
-    pub fn new(
-        turns: Turns,
-        slice: Duration,
-        allowed: Vec<usize>,
-        choice: u64,
-    ) -> Option<Arc<Duet>> {
+    pub fn new(turn: Turn, allowed: Vec<usize>, choice: u64) -> Option<Arc<Duet>> {
         let place = choice.checked_rem(allowed.len() as u64)?;
         Some(Arc::new(Duet {
-            turns,
+            turn,
             cpu: allowed[place as usize],
             allowed,
-            slice,
             state: Mutex::default(),
             changed: Condvar::new(),
         }))
@@ -113,7 +112,7 @@ impl Duet {
 
     /// Gives turns until the duet is over; at once if the scheduler does that.
     pub fn conduct(&self) {
-        if self.turns == Turns::Slices {
+        if self.turn.by == Turns::Slices {
             return;
         }
         let has_both = |state: &State| state.sides.iter().all(|side| side.launcher.is_some());
@@ -132,9 +131,16 @@ impl Duet {
             signal(&state.sides[waits], Signal::STOP);
             signal(&state.sides[runs], Signal::CONT);
             state.sides[runs].turns += 1;
-            let end = Instant::now() + self.slice;
-            while !state.is_over && Instant::now() < end {
-                let left = end.saturating_duration_since(Instant::now());
+            let mut turn = Used::by(&state.sides[runs]);
+            let end = Instant::now() + self.turn.length * MOST_STRETCHED;
+            loop {
+                let left = self
+                    .turn
+                    .length
+                    .saturating_sub(turn.look(&state.sides[runs]));
+                if state.is_over || left < NO_TIME || Instant::now() > end {
+                    break;
+                }
                 let waited = self.changed.wait_timeout(state, left);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
@@ -153,18 +159,64 @@ impl Duet {
         let both_ns = usages[0].0.min(usages[1].0);
         let sides = held(&self.state).sides;
         [0, 1].map(|side| {
-            let turns = match self.turns {
-                Turns::Slices => usages[side].1,
+            let turns = match self.turn.by {
+                // The end of a process is the end of its turn, too.
+                Turns::Slices => usages[side].1 + u64::from(sides[side].runs),
                 Turns::Stop => sides[side].turns,
             };
             TurnsTaken {
-                by: self.turns,
+                by: self.turn.by,
                 cpu: self.cpu,
                 runs: sides[side].runs,
-                slice_ns: self.slice.as_nanos() as u64,
+                slice_ns: self.turn.length.as_nanos() as u64,
                 turn_ns: both_ns.checked_div(turns),
             }
         })
+    }
+}
+
+/// The CPU time of a side since its turn began: others that use its CPU take nothing from its turn.
+struct Used {
+    /// Of each process when it was seen first, and when it was seen last.
+    seen_ns: BTreeMap<i32, (u64, u64)>,
+}
+
+impl Used {
+    fn by(side: &Progress) -> Used {
+        let processes = side.launcher.map(descendants).unwrap_or_default();
+        let at = |pid: i32| (pid, (cpu_ns(pid), 0));
+        Used {
+            seen_ns: processes.into_iter().map(at).collect(),
+        }
+    }
+
+    /// How much it is now.
+    fn look(&mut self, side: &Progress) -> Duration {
+        for pid in side.launcher.map(descendants).unwrap_or_default() {
+            // A process that began since has used all that it has used in this turn.
+            let (first, last) = self.seen_ns.entry(pid).or_insert((0, 0));
+            *last = (*last).max(cpu_ns(pid)).max(*first);
+        }
+        let used = self
+            .seen_ns
+            .values()
+            .map(|(first, last)| last.saturating_sub(*first));
+        Duration::from_nanos(used.sum())
+    }
+}
+
+/// The CPU time of all threads of a process; 0 if it has ended.
+fn cpu_ns(pid: i32) -> u64 {
+    // SAFETY: both write into locals.
+    unsafe {
+        let mut clock = 0;
+        let mut time: libc::timespec = std::mem::zeroed();
+        if libc::clock_getcpuclockid(pid, &mut clock) != 0
+            || libc::clock_gettime(clock, &mut time) != 0
+        {
+            return 0;
+        }
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     }
 }
 
@@ -179,8 +231,8 @@ fn signal(side: &Progress, signal: Signal) {
 impl Side {
     /// The launcher's words.
     pub(super) fn words(&self) -> [String; 3] {
-        let slice = match self.duet.turns {
-            Turns::Slices => self.duet.slice,
+        let slice = match self.duet.turn.by {
+            Turns::Slices => self.duet.turn.length,
             Turns::Stop => Duration::ZERO,
         };
         let slice_ns = slice.as_nanos();
@@ -189,6 +241,11 @@ impl Side {
             self.duet.cpu.to_string(),
             slice_ns.to_string(),
         ]
+    }
+
+    /// 0 or 1.
+    pub fn index(&self) -> usize {
+        self.index
     }
 
     /// The CPU that its process may use.
@@ -221,8 +278,11 @@ impl Side {
         let [own, other] = held(&self.duet.state).sides;
         let (less, more) = (own.cpu_ns.min(other.cpu_ns), own.cpu_ns.max(other.cpu_ns));
         let alike = own.runs.min(other.runs) > 0 && less as f64 >= ALIKE * more as f64;
-        let is_long = own.runs.min(other.runs) >= MOST_RUNS;
-        if alike || is_long {
+        let turn = &self.duet.turn;
+        let is_enough =
+            own.runs.min(other.runs) > 0 && u128::from(less + more) >= turn.enough.as_nanos();
+        let least = turn.length * LEAST_TURNS;
+        if u128::from(less) >= least.as_nanos() && (alike || is_enough) {
             self.duet.end();
         }
         self.is_over()
@@ -247,10 +307,18 @@ impl Drop for Running<'_> {
 pub fn knows_turns(plan: &Plan) -> Result<()> {
     let asks = |case: &Case| case.turns == Some(Turns::Slices);
     ensure!(
-        !plan.cases.iter().any(asks) || gives_slices(Turns::LENGTH),
+        !plan.cases.iter().any(asks) || gives_slices(Duration::from_millis(1)),
         "--turns slices: this kernel's scheduler gives none (Linux 6.12 and newer do): take --turns stop"
     );
     Ok(())
+}
+
+/// By the scheduler if it gives slices, otherwise stopped and continued.
+pub fn usual_turns() -> AskedTurns {
+    AskedTurns::usual(match gives_slices(Duration::from_millis(1)) {
+        true => Turns::Slices,
+        false => Turns::Stop,
+    })
 }
 
 fn gives_slices(length: Duration) -> bool {

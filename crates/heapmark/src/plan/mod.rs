@@ -26,7 +26,7 @@ pub use limit::{Limit, LimitKind};
 pub use litter::{LITTER, Litter, OTHER_SIZES};
 pub use mode::Mode;
 pub use target::Target;
-pub use turns::Turns;
+pub use turns::{Asked as AskedTurns, Turn, Turns};
 pub use user_command::{Client, PipedInput, Ready, RealCommand, UserCommand};
 
 use crate::catalog::Iterations;
@@ -35,6 +35,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// What is measured, how often and in which order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -50,12 +51,18 @@ pub struct Plan {
     /// its ratio, is at most this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
+    /// Half of an interval that is enough where a ratio is far from 1, if that is more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far_precision: Option<f64>,
     /// No block begins after this many seconds of processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_s: Option<f64>,
     /// Whether parts with interference are run again.
     #[serde(default)]
     pub repeats: bool,
+    /// The lengths of turns in milliseconds, in turn from duet to duet; none if nothing takes turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turn_lengths_ms: Vec<u32>,
     /// What is measured.
     pub mode: Mode,
     /// Which memory may be in transparent huge pages, in cases whose factor is not that.
@@ -123,15 +130,41 @@ impl Plan {
     }
 
     /// It with turns by this for all cases that may take any. A duet is not repeated: both sides met what disturbed it.
-    pub fn in_turns(mut self, turns: Turns) -> Plan {
+    pub fn in_turns(mut self, turns: &AskedTurns) -> Plan {
         let has_factor = self.cases.iter().any(|case| case.factor.is_some());
         let is_time = self.mode == Mode::Time && !has_factor;
-        for case in &mut self.cases {
-            case.turns = (is_time && !case.beside && case.may_take_turns()).then_some(turns);
+        for place in 0..self.cases.len() {
+            let case = &self.cases[place];
+            let may = is_time && !case.beside && case.may_take_turns();
+            // A single row is compared with nothing.
+            let takes = may && self.rows_of(case).nth(1).is_some();
+            self.cases[place].turns = takes.then_some(turns.by);
         }
+        self.turn_lengths_ms.clone_from(&turns.lengths_ms);
         let mut timed = self.cases.iter().filter(|case| !case.beside);
         self.repeats &= !timed.all(|case| case.turns.is_some());
         self
+    }
+
+    /// The turns of these two, if they take any. Each candidate has all lengths equally often.
+    pub fn turn(&self, pair: [&Cell; 2]) -> Option<Turn> {
+        let case = &self.cases[pair[0].case];
+        let baseline = case.baseline(&self.baseline);
+        let candidate = pair.into_iter().find(|cell| cell.allocator != baseline);
+        let row = |cell: &Cell| self.rows_of(case).position(|name| name == cell.allocator);
+        let first = candidate.and_then(row).unwrap_or(0);
+        let place = (first + pair[0].block as usize).checked_rem(self.turn_lengths_ms.len());
+        let ms = place.map_or(turns::LENGTHS_MS[0], |place| self.turn_lengths_ms[place]);
+        let length = Duration::from_millis(ms.into());
+        let enough_ms = match case.iterations {
+            Iterations::Calibrated(_) => turns::MOST_RUNS * self.target_ms,
+            Iterations::Fixed(_) => turns::ENOUGH_MS,
+        };
+        Some(Turn {
+            by: case.turns?,
+            length,
+            enough: Duration::from_millis(enough_ms.into()),
+        })
     }
 
     /// What the processes of a case measure.
@@ -151,6 +184,7 @@ impl Plan {
             blocks: 1,
             most_blocks: None,
             precision: None,
+            far_precision: None,
             mode: Mode::Memory,
             aa_copy: None,
             floor: None,

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Who gives two processes their turns on one CPU.
@@ -14,11 +15,72 @@ pub enum Turns {
     Stop,
 }
 
-impl Turns {
-    /// How long a turn is. Short against what changes a machine; long against what a process loses when the other's data
-    /// have taken its place in the caches.
-    pub const LENGTH: Duration = Duration::from_millis(20);
+/// Turns as they are asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// Who gives them.
+    pub by: Turns,
+    /// Their lengths in milliseconds, in turn from duet to duet.
+    pub lengths_ms: Vec<u32>,
+}
 
+/// The lengths that are used unless others are asked for.
+pub const LENGTHS_MS: [u32; 2] = [10, 40];
+/// A duet of calibrated processes ends once both together have taken as long as so many of them.
+pub const MOST_RUNS: u32 = 4;
+/// Any other, once both together have used so much CPU time.
+pub const ENOUGH_MS: u32 = 2000;
+/// The kernel gives slices of at most 0.1 s.
+const LONGEST_MS: u32 = 100;
+
+impl FromStr for Asked {
+    type Err = String;
+
+    /// `slices`, or `stop=20,80`.
+    fn from_str(text: &str) -> Result<Asked, String> {
+        let (by, lengths) = match text.split_once('=') {
+            Some((by, lengths)) => (by, Some(lengths)),
+            None => (text, None),
+        };
+        let by = Turns::from_str(by, false).map_err(|_| "expected slices or stop".to_owned())?;
+        let length = |word: &str| match word.trim().parse() {
+            Ok(ms @ 1..=LONGEST_MS) => Ok(ms),
+            _ => Err(format!(
+                "a turn of {word:?}: expected 1 to {LONGEST_MS}, in milliseconds"
+            )),
+        };
+        match lengths {
+            Some(words) => Ok(Asked {
+                by,
+                lengths_ms: words.split(',').map(length).collect::<Result<_, _>>()?,
+            }),
+            None => Ok(Asked::usual(by)),
+        }
+    }
+}
+
+impl Asked {
+    /// With the usual lengths.
+    pub fn usual(by: Turns) -> Asked {
+        Asked {
+            by,
+            lengths_ms: LENGTHS_MS.to_vec(),
+        }
+    }
+}
+
+/// How the two processes of one duet take turns.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// Who gives them.
+    pub by: Turns,
+    /// How long one is.
+    pub length: Duration,
+    /// Once both have used this much CPU time together, no further processes are started.
+    pub enough: Duration,
+}
+
+impl Turns {
     /// How turns are taken.
     pub fn words(self) -> &'static str {
         match self {

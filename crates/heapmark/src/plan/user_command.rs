@@ -124,11 +124,33 @@ impl Ready {
     }
 }
 
+/// Stands for the side of a duet in a command, so that its two processes need not share a file.
+const SIDE: &str = "{side}";
+
 impl UserCommand {
     /// Whether two of its processes may take turns on one CPU: a server's client would wait, and what is made ready
-    /// before each process is made ready for one.
+    /// before each process is made ready for one, unless it is told for which.
     pub fn may_take_turns(&self) -> bool {
-        self.client.is_none() && self.prepare.is_none() && self.real.is_none()
+        let prepares_for_one = |line: &String| !line.contains(SIDE);
+        self.client.is_none()
+            && self.real.is_none()
+            && !self.prepare.as_ref().is_some_and(prepares_for_one)
+    }
+
+    /// Whether it is told which side of a duet it is.
+    pub fn names_sides(&self) -> bool {
+        let mut all = self.command.iter().chain(&self.prepare);
+        all.any(|words| words.contains(SIDE))
+    }
+
+    /// It as this side, 0 or 1.
+    pub fn as_side(&self, side: usize) -> UserCommand {
+        let of_side = |words: &String| words.replace(SIDE, &side.to_string());
+        UserCommand {
+            command: self.command.iter().map(of_side).collect(),
+            prepare: self.prepare.as_ref().map(of_side),
+            ..self.clone()
+        }
     }
 
     /// As typed in a shell.

@@ -4,13 +4,13 @@
 use super::calibrate::{Pace, without_capacity};
 use super::runner::Due;
 use super::{Progress, Session};
-use crate::analyse::half_widths;
 use crate::analyse::interference::disturbed_by;
+use crate::analyse::standings;
 use crate::execute::Job;
-use crate::plan::{Cell, Counter, Mode, Part, Turns};
+use crate::plan::{Cell, Counter, Mode, Part, Turn};
 use crate::store::{Purpose, Record, RunFile};
 use anyhow::Result;
-use heapmark_stats::{Next, Stopping};
+use heapmark_stats::{Next, Shift, Stopping};
 use std::time::Duration;
 
 /// Iterations of a process in which each call, of the kernel or of the allocator, is traced and
@@ -26,6 +26,7 @@ impl Session {
     ) -> Result<()> {
         let mut left_over = Vec::new();
         let mut had_intervals = false;
+        progress.plan(&self.plan);
         for block in 0..self.plan.most_blocks() {
             let mut disturbed = Vec::new();
             let parts = self.plan.block(block);
@@ -36,18 +37,20 @@ impl Session {
                     let part = self.whole(part);
                     let quiet = self.part(&part, paces, progress)?;
                     disturbed.extend((!quiet).then_some(part));
+                    progress.part(block, head, self.known.all(), self.used_s());
                 }
             }
             left_over.extend(self.repeat(disturbed, paces, progress)?);
-            let widths = half_widths(head, self.known.all());
-            let bare: Vec<Option<f64>> = widths.iter().map(|(_, width)| *width).collect();
+            let standings = standings(head, self.known.all());
+            let compared = standings.iter().filter(|it| !it.is_copy);
+            let shifts: Vec<Option<Shift>> = compared.map(|it| it.shift).collect();
             let blocks = block as usize + 1;
-            let next = self.stopping().after(blocks, &bare, self.over_budget());
-            progress.block(block, &self.plan, &widths, next);
+            let next = self.stopping().after(blocks, &shifts, self.over_budget());
+            progress.block(block, &standings, self.used_s(), next);
             if next != Next::GoOn {
                 break;
             }
-            if !had_intervals && bare.iter().any(Option::is_some) {
+            if !had_intervals && shifts.iter().flatten().any(|it| it.interval.is_some()) {
                 had_intervals = true;
                 progress.provisional(block + 1, head, self.known.all());
             }
@@ -105,10 +108,10 @@ impl Session {
         paces: &[Pace],
         progress: &mut dyn Progress,
     ) -> Result<bool> {
-        if let Some(turns) = self.plan.cases[part[0].case].turns
-            && let [one, other] = part
+        if let [one, other] = part
+            && let Some(turn) = self.plan.turn([one, other])
         {
-            self.duet(turns, [one, other], paces, progress)?;
+            self.duet(turn, [one, other], paces, progress)?;
             return Ok(true);
         }
         for cell in part {
@@ -131,7 +134,7 @@ impl Session {
     /// nothing.
     fn duet(
         &mut self,
-        turns: Turns,
+        turn: Turn,
         pair: [&Cell; 2],
         paces: &[Pace],
         progress: &mut dyn Progress,
@@ -148,7 +151,7 @@ impl Session {
             };
             let dues = [due(pair[0])?, due(pair[1])?];
             let largest_bytes = self.largest_bytes(pair[0]);
-            let sides = self.runner.duet(turns, dues.each_ref(), largest_bytes)?;
+            let sides = self.runner.duet(turn, dues.each_ref(), largest_bytes)?;
             for (due, side) in dues.iter().zip(sides) {
                 if let Some((started, observed)) = side {
                     self.ended(due, started, observed, progress)?;
@@ -184,25 +187,29 @@ impl Session {
             least: plan.blocks as usize,
             most: plan.most_blocks() as usize,
             precision: plan.precision.unwrap_or(0.0),
+            far_precision: plan.far_precision.unwrap_or(0.0),
         }
     }
 
-    /// Counted over all processes, so that a resumed run ends where it would have ended without the
-    /// interruption.
     fn over_budget(&self) -> bool {
-        self.plan.budget_s.is_some_and(|budget_s| {
-            // The two that take turns are there at the same time.
-            let wall_ns = |record: &Record| {
-                let wall_ns = record.usage.as_ref().map_or(0, |usage| usage.wall_ns);
-                if record.took_turns() {
-                    wall_ns / 2
-                } else {
-                    wall_ns
-                }
-            };
-            let all = self.known.all().iter();
-            all.map(wall_ns).sum::<u64>() as f64 / 1e9 >= budget_s
-        })
+        let budget_s = self.plan.budget_s;
+        budget_s.is_some_and(|budget_s| self.used_s() >= budget_s)
+    }
+
+    /// What of the budget is used up. Counted over all processes, so that a resumed run ends where it would have ended
+    /// without the interruption.
+    fn used_s(&self) -> f64 {
+        // The two that take turns are there at the same time.
+        let wall_ns = |record: &Record| {
+            let wall_ns = record.usage.as_ref().map_or(0, |usage| usage.wall_ns);
+            if record.took_turns() {
+                wall_ns / 2
+            } else {
+                wall_ns
+            }
+        };
+        let all = self.known.all().iter();
+        all.map(wall_ns).sum::<u64>() as f64 / 1e9
     }
 
     /// The process of a cell of a block. If single calls are timed, no iteration is excluded as

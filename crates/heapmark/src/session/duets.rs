@@ -9,7 +9,7 @@ use crate::execute::turns::{Over, Side};
 use crate::execute::{Attempt, Duet, held};
 use crate::observe::Interference;
 use crate::observe::machine::allowed_cpus;
-use crate::plan::Turns;
+use crate::plan::Turn;
 use anyhow::{Context, Result};
 
 /// The padding of a later process of a stream: another one of the 4096.
@@ -17,14 +17,10 @@ const PADDING_STEP: u32 = 1237;
 
 impl Processes {
     /// Runs both sides until they have done enough. A side has no result if the other failed first.
-    pub(super) fn take_turns(
-        &self,
-        turns: Turns,
-        pair: [&Due; 2],
-    ) -> Result<[Option<SideEnded>; 2]> {
+    pub(super) fn take_turns(&self, turn: Turn, pair: [&Due; 2]) -> Result<[Option<SideEnded>; 2]> {
         let first = &pair[0].cell;
         let choice = first.seed.wrapping_add(u64::from(first.part));
-        let duet = Duet::new(turns, Turns::LENGTH, allowed_cpus(), choice);
+        let duet = Duet::new(turn, allowed_cpus(), choice);
         let duet = duet.context("no CPU may be used")?;
         let before = held(&self.counters).snapshot();
         let mut ended = [None, None];

@@ -16,7 +16,7 @@ use crate::observe::{
     Counters, DemandSampler, Groups, Interference, MemoryProfile, MemorySampler, Root,
     SeriesSampler, Watcher, csv_of_points,
 };
-use crate::plan::{Case, Cell, Counter, Limit, LimitKind, Mode, Turns};
+use crate::plan::{Case, Cell, Counter, Limit, LimitKind, Mode, Turn};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
 use std::collections::BTreeMap;
@@ -185,12 +185,12 @@ impl Runner for Processes {
 
     fn duet(
         &self,
-        turns: Turns,
+        turn: Turn,
         pair: [&Due; 2],
         largest_bytes: u64,
     ) -> Result<[Option<SideEnded>; 2]> {
         make_present(&Root::machine(), 2 * largest_bytes);
-        self.take_turns(turns, pair)
+        self.take_turns(turn, pair)
     }
 
     fn side_by_side(

@@ -1,5 +1,6 @@
 //! How far a run is, for those that show it.
 
+use crate::analyse::Standing;
 use crate::plan::Plan;
 use crate::store::{Record, RunFile};
 use heapmark_stats::Next;
@@ -14,8 +15,12 @@ pub trait Progress {
     fn more(&mut self, processes: usize);
     /// A line that stays.
     fn say(&self, line: &str);
-    /// A block is over, with the half width of the interval of each row, and what comes next.
-    fn block(&mut self, block: u32, plan: &Plan, widths: &[(String, Option<f64>)], next: Next);
+    /// The blocks of this plan follow.
+    fn plan(&mut self, plan: &Plan);
+    /// A part of this block is over, this many seconds of the budget are used, and so much is stored.
+    fn part(&mut self, _block: u32, _head: &RunFile, _records: &[Record], _used_s: f64) {}
+    /// A block is over: where each comparison stands, the seconds of the budget that are used, and what comes next.
+    fn block(&mut self, block: u32, standings: &[Standing], used_s: f64, next: Next);
     /// The first block after which there are intervals is over, others follow: what is stored so far.
     fn provisional(&mut self, _done: u32, _head: &RunFile, _records: &[Record]) {}
 }

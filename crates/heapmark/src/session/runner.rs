@@ -3,7 +3,7 @@
 use super::passed::Shelf;
 use crate::execute::{Attempt, Corner, Job, Subject};
 use crate::observe::{Demand, Interference, MeanHeap, MemoryProfile};
-use crate::plan::{Cell, Turns};
+use crate::plan::{Cell, Turn};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ pub trait Runner {
     /// Two streams of processes that take turns; `None` for a side that did nothing before the other failed.
     fn duet(
         &self,
-        turns: Turns,
+        turn: Turn,
         pair: [&Due; 2],
         largest_bytes: u64,
     ) -> Result<[Option<SideEnded>; 2]>;

@@ -4,6 +4,7 @@
 use super::passed::Shelf;
 use super::runner::{Due, Ending, Observed, Runner};
 use super::*;
+use crate::analyse::Standing;
 use crate::analyse::fake_run::{self, FakeRun, measurement};
 use crate::catalog::workload::Calibrated;
 use crate::catalog::{Allocator, Iterations};
@@ -140,7 +141,7 @@ impl Runner for Script {
 
     fn duet(
         &self,
-        _: crate::plan::Turns,
+        _: crate::plan::Turn,
         pair: [&Due; 2],
         largest_bytes: u64,
     ) -> Result<[Option<super::runner::SideEnded>; 2]> {
@@ -180,7 +181,8 @@ impl Progress for Notes {
     fn step(&mut self, _: bool) {}
     fn more(&mut self, _: usize) {}
     fn say(&self, _: &str) {}
-    fn block(&mut self, _: u32, _: &Plan, _: &[(String, Option<f64>)], next: Next) {
+    fn plan(&mut self, _: &Plan) {}
+    fn block(&mut self, _: u32, _: &[Standing], _: f64, next: Next) {
         self.blocks.push(next);
     }
     fn provisional(&mut self, done: u32, _: &RunFile, records: &[Record]) {

@@ -7,7 +7,7 @@ use super::run::{Session, now};
 use super::runner::Due;
 use crate::execute::user_command::WRITES;
 use crate::execute::{Outcome, TurnsTaken};
-use crate::plan::{Cell, Turns};
+use crate::plan::{Cell, Turn};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
 use std::rc::Rc;
@@ -17,6 +17,8 @@ use std::rc::Rc;
 const MOST_PARALLEL: f64 = 0.1;
 /// What matters of a command that does nothing for more than this share of its time is its wall time.
 const MOST_IDLE: f64 = 0.5;
+/// A shorter command does little but start.
+const LEAST_NS: u64 = 40_000_000;
 /// Fewer looks at its check show neither.
 const LEAST_LOOKS: f64 = 5.0;
 
@@ -25,13 +27,13 @@ impl Session {
     pub(super) fn trials(&mut self, paces: &[Pace], progress: &mut dyn Progress) -> Result<()> {
         let mut alone = Vec::new();
         for (place, pace) in paces.iter().enumerate() {
-            let Some(turns) = self.plan.cases[place].turns else {
+            let cell = self.plan.trial(place);
+            let Some(turn) = self.plan.turn([&cell, &cell]) else {
                 continue;
             };
-            let cell = self.plan.trial(place);
             if !self.known.has(&cell.id) {
                 progress.begin(&cell.id);
-                self.trial(&cell, turns, pace, progress)?;
+                self.trial(&cell, turn, pace, progress)?;
             }
             let trial = self.known.get(&cell.id);
             if let Some(Outcome::Unsupported { why }) = trial.map(|trial| &trial.outcome) {
@@ -50,7 +52,7 @@ impl Session {
     fn trial(
         &mut self,
         cell: &Cell,
-        turns: Turns,
+        turn: Turn,
         pace: &Pace,
         progress: &mut dyn Progress,
     ) -> Result<()> {
@@ -75,7 +77,7 @@ impl Session {
         };
         let sides = self
             .runner
-            .duet(turns, [&due, &due], self.largest_bytes(cell))?;
+            .duet(turn, [&due, &due], self.largest_bytes(cell))?;
         let failed = sides.iter().flatten().find_map(|(_, observed)| {
             let outcome = &observed.attempt.outcome;
             (!outcome.is_ok()).then(|| format!("two of it at a time: {outcome}"))
@@ -108,10 +110,12 @@ impl Session {
 fn cannot_take_turns(check: &Record) -> Option<String> {
     let measured = check.measurement.as_ref()?;
     if let Some(file) = measured.notes.get(WRITES) {
-        return Some(format!("since two of it at a time would both write {file}"));
+        return Some(format!(
+            "since two of it at a time would both write {file} (`{{side}}` in the command keeps them apart)"
+        ));
     }
     let usage = check.usage.as_ref()?;
-    if usage.cpu_ns() < 2 * Turns::LENGTH.as_nanos() as u64 {
+    if usage.cpu_ns() < LEAST_NS {
         return Some("since it is too short for turns".into());
     }
     let looks = *measured.figures.get("looks")?;

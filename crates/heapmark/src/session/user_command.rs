@@ -3,6 +3,7 @@
 
 use super::{Processes, Session};
 use crate::build;
+use crate::execute::turns::Side;
 use crate::execute::user_command::{Aging, CommandRunner, EarlyEnd, PSS_MISSED, Tools};
 use crate::execute::{Attempt, Job, Outcome, descendants, held, last_useful_line};
 use crate::observe::TreeSampler;
@@ -22,17 +23,20 @@ impl Processes {
         mut watch: Option<&mut dyn FnMut(i32) -> Duration>,
     ) -> Result<Attempt> {
         let tools = self.tools()?;
+        let names_sides = command.names_sides();
+        let command = &command.as_side(job.side.as_ref().map_or(0, Side::index));
         let baseline = &self.selection.plan.baseline;
         let launcher = self.guest.path();
         let stop = &*self.stop;
         let is_baseline = cell.allocator == *baseline
             || self.selection.plan.aa_copy.as_ref() == Some(&cell.allocator);
-        let may_take_turns = self.selection.plan.cases[cell.case].turns.is_some();
+        let takes_turns = self.selection.plan.cases[cell.case].turns.is_some();
+        let shares_files = takes_turns && !names_sides;
         let of = |subject, job| CommandRunner {
             command,
             tools: &tools,
             subject,
-            may_take_turns,
+            shares_files,
             is_baseline,
             job,
             launcher,

@@ -126,6 +126,7 @@ pub fn repository() -> PathBuf {
 /// A folder of one test: its home, its configuration, its results.
 pub struct Place {
     dir: TempDir,
+    takes_turns: bool,
 }
 
 /// How a heapmark ended.
@@ -149,9 +150,11 @@ const SHARED: [&str; 7] = [
 ];
 
 impl Place {
+    /// For runs whose processes run alone unless a test asks for turns: those take longer, and are compared by another clock.
     pub fn new() -> Place {
         let place = Place {
             dir: tempfile::tempdir().unwrap(),
+            takes_turns: false,
         };
         let (own, shared) = (place.at(".cache/heapmark"), build::cache_root().unwrap());
         std::fs::create_dir_all(&own).unwrap();
@@ -164,6 +167,14 @@ impl Place {
             std::os::unix::fs::symlink(from, own.join(shelf)).unwrap();
         }
         place
+    }
+
+    /// For runs that take turns where they can, as those of users do.
+    pub fn of_turns() -> Place {
+        Place {
+            takes_turns: true,
+            ..Place::new()
+        }
     }
 
     /// A path in the folder.
@@ -179,8 +190,16 @@ impl Place {
     /// heapmark, with nothing of the caller's environment but the compiler's path.
     pub fn heapmark(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+        let mut words = args.to_vec();
+        let has = |flag: &str| args.iter().any(|word| word.starts_with(flag));
+        if let Some("run" | "try" | "replay") = args.first().copied()
+            && !self.takes_turns
+            && !["--turns", "--alone", "--resume"].into_iter().any(has)
+        {
+            words.insert(1, "--alone");
+        }
         command
-            .args(args)
+            .args(words)
             .env_clear()
             .env("HOME", self.dir.path())
             .env("XDG_CONFIG_HOME", self.at("config"))

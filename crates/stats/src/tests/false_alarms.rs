@@ -2,7 +2,7 @@
 //! machine. The habits that this crate replaces are tested with the same noise, so that the limits
 //! are ones that some method breaks.
 
-use super::super::stopping::{Next, Stopping, half_width};
+use super::super::stopping::{Next, Stopping};
 use super::super::{Finding, THRESHOLD, judge_family, mean, paired, shift, signed_rank};
 use super::noise::{CPU, Noise, WALL, normal, share};
 use super::stopping::usual;
@@ -117,8 +117,7 @@ fn until_precise(precision: f64, mut most: impl FnMut(usize) -> Vec<f64>) -> Vec
     };
     let mut differences = most(stopping.most);
     let ends = |blocks: &usize| {
-        let width = shift(&differences[..*blocks]).and_then(|shift| half_width(&shift));
-        stopping.after(*blocks, &[width], false) != Next::GoOn
+        stopping.after(*blocks, &[shift(&differences[..*blocks])], false) != Next::GoOn
     };
     let blocks = (stopping.least..=stopping.most).find(ends).unwrap();
     differences.truncate(blocks);

@@ -249,9 +249,12 @@ fn of_a_single_case_the_sentence_has_the_ratio_of_the_table() {
 fn a_baseline_that_failed_keeps_no_run_going() {
     let lab = FakeRun::new(&["glibc", "a"], &["larson", "xmalloc"], 12).fill(against_glibc(10.0));
     let lab = lab.fail("larson@2/b03/glibc", crash());
-    let widths = half_widths(&lab.run, &lab.records);
-    let names: Vec<&str> = widths.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["a on xmalloc@2"]);
+    let standings = standings(&lab.run, &lab.records);
+    let names: Vec<[&str; 2]> = standings
+        .iter()
+        .map(|it| [&*it.allocator, &*it.case])
+        .collect();
+    assert_eq!(names, [["a", "xmalloc@2"]]);
 }
 
 #[test]

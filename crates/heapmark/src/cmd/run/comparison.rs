@@ -1,7 +1,7 @@
 //! The flags of every command that compares allocators.
 
 use crate::catalog::time::{SECONDS, between};
-use crate::plan::{HugePages, Turns};
+use crate::plan::{AskedTurns, HugePages};
 use clap::builder::RangedU64ValueParser;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,17 +21,18 @@ pub struct Comparison {
     /// The allocator that the others are compared with [default: glibc]
     #[arg(long, value_name = "A", help_heading = "Allocators")]
     pub baseline: Option<String>,
-    /// Number of blocks: each allocator runs each workload exactly this often, in fresh processes
-    #[arg(long, alias = "runs", value_name = "N", value_parser = blocks(), conflicts_with_all = ["precision", "max_blocks", "budget"], help_heading = "How long")]
+    /// Number of blocks: each allocator runs each workload exactly this often, in fresh processes, unless --budget ends
+    /// before
+    #[arg(long, alias = "runs", value_name = "N", value_parser = blocks(), conflicts_with_all = ["precision", "max_blocks"], help_heading = "How long")]
     pub blocks: Option<u32>,
     /// Add blocks until half of each 95 % interval is at most this: 1%, 0.5%, ... [default: the
-    /// suite's number of blocks]
+    /// suite's number of blocks; of try 1%, and up to 2.5% where a ratio is far from 1]
     #[arg(long, value_name = "PERCENT", value_parser = percent, help_heading = "How long")]
     pub precision: Option<f64>,
     /// Stop after N blocks [default: 40, or what a verdict needs]
     #[arg(long, value_name = "N", value_parser = blocks(), help_heading = "How long")]
     pub max_blocks: Option<u32>,
-    /// Start no block after this time: 90s, 5min, 2h; a bare number: seconds
+    /// Start no block after this time: 90s, 5min, 2h; a bare number: seconds [default of try: 3min]
     #[arg(long, value_name = "TIME", value_parser = budget, help_heading = "How long")]
     pub budget: Option<Duration>,
     /// Leave out the A/A check (an identical copy of the baseline that shows this run's noise)
@@ -64,10 +65,14 @@ pub struct Comparison {
     /// replaced and freed before the clock starts, until P % of them are left
     #[arg(long, value_name = "P", value_parser = age, help_heading = "What is measured")]
     pub age: Option<u8>,
-    /// Let an allocator and the baseline take turns on one CPU, where one thread works at a time: both meet the same
-    /// machine, and their CPU time is compared. Who gives the turns:
+    /// Who lets an allocator and the baseline take turns on one CPU, where one thread works at a time: `slices`, the
+    /// scheduler (Linux 6.12 and newer), or `stop`, heapmark; `slices=20,80`: turns of these milliseconds [default: the
+    /// scheduler if it can]
     #[arg(long, value_name = "BY", help_heading = "What is measured")]
-    pub turns: Option<Turns>,
+    pub turns: Option<AskedTurns>,
+    /// Let each process run alone, and compare wall times: for what waits, and to see what taking turns changes
+    #[arg(long, conflicts_with = "turns", help_heading = "What is measured")]
+    pub alone: bool,
     /// Run directory to create [default: heapmark-results/DATE-N]
     #[arg(short, long, value_name = "DIR", help_heading = "Results")]
     pub output: Option<PathBuf>,

@@ -72,7 +72,7 @@ pub fn outline(selection: &Selection, flags: &Comparison, dir: &Path) -> String 
         ),
         ("measures", Some(measures(plan))),
         ("", plan.huge_pages.remark().map(String::from)),
-        ("in turns", in_turns(plan)),
+        ("in turns", in_turns(plan, flags.alone)),
         ("blocks", Some(blocks(plan))),
         (
             "hung",
@@ -221,11 +221,18 @@ fn measures(plan: &Plan) -> String {
 }
 
 /// `churn@1: their CPU time, stopped and continued`.
-fn in_turns(plan: &Plan) -> Option<String> {
+fn in_turns(plan: &Plan, alone: bool) -> Option<String> {
+    if alone {
+        return Some("nothing, each process runs alone".into());
+    }
     let taking = plan.cases.iter().filter(|case| case.turns.is_some());
     let by = taking.clone().find_map(|case| case.turns)?;
     let names = joined(taking.map(Case::label), ", ");
-    Some(format!("{names}: their CPU time, {}", by.words()))
+    let lengths = joined(plan.turn_lengths_ms.iter().map(u32::to_string), ", ");
+    Some(format!(
+        "{names}: their CPU time, {}, {lengths} ms",
+        by.words()
+    ))
 }
 
 fn blocks(plan: &Plan) -> String {

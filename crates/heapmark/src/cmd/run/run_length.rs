@@ -13,7 +13,7 @@ pub fn of_run(args: &RunFlags, mode: Mode, suite: &Suite, comparisons: usize) ->
     let asked = flags.precision.is_some() || flags.max_blocks.is_some() || flags.budget.is_some();
     let exact = flags.blocks.or(mode.blocks());
     match exact.or(suite.blocks.filter(|_| !asked)) {
-        Some(blocks) => exactly(blocks),
+        Some(blocks) => within_budget(flags, blocks),
         None if matches!(mode, Mode::Latency { .. }) || !(asked || suite.adaptive) => {
             exactly(blocks_needed(comparisons, ALPHA))
         }
@@ -21,8 +21,26 @@ pub fn of_run(args: &RunFlags, mode: Mode, suite: &Suite, comparisons: usize) ->
     }
 }
 
+/// An answer within minutes, unless the flags say otherwise.
+pub fn of_try(flags: &Comparison, mode: Mode, comparisons: usize) -> Plan {
+    const MINUTES: f64 = 3.0;
+    let asked = flags.precision.is_some() || flags.max_blocks.is_some();
+    match flags.blocks.or(mode.blocks()) {
+        Some(blocks) => within_budget(flags, blocks),
+        None => until_precise(flags, (!asked).then_some(MINUTES), comparisons),
+    }
+}
+
+/// This many blocks, and none that begins after a budget that is asked for.
+fn within_budget(flags: &Comparison, blocks: u32) -> Plan {
+    Plan {
+        budget_s: flags.budget.map(|budget| budget.as_secs_f64()),
+        ..exactly(blocks)
+    }
+}
+
 /// A plan of exactly this many blocks.
-pub fn exactly(blocks: u32) -> Plan {
+fn exactly(blocks: u32) -> Plan {
     Plan {
         blocks,
         ..Plan::default()
@@ -31,15 +49,17 @@ pub fn exactly(blocks: u32) -> Plan {
 
 /// A plan that lasts until the precision is reached, but has at least as many blocks as a verdict
 /// needs.
-pub fn until_precise(flags: &Comparison, budget_minutes: Option<f64>, comparisons: usize) -> Plan {
+fn until_precise(flags: &Comparison, budget_minutes: Option<f64>, comparisons: usize) -> Plan {
     const MOST: u32 = 40;
     const PRECISION: f64 = 0.01;
+    const FAR_PRECISION: f64 = 0.025;
     let needed = blocks_needed(comparisons, ALPHA_UNTIL_PRECISE);
     let most = flags.max_blocks.unwrap_or(MOST.max(needed));
     let budget_s = flags.budget.map(|budget| budget.as_secs_f64());
     Plan {
         most_blocks: Some(most),
         precision: flags.precision.or(Some(PRECISION)),
+        far_precision: flags.precision.is_none().then_some(FAR_PRECISION),
         budget_s: budget_s.or(budget_minutes.map(|min| min * 60.0)),
         ..exactly(needed.min(most))
     }

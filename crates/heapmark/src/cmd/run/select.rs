@@ -10,7 +10,7 @@ use crate::catalog::malloc_api::FUNCTIONS;
 use crate::catalog::suite::{Suite, thread_counts};
 use crate::catalog::{Catalog, RealProgram, Source, Workload, joined, real_program};
 use crate::cmd::{described_machine, note, say, told_version, usage};
-use crate::execute::{Guest, Subject};
+use crate::execute::{Guest, Subject, usual_turns};
 use crate::file::Draft;
 use crate::observe::machine;
 use crate::plan::{
@@ -557,8 +557,9 @@ pub(crate) fn plan(
         aa_copy: aa_copy.map(name),
         ..length
     };
-    match flags.turns {
-        None => plan,
+    match &flags.turns {
+        _ if flags.alone => plan,
+        None => plan.in_turns(&usual_turns()),
         Some(turns) => plan.in_turns(turns),
     }
 }
@@ -567,7 +568,7 @@ pub(crate) fn plan(
 pub(crate) fn refuse_turns(flags: &Comparison, plan: &Plan) -> Result<()> {
     if flags.turns.is_some() && plan.cases.iter().all(|case| case.turns.is_none()) {
         refuse!(
-            "--turns: nothing here can take turns: they are for times of one thread, without --prepare, --age and --thp"
+            "--turns: nothing here can take turns: they are for times of one thread, without --age and --thp, and with --prepare only if `{{side}}` is in it"
         );
     }
     Ok(())

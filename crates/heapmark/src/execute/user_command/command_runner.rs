@@ -35,8 +35,8 @@ pub struct CommandRunner<'a> {
     pub tools: &'a Tools,
     /// The allocator.
     pub subject: &'a Subject,
-    /// Whether its processes may take turns with each other.
-    pub may_take_turns: bool,
+    /// Whether two of its processes at a time would write to the same files.
+    pub shares_files: bool,
     /// Whether that is the baseline, or its A/A copy.
     pub is_baseline: bool,
     /// Environment padding, and whether this is a check.

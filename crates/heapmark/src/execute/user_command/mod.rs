@@ -29,7 +29,7 @@ use process::Ran;
 use scheduling::Scheduling;
 use server::Served;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use trees::{Trees, programs};
 use written_files::Files;
@@ -91,13 +91,11 @@ impl Reference {
 impl CommandRunner<'_> {
     /// Runs the command to define what every allocator must reproduce.
     pub fn reference(&self) -> StepResult<Reference> {
-        let folder = Path::new(&self.command.folder);
-        let files = || self.may_take_turns.then(|| Files::below(folder));
-        let before = files();
-        let mut ran = self.plain(None, None)?;
-        let changed = before
-            .zip(files())
-            .and_then(|(before, after)| before.changed(&after));
+        let (mut ran, mut changed) = self.with_changes()?;
+        if changed.is_some() {
+            // A cache is written once, and others may write here, too.
+            (ran, changed) = self.with_changes()?;
+        }
         let code = ran.end.code().unwrap_or_default();
         let wanted = self.command.expect_exit.unwrap_or(0);
         let mut fault = self.fault(&mut ran, None)?;
@@ -121,12 +119,27 @@ impl CommandRunner<'_> {
             printed,
             written: self.written()?,
             writes: changed.map(|path| {
-                let below = path.strip_prefix(folder).unwrap_or(&path);
+                let below = path.strip_prefix(&self.command.folder).unwrap_or(&path);
                 below.display().to_string()
             }),
         };
         reference.learn(&ran);
         Ok(reference)
+    }
+
+    /// Runs the command, and looks for a file below its folder that changed meanwhile.
+    fn with_changes(&self) -> StepResult<(Ran, Option<PathBuf>)> {
+        let files = || {
+            self.shares_files
+                .then(|| Files::below(&self.command.folder))
+        };
+        let before = files();
+        let ran = self.plain(None, None)?;
+        let changed = before.zip(files());
+        Ok((
+            ran,
+            changed.and_then(|(before, after)| before.changed(&after)),
+        ))
     }
 
     /// Compares the programs that a process executed with the baseline's.

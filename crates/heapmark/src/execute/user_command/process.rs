@@ -136,8 +136,10 @@ impl CommandRunner<'_> {
         let Some(line) = &self.command.prepare else {
             return Ok(None);
         };
-        // Ends what `--prepare` left running for the previous process.
-        end_orphans();
+        // Ends what `--prepare` left running for the previous process; in a duet some of that may be the other side's.
+        if self.job.side.is_none() {
+            end_orphans();
+        }
         // Not a pipe: a process that it leaves running would keep that open.
         let said = stream_file("heapmark-prepare")?;
         let stderr = said.try_clone().context("cannot duplicate a memory file")?;

@@ -3,7 +3,7 @@
 use super::{WIDE, exported, on};
 use crate::analyse::compare::{Side, between, within};
 use crate::analyse::fake_run::FakeRun;
-use crate::analyse::{analyse, half_widths};
+use crate::analyse::{analyse, standings};
 use crate::metric::WALL;
 use crate::plan::{Counter, Mode, Target};
 use crate::report::Format;
@@ -124,7 +124,7 @@ fn paced_replays_are_not_compared_by_time() {
         );
     }
     assert!(
-        half_widths(&lab.run, &lab.records).is_empty(),
+        standings(&lab.run, &lab.records).is_empty(),
         "nothing would become more precise"
     );
 }

@@ -48,6 +48,7 @@ const PRECISE: &[Flag] = &[
     ("--budget", "2h"),
 ];
 const EXACT: &[Flag] = &[("--blocks", "7")];
+const WITHIN: &[Flag] = &[("--blocks", "7"), ("--budget", "2h")];
 const STORED: &[Flag] = &[
     ("--resume", "run"),
     ("--dry-run", ""),
@@ -80,6 +81,8 @@ const SERIES: &[Flag] = &[("--series", "7ms")];
 /// Where times are compared.
 const AGE: &[Flag] = &[("--age", "75")];
 const TURNS: &[Flag] = &[("--turns", "stop")];
+/// Everywhere else.
+const ALONE: Flag = ("--alone", "");
 const LATENCY: &[Flag] = &[("--latency", "7")];
 const COUNTER: &[Flag] = &[("--counter", "kernel")];
 const RETAINED: &[Flag] = &[("--retained", "")];
@@ -175,7 +178,7 @@ fn lines() -> Vec<Line> {
             &["a.trace", "b.trace"],
         ));
     }
-    for blocks in [EXACT, PRECISE] {
+    for blocks in [WITHIN, PRECISE] {
         lines.push(line(
             "run",
             &[COMPARES, KERNELS, blocks, SERIES, AGE],
@@ -224,6 +227,16 @@ fn lines() -> Vec<Line> {
                 words,
             )
         });
+    }
+    let measures = |line: &&mut Line| ["run", "try", "replay"].contains(&line.command);
+    for line in lines.iter_mut().filter(measures) {
+        if !line
+            .flags
+            .iter()
+            .any(|(name, _)| ["--turns", "--resume"].contains(name))
+        {
+            line.flags.push(ALONE);
+        }
     }
     lines.extend([
         line("doctor", &[&[("--json", ""), ("--strict", "")]], &[]),
@@ -371,7 +384,7 @@ const VALUES: [Flag; 7] = [
 
 /// A place with all that the lines name.
 fn place() -> Place {
-    let place = Place::new();
+    let place = Place::of_turns();
     place.fake("honest");
     Machine::clean(place.at("machine"));
     Machine::clean(place.at("warned")).plant("sys/kernel/mm/ksm/run", "1\n");
@@ -430,7 +443,7 @@ fn place() -> Place {
 fn two() -> std::path::PathBuf {
     static RUN: OnceLock<Place> = OnceLock::new();
     let made = || {
-        let place = Place::new();
+        let place = Place::of_turns();
         let honest = format!("glibc,honest={}", place.fake("honest").display());
         assert_eq!(
             place

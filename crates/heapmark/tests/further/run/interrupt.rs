@@ -36,7 +36,7 @@ fn a_signal_stops_a_run_of_short_processes(signal: Signal) {
     let blocks = |text: &str| -> Vec<String> {
         text.lines()
             .filter(|line| line.starts_with("block "))
-            .filter_map(|line| Some(line.split_once(',')?.0.into()))
+            .filter_map(|line| Some(line.split_once(':')?.0.into()))
             .collect()
     };
     let said = blocks(&end.stderr);
