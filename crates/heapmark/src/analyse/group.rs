@@ -7,7 +7,6 @@ use super::fixed_time;
 use super::interference;
 use super::role::Role;
 use super::slices::{Dependence, Duet, dependence, of_endless_turns};
-use super::verdict::TIME;
 use crate::execute::{Measurement, Outcome};
 use crate::metric::{Process, Sample};
 use crate::observe::mean_heap::MeanHeap;
@@ -230,9 +229,13 @@ impl<'a> Group<'a> {
         slots.into_iter().zip(of_endless_turns(&duets)).collect()
     }
 
-    /// How its time over the other's depends on how long turns were; `None` if that is not seen.
-    pub fn depends_on_turns(&self, other: &Group) -> Option<Dependence> {
-        let duets = self.duets(other, TIME).into_iter().map(|(_, duet)| duet);
+    /// How its value over the other's depends on how long turns were; `None` if that is not seen.
+    pub fn depends_on_turns(
+        &self,
+        other: &Group,
+        value: impl Fn(&Process) -> Option<f64>,
+    ) -> Option<Dependence> {
+        let duets = self.duets(other, value).into_iter().map(|(_, duet)| duet);
         dependence(&duets.collect::<Vec<_>>())
     }
 

@@ -429,7 +429,7 @@ impl Analysis {
 fn depend_on_turns(table: &CaseGroups) -> Option<String> {
     let baseline = table.baseline()?;
     let of_row = |group: &Group| {
-        let found = group.depends_on_turns(baseline)?;
+        let found = group.depends_on_turns(baseline, verdict::TIME)?;
         let percent = (found.short_over_long.exp() - 1.0) * 100.0;
         Some(format!(
             "{} ({percent:+.1} % at the shortest)",

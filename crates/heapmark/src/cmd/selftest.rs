@@ -97,7 +97,7 @@ pub fn run(args: SelftestArgs) -> Result<Exit> {
     let workloads = [TIME, MEMORY, LATENCY].map(|name| catalog.workloads(name));
     let workloads = workloads.into_iter().collect::<Result<Vec<_>>>()?.concat();
     let set = SET.map(|change| change.parse().expect("a parameter and its value"));
-    let plan = Plan {
+    let mut plan = Plan {
         seed: args.seed,
         blocks: args.blocks,
         baseline: BASELINE.into(),
@@ -108,6 +108,10 @@ pub fn run(args: SelftestArgs) -> Result<Exit> {
         ..Plan::default()
     }
     .in_turns(&usual_turns());
+    for case in plan.cases.iter_mut().filter(|case| case.workload != TIME) {
+        case.turns = None;
+    }
+    plan.repeats = true;
     let (stored, whole) = run::nested("selftest", plan, subjects, args.output)?;
     if !whole {
         return Ok(Exit::Interrupted);
@@ -177,7 +181,9 @@ fn told(analysis: &Analysis) -> Result<(String, bool)> {
             Plant::Nothing => found,
             // Found or not: that shows the resolution.
             Plant::Memory(percent) => percent > 1 && !found,
-            Plant::Instructions(_) | Plant::Cache(_) => !found || ratio.as_ref().is_none_or(is_off),
+            Plant::Instructions(_) => !found || ratio.as_ref().is_none_or(is_off),
+            // How much longer it takes depends on who else uses the caches.
+            Plant::Cache(_) => !found,
         };
         good &= !wrong;
         if found && plant != Plant::Nothing {

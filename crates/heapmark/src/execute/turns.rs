@@ -47,7 +47,7 @@ struct Progress {
 /// Both have done about as much if one has at least this share of the other's CPU time.
 const ALIKE: f64 = 0.9;
 /// Fewer turns of one side meet too little of what the other meets.
-const LEAST_TURNS: u32 = 4;
+const LEAST_TURNS: u32 = 3;
 
 /// A turn that is given takes at most this many times its length, if its side waits or others use the CPU.
 const MOST_STRETCHED: u32 = 5;

@@ -156,9 +156,10 @@ impl Plan {
         let place = (first + pair[0].block as usize).checked_rem(self.turn_lengths_ms.len());
         let ms = place.map_or(turns::LENGTHS_MS[0], |place| self.turn_lengths_ms[place]);
         let length = Duration::from_millis(ms.into());
-        let enough_ms = match case.iterations {
-            Iterations::Calibrated(_) => turns::MOST_RUNS * self.target_ms,
-            Iterations::Fixed(_) => turns::ENOUGH_MS,
+        // Of a kernel once each has measured for as long as one process alone.
+        let enough_ms = match case.kernel() {
+            Some(_) => 2 * self.target_ms,
+            None => turns::ENOUGH_MS,
         };
         Some(Turn {
             by: case.turns?,

@@ -2,13 +2,14 @@
 //! enough blocks.
 
 use super::calibrate::{Pace, without_capacity};
+use super::run::seconds_of_processes;
 use super::runner::Due;
 use super::{Progress, Session};
 use crate::analyse::interference::disturbed_by;
 use crate::analyse::standings;
 use crate::execute::Job;
 use crate::plan::{Cell, Counter, Mode, Part, Turn};
-use crate::store::{Purpose, Record, RunFile};
+use crate::store::{Purpose, RunFile};
 use anyhow::Result;
 use heapmark_stats::{Next, Shift, Stopping};
 use std::time::Duration;
@@ -196,20 +197,11 @@ impl Session {
         budget_s.is_some_and(|budget_s| self.used_s() >= budget_s)
     }
 
-    /// What of the budget is used up. Counted over all processes, so that a resumed run ends where it would have ended
-    /// without the interruption.
+    /// What of the budget is used up: of an interrupted run its processes, so that it ends about where it would have ended
+    /// without the interruption, and of this session all of its time.
     fn used_s(&self) -> f64 {
-        // The two that take turns are there at the same time.
-        let wall_ns = |record: &Record| {
-            let wall_ns = record.usage.as_ref().map_or(0, |usage| usage.wall_ns);
-            if record.took_turns() {
-                wall_ns / 2
-            } else {
-                wall_ns
-            }
-        };
-        let all = self.known.all().iter();
-        all.map(wall_ns).sum::<u64>() as f64 / 1e9
+        let here_s = self.before_s + self.began.elapsed().as_secs_f64();
+        seconds_of_processes(self.known.all()).max(here_s)
     }
 
     /// The process of a cell of a block. If single calls are timed, no iteration is excluded as

@@ -34,6 +34,9 @@ pub struct Session {
     pub(super) check_again: bool,
     /// Memory that was available before the first process.
     pub(super) memory_bytes: Option<u64>,
+    /// When this session began, and how many seconds processes of earlier ones took.
+    pub(super) began: Instant,
+    pub(super) before_s: f64,
 }
 
 /// The negative control's cell.
@@ -58,6 +61,8 @@ impl Session {
         known: Vec<Record>,
     ) -> Session {
         Session {
+            began: Instant::now(),
+            before_s: seconds_of_processes(&known),
             plan: Rc::new(selection.plan.clone()),
             selection,
             runner: Rc::new(runner),
@@ -263,6 +268,19 @@ impl Session {
         _ = self.known.add(record);
         Ok(())
     }
+}
+
+/// How long processes took, those that took turns at the same time.
+pub(super) fn seconds_of_processes(records: &[Record]) -> f64 {
+    let wall_ns = |record: &Record| {
+        let wall_ns = record.usage.as_ref().map_or(0, |usage| usage.wall_ns);
+        if record.took_turns() {
+            wall_ns / 2
+        } else {
+            wall_ns
+        }
+    };
+    records.iter().map(wall_ns).sum::<u64>() as f64 / 1e9
 }
 
 /// The time of day, as records have it.
