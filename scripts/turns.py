@@ -111,43 +111,57 @@ def table(folder):
     found = logs(folder)
     ways = sorted({key[2] for key in found})
     heads = [way if not length else f"{way} {length} ms" for way, length in ways]
-    print("| program | allocator |" + "".join(f" {head} |" for head in heads))
-    print("|---|---|" + "--:|" * len(ways))
-    for program, name in sorted({key[:2] for key in found}):
+    pairs = sorted({key[:2] for key in found if not key[1].endswith(COPY)})
+
+    def row(*cells):
+        print("| " + " | ".join(cells) + " |")
+
+    def percent(value):
+        return f"{100 * value:.1f}"
+
+    def deviation(pair, way):
+        values = found.get((*pair, way), [])
+        return statistics.stdev(values) if len(values) > 2 else math.nan
+
+    print("Ratio, its standard error and the standard deviation of one log ratio, in per cent:\n")
+    row("program", "allocator", *heads)
+    row("---", "---", *["--:"] * len(ways))
+    for pair in sorted({key[:2] for key in found}):
         cells = []
         for way in ways:
-            values = found.get((program, name, way), [])
-            if len(values) < 3:
-                cells.append("-")
-                continue
-            deviation = statistics.stdev(values)
-            error = 100 * deviation / math.sqrt(len(values))
-            cells.append(f"{math.exp(shift(values)):.3f} ± {error:.1f}, sd {100 * deviation:.1f}")
-        print(f"| {program} | {name} | " + " | ".join(cells) + " |")
-    print()
-    pairs = sorted({key[:2] for key in found if not key[1].endswith(COPY)})
-    copies = sorted({key[:2] for key in found if key[1].endswith(COPY)})
+            values = found.get((*pair, way), [])
+            error = deviation(pair, way) / math.sqrt(max(len(values), 1))
+            ratio = f"{math.exp(shift(values)):.3f}" if values else "-"
+            cells.append(f"{ratio} ± {percent(error)}, sd {percent(deviation(pair, way))}")
+        row(*pair, *cells)
+    print("\nStandard deviation of one log ratio in per cent, of A/A and the median of the allocators:\n")
+    row("program", *heads)
+    row("---", *["--:"] * len(ways))
+    for program in sorted({key[0] for key in found}):
+        cells = []
+        for way in ways:
+            own = [deviation(pair, way) for pair in pairs if pair[0] == program]
+            copy = [deviation(pair, way) for pair in {key[:2] for key in found} if pair[0] == program and pair[1].endswith(COPY)]
+            cells.append(f"{percent(copy[0])}, {percent(statistics.median(own))}" if copy else "-")
+        row(program, *cells)
+    print("\nOver all pairs:\n")
+    row("", "duets or blocks of a pair", "variance alone / here", "ratio against alone", "largest difference")
+    row("---", "--:", "--:", "--:", "---")
+    alone = ("alone", 0)
     for way, head in zip(ways, heads):
-        def deviations(of):
-            return [statistics.stdev(found[*pair, way]) for pair in of if len(found[*pair, way]) > 2] or [math.nan]
-        gains = [
-            statistics.variance(found[*pair, ("alone", 0)]) / statistics.variance(found[*pair, way])
-            for pair in pairs if min(len(found[*pair, ("alone", 0)]), len(found[*pair, way])) > 2
-        ]
-        biases = [
-            (100 * (shift(found[*pair, way]) - shift(found[*pair, ("alone", 0)])), *pair)
-            for pair in pairs if found[*pair, way] and found[*pair, ("alone", 0)]
-        ]
-        if not biases:
+        both = [pair for pair in pairs if len(found.get((*pair, way), [])) > 2 and len(found.get((*pair, alone), [])) > 2]
+        if not both:
             continue
-        bias = [it[0] for it in biases]
-        error = statistics.stdev(bias) / math.sqrt(len(bias)) if len(bias) > 1 else 0
-        worst = max(biases, key=lambda it: abs(it[0]))
-        print(
-            f"{head}: median sd of A/A {100 * statistics.median(deviations(copies)):.1f} %, of pairs "
-            f"{100 * statistics.median(deviations(pairs)):.1f} %; variance alone / here, median {statistics.median(gains):.0f}; "
-            f"against alone {statistics.mean(bias):+.2f} ± {1.96 * error:.2f} % over {len(bias)} pairs, the largest "
-            f"{worst[0]:+.1f} % ({worst[1]}, {worst[2]})"
+        gains = [(deviation(pair, alone) / deviation(pair, way)) ** 2 for pair in both]
+        biases = {pair: shift(found[*pair, way]) - shift(found[*pair, alone]) for pair in both}
+        error = 1.96 * statistics.stdev(biases.values()) / math.sqrt(len(both)) if len(both) > 1 else math.nan
+        worst = max(both, key=lambda pair: abs(biases[pair]))
+        row(
+            head,
+            f"{statistics.median(len(found[*pair, way]) for pair in both):.0f}",
+            f"{statistics.median(gains):.0f}",
+            f"{100 * statistics.mean(biases.values()):+.1f} ± {percent(error)} %",
+            f"{100 * biases[worst]:+.1f} % ({' '.join(worst)})",
         )
 
 

@@ -85,7 +85,11 @@ impl Draft {
     pub fn folder_named(within: &Path, name: &str, mode: u32) -> io::Result<Draft> {
         Draft::new(within, name, |path| {
             DirBuilder::new().mode(mode).create(path)?;
-            File::open(path)
+            // Another heapmark may have taken it for one of a dead process already: then it gets another name.
+            File::open(path).map_err(|error| match error.kind() {
+                ErrorKind::NotFound => ErrorKind::AlreadyExists.into(),
+                _ => error,
+            })
         })
     }
 

@@ -57,6 +57,8 @@ fn both_sides_of_a_duet_take_turns_on_one_cpu_whoever_gives_them() {
             continue;
         }
         assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+        let so_far = "block 1 of 2: best so far honest, at most ";
+        assert!(end.stderr.contains(so_far), "{}", end.stderr);
         let records = samples(&place.at(by));
         let mut duets: BTreeMap<(String, String), Vec<&Value>> = BTreeMap::new();
         for sample in of_purpose(&records, "sample") {
@@ -220,6 +222,44 @@ fn a_side_that_is_named_keeps_files_apart() {
         "{}",
         refused.stderr
     );
+}
+
+#[test]
+fn a_try_takes_six_allocators_and_three_minutes_unless_it_is_told_otherwise() {
+    let place = Place::of_turns();
+    let plan = |flags: &[&str]| {
+        let end = place.run(&[&["try", "--dry-run"], flags, &["--", "true"]].concat());
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        end
+    };
+    let end = plan(&[]);
+    assert!(
+        end.stdout.contains("none begins after 180 s"),
+        "{}",
+        end.stdout
+    );
+    let said = format!("{}{}", end.stdout, end.stderr);
+    for (name, is_in) in [
+        ("mimalloc3", true),
+        ("snmalloc", true),
+        ("dlmalloc", false),
+        ("scudo", false),
+    ] {
+        assert_eq!(said.contains(name), is_in, "{name}: {said}");
+    }
+    for (flags, lasts) in [
+        (
+            &["--precision", "1%"][..],
+            "10 to 40, until each interval is within 1 %, nothing",
+        ),
+        (
+            &["--blocks", "7", "--budget", "2h"],
+            "7, none begins after 7200 s",
+        ),
+    ] {
+        let end = plan(flags);
+        assert!(end.stdout.contains(lasts), "{}", end.stdout);
+    }
 }
 
 #[test]
