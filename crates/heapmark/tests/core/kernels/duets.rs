@@ -186,7 +186,7 @@ const BUSY: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
 
 #[test]
 fn a_command_takes_turns_unless_it_is_to_run_alone() {
-    for (flags, takes_turns) in [(&[][..], true), (&["--alone"], false)] {
+    for (flags, takes_turns) in [(&[][..], true), (&["--alone", "--no-repeat"], false)] {
         let place = Place::of_turns();
         let (end, records) = try_it(&place, flags, BUSY);
         assert_eq!(records.len(), 2, "{}", end.stdout);
