@@ -117,7 +117,6 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
         case.workload += "-in-turns";
     }
     plan.cases.splice(0..0, alone);
-    plan.repeats = true;
     let name_of_case = plan.cases[0].label();
     let (stored, whole) = run::nested("noise", plan, vec![original, copy], args.output)?;
     let noises = noise(&stored.records, &name, &copy_name);

@@ -240,6 +240,10 @@ fn blocks(plan: &Plan) -> String {
     if let Some(share) = plan.precision {
         let percent = units::digits(share * 100.0);
         text += &format!(", until each interval is within {percent} %");
+        if let Some(far) = plan.far_precision {
+            let percent = units::digits(far * 100.0);
+            text += &format!(" or, of a ratio far from 1, {percent} %");
+        }
     }
     if let Some(seconds) = plan.budget_s {
         text += &format!(", none begins after {seconds} s");

@@ -250,7 +250,7 @@ fn a_try_takes_six_allocators_and_three_minutes_unless_it_is_told_otherwise() {
     for (flags, lasts) in [
         (
             &["--precision", "1%"][..],
-            "10 to 40, until each interval is within 1 %, nothing",
+            "10 to 40, until each interval is within 1.00 %, nothing",
         ),
         (
             &["--blocks", "7", "--budget", "2h"],
