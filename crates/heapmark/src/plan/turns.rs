@@ -27,7 +27,7 @@ pub struct Asked {
 /// The lengths that are used unless others are asked for.
 pub const LENGTHS_MS: [u32; 2] = [10, 40];
 /// A duet of a command ends once both sides together have used so much CPU time.
-pub const ENOUGH_MS: u32 = 4000;
+pub const ENOUGH_MS: u32 = 1500;
 /// The kernel gives slices of at most 0.1 s.
 const LONGEST_MS: u32 = 100;
 
