@@ -74,7 +74,7 @@ impl Habit {
 }
 
 /// How processes were compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Alone, by wall time.
     WallTime,
@@ -89,9 +89,7 @@ pub enum Way {
 pub struct Noise {
     /// The way.
     pub way: Way,
-    /// Blocks with both processes.
-    pub pairs: usize,
-    /// What each habit would have said; only of processes that ran alone.
+    /// What each habit would have said; habits look at wall times.
     pub habits: Vec<(Habit, Level)>,
     /// By number of blocks.
     pub levels: Vec<(usize, Level)>,
@@ -158,9 +156,8 @@ fn of_times(way: Way, logs: &[f64], in_order: &[f64]) -> Option<Noise> {
     let habits = Habit::value_variants().iter().copied();
     Some(Noise {
         way,
-        pairs: logs.len(),
         habits: habits
-            .filter(|_| way != Way::Turns)
+            .filter(|_| way == Way::WallTime)
             .map(|habit| (habit, habit.judge(in_order)))
             .filter(|(_, level)| level.comparisons > 0)
             .collect(),

@@ -144,7 +144,7 @@ fn told(name: &str, noises: &[Noise], only: Option<Habit>) -> String {
             level.comparisons
         );
     };
-    for noise in noises.iter().filter(|it| it.way == Way::WallTime) {
+    for noise in noises {
         for (habit, level) in &noise.habits {
             if only.is_none_or(|only| only == *habit) {
                 let value = habit.to_possible_value();

@@ -111,7 +111,6 @@ pub fn run(args: SelftestArgs) -> Result<Exit> {
     for case in plan.cases.iter_mut().filter(|case| case.workload != TIME) {
         case.turns = None;
     }
-    plan.repeats = true;
     let (stored, whole) = run::nested("selftest", plan, subjects, args.output)?;
     if !whole {
         return Ok(Exit::Interrupted);

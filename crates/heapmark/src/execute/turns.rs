@@ -307,7 +307,7 @@ impl Drop for Running<'_> {
 pub fn knows_turns(plan: &Plan) -> Result<()> {
     let asks = |case: &Case| case.turns == Some(Turns::Slices);
     ensure!(
-        !plan.cases.iter().any(asks) || gives_slices(Duration::from_millis(1)),
+        !plan.cases.iter().any(asks) || gives_slices(),
         "--turns slices: this kernel's scheduler gives none (Linux 6.12 and newer do): take --turns stop"
     );
     Ok(())
@@ -315,15 +315,15 @@ pub fn knows_turns(plan: &Plan) -> Result<()> {
 
 /// By the scheduler if it gives slices, otherwise stopped and continued.
 pub fn usual_turns() -> AskedTurns {
-    AskedTurns::usual(match gives_slices(Duration::from_millis(1)) {
+    AskedTurns::usual(match gives_slices() {
         true => Turns::Slices,
         false => Turns::Stop,
     })
 }
 
-fn gives_slices(length: Duration) -> bool {
-    let ns = length.as_nanos() as u64;
+fn gives_slices() -> bool {
+    const ASKED_NS: u64 = 1_000_000;
     // A thread's own scheduling ends with it.
-    let asked = std::thread::spawn(move || heapmark_guest::launch::set_slice(ns)).join();
+    let asked = std::thread::spawn(|| heapmark_guest::launch::set_slice(ASKED_NS)).join();
     asked.unwrap_or(false)
 }

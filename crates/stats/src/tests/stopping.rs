@@ -22,8 +22,8 @@ fn of(half_width: f64, estimate: f64) -> Option<Shift> {
     })
 }
 
-const WIDE: f64 = 0.010_01;
-const NARROW: f64 = 0.009_99;
+const WIDE: f64 = 0.0101;
+const NARROW: f64 = 0.01;
 
 #[test]
 fn every_interval_has_to_be_narrow() {

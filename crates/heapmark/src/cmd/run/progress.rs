@@ -28,9 +28,8 @@ pub struct TerminalProgress {
 struct Blocks {
     plan: Plan,
     began: Instant,
-    /// Processes that had run before, and seconds of the budget that were used.
+    /// Processes that had run before.
     run_before: usize,
-    used_before_s: Option<f64>,
     /// Before then no table is made again.
     rests_until: Instant,
 }
@@ -61,32 +60,24 @@ impl TerminalProgress {
     }
 
     /// The most time that is left, in words: all blocks that may follow, or what the budget leaves and one block.
-    fn left(&mut self, used_s: f64) -> String {
+    fn left(&self, used_s: f64) -> String {
         let of_bar = self
             .bar
             .length()
             .unwrap_or_default()
             .saturating_sub(self.bar.position());
-        let mut began = self.began;
-        let mut run = self.run;
-        let mut most_s = f64::INFINITY;
-        if let Some(blocks) = &mut self.blocks {
-            began = blocks.began;
-            run -= blocks.run_before;
-            let used_before_s = *blocks.used_before_s.get_or_insert(used_s);
-            let took_s = began.elapsed().as_secs_f64();
-            let used_here_s = used_s - used_before_s;
-            if let Some(budget_s) = blocks.plan.budget_s
-                && used_here_s > 0.0
-            {
-                // Starting processes takes time, too.
-                let of_block: usize = blocks.plan.block(0).iter().map(Vec::len).sum();
-                let one_block_s = took_s / run.max(1) as f64 * of_block as f64;
-                most_s = (budget_s - used_s).max(0.0) * took_s / used_here_s + one_block_s;
-            }
+        let (began, run_before) = match &self.blocks {
+            Some(blocks) => (blocks.began, blocks.run_before),
+            None => (self.began, 0),
+        };
+        let each_s = began.elapsed().as_secs_f64() / (self.run - run_before).max(1) as f64;
+        let mut seconds = each_s * of_bar as f64;
+        if let Some(Blocks { plan, .. }) = &self.blocks
+            && let Some(budget_s) = plan.budget_s
+        {
+            let of_block: usize = plan.block(0).iter().map(Vec::len).sum();
+            seconds = seconds.min((budget_s - used_s).max(0.0) + each_s * of_block as f64);
         }
-        let each_s = began.elapsed().as_secs_f64() / run.max(1) as f64;
-        let seconds = (each_s * of_bar as f64).min(most_s);
         match seconds.ceil() as u64 {
             seconds @ ..60 => format!("at most {seconds} s left"),
             seconds => format!("at most {} min {:02} s left", seconds / 60, seconds % 60),
@@ -168,7 +159,7 @@ impl Progress for TerminalProgress {
         let has_numbers = self
             .blocks
             .as_ref()
-            .is_some_and(|it| it.used_before_s.is_some());
+            .is_some_and(|it| it.rests_until > it.began);
         if !has_numbers {
             self.bar.set_message(cell.to_owned());
         }
@@ -193,7 +184,6 @@ impl Progress for TerminalProgress {
             plan: plan.clone(),
             began: now,
             run_before: self.run,
-            used_before_s: None,
             rests_until: now,
         });
     }
