@@ -30,9 +30,6 @@ const END_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a signal may go unnoticed.
 const SHORT_WAIT: Duration = Duration::from_millis(200);
 
-/// The same in a duet, whose other side may have done enough.
-const TURN_WAIT: Duration = Duration::from_millis(5);
-
 /// A callback that looks at a running process from time to time. Returns the wait until the next
 /// look.
 pub type Look<'a> = &'a mut dyn FnMut(i32) -> Duration;
@@ -126,24 +123,26 @@ impl Launch {
         let mut hang = None;
         let mut next_look = watch.as_ref().map(|_| began);
         let is_over = || self.side.as_ref().is_some_and(|side| side.is_over());
-        let longest = match &self.side {
-            Some(_) => TURN_WAIT,
-            None => SHORT_WAIT,
-        };
+        let mut ready = vec![PollFd::new(&exited, PollFlags::IN)];
+        ready.extend(
+            self.side
+                .iter()
+                .map(|side| PollFd::from_borrowed_fd(side.over(), PollFlags::IN)),
+        );
         let interrupted = loop {
             let left = timeout.saturating_sub(began.elapsed());
             // Short waits, so that a signal that arrives between the check and the poll is noticed
             // soon.
-            let until_look = next_look.map_or(longest, |next| {
+            let until_look = next_look.map_or(SHORT_WAIT, |next| {
                 next.saturating_duration_since(Instant::now())
             });
             let wait = left
-                .min(longest)
+                .min(SHORT_WAIT)
                 .min(until_look)
                 .try_into()
                 .context("a timeout out of range")?;
-            let mut ready = [PollFd::new(&exited, PollFlags::IN)];
-            if matches!(poll(&mut ready, Some(&wait)), Ok(1..)) {
+            let found = poll(&mut ready, Some(&wait));
+            if found.is_ok() && ready[0].revents().contains(PollFlags::IN) {
                 break false;
             }
             if let Some(watch) = &mut watch

@@ -7,10 +7,13 @@
 use super::held::held;
 use super::tree::{descendants, held_descendants};
 use crate::plan::{AskedTurns, Case, Plan, Turn, Turns};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::write;
 use rustix::process::{Pid, Signal, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,6 +26,8 @@ pub struct Duet {
     cpu: usize,
     state: Mutex<State>,
     changed: Condvar,
+    /// Readable once it is over.
+    over: OwnedFd,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -90,15 +95,18 @@ pub struct TurnsTaken {
 }
 
 impl Duet {
-    /// Of two processes on one of these CPUs, which this number chooses; `None` if there is none.
-    pub fn new(turn: Turn, allowed: Vec<usize>, choice: u64) -> Option<Arc<Duet>> {
-        let place = choice.checked_rem(allowed.len() as u64)?;
-        Some(Arc::new(Duet {
+    /// Of two processes on one of these CPUs, which this number chooses.
+    pub fn new(turn: Turn, allowed: Vec<usize>, choice: u64) -> Result<Arc<Duet>> {
+        let place = choice.checked_rem(allowed.len() as u64);
+        let place = place.context("no CPU may be used")?;
+        let over = eventfd(0, EventfdFlags::CLOEXEC).context("cannot watch a duet")?;
+        Ok(Arc::new(Duet {
             turn,
             cpu: allowed[place as usize],
             allowed,
             state: Mutex::default(),
             changed: Condvar::new(),
+            over,
         }))
     }
 
@@ -151,6 +159,8 @@ impl Duet {
     pub fn end(&self) {
         held(&self.state).is_over = true;
         self.changed.notify_all();
+        // It is never full: a duet ends a few times at most.
+        let _ = write(&self.over, &1u64.to_ne_bytes());
     }
 
     /// The turns of both, from the CPU time of their processes and how often these were preempted.
@@ -262,6 +272,11 @@ impl Side {
     pub(super) fn runs(&self, launcher: Pid) -> Running<'_> {
         self.change(|side| side.launcher = Some(launcher.as_raw_nonzero().get()));
         Running(self)
+    }
+
+    /// Readable once nothing more is wanted.
+    pub(super) fn over(&self) -> BorrowedFd<'_> {
+        self.duet.over.as_fd()
     }
 
     /// Whether nothing more is wanted.

@@ -10,7 +10,7 @@ use crate::execute::{Attempt, Duet, held};
 use crate::observe::Interference;
 use crate::observe::machine::allowed_cpus;
 use crate::plan::Turn;
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 /// The padding of a later process of a stream: another one of the 4096.
 const PADDING_STEP: u32 = 1237;
@@ -20,8 +20,7 @@ impl Processes {
     pub(super) fn take_turns(&self, turn: Turn, pair: [&Due; 2]) -> Result<[Option<SideEnded>; 2]> {
         let first = &pair[0].cell;
         let choice = first.seed.wrapping_add(u64::from(first.part));
-        let duet = Duet::new(turn, allowed_cpus(), choice);
-        let duet = duet.context("no CPU may be used")?;
+        let duet = Duet::new(turn, allowed_cpus(), choice)?;
         let before = held(&self.counters).snapshot();
         let mut ended = [None, None];
         let one = |index: &usize| {
