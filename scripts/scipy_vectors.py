@@ -3,7 +3,7 @@
 Run from the repository's root, with scipy 1.17.1 and numpy 2.4.6: python3 scripts/scipy_vectors.py > crates/stats/src/vectors.json
 
 p is `scipy.stats.wilcoxon`: exact if n <= 50 without ties, every sign pattern by its permutation method if there are ties
-(small n only), normal with continuity correction beyond 50. The interval is computed without Walsh quantiles: all shifts
+(small n only), normal with continuity correction beyond 50; Student's is `scipy.stats.ttest_1samp`. The interval is computed without Walsh quantiles: all shifts
 that SciPy's test does not reject at 5 %, tested between each two neighbouring Walsh averages.
 
 Holm's p-values come from the closed test that his procedure abbreviates: the largest Bonferroni p of all families that
@@ -17,7 +17,7 @@ from itertools import combinations
 
 import numpy as np
 import scipy
-from scipy.stats import PermutationMethod, bootstrap, mannwhitneyu, norm, t, ttest_ind, wilcoxon
+from scipy.stats import PermutationMethod, bootstrap, mannwhitneyu, norm, t, ttest_1samp, ttest_ind, wilcoxon
 
 
 def p_value(differences):
@@ -55,6 +55,8 @@ def vector(name, differences, with_interval=True):
         "estimate": float(np.median(walsh_averages(differences))),
         "p": float(p_value(differences).pvalue),
     }
+    if len(differences) > 1 and np.ptp(differences) > 0:
+        out["student_p"] = float(ttest_1samp(differences, 0).pvalue)
     if with_interval:
         out["interval"] = interval(differences)
     return out

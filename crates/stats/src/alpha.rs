@@ -8,12 +8,15 @@ pub const ALPHA: f64 = 0.05;
 /// a run, and these miss the truth more often: at 0.05 a single comparison of equals is called
 /// different in up to 7.1 % of runs, at this level in up to 4.8 %. Simulated with normal, Laplace,
 /// uniform and contaminated scatter and Student's t with 3 degrees of freedom, of 1.2 to 4 times
-/// the precision; 10 to 40, 16 to 60 and 10 to 200 blocks; 5000 to 40,000 runs of each.
+/// the precision; 6 to 40, 10 to 40, 16 to 60 and 10 to 200 blocks; 5000 to 40,000 runs of each.
 pub const ALPHA_UNTIL_PRECISE: f64 = 0.033;
 
-/// Blocks that a verdict over this many comparisons needs, with each p compared with `alpha`: with
+/// With fewer blocks nothing is claimed: they show too little of their own scatter, and their ranks have no 95 % interval.
+pub const LEAST_BLOCKS: u32 = 6;
+
+/// Blocks with which the signed-rank test can decide this many comparisons, with each p compared with `alpha`: with
 /// fewer, not even blocks that all agree could pass the correction for that many.
-pub fn blocks_needed(comparisons: usize, alpha: f64) -> u32 {
+pub fn blocks_for_ranks(comparisons: usize, alpha: f64) -> u32 {
     const LEAST: u32 = 10;
     let needed = 1.0 + (comparisons as f64 / alpha).log2();
     LEAST.max(needed.ceil() as u32)

@@ -3,10 +3,12 @@
 //! Differences are log ratios, so 1 % up and 1 % down are the same distance. This module does not
 //! know which direction is better.
 
+use super::alpha::{LEAST_BLOCKS, blocks_for_ranks};
 use super::hodges_lehmann::{Shift, shift};
 use super::holm::holm;
 use super::normal::{Z_975, upper_point};
-use super::two_samples::{rank_sum, shift_between};
+use super::student::student;
+use super::two_samples::{rank_sum, shift_between, welch};
 use super::wilcoxon::signed_rank;
 use std::iter::zip;
 
@@ -25,8 +27,6 @@ const Z_80: f64 = 0.841_621_233_572_914_3;
 pub struct Rule {
     /// Comparisons that were planned together.
     pub family: usize,
-    /// With fewer blocks nothing is claimed.
-    pub least: usize,
     /// A difference up to this is too small to matter, in log units.
     pub threshold: f64,
     /// The accepted chance of a false alarm, over the whole family.
@@ -45,7 +45,7 @@ pub enum Finding {
     /// There is a difference, but perhaps none that matters: the estimate lies within the
     /// threshold.
     Small,
-    /// Too few blocks for any claim in a family of this size, whatever they show.
+    /// Too few blocks for any claim, whatever they show.
     TooFew,
     /// Anything else.
     Unclear,
@@ -75,13 +75,17 @@ pub enum BlocksMore {
 
 impl Rule {
     /// The rule of a family at the usual threshold.
-    pub fn new(family: usize, least: usize, alpha: f64) -> Rule {
+    pub fn new(family: usize, alpha: f64) -> Rule {
         Rule {
             family,
-            least,
             threshold: THRESHOLD,
             alpha,
         }
+    }
+
+    /// Whether ranks of so many blocks could pass the correction for the family; otherwise Student's t decides.
+    fn has_enough_for_ranks(&self, blocks: usize) -> bool {
+        blocks >= blocks_for_ranks(self.family, self.alpha) as usize
     }
 }
 
@@ -120,17 +124,29 @@ impl Tested {
     }
 }
 
-/// A comparison by its paired differences; `None` for no differences, and if one is not finite.
-pub fn paired(differences: &[f64], threshold: f64) -> Option<Tested> {
-    Tested::new(shift(differences)?, threshold, |by| {
-        signed_rank(&moved(differences, by))
+/// A comparison of a family by its paired differences; `None` for no differences, and if one is not finite.
+pub fn paired(differences: &[f64], rule: &Rule) -> Option<Tested> {
+    let by_ranks = rule.has_enough_for_ranks(differences.len());
+    Tested::new(shift(differences)?, rule.threshold, |by| {
+        let moved = moved(differences, by);
+        if by_ranks {
+            signed_rank(&moved)
+        } else {
+            student(&moved).or(Some(1.0))
+        }
     })
 }
 
-/// A comparison by two samples that are not paired.
-pub fn unpaired(a: &[f64], b: &[f64], threshold: f64) -> Option<Tested> {
-    Tested::new(shift_between(a, b)?, threshold, |by| {
-        rank_sum(&moved(a, by), b)
+/// A comparison of a family by two samples that are not paired.
+pub fn unpaired(a: &[f64], b: &[f64], rule: &Rule) -> Option<Tested> {
+    let by_ranks = rule.has_enough_for_ranks(a.len().min(b.len()));
+    Tested::new(shift_between(a, b)?, rule.threshold, |by| {
+        let moved = moved(a, by);
+        if by_ranks {
+            rank_sum(&moved, b)
+        } else {
+            welch(&moved, b).or(Some(1.0))
+        }
     })
 }
 
@@ -140,15 +156,11 @@ fn moved(values: &[f64], by: f64) -> Vec<f64> {
 
 /// Judges all comparisons of a family, each given by its differences, at the usual threshold;
 /// `None` for one without any.
-pub fn judge_family<D: AsRef<[f64]>>(
-    family: &[D],
-    least: usize,
-    alpha: f64,
-) -> Vec<Option<Judgement>> {
-    let rule = Rule::new(family.len(), least, alpha);
+pub fn judge_family<D: AsRef<[f64]>>(family: &[D], alpha: f64) -> Vec<Option<Judgement>> {
+    let rule = Rule::new(family.len(), alpha);
     let tested = family
         .iter()
-        .map(|differences| paired(differences.as_ref(), rule.threshold));
+        .map(|differences| paired(differences.as_ref(), &rule));
     judge_tested(&tested.collect::<Vec<_>>(), &rule)
 }
 
@@ -188,7 +200,7 @@ fn find(shift: &Shift, adjusted_p: f64, adjusted_same_p: f64, rule: &Rule) -> Fi
     let inside = shift
         .interval
         .is_some_and(|i| -rule.threshold <= i.low && i.high <= rule.threshold);
-    if shift.n < rule.least {
+    if shift.n < LEAST_BLOCKS as usize {
         Finding::TooFew
     } else if significant && shift.estimate < -rule.threshold {
         Finding::Lower
@@ -218,7 +230,7 @@ fn find(shift: &Shift, adjusted_p: f64, adjusted_same_p: f64, rule: &Rule) -> Fi
 /// The count is as noisy as the estimate: it is an order of magnitude, not a promise.
 fn blocks_more(shift: &Shift, rule: &Rule) -> BlocksMore {
     let n = shift.n as f64;
-    let missing = rule.least.saturating_sub(shift.n).max(1) as f64;
+    let missing = (LEAST_BLOCKS as usize).saturating_sub(shift.n).max(1) as f64;
     let Some(interval) = shift.interval else {
         return counted(missing);
     };

@@ -19,10 +19,11 @@ mod nested;
 mod normal;
 mod proportion;
 mod stopping;
+mod student;
 mod two_samples;
 mod wilcoxon;
 
-pub use alpha::{ALPHA, ALPHA_UNTIL_PRECISE, blocks_needed};
+pub use alpha::{ALPHA, ALPHA_UNTIL_PRECISE, LEAST_BLOCKS, blocks_for_ranks};
 pub use bootstrap::{MeanShift, mean_shift};
 pub use entropy::{Bits, shannon};
 pub use finding::{
@@ -39,6 +40,7 @@ pub use modes::{Mode, Modes, modes};
 pub use nested::{Spreads, spreads};
 pub use proportion::wilson;
 pub use stopping::{Next, Stop, Stopping, half_width};
+pub use student::student;
 pub use two_samples::{rank_sum, shift_between, welch};
 pub use wilcoxon::signed_rank;
 

@@ -9,7 +9,7 @@ use super::hodges_lehmann::{Interval, Shift};
 use super::mean::{mean, standard_deviation};
 use super::median::{middle, sorted};
 use super::normal::{EXACT_UP_TO, Null};
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use super::student::two_sided;
 
 /// Two-sided p for both being samples of the same distribution. `None` for an empty sample, and if
 /// a value is not finite.
@@ -32,16 +32,15 @@ pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
 }
 
 /// Two-sided p of Welch's t-test (1947) for both having the same mean; it assumes that the values
-/// are independent, which neighbouring runs on one machine are not. `None` if a sample has fewer
-/// than two values, if none of the values differ, and if a value is not finite.
+/// are independent, which neighbouring runs on one machine are not. 1 or 0 if neither sample
+/// scatters; `None` if one has fewer than two values, and if a value is not finite.
 pub fn welch(a: &[f64], b: &[f64]) -> Option<f64> {
     let error = |values: &[f64]| Some(standard_deviation(values)?.powi(2) / values.len() as f64);
     let of_a = error(a)?;
     let of_b = error(b)?;
-    let apart = (mean(a)? - mean(b)?).abs() / (of_a + of_b).sqrt();
     let parts = of_a.powi(2) / (a.len() as f64 - 1.0) + of_b.powi(2) / (b.len() as f64 - 1.0);
-    let student = StudentsT::new(0.0, 1.0, (of_a + of_b).powi(2) / parts).ok()?;
-    Some(2.0 * student.sf(apart))
+    let freedom = (of_a + of_b).powi(2) / parts;
+    two_sided(mean(a)? - mean(b)?, (of_a + of_b).sqrt(), freedom)
 }
 
 /// By how much `a` lies above `b`. `None` as for [`rank_sum`]; no interval if even the whole range

@@ -13,10 +13,8 @@ use super::memory::MemoryRatio;
 use super::pairwise::{self, PairwiseTest};
 use super::ratio::Ratio;
 use super::row::Row;
-use crate::plan::comparisons;
 use crate::store::RunFile;
-use heapmark_stats::blocks_needed;
-use heapmark_stats::{THRESHOLD, Tested, mean, paired};
+use heapmark_stats::{Rule, Tested, mean, paired};
 use serde::Serialize;
 
 /// The conclusion of a run.
@@ -69,9 +67,6 @@ pub struct Ranking {
     pub cases: usize,
     /// Blocks of the pairwise test that has fewest.
     pub blocks: usize,
-    /// Blocks that m comparisons need (rows, or pairs of allocators if those are more):
-    /// max(10, 1 + log2(m / alpha)), rounded up.
-    pub blocks_needed: u32,
     /// The leader's memory over the baseline's; `None` if the leader is the baseline, or there is
     /// nothing to compare.
     pub memory: Option<MemoryRatio>,
@@ -117,7 +112,7 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     // A case in which the A/A copy differs yields no verdict of its own; if the copy differs over all
     // cases, or in each, there is none at all.
     let aa_copy = run.plan.aa_copy.as_ref();
-    let copy = aa_copy.and_then(|aa_copy| copy(aa_copy, &tables));
+    let copy = aa_copy.and_then(|aa_copy| copy(aa_copy, &tables, run.plan.alpha()));
     let copy = copy.filter(|copy| in_each || copy.p < run.plan.alpha());
     let mut candidates = Vec::new();
     let mut left_out = Vec::new();
@@ -169,7 +164,7 @@ impl<'a> JudgedCase<'a> {
 }
 
 /// The A/A copy over the baseline, over all cases.
-fn copy(aa_copy: &str, tables: &[JudgedCase]) -> Option<Tested> {
+fn copy(aa_copy: &str, tables: &[JudgedCase], alpha: f64) -> Option<Tested> {
     let copy = Candidate::new(aa_copy, tables, Vec::new());
     let blocks = copy.logs.first()?.keys();
     paired(
@@ -179,7 +174,7 @@ fn copy(aa_copy: &str, tables: &[JudgedCase]) -> Option<Tested> {
                 mean(&logs.collect::<Option<Vec<f64>>>()?)
             })
             .collect::<Vec<f64>>(),
-        THRESHOLD,
+        &Rule::new(1, alpha),
     )
 }
 
@@ -194,15 +189,13 @@ fn settle(baseline: &str, ranked: &[Candidate], alpha: f64, by: Clock) -> Conclu
         [leader, others @ ..] => (leader, others),
     };
     let cases = leader.logs.len();
-    let blocks_needed = blocks_needed(comparisons(cases, ranked.len()), alpha);
-    let tests = pairwise::all(leader, others, baseline, blocks_needed, alpha);
+    let tests = pairwise::all(leader, others, baseline, alpha);
     let base = others.iter().find(|other| other.name == baseline);
     let ranking = Ranking {
         leader: leader.name.clone(),
         by,
         cases,
         blocks: tests.iter().map(PairwiseTest::blocks).min().unwrap_or(0),
-        blocks_needed,
         memory: base.and_then(|base| MemoryRatio::new(&leader.memory, &base.memory)),
         tests,
     };

@@ -6,7 +6,7 @@ use super::ratio::Ratio;
 use super::spread::Spread;
 use super::verdict::{TIME, Verdict, Verdicts};
 use crate::metric::{Process, WALL};
-use heapmark_stats::{blocks_needed, judge_family};
+use heapmark_stats::judge_family;
 use serde::Serialize;
 
 /// An allocator under a factor over itself without.
@@ -56,7 +56,7 @@ pub fn judge(
         .iter()
         .map(|(_, _, under, plain)| logs(under, plain))
         .collect();
-    let judged = judge_family(&logs, blocks_needed(logs.len(), alpha) as usize, alpha);
+    let judged = judge_family(&logs, alpha);
     let compared = pairs.iter().zip(&logs).zip(judged);
     compared
         .filter_map(|(((place, row, under, plain), logs), judgement)| {

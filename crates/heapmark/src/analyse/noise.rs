@@ -172,7 +172,7 @@ fn level(logs: &[f64], blocks: usize) -> Option<Level> {
         let planted: Vec<f64> = logs.iter().map(|log| log + planted.ln()).collect();
         let stretches = planted.windows(blocks);
         stretches
-            .filter_map(|stretch| judge_family(&[stretch], blocks, ALPHA).pop().flatten())
+            .filter_map(|stretch| judge_family(&[stretch], ALPHA).pop().flatten())
             .collect()
     };
     let share = |judged: &[Judgement]| {

@@ -54,16 +54,14 @@ pub(super) fn all(
     leader: &Candidate,
     others: &[Candidate],
     baseline: &str,
-    needed: u32,
     alpha: f64,
 ) -> Vec<PairwiseTest> {
-    let needed = needed as usize;
     let judged = |family: usize| {
-        let rule = Rule::new(family, needed, alpha);
+        let rule = Rule::new(family, alpha);
         // Pairwise tests among the others are not run: they count as tests that show nothing.
         let mut tested: Vec<Option<Tested>> = others
             .iter()
-            .map(|other| paired(&block_means(leader, other), rule.threshold))
+            .map(|other| paired(&block_means(leader, other), &rule))
             .collect();
         tested.resize(family, None);
         judge_tested(&tested, &rule)

@@ -11,8 +11,8 @@ use crate::observe::preflight::ItemState;
 use crate::plan::Case;
 use crate::store::{AllocatorInfo, Purpose, RunFile};
 use heapmark_stats::{
-    ALPHA, Finding, Interval, Judgement, LEAST_MACHINES, Machines, Rule, THRESHOLD, Tested,
-    Transfer, blocks_needed, judge_tested, machines, mean, median, paired, spreads,
+    ALPHA, Finding, Interval, Judgement, LEAST_MACHINES, Machines, Transfer, judge_family,
+    machines, mean, median, spreads,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -531,12 +531,8 @@ fn pooled(
     alpha: f64,
 ) -> Option<PooledRow> {
     // Each block of a machine counts the same, for its ratio as for its interval.
-    let tests: Vec<Option<Tested>> = jobs
-        .values()
-        .map(|jobs| paired(&jobs.concat(), THRESHOLD))
-        .collect();
-    let least = blocks_needed(tests.len(), alpha) as usize;
-    let judged = judge_tested(&tests, &Rule::new(tests.len(), least, alpha));
+    let logs: Vec<Vec<f64>> = jobs.values().map(|jobs| jobs.concat()).collect();
+    let judged = judge_family(&logs, alpha);
     let judged: Vec<Judgement> = judged.into_iter().collect::<Option<_>>()?;
     let findings: Vec<Finding> = judged.iter().map(|it| it.finding).collect();
     let estimates: Vec<f64> = judged.iter().map(|it| it.shift.estimate).collect();

@@ -4,7 +4,6 @@
 use super::group::CaseGroups;
 use super::role::Role;
 use crate::metric::{self, Metric, Process, Unit, Value};
-use heapmark_stats::blocks_needed;
 use heapmark_stats::{BlocksMore, Finding, Judgement, Shift, judge_family, shift};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -160,7 +159,7 @@ fn family(
             }
         }
     }
-    let judged = judge_family(&logs, blocks_needed(logs.len(), alpha) as usize, alpha);
+    let judged = judge_family(&logs, alpha);
     places
         .into_iter()
         .zip(judged)

@@ -11,7 +11,7 @@ use crate::catalog::allocators::is_name;
 use crate::catalog::{Allocator, Catalog, Settings, Source, joined, settings};
 use crate::execute::Subject;
 use crate::file::WithPath;
-use crate::plan::{Client, LimitKind, Mode, Plan, Ready, UserCommand, comparisons};
+use crate::plan::{Client, LimitKind, Mode, Plan, Ready, UserCommand};
 use crate::report::units;
 use crate::session::Selection;
 use anyhow::{Context, Result, anyhow};
@@ -171,8 +171,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         _ => None,
     };
     let cases = select::with_factor(cases, flags);
-    let count = comparisons(cases.len(), subjects.len());
-    let length = run_length::of_try(flags, mode, count);
+    let length = run_length::of_try(flags, mode);
     let plan = select::plan(
         flags,
         mode,

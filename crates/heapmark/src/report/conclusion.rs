@@ -10,7 +10,7 @@ use crate::analyse::{
     Purge, Ranking, Ratio, Row, Withheld, distinct, held,
 };
 use crate::store::RunFile;
-use heapmark_stats::geometric_mean;
+use heapmark_stats::{LEAST_BLOCKS, geometric_mean};
 use std::collections::BTreeMap;
 
 /// Allocators whose memory differs by less are called as small as each other.
@@ -372,15 +372,14 @@ fn unclear(analysis: &Analysis, ranking: &Ranking) -> String {
     let blocks = count(ranking.blocks, "block");
     let doubts = || rivals.iter().map(|contest| contest.doubt);
     let mut sentence = if doubts().any(|doubt| doubt == Some(Doubt::FewBlocks)) {
-        let needed = ranking.blocks_needed;
-        let remedy = if analysis.planned_blocks < needed {
-            format!("run again with --blocks {needed}")
+        let remedy = if analysis.planned_blocks < LEAST_BLOCKS {
+            format!("run again with --blocks {LEAST_BLOCKS}")
         } else {
             "resume the run".to_owned()
         };
         let verb = if ranking.blocks == 1 { "is" } else { "are" };
         format!(
-            "Unclear: {blocks} {verb} too few for a verdict ({needed} needed): {remedy}. So far {} is ahead, then {}.",
+            "Unclear: {blocks} {verb} too few for a verdict ({LEAST_BLOCKS} needed): {remedy}. So far {} is ahead, then {}.",
             analysis.named(leader),
             analysis.named(&rivals[0].against)
         )

@@ -84,10 +84,10 @@ larson, 2 threads (oversubscribed)
   hoard: crash 1 of 11: SIGSEGV in phase run
 
 xmalloc, 2 threads
-  allocator  ns/op  time / glibc [95 %]   verdict         CPU  overhead  floor + kernel + rest
-  rpmalloc    12.0  0.600 [0.600, 0.600]  faster        0.600     1.20x     2.00 + 1.25 + 8.75
-  glibc       20.0  1 (baseline)                            1     1.20x     2.00 + 2.25 + 15.8
-  hoard       20.0  1.000 [1.000, 1.000]  too few (+1)  1.000     1.20x     2.00 + 2.25 + 15.8
+  allocator  ns/op  Mops/s  time / glibc [95 %]   verdict    CPU  overhead  floor + kernel + rest
+  rpmalloc    12.0     167  0.600 [0.600, 0.600]  faster   0.600     1.20x     2.00 + 1.25 + 8.75
+  glibc       20.0     100  1 (baseline)                       1     1.20x     2.00 + 2.25 + 15.8
+  hoard       20.0     100  1.000 [1.000, 1.000]  same     1.000     1.20x     2.00 + 2.25 + 15.8
   rpmalloc: partial
   hoard: not purged, 9 of 10 blocks
   floor: null 2.00 ns/op
@@ -114,7 +114,7 @@ partial: rpmalloc leaves posix_memalign to libc.
 not purged: the clock includes giving memory back, and this allocator does not, or is not known to.
 purge: its share of the row's time, or configured: without a call. Files have the time without it.
 oversubscribed: more threads than CPUs; the scheduler is measured too.
-Too narrow for: floor, user, by CPU, Mops/s. A wider terminal and the exports have it.
+Too narrow for: floor, user, by CPU. A wider terminal and the exports have it.
 
 rpmalloc is the fastest here, over 2 cases and 10 blocks: it takes 0.556x the time of glibc (95 %
 interval 0.556-0.556); its memory overhead is 1.00x glibc's. These are times of malloc and free

@@ -9,6 +9,7 @@ use super::whole::seconds;
 use crate::analyse::{
     Analysis, Case, Clock, CommandFacts, Conclusion, Numbers, Ranking, Role, Row, Verdict,
 };
+use heapmark_stats::LEAST_BLOCKS;
 
 /// No verdict covers a difference smaller than this.
 const HARDLY: f64 = 0.01;
@@ -321,7 +322,7 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
     }
     // As in the table, unless that is by another clock.
     candidates.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
-    if ranking.blocks < ranking.blocks_needed as usize {
+    if ranking.blocks < LEAST_BLOCKS as usize {
         return None;
     }
     let mut faster = vec![];

@@ -1,7 +1,8 @@
 //! Findings, and how many more blocks they would take.
 
 use super::super::{
-    BlocksMore, Finding, Judgement, THRESHOLD, holm, judge_family, paired, signed_rank,
+    BlocksMore, Finding, Judgement, LEAST_BLOCKS, Rule, THRESHOLD, holm, judge_family, paired,
+    signed_rank,
 };
 use super::noise::normal;
 use crate::ALPHA;
@@ -17,7 +18,7 @@ fn around(place: f64, width: f64, n: usize) -> Vec<f64> {
 }
 
 fn alone(differences: &[f64]) -> Judgement {
-    judge_family(&[differences], 10, ALPHA)[0].unwrap()
+    judge_family(&[differences], ALPHA)[0].unwrap()
 }
 
 fn more(judgement: &Judgement) -> u32 {
@@ -72,11 +73,20 @@ fn up_and_down_have_the_same_threshold() {
 
 #[test]
 fn too_few_blocks_are_too_few_whatever_they_say() {
-    for (place, blocks) in [(0.5, 9), (0.0, 9), (0.5, 3)] {
+    for (place, blocks) in [(0.5, 5), (0.0, 5), (0.5, 3)] {
         let judgement = alone(&around(place, 1e-4, blocks));
         assert_eq!(judgement.finding, Finding::TooFew);
-        assert_eq!(more(&judgement), 10 - blocks as u32);
+        assert_eq!(more(&judgement), LEAST_BLOCKS - blocks as u32);
     }
+}
+
+/// By ranks six blocks that agree have a p of 1/32, which no family of two may pass.
+#[test]
+fn blocks_too_few_for_ranks_are_judged_by_their_scatter() {
+    let family = |width: f64| judge_family(&vec![around(0.1, width, 6); 90], ALPHA)[0].unwrap();
+    assert_eq!(family(0.01).finding, Finding::Higher);
+    assert_eq!(family(0.09).finding, Finding::Unclear);
+    assert_eq!(signed_rank(&around(0.1, 0.01, 6)), Some(1.0 / 32.0));
 }
 
 /// A finding of one comparison alone may not hold as one of eight.
@@ -88,7 +98,7 @@ fn a_family_is_judged_together() {
     assert_eq!(alone(&doubtful).finding, Finding::Higher);
     let mut family = vec![around(0.0, 0.1, 20); 7];
     family.push(doubtful);
-    let judged = judge_family(&family, 10, ALPHA);
+    let judged = judge_family(&family, ALPHA);
     assert_eq!(judged[7].unwrap().finding, Finding::Unclear);
     assert!((judged[7].unwrap().adjusted_p - 8.0 * p).abs() < 1e-12);
 }
@@ -96,10 +106,10 @@ fn a_family_is_judged_together() {
 #[test]
 fn what_is_the_same_alone_is_not_yet_as_one_of_many() {
     let near = around(0.002, 0.018, 20);
-    let same_p = paired(&near, THRESHOLD).unwrap().same_p;
+    let same_p = paired(&near, &Rule::new(1, ALPHA)).unwrap().same_p;
     assert!(same_p < 0.05 && 24.0 * same_p > 0.05, "{same_p}");
     assert_eq!(alone(&near).finding, Finding::Same);
-    let judged = judge_family(&vec![near; 24], 10, ALPHA);
+    let judged = judge_family(&vec![near; 24], ALPHA);
     assert!(
         judged
             .iter()
@@ -107,7 +117,7 @@ fn what_is_the_same_alone_is_not_yet_as_one_of_many() {
         "{:?}",
         judged[0]
     );
-    let nearer = judge_family(&vec![around(0.0, 0.005, 20); 24], 10, ALPHA);
+    let nearer = judge_family(&vec![around(0.0, 0.005, 20); 24], ALPHA);
     assert!(
         nearer
             .iter()
@@ -116,13 +126,13 @@ fn what_is_the_same_alone_is_not_yet_as_one_of_many() {
 }
 
 proptest! {
-    /// For one comparison, both agree.
+    /// For one comparison by ranks, both agree.
     #[test]
     fn a_comparison_is_the_same_where_its_interval_lies_inside_the_threshold(
         place in -0.01..0.01f64,
-        scatter in prop::collection::vec(-0.02..0.02f64, 6..50),
+        scatter in prop::collection::vec(-0.02..0.02f64, 10..50),
     ) {
-        let tested = paired(&scatter.iter().map(|d| d / 2.0 + place).collect::<Vec<f64>>(), THRESHOLD).unwrap();
+        let tested = paired(&scatter.iter().map(|d| d / 2.0 + place).collect::<Vec<f64>>(), &Rule::new(1, ALPHA)).unwrap();
         let interval = tested.shift.interval.unwrap();
         let inside = -THRESHOLD <= interval.low && interval.high <= THRESHOLD;
         prop_assert_eq!(tested.same_p <= 0.05, inside, "{:?}", tested);
@@ -131,7 +141,7 @@ proptest! {
 
 #[test]
 fn a_comparison_without_data_still_counts_for_the_family() {
-    let judged = judge_family(&[around(0.05, 0.125, 20), Vec::new()], 10, ALPHA);
+    let judged = judge_family(&[around(0.05, 0.125, 20), Vec::new()], ALPHA);
     assert_eq!(judged[1], None);
     assert_eq!(
         judged[0].unwrap().adjusted_p,
@@ -173,8 +183,7 @@ fn blocks_more_follow_from_the_half_width_and_the_distance() {
 
 #[test]
 fn a_larger_family_takes_more_blocks() {
-    let of =
-        |family| more(&judge_family(&vec![around(0.05, 0.2, 20); family], 10, ALPHA)[0].unwrap());
+    let of = |family| more(&judge_family(&vec![around(0.05, 0.2, 20); family], ALPHA)[0].unwrap());
     assert!(of(1) < of(8) && of(8) < of(100));
 }
 
@@ -206,6 +215,6 @@ fn that_many_blocks_more_are_mostly_enough() {
 #[test]
 fn without_scatter_a_count_is_still_a_count() {
     assert_eq!(alone(&[0.0; 20]).finding, Finding::Same);
-    assert_eq!(more(&alone(&[0.0; 7])), 3);
-    assert_eq!(judge_family(&[[f64::NAN]], 10, ALPHA), [None]);
+    assert_eq!(more(&alone(&[0.0; 4])), 2);
+    assert_eq!(judge_family(&[[f64::NAN]], ALPHA), [None]);
 }

@@ -59,7 +59,7 @@ fn with_a_floor_of_three_fifths_every_clear_verdict_has_the_right_sign_and_the_r
         };
         let case = Case::new(ours, theirs, 6.0, random);
         let logs = case.logs(|time| time);
-        let finding = judge_family(&[&logs], 10, ALPHA)[0].unwrap().finding;
+        let finding = judge_family(&[&logs], ALPHA)[0].unwrap().finding;
         let is_less = match finding {
             Finding::Lower => true,
             Finding::Higher => false,

@@ -46,7 +46,7 @@ fn machines_that_agree_are_hardly_ever_said_to_differ_and_a_planted_split_is_fou
                     .collect()
             })
             .collect();
-        let judged = judge_family(&families, 6, 0.05);
+        let judged = judge_family(&families, 0.05);
         let judged: Vec<_> = judged.into_iter().flatten().collect();
         let findings: Vec<Finding> = judged.iter().map(|it| it.finding).collect();
         let estimates: Vec<f64> = judged.iter().map(|it| it.shift.estimate).collect();

@@ -13,7 +13,9 @@ mod stopping;
 
 use super::bootstrap::tail;
 use super::normal::{EXACT_UP_TO, upper_point, upper_tail};
-use super::{Shift, holm, mean_shift, median, rank_sum, shift, shift_between, signed_rank, welch};
+use super::{
+    Shift, holm, mean_shift, median, rank_sum, shift, shift_between, signed_rank, student, welch,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -61,6 +63,9 @@ fn agrees_with_scipy() {
         let differences = numbers(&vector["differences"]);
         close(median(&differences).unwrap(), &vector["median"], name);
         close(signed_rank(&differences).unwrap(), &vector["p"], name);
+        if let Some(p) = vector.get("student_p") {
+            close(student(&differences).unwrap(), p, name);
+        }
         same_shift(&shift(&differences).unwrap(), vector, name);
     }
 }
@@ -80,7 +85,9 @@ fn unpaired_samples_agree_with_scipy() {
             None => assert_eq!(welch(&a, &b), None, "{name}"),
         }
     }
-    assert_eq!(welch(&[1.0, 1.0], &[1.0, 1.0]), None);
+    assert_eq!(welch(&[1.0, 1.0], &[1.0, 1.0]), Some(1.0));
+    assert_eq!(student(&[1.0; 6]), Some(0.0));
+    assert_eq!(student(&[1.0]), None);
     assert_eq!(
         (rank_sum(&[], &[1.0]), rank_sum(&[f64::NAN], &[1.0])),
         (None, None)

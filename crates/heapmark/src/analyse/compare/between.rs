@@ -1,7 +1,7 @@
 //! Compares two runs: the same rows, but no shared blocks.
 
 use super::counterpart::{counterpart, differences, library};
-use super::{Compared, Comparison, FIXED_TIME, NO_EARLIER, NO_NUMBERS, PACED, Side};
+use super::{Compared, Comparison, FIXED_TIME, NO_EARLIER, NO_NUMBERS, PACED, Side, Test};
 use crate::analyse::group::{CaseGroups, Group};
 use crate::analyse::ratio::Ratio;
 use crate::analyse::role::Role;
@@ -9,7 +9,7 @@ use crate::analyse::verdict::verdicts;
 use crate::analyse::{counting, grid};
 use crate::metric::{Metric, Process, Value};
 use crate::store::RunFile;
-use heapmark_stats::{Tested, unpaired};
+use heapmark_stats::{Shift, shift_between, unpaired};
 
 /// The value of a process that is compared.
 type ProcessValue = fn(&Process) -> Option<f64>;
@@ -46,19 +46,17 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
                 _ if case.is_paced() => Err(PACED),
                 _ if table.is_paced() => Err(FIXED_TIME),
                 Err(why) => Err(why.as_str()),
-                Ok((earlier, before)) => {
-                    tested(group, [earlier, table], anchor, value, threshold.ln_1p())
-                        .map(|tests| (tests, before.withheld(by)))
-                }
+                Ok((earlier, before)) => Moved::new(group, [earlier, table], anchor, value)
+                    .map(|moved| (moved, before.withheld(by))),
             };
-            let row = found.map(|((time, beside), withheld_before)| {
+            let row = found.map(|(moved, withheld_before)| {
                 // The anchor is not judged: it shows how far the runs themselves differ.
-                tests.push(Some(beside.unwrap_or(time)).filter(|_| anchor != Some(name)));
+                tests.push(Some(moved.test).filter(|_| anchor != Some(name)));
                 Compared {
-                    beside_anchor: beside.map(|beside| Ratio::of_shift(beside.shift)),
+                    beside_anchor: moved.beside_anchor.map(Ratio::of_shift),
                     // Another load in one run is no change of an allocator, whatever the anchor did.
                     verdict: calls.withheld(by).or(withheld_before),
-                    ..Compared::new(case, name, Ratio::of_shift(time.shift))
+                    ..Compared::new(case, name, Ratio::of_shift(moved.as_measured))
                 }
             });
             comparison.add(case, name, row);
@@ -70,27 +68,45 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
     comparison
 }
 
-/// The test of a row as measured, and with the anchor's value in each run as the unit, unless it is
-/// the anchor.
-fn tested(
-    group: &Group,
-    [old, new]: [&CaseGroups; 2],
-    anchor: Option<&str>,
-    value: ProcessValue,
-    threshold: f64,
-) -> Result<(Tested, Option<Tested>), &'static str> {
-    let name = group.allocator.name.as_str();
-    let earlier = old.named(name).ok_or(NO_EARLIER)?;
-    let time = unpaired(&logs(group, value), &logs(earlier, value), threshold).ok_or(NO_NUMBERS)?;
-    let anchor = anchor.filter(|anchor| *anchor != name);
-    let beside = |group: &Group, of: &CaseGroups| -> Option<Vec<f64>> {
-        let ratios = group.log_ratios(of.named(anchor?)?, value);
-        Some(ratios.into_values().collect())
-    };
-    let beside = beside(group, new)
-        .zip(beside(earlier, old))
-        .and_then(|(new, old)| unpaired(&new, &old, threshold));
-    Ok((time, beside))
+/// How far a row's values have moved.
+struct Moved {
+    as_measured: Shift,
+    /// With the anchor's value in each run as the unit; `None` for the anchor itself.
+    beside_anchor: Option<Shift>,
+    /// Of the second, or else of the first.
+    test: Test,
+}
+
+impl Moved {
+    fn new(
+        group: &Group,
+        [old, new]: [&CaseGroups; 2],
+        anchor: Option<&str>,
+        value: ProcessValue,
+    ) -> Result<Moved, &'static str> {
+        let name = group.allocator.name.as_str();
+        let earlier = old.named(name).ok_or(NO_EARLIER)?;
+        let values = [group, earlier].map(|group| logs(group, value));
+        let as_measured = shift_between(&values[0], &values[1]).ok_or(NO_NUMBERS)?;
+        let anchor = anchor.filter(|anchor| *anchor != name);
+        let beside = |group: &Group, of: &CaseGroups| -> Option<Vec<f64>> {
+            let ratios = group.log_ratios(of.named(anchor?)?, value);
+            Some(ratios.into_values().collect())
+        };
+        let beside = beside(group, new).zip(beside(earlier, old));
+        let beside_anchor = beside
+            .as_ref()
+            .and_then(|(new, old)| shift_between(new, old));
+        let [now, before] = match beside {
+            Some((new, old)) if beside_anchor.is_some() => [new, old],
+            _ => values,
+        };
+        Ok(Moved {
+            as_measured,
+            beside_anchor,
+            test: Box::new(move |rule| unpaired(&now, &before, rule)),
+        })
+    }
 }
 
 fn logs(group: &Group, value: ProcessValue) -> Vec<f64> {

@@ -19,7 +19,7 @@ use super::{counting, grid};
 use crate::metric::{self, Metric, Value};
 use crate::plan::Case;
 use crate::store::{Record, RunFile};
-use heapmark_stats::{Rule, Tested, blocks_needed, judge_tested, paired};
+use heapmark_stats::{Rule, Tested, judge_tested, paired, shift};
 use serde::Serialize;
 
 /// One of the runs that are compared.
@@ -119,7 +119,6 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
         return ranges::within(side, by, threshold);
     };
     let plan = &side.head.plan;
-    let small = threshold.ln_1p();
     let tables = grid(side.head, &counting(side.records));
     let verdicts = verdict::verdicts(&tables, plan.alpha());
     let mut comparison = Comparison::default();
@@ -128,17 +127,22 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
         let case = table.case;
         for group in table.of(Role::Candidate) {
             let name = &group.allocator.name;
-            let tested = if case.is_paced() {
+            let logs = if case.is_paced() {
                 Err(PACED)
             } else if table.is_paced() {
                 Err(FIXED_TIME)
             } else {
-                paired(&table.logs(group, value), small).ok_or(NO_BASELINE)
+                Ok(table.logs(group, value))
             };
-            tests.extend(tested.ok().map(Some));
-            let row = tested.map(|tested| Compared {
-                verdict: calls.withheld(by),
-                ..Compared::new(case, name, Ratio::of_shift(tested.shift))
+            let row = logs.and_then(|logs| {
+                let shift = shift(&logs).ok_or(NO_BASELINE)?;
+                tests.push(Some(
+                    Box::new(move |rule: &Rule| paired(&logs, rule)) as Test
+                ));
+                Ok(Compared {
+                    verdict: calls.withheld(by),
+                    ..Compared::new(case, name, Ratio::of_shift(shift))
+                })
             });
             comparison.add(case, name, row);
         }
@@ -146,6 +150,9 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
     comparison.judge(&tests, threshold, plan.alpha());
     comparison
 }
+
+/// A test of one row, once its family is known.
+type Test = Box<dyn Fn(&Rule) -> Option<Tested>>;
 
 impl Comparison {
     /// Adds a row, or why it is left out.
@@ -161,16 +168,15 @@ impl Comparison {
 
     /// Fills in the verdicts that are not withheld, from a test for each row; rows without a test
     /// get none.
-    fn judge(&mut self, tests: &[Option<Tested>], threshold: f64, alpha: f64) {
-        let family: Vec<Option<Tested>> = tests.iter().copied().filter(Option::is_some).collect();
-        let least = blocks_needed(family.len(), alpha) as usize;
+    fn judge(&mut self, tests: &[Option<Test>], threshold: f64, alpha: f64) {
         let rule = Rule {
             threshold: threshold.ln_1p(),
-            ..Rule::new(family.len(), least, alpha)
+            ..Rule::new(tests.iter().flatten().count(), alpha)
         };
+        let family: Vec<Option<Tested>> = tests.iter().flatten().map(|test| test(&rule)).collect();
         let mut judgements = judge_tested(&family, &rule).into_iter().flatten();
         for (row, tested) in self.rows.iter_mut().zip(tests) {
-            let judgement = tested.and_then(|_| judgements.next());
+            let judgement = tested.as_ref().and_then(|_| judgements.next());
             let call = judgement.map(|judgement| Verdict::of(&judgement));
             row.verdict = call.map(|call| row.verdict.unwrap_or(call));
         }

@@ -4,10 +4,9 @@ use super::RunFlags;
 use super::comparison::Comparison;
 use crate::catalog::Suite;
 use crate::plan::{Mode, Plan};
-use heapmark_stats::{ALPHA, ALPHA_UNTIL_PRECISE, blocks_needed};
+use heapmark_stats::{ALPHA, LEAST_BLOCKS, blocks_for_ranks};
 
-/// Flags override the suite; with neither, as many blocks as a verdict over this many comparisons
-/// needs.
+/// Flags override the suite; with neither, as many blocks as ranks need to decide this many comparisons.
 pub fn of_run(args: &RunFlags, mode: Mode, suite: &Suite, comparisons: usize) -> Plan {
     let flags = &args.comparison;
     let asked = flags.precision.is_some() || flags.max_blocks.is_some() || flags.budget.is_some();
@@ -15,19 +14,22 @@ pub fn of_run(args: &RunFlags, mode: Mode, suite: &Suite, comparisons: usize) ->
     match exact.or(suite.blocks.filter(|_| !asked)) {
         Some(blocks) => within_budget(flags, blocks),
         None if matches!(mode, Mode::Latency { .. }) || !(asked || suite.adaptive) => {
-            exactly(blocks_needed(comparisons, ALPHA))
+            exactly(blocks_for_ranks(comparisons, ALPHA))
         }
-        None => until_precise(flags, suite.budget_minutes, comparisons),
+        None => Plan {
+            budget_of_suite: flags.budget.is_none(),
+            ..until_precise(flags, suite.budget_minutes)
+        },
     }
 }
 
 /// An answer within minutes, unless the flags say otherwise.
-pub fn of_try(flags: &Comparison, mode: Mode, comparisons: usize) -> Plan {
+pub fn of_try(flags: &Comparison, mode: Mode) -> Plan {
     const MINUTES: f64 = 3.0;
     let asked = flags.precision.is_some() || flags.max_blocks.is_some();
     match flags.blocks.or(mode.blocks()) {
         Some(blocks) => within_budget(flags, blocks),
-        None => until_precise(flags, (!asked).then_some(MINUTES), comparisons),
+        None => until_precise(flags, (!asked).then_some(MINUTES)),
     }
 }
 
@@ -49,18 +51,17 @@ fn exactly(blocks: u32) -> Plan {
 
 /// A plan that lasts until the precision is reached, but has at least as many blocks as a verdict
 /// needs.
-fn until_precise(flags: &Comparison, budget_minutes: Option<f64>, comparisons: usize) -> Plan {
+fn until_precise(flags: &Comparison, budget_minutes: Option<f64>) -> Plan {
     const MOST: u32 = 40;
     const PRECISION: f64 = 0.01;
     const FAR_PRECISION: f64 = 0.025;
-    let needed = blocks_needed(comparisons, ALPHA_UNTIL_PRECISE);
-    let most = flags.max_blocks.unwrap_or(MOST.max(needed));
+    let most = flags.max_blocks.unwrap_or(MOST);
     let budget_s = flags.budget.map(|budget| budget.as_secs_f64());
     Plan {
         most_blocks: Some(most),
         precision: flags.precision.or(Some(PRECISION)),
         far_precision: flags.precision.is_none().then_some(FAR_PRECISION),
         budget_s: budget_s.or(budget_minutes.map(|min| min * 60.0)),
-        ..exactly(needed.min(most))
+        ..exactly(LEAST_BLOCKS.min(most))
     }
 }

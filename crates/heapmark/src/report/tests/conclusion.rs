@@ -77,7 +77,7 @@ fn too_few_blocks_tell_what_to_do() {
         .fill(|_, name, _| if name == "glibc" { 20.0 } else { 10.0 });
     assert_eq!(
         sentence(&lab),
-        "Unclear: 5 blocks are too few for a verdict (10 needed): run again with --blocks 10. So far a is ahead, then b."
+        "Unclear: 5 blocks are too few for a verdict (6 needed): run again with --blocks 6. So far a is ahead, then b."
     );
 }
 
@@ -87,7 +87,7 @@ fn an_interrupted_run_is_to_be_resumed() {
         .fill(|_, _, _| 20.0)
         .without(|record| record.block > 4);
     assert!(
-        sentence(&lab).contains("too few for a verdict (10 needed): resume the run."),
+        sentence(&lab).contains("too few for a verdict (6 needed): resume the run."),
         "{}",
         sentence(&lab)
     );

@@ -217,7 +217,7 @@ fn the_answer_names_those_that_had_huge_pages_if_not_all_had() {
 
 #[test]
 fn too_few_blocks_and_not_told_apart_are_two_signs() {
-    let lab = FakeRun::new(&["glibc", "a"], &["one", "two"], 9)
+    let lab = FakeRun::new(&["glibc", "a"], &["one", "two"], 5)
         .fill(|_, name, block| if name == "a" { 5.0 } else { 20.0 } * noise(name, block));
     let text = matrix_on(WIDE, &lab).unwrap();
     assert!(
