@@ -28,12 +28,12 @@ pub struct Suite {
     pub tiers: Vec<super::Tier>,
     /// The allocator that the others are compared with.
     pub baseline: String,
-    /// How often each allocator runs each workload; without it, as often as a verdict needs.
+    /// How often each allocator runs each workload; without it, as often as ranks can decide.
     pub blocks: Option<u32>,
-    /// More blocks than a verdict needs, until the intervals are narrow.
+    /// At least as many as a verdict needs, until the intervals are narrow.
     #[serde(default)]
     pub adaptive: bool,
-    /// No block begins after this many minutes.
+    /// No block begins that would end after this many minutes.
     pub budget_minutes: Option<f64>,
     /// The time that one process should measure on the baseline, if the preset is calibrated.
     pub target_ms: u32,

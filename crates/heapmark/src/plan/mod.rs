@@ -54,9 +54,12 @@ pub struct Plan {
     /// Half of an interval that is enough where a ratio is far from 1, if that is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub far_precision: Option<f64>,
-    /// No block begins after this many seconds of processes.
+    /// No block begins that would end later than this, in seconds, if it takes as long as the one before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_s: Option<f64>,
+    /// Whether it is the suite's own budget: then it is of blocks alone, and never ends a run before the least number of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub budget_of_suite: bool,
     /// Whether parts with interference are run again.
     #[serde(default)]
     pub repeats: bool,

@@ -12,7 +12,7 @@ use crate::plan::{Cell, Counter, Mode, Part, Turn};
 use crate::store::{Purpose, RunFile};
 use anyhow::Result;
 use heapmark_stats::{Next, Shift, Stopping};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Iterations of a process in which each call, of the kernel or of the allocator, is traced and
 /// takes many times longer.
@@ -28,7 +28,12 @@ impl Session {
         let mut left_over = Vec::new();
         let mut had_intervals = false;
         progress.plan(&self.plan);
+        if self.plan.budget_of_suite {
+            self.began = Instant::now();
+            self.before_s = self.seconds_of_blocks();
+        }
         for block in 0..self.plan.most_blocks() {
+            let began_s = self.used_s();
             let mut disturbed = Vec::new();
             let parts = self.plan.block(block);
             if self.plan.mode == Mode::Memory {
@@ -46,7 +51,9 @@ impl Session {
             let compared = standings.iter().filter(|it| !it.is_copy);
             let shifts: Vec<Option<Shift>> = compared.map(|it| it.shift).collect();
             let blocks = block as usize + 1;
-            let next = self.stopping().after(blocks, &shifts, self.over_budget());
+            let is_late = self.over_budget(self.used_s() - began_s);
+            let may_end = !self.plan.budget_of_suite || block + 1 >= self.plan.blocks;
+            let next = self.stopping().after(blocks, &shifts, is_late && may_end);
             progress.block(block, &standings, self.used_s(), next);
             if next != Next::GoOn {
                 break;
@@ -89,7 +96,7 @@ impl Session {
         let planned = plan.blocks as usize * plan.block(0).len();
         let mut still = Vec::new();
         for part in parts {
-            if !plan.repeats || self.repeats >= planned || self.over_budget() {
+            if !plan.repeats || self.repeats >= planned || self.over_budget(0.0) {
                 break;
             }
             self.repeats += 1;
@@ -192,16 +199,26 @@ impl Session {
         }
     }
 
-    fn over_budget(&self) -> bool {
+    /// Whether what takes so long would end after the budget.
+    fn over_budget(&self, seconds: f64) -> bool {
         let budget_s = self.plan.budget_s;
-        budget_s.is_some_and(|budget_s| self.used_s() >= budget_s)
+        budget_s.is_some_and(|budget_s| self.used_s() + seconds >= budget_s)
     }
 
     /// What of the budget is used up: of an interrupted run its processes, so that it ends about where it would have ended
     /// without the interruption, and of this session all of its time.
     fn used_s(&self) -> f64 {
         let here_s = self.before_s + self.began.elapsed().as_secs_f64();
-        seconds_of_processes(self.known.all()).max(here_s)
+        let of_processes_s = match self.plan.budget_of_suite {
+            true => self.seconds_of_blocks(),
+            false => seconds_of_processes(self.known.all()),
+        };
+        of_processes_s.max(here_s)
+    }
+
+    fn seconds_of_blocks(&self) -> f64 {
+        let all = self.known.all().iter();
+        seconds_of_processes(all.filter(|record| record.purpose == Purpose::Sample))
     }
 
     /// The process of a cell of a block. If single calls are timed, no iteration is excluded as

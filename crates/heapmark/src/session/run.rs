@@ -271,7 +271,7 @@ impl Session {
 }
 
 /// How long processes took, those that took turns at the same time.
-pub(super) fn seconds_of_processes(records: &[Record]) -> f64 {
+pub(super) fn seconds_of_processes<'r>(records: impl IntoIterator<Item = &'r Record>) -> f64 {
     let wall_ns = |record: &Record| {
         let wall_ns = record.usage.as_ref().map_or(0, |usage| usage.wall_ns);
         if record.took_turns() {
@@ -280,7 +280,7 @@ pub(super) fn seconds_of_processes(records: &[Record]) -> f64 {
             wall_ns
         }
     };
-    records.iter().map(wall_ns).sum::<u64>() as f64 / 1e9
+    records.into_iter().map(wall_ns).sum::<u64>() as f64 / 1e9
 }
 
 /// The time of day, as records have it.

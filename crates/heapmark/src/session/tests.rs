@@ -526,7 +526,7 @@ fn a_provisional_answer_comes_once_when_there_are_intervals_and_only_if_blocks_f
 }
 
 #[test]
-fn no_block_begins_after_the_budget() {
+fn no_block_begins_that_would_end_after_the_budget() {
     let until = |budget_s| {
         move |plan: &mut Plan| {
             (plan.precision, plan.most_blocks, plan.budget_s) =

@@ -29,10 +29,11 @@ pub struct Comparison {
     /// suite's number of blocks; of try 1%, and up to 2.5% where a ratio is far from 1]
     #[arg(long, value_name = "PERCENT", value_parser = percent, help_heading = "How long")]
     pub precision: Option<f64>,
-    /// Stop after N blocks [default: 40, or what a verdict needs]
+    /// Stop after N blocks [default: 40]
     #[arg(long, value_name = "N", value_parser = blocks(), help_heading = "How long")]
     pub max_blocks: Option<u32>,
-    /// Start no block after this time: 90s, 5min, 2h; a bare number: seconds [default of try: 3min]
+    /// Start no block that would end after this time: 90s, 5min, 2h; a bare number: seconds [default of try: 3min, of
+    /// suite quick 3.5min]
     #[arg(long, value_name = "TIME", value_parser = budget, help_heading = "How long")]
     pub budget: Option<Duration>,
     /// Leave out the A/A check (an identical copy of the baseline that shows this run's noise)

@@ -246,7 +246,7 @@ fn blocks(plan: &Plan) -> String {
         }
     }
     if let Some(seconds) = plan.budget_s {
-        text += &format!(", none begins after {seconds} s");
+        text += &format!(", none that would end after {seconds} s");
     }
     text + if plan.repeats {
         ", what other programs disturb is run again"

@@ -59,7 +59,7 @@ impl TerminalProgress {
         self.bar.finish_and_clear();
     }
 
-    /// The most time that is left, in words: all blocks that may follow, or what the budget leaves and one block.
+    /// The most time that is left, in words: all blocks that may follow, or what the budget or the least of them leave.
     fn left(&self, used_s: f64) -> String {
         let of_bar = self
             .bar
@@ -75,8 +75,17 @@ impl TerminalProgress {
         if let Some(Blocks { plan, .. }) = &self.blocks
             && let Some(budget_s) = plan.budget_s
         {
+            let left_s = (budget_s - used_s).max(0.0);
             let of_block: usize = plan.block(0).iter().map(Vec::len).sum();
-            seconds = seconds.min((budget_s - used_s).max(0.0) + each_s * of_block as f64);
+            let least_s = match plan.budget_of_suite {
+                true => {
+                    each_s
+                        * (of_block * plan.blocks as usize).saturating_sub(self.run - run_before)
+                            as f64
+                }
+                false => 0.0,
+            };
+            seconds = seconds.min(left_s.max(least_s));
         }
         match seconds.ceil() as u64 {
             seconds @ ..60 => format!("at most {seconds} s left"),
@@ -213,7 +222,7 @@ impl Progress for TerminalProgress {
             Next::Stop(Stop::Precision) if has_ratios => "precise enough".into(),
             Next::Stop(Stop::Precision) if can_grow => "nothing left to compare".into(),
             Next::Stop(Stop::Precision | Stop::MaxBlocks) => "done".into(),
-            Next::Stop(Stop::Budget) => "the budget is used up".into(),
+            Next::Stop(Stop::Budget) => "the budget leaves no time for another block".into(),
             Next::GoOn => self.left(used_s),
         };
         // Blocks that an earlier session measured are not reported again.

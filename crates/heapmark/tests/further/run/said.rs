@@ -220,8 +220,8 @@ fn every_time_is_written_in_one_notation() {
     for (flag, value, says) in [
         ("--timeout", "90", "hung        after 90 s"),
         ("--timeout", "1.5min", "hung        after 90 s"),
-        ("--budget", "10", "none begins after 10 s"),
-        ("--budget", "2h", "none begins after 7200 s"),
+        ("--budget", "10", "none that would end after 10 s"),
+        ("--budget", "2h", "none that would end after 7200 s"),
         ("--series", "0.002", "every 2.00 ms"),
         ("--series", "500us", "every 500 us"),
         ("--target-ms", "20", "for 20 ms"),
