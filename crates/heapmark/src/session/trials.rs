@@ -3,10 +3,12 @@
 
 use super::Progress;
 use super::calibrate::Pace;
+use super::present::memory_left;
 use super::run::{Session, now};
 use super::runner::Due;
 use crate::execute::user_command::WRITES;
 use crate::execute::{Outcome, TurnsTaken};
+use crate::observe::Root;
 use crate::plan::{Cell, Turn};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
@@ -49,6 +51,24 @@ impl Session {
         Ok(())
     }
 
+    /// The most that a process of this case has held under any allocator; of a command all that it starts, as its checks saw it.
+    fn most_held_bytes(&self, cell: &Cell) -> u64 {
+        let case = self.case(cell);
+        let all = self.known.all().iter();
+        let of_case = all.filter(|it| it.workload == case.workload && it.threads == case.threads);
+        let bytes = |record: &Record| {
+            let usage = record.usage.as_ref().map(|usage| usage.max_rss_bytes);
+            let figures = record
+                .measurement
+                .as_ref()
+                .map(|measured| &measured.figures);
+            let together = figures.and_then(|figures| figures.get("peak_pss_bytes"));
+            let together = together.map(|bytes| *bytes as u64);
+            usage.max(together).max(record.peak_rss_bytes())
+        };
+        of_case.filter_map(bytes).max().unwrap_or(0)
+    }
+
     fn trial(
         &mut self,
         cell: &Cell,
@@ -70,6 +90,16 @@ impl Session {
                 ..Record::new(Purpose::Trial, cell, &workload, threads, outcome)
             };
             return self.keep(record, None);
+        }
+        if let Some(why) = do_not_fit(
+            2 * self.most_held_bytes(cell),
+            memory_left(&Root::machine()),
+        ) {
+            let outcome = Outcome::Unsupported { why };
+            return self.keep(
+                Record::new(Purpose::Trial, cell, &workload, threads, outcome),
+                None,
+            );
         }
         let due = Due {
             purpose: Purpose::Trial,
@@ -104,6 +134,18 @@ impl Session {
         }
         self.ended(&due, started, observed, progress)
     }
+}
+
+/// Why two that hold this together are not started at a time: what is left is for the files that they read, and for others.
+fn do_not_fit(bytes: u64, left_bytes: Option<u64>) -> Option<String> {
+    let left_bytes = left_bytes?;
+    (bytes > left_bytes / 2).then(|| {
+        format!(
+            "since two of it at a time would hold {} MiB of the {} MiB that are free",
+            bytes >> 20,
+            left_bytes >> 20
+        )
+    })
 }
 
 /// Why two processes of a command cannot take turns, as its check shows.
@@ -150,5 +192,19 @@ fn not_taken(taken: &TurnsTaken) -> Option<String> {
             taken.slice_ns as f64 / 1e6
         )),
         None => Some("since its processes are too short for turns".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_take_more_than_half_of_the_free_memory_twice_is_measured_alone() {
+        let gib = |count: u64| count << 30;
+        assert_eq!(do_not_fit(gib(4), Some(gib(8))), None);
+        assert_eq!(do_not_fit(gib(4), None), None);
+        let why = do_not_fit(gib(5), Some(gib(8))).unwrap();
+        assert!(why.contains("5120 MiB of the 8192 MiB"), "{why}");
     }
 }
