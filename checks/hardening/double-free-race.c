@@ -13,9 +13,11 @@ static char *volatile block;
 static volatile int gone;
 
 static void *race(void *unused) {
-    while (!gone) {
+    for (int idle = 0; !gone; idle++) {
         char *it = block;
-        if (it) free(it), block = NULL;
+        if (it) free(it), block = NULL, idle = 0;
+        // The other thread may wait for this CPU.
+        if (idle > 10000) sched_yield();
     }
     return unused;
 }
