@@ -77,7 +77,8 @@ static FOLDERS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
         folders.push(base.into());
     }
     let mut seen = BTreeSet::new();
-    folders.retain(|folder| folder.is_dir() && seen.insert(folder.clone()));
+    // One may be a link to another.
+    folders.retain(|folder| folder.is_dir() && seen.insert(folder.canonicalize().ok()));
     folders
 });
 
