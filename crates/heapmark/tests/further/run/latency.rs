@@ -90,6 +90,16 @@ fn with_every_call_timed_the_counts_are_exactly_the_calls_that_the_kernels_did()
         "--set",
         "churn.objects=5000",
         "--set",
+        "cross-vector.volume=1000000",
+        "--set",
+        "memory.objects=2000",
+        "--set",
+        "memory.round=2000",
+        "--set",
+        "larson.rounds=5",
+        "--set",
+        "speed*.objects=2000",
+        "--set",
         "scatter*.loops=4",
     ];
     let end = run(&place, &[&flags[..], &small].concat());

@@ -12,12 +12,12 @@ const SHAPES: [(&str, &str, &[&str]); 10] = [
     ("robson", "robson_ratio", &["live=2097152"]),
     ("ladder", "worst_overhead", &["volume=4194304"]),
     ("pin", "worst_overhead", &["volume=1048576", "largest=4096"]),
-    ("shift", "worst_overhead", &["live=2097152", "octaves=4"]),
+    ("shift", "worst_overhead", &["live=1048576", "octaves=4"]),
     ("stranded", "growth_bytes_per_iteration", &["iterations=10"]),
     (
         "ratchet",
         "ratchet_ratio",
-        &["requests=48", "pool=4", "idle-ms=10"],
+        &["requests=48", "pool=4", "blocks=5000", "idle-ms=10"],
     ),
     ("chain", "bytes_per_idle_thread", &["links=8"]),
     (
@@ -180,6 +180,7 @@ fn what_hoards_has_the_worst_memory_beside_times() {
         "churn.objects=2000",
         "ratchet.requests=48",
         "ratchet.pool=4",
+        "ratchet.blocks=5000",
         "ratchet.idle-ms=10",
         "fan-in.producers=2",
         "fan-in.operations=60000",

@@ -92,7 +92,7 @@ fn a_copied_binary_is_all_that_is_needed() {
         "replay", "a.trace", "-o", "replayed", "-a", "glibc", "--blocks", "1",
     ];
     for args in [
-        &["run", "--dry-run"][..],
+        &["run", "--dry-run", "-w", "churn,trace:clustalo-align"][..],
         &[&run[..], &SMALL].concat(),
         &TRUE,
         &[

@@ -331,6 +331,12 @@ fn the_answer_is_there_provisionally_as_soon_as_there_are_intervals_and_only_on_
     let run = |blocks: &str, flags: &[&str], name: &str| {
         let args = ["run", "-w", "churn,larson", "-a", "glibc,glibc-arena1"];
         let small = [
+            "-t",
+            "1",
+            "--set",
+            "churn.objects=5000",
+            "--set",
+            "larson.rounds=5",
             "--target-ms",
             "1",
             "--no-repeat",

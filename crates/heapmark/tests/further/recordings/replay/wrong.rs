@@ -45,7 +45,7 @@ fn allocators_that_go_wrong_are_caught_with_the_place_in_the_trace() {
         crasher.contains("crash") && crasher.contains("at its operation"),
         "{crasher}"
     );
-    let hanger = told(&outcome("hanger", &["--timeout", "10"]));
+    let hanger = told(&outcome("hanger", &["--timeout", "3"]));
     assert!(
         hanger.contains("hang") && hanger.contains("thread 0 at its operation"),
         "{hanger}"
