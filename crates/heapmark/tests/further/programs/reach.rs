@@ -57,7 +57,7 @@ int main(int count, char **words) {
     void (*work)(long) = (void (*)(long))dlsym(opened, "work");
     void *(*make)(void) = (void *(*)(void))dlsym(opened, "make");
     for (int i = 0; words[1] && i < 1000; i++) free(make());
-    work(4000000);
+    work(1000000);
     return count < 1;
 }
 "#;
