@@ -2,6 +2,7 @@
 //! and the sockets that the server's processes have open.
 
 use crate::execute::descendants;
+use crate::execute::tree::field;
 use crate::plan::Ready;
 use std::collections::BTreeSet;
 use std::fs::{read_dir, read_link, read_to_string};
@@ -37,7 +38,9 @@ pub fn is_below(launcher: i32, ready: &Ready) -> Option<bool> {
     }
     // A process that has ended meanwhile cannot be read, and does not count.
     let still = descendants(launcher);
-    let unknown = silent.iter().any(|pid| still.contains(pid));
+    let unknown = silent
+        .iter()
+        .any(|pid| still.contains(pid) && !has_ended(*pid));
     (!unknown).then_some(false)
 }
 
@@ -73,6 +76,12 @@ fn has_any(pid: i32, wanted: &BTreeSet<String>) -> Option<bool> {
     }))
 }
 
+/// Whether a process is gone, or waits for its parent to hear of it: then only root may read that it has no files.
+fn has_ended(pid: i32) -> bool {
+    let status = read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    field(&status, "State:").is_none_or(|state| state.trim_start().starts_with(['Z', 'X']))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +101,22 @@ mod tests {
                0: 00000003 00000000 00000000 0001 03 93\n";
         let of = |path: &str| unix_listeners(table, Path::new(path)).collect::<Vec<_>>();
         assert_eq!((of("/run/a b"), of("/run/a")), (vec!["91"], vec![]));
+    }
+
+    #[test]
+    fn a_process_that_nobody_has_waited_for_has_ended() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("600")
+            .spawn()
+            .unwrap();
+        let pid = child.id() as i32;
+        assert!(!has_ended(pid));
+        child.kill().unwrap();
+        while !has_ended(pid) {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+        assert!(has_ended(pid));
     }
 
     #[test]
