@@ -95,7 +95,8 @@ fn five_hundred_children() {
             "i=0; while [ $i -lt 500 ]; do env true; i=$((i + 1)); done",
         ],
         501,
-        10_000,
+        // Some ten for each; more if there are more variables.
+        2_500,
     );
 }
 
