@@ -96,7 +96,7 @@ fn five_hundred_children() {
         ],
         501,
         // Some ten for each; more if there are more variables.
-        2_500,
+        5_000,
     );
 }
 
