@@ -30,7 +30,7 @@ impl Session {
         progress.plan(&self.plan);
         if self.plan.budget_of_suite {
             self.began = Instant::now();
-            self.before_s = self.seconds_of_blocks();
+            self.before_s = self.processes_s();
         }
         for block in 0..self.plan.most_blocks() {
             let began_s = self.used_s();
@@ -209,16 +209,14 @@ impl Session {
     /// without the interruption, and of this session all of its time.
     fn used_s(&self) -> f64 {
         let here_s = self.before_s + self.began.elapsed().as_secs_f64();
-        let of_processes_s = match self.plan.budget_of_suite {
-            true => self.seconds_of_blocks(),
-            false => seconds_of_processes(self.known.all()),
-        };
-        of_processes_s.max(here_s)
+        self.processes_s().max(here_s)
     }
 
-    fn seconds_of_blocks(&self) -> f64 {
+    /// How long the processes took that the budget is for.
+    fn processes_s(&self) -> f64 {
+        let of_suite = self.plan.budget_of_suite;
         let all = self.known.all().iter();
-        seconds_of_processes(all.filter(|record| record.purpose == Purpose::Sample))
+        seconds_of_processes(all.filter(|it| !of_suite || it.purpose == Purpose::Sample))
     }
 
     /// The process of a cell of a block. If single calls are timed, no iteration is excluded as

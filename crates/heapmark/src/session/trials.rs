@@ -83,23 +83,20 @@ impl Session {
             return Ok(());
         }
         let is_command = case.command().is_some();
-        if let Some(why) = check.filter(|_| is_command).and_then(cannot_take_turns) {
+        let cannot = check.filter(|_| is_command).and_then(cannot_take_turns);
+        let do_not_fit = || {
+            do_not_fit(
+                2 * self.most_held_bytes(cell),
+                memory_left(&Root::machine()),
+            )
+        };
+        if let Some(why) = cannot.or_else(do_not_fit) {
             let outcome = Outcome::Unsupported { why };
             let record = Record {
                 started: now(),
                 ..Record::new(Purpose::Trial, cell, &workload, threads, outcome)
             };
             return self.keep(record, None);
-        }
-        if let Some(why) = do_not_fit(
-            2 * self.most_held_bytes(cell),
-            memory_left(&Root::machine()),
-        ) {
-            let outcome = Outcome::Unsupported { why };
-            return self.keep(
-                Record::new(Purpose::Trial, cell, &workload, threads, outcome),
-                None,
-            );
         }
         let due = Due {
             purpose: Purpose::Trial,

@@ -122,7 +122,7 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
     let tables = grid(side.head, &counting(side.records));
     let verdicts = verdict::verdicts(&tables, plan.alpha());
     let mut comparison = Comparison::default();
-    let mut tests = Vec::new();
+    let mut tests: Vec<Option<Test>> = Vec::new();
     for (table, calls) in tables.iter().zip(verdicts) {
         let case = table.case;
         for group in table.of(Role::Candidate) {
@@ -136,9 +136,7 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
             };
             let row = logs.and_then(|logs| {
                 let shift = shift(&logs).ok_or(NO_BASELINE)?;
-                tests.push(Some(
-                    Box::new(move |rule: &Rule| paired(&logs, rule)) as Test
-                ));
+                tests.push(Some(Box::new(move |rule| paired(&logs, rule))));
                 Ok(Compared {
                     verdict: calls.withheld(by),
                     ..Compared::new(case, name, Ratio::of_shift(shift))

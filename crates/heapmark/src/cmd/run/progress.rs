@@ -76,15 +76,10 @@ impl TerminalProgress {
             && let Some(budget_s) = plan.budget_s
         {
             let left_s = (budget_s - used_s).max(0.0);
+            let least_blocks = if plan.budget_of_suite { plan.blocks } else { 0 };
             let of_block: usize = plan.block(0).iter().map(Vec::len).sum();
-            let least_s = match plan.budget_of_suite {
-                true => {
-                    each_s
-                        * (of_block * plan.blocks as usize).saturating_sub(self.run - run_before)
-                            as f64
-                }
-                false => 0.0,
-            };
+            let least = (of_block * least_blocks as usize).saturating_sub(self.run - run_before);
+            let least_s = each_s * least as f64;
             seconds = seconds.min(left_s.max(least_s));
         }
         match seconds.ceil() as u64 {

@@ -17,7 +17,7 @@ pub fn of_run(args: &RunFlags, mode: Mode, suite: &Suite, comparisons: usize) ->
             exactly(blocks_for_ranks(comparisons, ALPHA))
         }
         None => Plan {
-            budget_of_suite: flags.budget.is_none(),
+            budget_of_suite: flags.budget.is_none() && suite.budget_minutes.is_some(),
             ..until_precise(flags, suite.budget_minutes)
         },
     }

@@ -65,11 +65,11 @@ fn a_thousand_shards_are_pooled_in_a_gibibyte() {
         copy(&of_shard(0), &run);
         head["machine"]["machine_id"] = json!(shard.to_string());
         fs::write(run.join("run.json"), sealed(&head.to_string())).unwrap();
-        let of_shard = |record: &mut Value| {
+        let line = |record: &mut Value| {
             record["seed"] = json!(shard);
             sealed(&record.to_string()) + "\n"
         };
-        let text: String = records.iter_mut().map(of_shard).collect();
+        let text: String = records.iter_mut().map(line).collect();
         fs::write(run.join("samples.jsonl"), text).unwrap();
     }
     let mut pool = place.heapmark(&["campaign", "pool", "camp", "--to", "json"]);

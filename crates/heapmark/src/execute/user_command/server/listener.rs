@@ -1,8 +1,8 @@
 //! Which process answers on a port or a Unix socket: the kernel lists the socket that listens there,
 //! and the sockets that the server's processes have open.
 
+use super::usage::{has_ended, stat};
 use crate::execute::descendants;
-use crate::execute::tree::field;
 use crate::plan::Ready;
 use std::collections::BTreeSet;
 use std::fs::{read_dir, read_link, read_to_string};
@@ -36,11 +36,11 @@ pub fn is_below(launcher: i32, ready: &Ready) -> Option<bool> {
             None => silent.push(pid),
         }
     }
-    // A process that has ended meanwhile cannot be read, and does not count.
+    // A process that has ended meanwhile cannot be read, or only by root, and does not count.
     let still = descendants(launcher);
     let unknown = silent
         .iter()
-        .any(|pid| still.contains(pid) && !has_ended(*pid));
+        .any(|pid| still.contains(pid) && !has_ended(&stat(*pid)));
     (!unknown).then_some(false)
 }
 
@@ -76,12 +76,6 @@ fn has_any(pid: i32, wanted: &BTreeSet<String>) -> Option<bool> {
     }))
 }
 
-/// Whether a process is gone, or waits for its parent to hear of it: then only root may read that it has no files.
-fn has_ended(pid: i32) -> bool {
-    let status = read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    field(&status, "State:").is_none_or(|state| state.trim_start().starts_with(['Z', 'X']))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,13 +104,13 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = child.id() as i32;
-        assert!(!has_ended(pid));
+        assert!(!has_ended(&stat(pid)));
         child.kill().unwrap();
-        while !has_ended(pid) {
+        while !has_ended(&stat(pid)) {
             std::thread::yield_now();
         }
         child.wait().unwrap();
-        assert!(has_ended(pid));
+        assert!(has_ended(&stat(pid)));
     }
 
     #[test]

@@ -71,12 +71,13 @@ fn rss_bytes(pid: i32) -> u64 {
     pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
 
-fn stat(pid: i32) -> String {
+/// What `/proc` says of a process; empty if it is gone.
+pub(super) fn stat(pid: i32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default()
 }
 
 /// Whether it is a zombie, or gone.
-fn has_ended(stat: &str) -> bool {
+pub(super) fn has_ended(stat: &str) -> bool {
     matches!(fields(stat).next(), None | Some("Z" | "X"))
 }
 
