@@ -108,6 +108,14 @@ fn an_operator_without_memory_is_no_crash_of_the_allocator() {
 #[test]
 fn small_objects_of_cpp_are_replayed_under_allocators_with_classes_of_their_own_for_new() {
     let place = Place::new();
+    place.ready(&["gperftools"]);
+    small_objects_are_replayed(&place, "gperftools");
+}
+
+#[test]
+#[ignore = "make test-all"]
+fn small_objects_of_cpp_are_replayed_under_tcmalloc() {
+    let place = Place::new();
     place.ready(&["tcmalloc"]);
     small_objects_are_replayed(&place, "tcmalloc");
 }
