@@ -170,9 +170,12 @@ impl Case {
         self.command().is_some_and(|command| command.real.is_some())
     }
 
-    /// CPUs that a process of it keeps busy.
+    /// CPUs that a process of it keeps busy while its memory is measured.
     pub fn busy_cpus(&self) -> u32 {
-        self.at_once.unwrap_or(self.threads).max(1)
+        match self.has("order", "turns") {
+            true => 1,
+            false => self.at_once.unwrap_or(self.threads).max(1),
+        }
     }
 
     /// Whether another process may run on another CPU while its memory is measured.

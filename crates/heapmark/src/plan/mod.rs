@@ -246,8 +246,9 @@ impl Plan {
                     places.extend(own.into_iter().map(|case| (case, name)));
                 }
                 let part = part as u32;
+                let named = (count > 1).then_some(part);
                 let cell = |(position, (case, name)): (usize, (usize, &str))| Cell {
-                    id: self.id_in_block(case, block, part, 0, name),
+                    id: CellId::of_block(&self.cases[case].label(), block, named, 0, name),
                     case,
                     allocator: name.to_string(),
                     block,
@@ -296,8 +297,11 @@ impl Plan {
     pub fn again(&self, part: &[Cell]) -> Part {
         let again = |cell: &Cell| {
             let attempt = cell.attempt + 1;
+            let (_, others) = self.baseline_and_others(self.plain(cell.case));
+            let part = (self.parts_for(cell.case, others.len()) > 1).then_some(cell.part);
+            let label = self.cases[cell.case].label();
             Cell {
-                id: self.id_in_block(cell.case, cell.block, cell.part, attempt, &cell.allocator),
+                id: CellId::of_block(&label, cell.block, part, attempt, &cell.allocator),
                 attempt,
                 ..cell.clone()
             }
@@ -324,12 +328,6 @@ impl Plan {
         let baseline = case.baseline(&self.baseline);
         let others = self.rows_of(case).filter(|name| *name != baseline);
         (baseline, others.collect())
-    }
-
-    fn id_in_block(&self, case: usize, block: u32, part: u32, attempt: u32, row: &str) -> CellId {
-        let (_, others) = self.baseline_and_others(self.plain(case));
-        let part = (self.parts_for(case, others.len()) > 1).then_some(part);
-        CellId::of_block(&self.cases[case].label(), block, part, attempt, row)
     }
 
     /// A process that looks for the smallest limit of a row; `which` of those under this limit.
