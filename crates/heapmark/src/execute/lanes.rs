@@ -20,7 +20,7 @@ pub fn side_by_side<T: Sync, R: Send>(
 }
 
 /// The same; what the processes leave behind is not ended.
-fn spread<T: Sync, R: Send>(
+pub fn spread<T: Sync, R: Send>(
     lanes: usize,
     work: &[T],
     one: impl Fn(&T) -> Result<R> + Sync,

@@ -1,4 +1,4 @@
-//! Two processes that take turns on one CPU, so that both meet the same machine: the one that is measured, and the one
+//! Two processes that take turns, mostly on one CPU, so that both meet the same machine: the one that is measured, and the one
 //! that it is compared with.
 //!
 //! Either the scheduler gives them turns of the length that they ask for, or they are stopped and continued from here,
@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 /// processes of unlike length have the other side beside them from start to end.
 pub struct Duet {
     turn: Turn,
-    /// The CPUs that heapmark may use, and the one of them on which it takes place.
+    /// The CPUs that heapmark may use, and the one of them on which it takes place; `None`: on all.
     allowed: Vec<usize>,
-    cpu: usize,
+    cpu: Option<usize>,
     state: Mutex<State>,
     changed: Condvar,
     /// Readable once it is over.
@@ -83,8 +83,9 @@ impl std::error::Error for Over {}
 pub struct TurnsTaken {
     /// Who gave them.
     pub by: Turns,
-    /// The CPU.
-    pub cpu: usize,
+    /// The CPU; absent if they could use all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<usize>,
     /// How many processes took them, one after the other.
     pub runs: u32,
     /// What was asked for.
@@ -95,14 +96,12 @@ pub struct TurnsTaken {
 }
 
 impl Duet {
-    /// Of two processes on one of these CPUs, which this number chooses.
-    pub fn new(turn: Turn, allowed: Vec<usize>, choice: u64) -> Result<Arc<Duet>> {
-        let place = choice.checked_rem(allowed.len() as u64);
-        let place = place.context("no CPU may be used")?;
+    /// Of two processes on this CPU, unless their turns are on all.
+    pub fn new(turn: Turn, allowed: Vec<usize>, cpu: usize) -> Result<Arc<Duet>> {
         let over = eventfd(0, EventfdFlags::CLOEXEC).context("cannot watch a duet")?;
         Ok(Arc::new(Duet {
             turn,
-            cpu: allowed[place as usize],
+            cpu: (!turn.by.are_for_threads()).then_some(cpu),
             allowed,
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -172,7 +171,7 @@ impl Duet {
             let turns = match self.turn.by {
                 // The end of a process is the end of its turn, too.
                 Turns::Slices => usages[side].1 + u64::from(sides[side].runs),
-                Turns::Stop => sides[side].turns,
+                Turns::Stop | Turns::StopAll => sides[side].turns,
             };
             TurnsTaken {
                 by: self.turn.by,
@@ -215,6 +214,12 @@ impl Used {
     }
 }
 
+/// The CPU time of all processes that heapmark has started and that still run.
+pub fn running_ns() -> u64 {
+    let own = std::process::id() as i32;
+    descendants(own).into_iter().map(cpu_ns).sum()
+}
+
 /// The CPU time of all threads of a process; 0 if it has ended.
 fn cpu_ns(pid: i32) -> u64 {
     // SAFETY: both write into locals.
@@ -239,18 +244,20 @@ fn signal(side: &Progress, signal: Signal) {
 }
 
 impl Side {
-    /// The launcher's words.
-    pub(super) fn words(&self) -> [String; 3] {
+    /// The launcher's words; none if it has nothing to do.
+    pub(super) fn words(&self) -> Vec<String> {
         let slice = match self.duet.turn.by {
             Turns::Slices => self.duet.turn.length,
-            Turns::Stop => Duration::ZERO,
+            Turns::Stop | Turns::StopAll => Duration::ZERO,
         };
-        let slice_ns = slice.as_nanos();
-        [
-            "turns".into(),
-            self.duet.cpu.to_string(),
-            slice_ns.to_string(),
-        ]
+        let words = |cpu: usize| {
+            [
+                "turns".into(),
+                cpu.to_string(),
+                slice.as_nanos().to_string(),
+            ]
+        };
+        self.duet.cpu.map(words).into_iter().flatten().collect()
     }
 
     /// 0 or 1.
@@ -258,8 +265,8 @@ impl Side {
         self.index
     }
 
-    /// The CPU that its process may use.
-    pub(super) fn cpu(&self) -> usize {
+    /// The CPU that its process may use, if not all.
+    pub(super) fn cpu(&self) -> Option<usize> {
         self.duet.cpu
     }
 

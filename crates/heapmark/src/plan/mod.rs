@@ -138,7 +138,7 @@ impl Plan {
         let is_time = self.mode == Mode::Time && !has_factor;
         for place in 0..self.cases.len() {
             let case = &self.cases[place];
-            let may = is_time && !case.beside && case.may_take_turns();
+            let may = is_time && !case.beside && case.may_take_turns(turns.by);
             // A single row is compared with nothing.
             let takes = may && self.rows_of(case).nth(1).is_some();
             self.cases[place].turns = takes.then_some(turns.by);

@@ -1,11 +1,11 @@
-//! Duets: two processes that take turns on one CPU.
+//! Duets: two processes that take turns, mostly on one CPU.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Who gives two processes their turns on one CPU.
+/// Who gives two processes their turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Turns {
@@ -13,6 +13,8 @@ pub enum Turns {
     Slices,
     /// heapmark, which stops one process and continues the other (any kernel)
     Stop,
+    /// As `stop`, but both may use all CPUs, so that several threads take turns, too
+    StopAll,
 }
 
 /// Turns as they are asked for.
@@ -40,7 +42,8 @@ impl FromStr for Asked {
             Some((by, lengths)) => (by, Some(lengths)),
             None => (text, None),
         };
-        let by = Turns::from_str(by, false).map_err(|_| "expected slices or stop".to_owned())?;
+        let by = Turns::from_str(by, false)
+            .map_err(|_| "expected slices, stop or stop-all".to_owned())?;
         let length = |word: &str| match word.trim().parse() {
             Ok(ms @ 1..=LONGEST_MS) => Ok(ms),
             _ => Err(format!(
@@ -84,6 +87,12 @@ impl Turns {
         match self {
             Turns::Slices => "in slices of the scheduler",
             Turns::Stop => "stopped and continued",
+            Turns::StopAll => "stopped and continued, on all CPUs",
         }
+    }
+
+    /// Whether processes in which several threads work at a time can take them.
+    pub fn are_for_threads(self) -> bool {
+        self == Turns::StopAll
     }
 }

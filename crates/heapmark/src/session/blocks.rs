@@ -8,7 +8,7 @@ use super::{Progress, Session};
 use crate::analyse::interference::disturbed_by;
 use crate::analyse::standings;
 use crate::execute::Job;
-use crate::plan::{Cell, Counter, Mode, Part, Turn};
+use crate::plan::{Cell, Counter, Mode, Part};
 use crate::store::{Purpose, RunFile};
 use anyhow::Result;
 use heapmark_stats::{Next, Shift, Stopping};
@@ -39,11 +39,17 @@ impl Session {
             if self.plan.mode == Mode::Memory {
                 self.followed(parts.concat(), paces, progress)?;
             } else {
-                for part in parts {
-                    let part = self.whole(part);
-                    let quiet = self.part(&part, paces, progress)?;
-                    disturbed.extend((!quiet).then_some(part));
-                    progress.part(block, head, self.known.all(), self.used_s());
+                for parts in parts.chunk_by(|one, next| one[0].case == next[0].case) {
+                    if self.takes_turns(&parts[0]) {
+                        self.duets(block, parts, head, paces, progress)?;
+                        continue;
+                    }
+                    for part in parts {
+                        let part = self.whole(part.clone());
+                        let quiet = self.part(&part, paces, progress)?;
+                        disturbed.extend((!quiet).then_some(part));
+                        progress.part(block, head, self.known.all(), self.used_s());
+                    }
                 }
             }
             left_over.extend(self.repeat(disturbed, paces, progress)?);
@@ -70,7 +76,7 @@ impl Session {
 
     /// Returns the part, or its next attempt if an earlier session was interrupted in the middle of
     /// it: processes that are compared must run close together in time.
-    fn whole(&self, mut part: Part) -> Part {
+    pub(super) fn whole(&self, mut part: Part) -> Part {
         while self.is_torn(&part) {
             part = self.plan.again(&part);
         }
@@ -78,10 +84,13 @@ impl Session {
     }
 
     fn is_torn(&self, part: &[Cell]) -> bool {
-        let is_due = |cell: &Cell| {
-            !self.known.has(&cell.id) && !self.failures.are_enough(self.case(cell), cell)
-        };
-        part.iter().any(|cell| self.known.has(&cell.id)) && part.iter().any(is_due)
+        part.iter().any(|cell| self.known.has(&cell.id))
+            && part.iter().any(|cell| self.is_due(cell))
+    }
+
+    /// Whether a process is neither stored nor one of a row that has failed too often.
+    pub(super) fn is_due(&self, cell: &Cell) -> bool {
+        !self.known.has(&cell.id) && !self.failures.are_enough(self.case(cell), cell)
     }
 
     /// Repeats disturbed parts, in total at most as many as were planned; returns the attempts that
@@ -116,15 +125,9 @@ impl Session {
         paces: &[Pace],
         progress: &mut dyn Progress,
     ) -> Result<bool> {
-        if let [one, other] = part
-            && let Some(turn) = self.plan.turn([one, other])
-        {
-            self.duet(turn, [one, other], paces, progress)?;
-            return Ok(true);
-        }
         for cell in part {
             progress.begin(&cell.id);
-            let run = !self.known.has(&cell.id) && !self.failures.are_enough(self.case(cell), cell);
+            let run = self.is_due(cell);
             if run {
                 let pace = &paces[cell.case];
                 let due = self.measured(cell, pace.iterations, pace.timeout)?;
@@ -138,38 +141,6 @@ impl Session {
         Ok(found.all(|one| disturbed_by(one).is_empty()))
     }
 
-    /// Runs two that take turns, unless one of them is known or has failed too often: alone it would be compared with
-    /// nothing.
-    fn duet(
-        &mut self,
-        turn: Turn,
-        pair: [&Cell; 2],
-        paces: &[Pace],
-        progress: &mut dyn Progress,
-    ) -> Result<()> {
-        progress.begin(&pair[1].id);
-        let is_due = |cell: &&Cell| {
-            !self.known.has(&cell.id) && !self.failures.are_enough(self.case(cell), cell)
-        };
-        let runs = pair.iter().all(is_due);
-        if runs {
-            let due = |cell: &Cell| {
-                let pace = &paces[cell.case];
-                self.measured(cell, pace.iterations, pace.timeout)
-            };
-            let dues = [due(pair[0])?, due(pair[1])?];
-            let largest_bytes = self.largest_bytes(pair[0]);
-            let sides = self.runner.duet(turn, dues.each_ref(), largest_bytes)?;
-            for (due, side) in dues.iter().zip(sides) {
-                if let Some((started, observed)) = side {
-                    self.ended(due, started, observed, progress)?;
-                }
-            }
-        }
-        pair.iter().for_each(|_| progress.step(runs));
-        Ok(())
-    }
-
     /// Runs processes whose memory is followed: no clock runs, so they may run side by side.
     pub(super) fn followed(
         &mut self,
@@ -179,7 +150,7 @@ impl Session {
     ) -> Result<()> {
         let mut work = Vec::new();
         for cell in cells {
-            if self.known.has(&cell.id) || self.failures.are_enough(self.case(&cell), &cell) {
+            if !self.is_due(&cell) {
                 progress.step(false);
                 continue;
             }
@@ -207,7 +178,7 @@ impl Session {
 
     /// What of the budget is used up: of an interrupted run its processes, so that it ends about where it would have ended
     /// without the interruption, and of this session all of its time.
-    fn used_s(&self) -> f64 {
+    pub(super) fn used_s(&self) -> f64 {
         let here_s = self.before_s + self.began.elapsed().as_secs_f64();
         self.processes_s().max(here_s)
     }

@@ -1,32 +1,152 @@
-//! Duets: the baseline and a candidate take turns on one CPU, each in a stream of fresh processes.
+//! Duets: the baseline and a candidate take turns, each in a stream of fresh processes. Two duets of kernels run at a time,
+//! on two CPUs.
 
+use super::Progress;
+use super::calibrate::Pace;
+use super::lanes::lanes;
 use super::processes::Processes;
-use super::run::now;
-use super::runner::{Due, Observed, SideEnded};
-use crate::execute::child::end_orphans;
-use crate::execute::lanes::side_by_side;
-use crate::execute::turns::{Over, Side};
+use super::run::{Session, now};
+use super::runner::{Due, DueDuet, Observed, SideEnded};
+use crate::execute::lanes::spread;
+use crate::execute::turns::{Over, Side, running_ns};
 use crate::execute::{Attempt, Duet, held};
 use crate::observe::Interference;
-use crate::observe::machine::allowed_cpus;
-use crate::plan::Turn;
-use anyhow::Result;
+use crate::observe::machine::{allowed_cpus, cores};
+use crate::plan::{Cell, Part, Turn};
+use crate::store::RunFile;
+use anyhow::{Context, Result};
+use std::sync::Mutex;
 
 /// The padding of a later process of a stream: another one of the 4096.
 const PADDING_STEP: u32 = 1237;
 
+/// More at a time would share too much of caches and memory.
+const MOST_LANES: usize = 2;
+
+impl Session {
+    /// Whether these processes are a duet.
+    pub(super) fn takes_turns(&self, part: &Part) -> bool {
+        self.due_turn(part).is_some()
+    }
+
+    /// Runs duets of a block, unless one side is known or has failed too often: alone it would be compared with nothing.
+    pub(super) fn duets(
+        &mut self,
+        block: u32,
+        parts: &[Part],
+        head: &RunFile,
+        paces: &[Pace],
+        progress: &mut dyn Progress,
+    ) -> Result<()> {
+        let mut work = Vec::new();
+        for part in parts {
+            let part = self.whole(part.clone());
+            match self.due_duet(&part, paces)? {
+                Some(duet) => work.push(duet),
+                None => part.iter().for_each(|_| progress.step(false)),
+            }
+        }
+        let Some(first) = work.first() else {
+            return Ok(());
+        };
+        progress.begin(&first.sides[1].cell.id);
+        let lanes = work.iter().map(|duet| self.lanes_of(duet)).min();
+        let runner = self.runner.clone();
+        runner.duets(lanes.unwrap_or(1), &work, &mut |(index, sides)| {
+            for (due, side) in work[index].sides.iter().zip(sides) {
+                if let Some((started, observed)) = side {
+                    self.ended(due, started, observed, progress)?;
+                }
+                progress.step(true);
+            }
+            progress.part(block, head, self.known.all(), self.used_s());
+            Ok(())
+        })
+    }
+
+    fn due_turn(&self, part: &Part) -> Option<Turn> {
+        let [one, other] = &part[..] else {
+            return None;
+        };
+        self.plan.turn([one, other])
+    }
+
+    fn due_duet(&self, part: &Part, paces: &[Pace]) -> Result<Option<DueDuet>> {
+        let (Some(turn), [one, other]) = (self.due_turn(part), &part[..]) else {
+            return Ok(None);
+        };
+        if !part.iter().all(|cell| self.is_due(cell)) {
+            return Ok(None);
+        }
+        let pace = &paces[one.case];
+        let due = |cell: &Cell| self.measured(cell, pace.iterations, pace.timeout);
+        Ok(Some(DueDuet {
+            turn,
+            sides: [due(one)?, due(other)?],
+            largest_bytes: self.largest_bytes(one),
+        }))
+    }
+
+    /// How many such duets may run at a time: those of kernels, each on a core of its own, and with memory for both sides. Two
+    /// of a command could disturb each other by what it does outside of its process.
+    fn lanes_of(&self, duet: &DueDuet) -> usize {
+        let cell = &duet.sides[0].cell;
+        let is_kernel = self.case(cell).command().is_none();
+        if !is_kernel || duet.turn.by.are_for_threads() {
+            return 1;
+        }
+        let by_memory = lanes(1, 4 * self.most_held_bytes(cell), self.memory_bytes);
+        by_memory.min(cores().len()).clamp(1, MOST_LANES)
+    }
+}
+
+/// The CPUs on which duets take place, one a duet.
+pub(super) struct Cpus {
+    free: Mutex<Vec<usize>>,
+}
+
+impl Cpus {
+    /// For so many at a time: of one core each, if there are several.
+    pub(super) fn new(lanes: usize) -> Cpus {
+        let cpus = match lanes {
+            1 => allowed_cpus(),
+            _ => cores(),
+        };
+        Cpus {
+            free: Mutex::new(cpus),
+        }
+    }
+
+    /// One that is free, by a random number.
+    fn take(&self, choice: u64) -> Result<usize> {
+        let mut free = held(&self.free);
+        let place = choice.checked_rem(free.len() as u64);
+        Ok(free.swap_remove(place.context("no CPU may be used")? as usize))
+    }
+
+    fn give_back(&self, cpu: usize) {
+        held(&self.free).push(cpu);
+    }
+}
+
 impl Processes {
     /// Runs both sides until they have done enough. A side has no result if the other failed first.
-    pub(super) fn take_turns(&self, turn: Turn, pair: [&Due; 2]) -> Result<[Option<SideEnded>; 2]> {
-        let first = &pair[0].cell;
-        let choice = first.seed.wrapping_add(u64::from(first.part));
-        let duet = Duet::new(turn, allowed_cpus(), choice)?;
-        let before = held(&self.counters).snapshot();
+    pub(super) fn take_turns(&self, due: &DueDuet, cpus: &Cpus) -> Result<[Option<SideEnded>; 2]> {
+        let first = &due.sides[0].cell;
+        let cpu = cpus.take(first.seed.wrapping_add(u64::from(first.part)))?;
+        let duet = Duet::new(due.turn, allowed_cpus(), cpu)?;
+        // What other duets have used by then is heapmark's own, too.
+        let machine = || {
+            let mut now = held(&self.counters).snapshot();
+            now.own_cpu_ns += running_ns();
+            now
+        };
+        let before = machine();
         let mut ended = [None, None];
         let one = |index: &usize| {
             let side = duet.side(*index);
             let started = now();
-            let stream = self.stream(pair[*index], &side);
+            let stream = self.stream(&due.sides[*index], &side);
             if !matches!(&stream, Ok(Some(attempt)) if attempt.outcome.is_ok()) {
                 // Nothing can be compared with a process that failed.
                 duet.end();
@@ -35,16 +155,16 @@ impl Processes {
         };
         let done = std::thread::scope(|scope| {
             scope.spawn(|| duet.conduct());
-            let done = side_by_side(2, &[0, 1], one, |index, made| {
+            let done = spread(2, &[0, 1], one, |index, made| {
                 ended[index] = made;
                 Ok(())
             });
             duet.end();
             done
         });
-        end_orphans();
+        cpus.give_back(cpu);
         done?;
-        let interference = Interference::between(&before, &held(&self.counters).snapshot());
+        let interference = Interference::between(&before, &machine());
         let usages = ended.each_ref().map(|side: &Option<(String, Attempt)>| {
             let usage = side
                 .as_ref()

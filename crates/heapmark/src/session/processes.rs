@@ -1,10 +1,11 @@
 //! Real processes: started, sampled while they run, and observed with the machine around them.
 
 use super::Selection;
+use super::duets::Cpus;
 use super::passed::Shelf;
 use super::present::make_present;
 use super::run::now;
-use super::runner::{Due, Ending, Observed, Runner, SideEnded};
+use super::runner::{Due, DueDuet, DuetEnding, Ending, Observed, Runner};
 use crate::execute::child::{adopt_orphans, end_orphans};
 use crate::execute::lanes::side_by_side;
 use crate::execute::user_command::Reference;
@@ -16,7 +17,7 @@ use crate::observe::{
     Counters, DemandSampler, Groups, Interference, MemoryProfile, MemorySampler, Root,
     SeriesSampler, Watcher, csv_of_points,
 };
-use crate::plan::{Case, Cell, Counter, Limit, LimitKind, Mode, Turn};
+use crate::plan::{Case, Cell, Counter, Limit, LimitKind, Mode};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
 use std::collections::BTreeMap;
@@ -183,14 +184,18 @@ impl Runner for Processes {
         })
     }
 
-    fn duet(
+    fn duets(
         &self,
-        turn: Turn,
-        pair: [&Due; 2],
-        largest_bytes: u64,
-    ) -> Result<[Option<SideEnded>; 2]> {
-        make_present(&Root::machine(), 2 * largest_bytes);
-        self.take_turns(turn, pair)
+        lanes: usize,
+        work: &[DueDuet],
+        ended: &mut dyn FnMut(DuetEnding) -> Result<()>,
+    ) -> Result<()> {
+        let cpus = Cpus::new(lanes);
+        let one = |duet: &DueDuet| {
+            make_present(&Root::machine(), 2 * duet.largest_bytes);
+            self.take_turns(duet, &cpus)
+        };
+        side_by_side(lanes, work, one, |index, sides| ended((index, sides)))
     }
 
     fn side_by_side(

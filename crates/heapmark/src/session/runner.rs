@@ -56,8 +56,21 @@ impl From<Attempt> for Observed {
 /// A process that has ended beside others: its index, when it began, what was seen of it.
 pub type Ending = (usize, String, Observed);
 
+/// Two streams of processes that are to take turns.
+pub struct DueDuet {
+    /// How.
+    pub turn: Turn,
+    /// The processes that they repeat.
+    pub sides: [Due; 2],
+    /// No process of its case has had a larger resident set.
+    pub largest_bytes: u64,
+}
+
 /// A side of a duet that has ended: when it began, what was seen of it.
 pub type SideEnded = (String, Observed);
+
+/// A duet that has ended: its index, and its sides; `None` for one that did nothing before the other failed.
+pub type DuetEnding = (usize, [Option<SideEnded>; 2]);
 
 /// Starts processes. Each method fails with [`crate::execute::Interrupted`] if a signal has stopped
 /// the run.
@@ -70,13 +83,13 @@ pub trait Runner {
     fn make_present(&self, bytes: u64);
     /// One process, by itself. No process of its case has had a larger resident set than this.
     fn run(&self, due: &Due, largest_bytes: u64) -> Result<Observed>;
-    /// Two streams of processes that take turns; `None` for a side that did nothing before the other failed.
-    fn duet(
+    /// Duets, this many at a time; `ended` gets each as soon as it has ended.
+    fn duets(
         &self,
-        turn: Turn,
-        pair: [&Due; 2],
-        largest_bytes: u64,
-    ) -> Result<[Option<SideEnded>; 2]>;
+        lanes: usize,
+        work: &[DueDuet],
+        ended: &mut dyn FnMut(DuetEnding) -> Result<()>,
+    ) -> Result<()>;
     /// Processes of kernels in which nothing is timed, this many at a time; `ended` gets each as soon
     /// as it has ended.
     fn side_by_side(

@@ -2,16 +2,17 @@
 //! No process is started.
 
 use super::passed::Shelf;
-use super::runner::{Due, Ending, Observed, Runner};
+use super::runner::{Due, DueDuet, DuetEnding, Ending, Observed, Runner};
 use super::*;
 use crate::analyse::Standing;
 use crate::analyse::fake_run::{self, FakeRun, measurement};
 use crate::catalog::workload::Calibrated;
 use crate::catalog::{Allocator, Iterations};
-use crate::execute::{Attempt, Corner, Measurement, Outcome, Subject, Usage};
+use crate::execute::{Attempt, Corner, Measurement, Outcome, Subject, TurnsTaken, Usage};
 use crate::observe::interference::Interference;
+use crate::observe::machine::{cores, usable_cpus};
 use crate::observe::root::Root;
-use crate::plan::{Factor, Mode, Plan, Target};
+use crate::plan::{Factor, Mode, Plan, Target, Turns};
 use crate::store::{self, Purpose, Record, RunFile, Store};
 use anyhow::Result;
 use heapmark_stats::Next;
@@ -139,16 +140,31 @@ impl Runner for Script {
         })
     }
 
-    fn duet(
+    fn duets(
         &self,
-        _: crate::plan::Turn,
-        pair: [&Due; 2],
-        largest_bytes: u64,
-    ) -> Result<[Option<super::runner::SideEnded>; 2]> {
-        let side = |due| Ok(Some((String::new(), self.run(due, largest_bytes)?)));
-        self.log.borrow_mut().push("duet".into());
-        let sides: Result<Vec<_>> = pair.into_iter().map(side).collect();
-        Ok(sides?.try_into().ok().unwrap())
+        lanes: usize,
+        work: &[DueDuet],
+        ended: &mut dyn FnMut(DuetEnding) -> Result<()>,
+    ) -> Result<()> {
+        let line = format!("duets {}, {lanes} at a time", work.len());
+        self.log.borrow_mut().push(line);
+        for (index, duet) in work.iter().enumerate() {
+            let side = |due| {
+                let mut observed = self.run(due, duet.largest_bytes)?;
+                let measurement = observed.attempt.measurement.as_mut();
+                measurement.unwrap().turns = Some(TurnsTaken {
+                    by: duet.turn.by,
+                    cpu: Some(0),
+                    runs: 1,
+                    slice_ns: 1,
+                    turn_ns: Some(1),
+                });
+                anyhow::Ok(Some((String::new(), observed)))
+            };
+            let [one, other] = duet.sides.each_ref().map(side);
+            ended((index, [one?, other?]))?;
+        }
+        Ok(())
     }
 
     fn side_by_side(
@@ -600,6 +616,28 @@ fn no_more_parts_are_repeated_than_were_planned() {
         done.blocks().len(),
         2 * 3 * 2,
         "three parts, each once more"
+    );
+}
+
+#[test]
+fn duets_of_a_kernel_run_two_at_a_time_and_the_trial_by_itself() {
+    let stage = Stage::new(2).plan(|plan| {
+        plan.allocators.push("rpmalloc".into());
+        plan.cases[0].threads = 1;
+        plan.cases[0].turns = Some(Turns::Stop);
+        plan.turn_lengths_ms = vec![10];
+    });
+    let duets = |log: &[String]| -> Vec<String> {
+        let lines = log.iter().filter(|line| line.starts_with("duets"));
+        lines.cloned().collect()
+    };
+    let done = stage.run(|_, _| Some(took(20.0)));
+    assert!(done.is_whole());
+    let lanes = cores().len().min(usable_cpus() as usize).min(2);
+    let of_block = format!("duets 2, {lanes} at a time");
+    assert_eq!(
+        duets(&done.log),
+        ["duets 1, 1 at a time", &of_block, &of_block]
     );
 }
 

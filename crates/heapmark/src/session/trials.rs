@@ -5,14 +5,15 @@ use super::Progress;
 use super::calibrate::Pace;
 use super::present::memory_left;
 use super::run::{Session, now};
-use super::runner::Due;
+use super::runner::{Due, DueDuet};
 use crate::execute::user_command::WRITES;
 use crate::execute::{Outcome, TurnsTaken};
 use crate::observe::Root;
-use crate::plan::{Cell, Turn};
+use crate::plan::{Cell, Turn, Turns};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
 use std::rc::Rc;
+use std::slice;
 
 /// A command in which several threads or processes are ready at once for more than this share of its time would be
 /// another program on one CPU.
@@ -52,7 +53,7 @@ impl Session {
     }
 
     /// The most that a process of this case has held under any allocator; of a command all that it starts, as its checks saw it.
-    fn most_held_bytes(&self, cell: &Cell) -> u64 {
+    pub(super) fn most_held_bytes(&self, cell: &Cell) -> u64 {
         let case = self.case(cell);
         let all = self.known.all().iter();
         let of_case = all.filter(|it| it.workload == case.workload && it.threads == case.threads);
@@ -83,7 +84,9 @@ impl Session {
             return Ok(());
         }
         let is_command = case.command().is_some();
-        let cannot = check.filter(|_| is_command).and_then(cannot_take_turns);
+        let cannot = check
+            .filter(|_| is_command)
+            .and_then(|check| cannot_take_turns(check, turn.by));
         let do_not_fit = || {
             do_not_fit(
                 2 * self.most_held_bytes(cell),
@@ -98,13 +101,25 @@ impl Session {
             };
             return self.keep(record, None);
         }
-        let due = Due {
-            purpose: Purpose::Trial,
-            ..self.measured(cell, pace.iterations, pace.timeout)?
+        let due = || {
+            let measured = self.measured(cell, pace.iterations, pace.timeout)?;
+            let purpose = Purpose::Trial;
+            anyhow::Ok(Due {
+                purpose,
+                ..measured
+            })
         };
-        let sides = self
-            .runner
-            .duet(turn, [&due, &due], self.largest_bytes(cell))?;
+        let duet = DueDuet {
+            turn,
+            sides: [due()?, due()?],
+            largest_bytes: self.largest_bytes(cell),
+        };
+        let mut sides = [None, None];
+        self.runner
+            .duets(1, slice::from_ref(&duet), &mut |(_, ended)| {
+                sides = ended;
+                Ok(())
+            })?;
         let failed = sides.iter().flatten().find_map(|(_, observed)| {
             let outcome = &observed.attempt.outcome;
             (!outcome.is_ok()).then(|| format!("two of it at a time: {outcome}"))
@@ -129,7 +144,7 @@ impl Session {
             observed.attempt.outcome = Outcome::Unsupported { why };
             observed.attempt.measurement = None;
         }
-        self.ended(&due, started, observed, progress)
+        self.ended(&duet.sides[0], started, observed, progress)
     }
 }
 
@@ -146,7 +161,7 @@ fn do_not_fit(bytes: u64, left_bytes: Option<u64>) -> Option<String> {
 }
 
 /// Why two processes of a command cannot take turns, as its check shows.
-fn cannot_take_turns(check: &Record) -> Option<String> {
+fn cannot_take_turns(check: &Record, by: Turns) -> Option<String> {
     let measured = check.measurement.as_ref()?;
     if let Some(file) = measured.notes.get(WRITES) {
         return Some(format!(
@@ -164,7 +179,7 @@ fn cannot_take_turns(check: &Record) -> Option<String> {
         Some(format!(
             "since {looks} looks at its check do not show whether several of its threads work at once"
         ))
-    } else if parallel > MOST_PARALLEL {
+    } else if parallel > MOST_PARALLEL && !by.are_for_threads() {
         let percent = parallel * 100.0;
         Some(format!(
             "since several of its threads or processes work at once for {percent:.0} % of its time"

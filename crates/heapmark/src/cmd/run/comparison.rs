@@ -67,8 +67,8 @@ pub struct Comparison {
     #[arg(long, value_name = "P", value_parser = age, help_heading = "What is measured")]
     pub age: Option<u8>,
     /// Who lets an allocator and the baseline take turns on one CPU, where one thread works at a time: `slices`, the
-    /// scheduler (Linux 6.12 and newer), or `stop`, heapmark; `slices=20,80`: turns of these milliseconds [default: the
-    /// scheduler if it can]
+    /// scheduler (Linux 6.12 and newer), or `stop`, heapmark; `slices=20,80`: turns of these milliseconds; `stop-all`: on all
+    /// CPUs, also where several threads work [default: the scheduler if it can]
     #[arg(long, value_name = "BY", help_heading = "What is measured")]
     pub turns: Option<AskedTurns>,
     /// Let each process run alone, and compare wall times: for what waits, and to see what taking turns changes

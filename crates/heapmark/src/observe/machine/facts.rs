@@ -4,7 +4,7 @@
 use super::root::Root;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Usable CPUs: what affinity and CPU limits leave of the machine.
 pub fn usable_cpus() -> u32 {
@@ -18,6 +18,19 @@ pub fn allowed_cpus() -> Vec<usize> {
     (0..CpuSet::MAX_CPU)
         .filter(|cpu| allowed.is_set(*cpu))
         .collect()
+}
+
+/// One of these CPUs of each core; all of them if the machine does not say which share a core.
+pub fn cores() -> Vec<usize> {
+    let root = Root::machine();
+    let mut seen = BTreeSet::new();
+    let mut cpus = allowed_cpus();
+    cpus.retain(|cpu| {
+        let folder = format!("sys/devices/system/cpu/cpu{cpu}/topology");
+        let siblings = root.text(&format!("{folder}/thread_siblings_list"));
+        siblings.is_none_or(|siblings| seen.insert(siblings))
+    });
+    cpus
 }
 
 /// Everything that is recorded with a run. What cannot be read is left out.

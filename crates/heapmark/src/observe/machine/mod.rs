@@ -10,7 +10,7 @@ pub mod prices;
 pub mod root;
 
 pub use cgroup::Groups;
-pub use facts::{allowed_cpus, describe, usable_cpus};
+pub use facts::{allowed_cpus, cores, describe, usable_cpus};
 pub use interference::{Counters, Interference};
 pub use prices::Prices;
 pub use root::Root;
